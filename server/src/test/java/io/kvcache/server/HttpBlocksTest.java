@@ -193,7 +193,7 @@ final class HttpBlocksTest {
                 .findFirst()
                 .orElseThrow();
         cache.register(other);
-        BlockKey taken = EngineKey.of(HexFormat.of().parseHex(key(0))).in(mine);
+        BlockKey taken = EngineKey.of(HexFormat.of().parseHex(key(0))).toBlockKey(mine);
         MemorySegment block = MemorySegment.ofArray(content(0, SMALL_BYTES));
         assertThat(cache.putAll(BlockChain.ofKeys(other, List.of(taken)), 0, List.of(block), 0)
                         .stored())

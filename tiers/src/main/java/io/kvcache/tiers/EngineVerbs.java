@@ -43,8 +43,8 @@ final class EngineVerbs {
     BlockWriter put(Namespace namespace, EngineKey key, @Nullable EngineKey parent, long timeoutNanos) {
         NamespaceEntry entry = store.require(namespace);
         entry.requireParts();
-        EngineBlock block =
-                new EngineBlock(key.in(namespace), parent == null ? null : parent.in(namespace), key.low64());
+        EngineBlock block = new EngineBlock(
+                key.toBlockKey(namespace), parent == null ? null : parent.toBlockKey(namespace), key.low64());
         Hold hold = source.holders().enter(namespace);
         try {
             Reserved reserved =
@@ -77,7 +77,7 @@ final class EngineVerbs {
     BlockTable resident(Namespace namespace, EngineKey key) {
         NamespaceEntry entry = store.require(namespace);
         entry.requireParts();
-        BlockKey wanted = key.in(namespace);
+        BlockKey wanted = key.toBlockKey(namespace);
         Hold hold = source.holders().enter(namespace);
         long handle = store.lookup().pinBlock(entry, wanted);
         if (!Handle.found(handle)) {
@@ -92,20 +92,20 @@ final class EngineVerbs {
 
     /// Whether a block is here or on disk.
     boolean knows(Namespace namespace, EngineKey key) {
-        return store.lookup().knowsBlock(store.require(namespace), key.in(namespace));
+        return store.lookup().knowsBlock(store.require(namespace), key.toBlockKey(namespace));
     }
 
     /// The table of a block that is not known.
     BlockTable missing(Namespace namespace, EngineKey key) {
         store.require(namespace).asked(1, 0);
-        listeners.asked(AccessListener.LookupKind.GET, namespace, key.in(namespace), -1);
+        listeners.asked(AccessListener.LookupKind.GET, namespace, key.toBlockKey(namespace), -1);
         return new EmptyBlockTable(0);
     }
 
     /// The chain that ends with a block that is known, or null.
     @Nullable
     BlockChain chainTo(Namespace namespace, EngineKey key) {
-        List<BlockKey> keys = store.lineage(key.in(namespace));
+        List<BlockKey> keys = store.lineage(key.toBlockKey(namespace));
         return keys.isEmpty() ? null : BlockChain.ofKeys(namespace, keys);
     }
 }

@@ -55,7 +55,7 @@ final class EngineVerbsTest {
     private static PutOutcome put(TieredKvCache cache, EngineKey key, @Nullable EngineKey parent) {
         try (BlockWriter writer = cache.put(SPACE, key, parent, PATIENCE)) {
             if (writer.outcome() == PutOutcome.RESERVED) {
-                BlockContent.of(key.in(SPACE)).fill(writer.segment());
+                BlockContent.of(key.toBlockKey(SPACE)).fill(writer.segment());
                 assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
             }
             return writer.outcome();
@@ -69,7 +69,7 @@ final class EngineVerbsTest {
                 return false;
             }
             assertThat(table.firstBlock()).isEqualTo(number);
-            BlockContent.of(key.in(SPACE)).requireEqual(table.segment(number));
+            BlockContent.of(key.toBlockKey(SPACE)).requireEqual(table.segment(number));
             return true;
         }
     }
@@ -86,7 +86,7 @@ final class EngineVerbsTest {
             assertThat(cache.match(chain(1, 12)).hostBlocks()).isEqualTo(10);
             try (BlockTable table = cache.acquire(chain(1, 12))) {
                 assertThat(table.readyBlocks()).isEqualTo(10);
-                BlockContent.of(key(1, 7).in(SPACE)).requireEqual(table.segment(7));
+                BlockContent.of(key(1, 7).toBlockKey(SPACE)).requireEqual(table.segment(7));
             }
             assertThat(isHere(cache, 1, 9, 0)).isTrue();
             assertThat(isHere(cache, 1, 10, 0)).isFalse();
@@ -133,7 +133,7 @@ final class EngineVerbsTest {
             EngineKey key = key(1, 40);
             try (BlockWriter writer = cache.put(SPACE, key, key(1, 39), PATIENCE)) {
                 assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
-                BlockContent.of(key.in(SPACE)).fill(writer.segment());
+                BlockContent.of(key.toBlockKey(SPACE)).fill(writer.segment());
                 assertThat(writer.seal()).isIn(SealOutcome.SEALED, SealOutcome.PENDING);
             }
             assertThat(isHere(cache, 1, 39, PATIENCE)).isTrue();
@@ -146,7 +146,7 @@ final class EngineVerbsTest {
     void givenKeysOnly_whenMadeAChain_thenItIsMatchedAndNamesNoEnginesHash() {
         BlockChain chain = chain(1, 3);
         BlockChain bare = BlockChain.ofKeys(SPACE, List.of(chain.key(0), chain.key(1), chain.key(2)));
-        assertThat(bare.key(2)).isEqualTo(chain.key(2)).isEqualTo(key(1, 2).in(SPACE));
+        assertThat(bare.key(2)).isEqualTo(chain.key(2)).isEqualTo(key(1, 2).toBlockKey(SPACE));
         assertThat(bare.engineHash64(2)).isZero();
         assertThat(chain.engineHash64(2)).isEqualTo(key(1, 2).low64());
     }

@@ -203,7 +203,7 @@ final class ForeignKeysTest {
     void givenSomethingUnderTheKeyOfAnothersObjectOrEngineKey_whenAskedFor_thenItIsNeither() {
         byte[] name = "a name that a value ends with".getBytes(StandardCharsets.UTF_8);
         EngineKey engine = EngineKey.of(new byte[] {1, 2, 3, 4, 5, 6, 7, 8});
-        for (BlockKey key : List.of(BlockKey.ofObject(LARGER, name), engine.in(LARGER))) {
+        for (BlockKey key : List.of(BlockKey.ofObject(LARGER, name), engine.toBlockKey(LARGER))) {
             assertThat(put(cache, BlockChain.ofKeys(THEIRS, List.of(key)), 0)).isEqualTo(PutOutcome.RESERVED);
         }
         assertThat(cache.getObject(LARGER, name)).isNull();

@@ -52,7 +52,7 @@ record ReplayChoices(
         if (wanted.isEmpty()) {
             return Optional.empty();
         }
-        return Optional.of(ModelPreset.named(wanted).orElseThrow(() -> mustBe("--model", wanted, modelNames())));
+        return Optional.of(ModelPreset.fromName(wanted).orElseThrow(() -> mustBe("--model", wanted, modelNames())));
     }
 
     private static String modelNames() {

@@ -22,30 +22,31 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Immutable; any thread. A longer chain shares memory with the one it was grown from.
 public final class BlockChain {
 
-    /// What names a block to [#named]: 16 bytes of its key, 8 of the engine's hash.
-    public static final int NAMED_BLOCK_BYTES = BlockKey.BYTES + Long.BYTES;
+    /// What names a block to [#ofKeysAndHashes]: 16 bytes of its key, 8 of the engine's hash.
+    public static final int KEY_AND_HASH_BYTES = BlockKey.BYTES + Long.BYTES;
 
     private static final int[] NO_TOKENS = {};
     private static final byte[][] NO_ENGINE_KEYS = {};
-    private static final Limit TOKENS = new Limit("tokens of a chain", 0, Integer.MAX_VALUE);
-    private static final Limit ENGINE_KEY_BYTES = new Limit("engine key bytes", 1, 4096);
+    private static final ValueRange TOKENS = new ValueRange("tokens of a chain", 0, Integer.MAX_VALUE);
+    private static final ValueRange ENGINE_KEY_BYTES = new ValueRange("engine key bytes", 1, 4096);
 
     private final Namespace namespace;
-    private final DigestLog digests;
+    private final DigestArray digests;
     private final int length;
     private final int[] tail;
     private final byte @Nullable [][] engineKeys;
 
     /// Whether only keys and hashes are known: then a hash lies behind its key, where digests have their second half.
-    private final boolean bare;
+    private final boolean hasKeysOnly;
 
-    private BlockChain(Namespace namespace, DigestLog digests, int length, int[] tail, byte @Nullable [][] engineKeys) {
+    private BlockChain(
+            Namespace namespace, DigestArray digests, int length, int[] tail, byte @Nullable [][] engineKeys) {
         this(namespace, digests, length, tail, engineKeys, false);
     }
 
     private BlockChain(
             Namespace namespace,
-            DigestLog digests,
+            DigestArray digests,
             int length,
             int[] tail,
             byte @Nullable [][] engineKeys,
@@ -55,7 +56,7 @@ public final class BlockChain {
         this.length = length;
         this.tail = tail;
         this.engineKeys = engineKeys;
-        this.bare = bare;
+        this.hasKeysOnly = bare;
     }
 
     /// The chain of a sequence.
@@ -64,7 +65,7 @@ public final class BlockChain {
     /// @throws IllegalStateException when the namespace has no parts
     public static BlockChain of(Namespace namespace, int[] tokens) {
         namespace.blockTokens();
-        return new BlockChain(namespace, DigestLog.EMPTY, 0, NO_TOKENS, null).extend(tokens);
+        return new BlockChain(namespace, DigestArray.EMPTY, 0, NO_TOKENS, null).extend(tokens);
     }
 
     /// The chain of a sequence whose full blocks an engine has named already.
@@ -74,7 +75,7 @@ public final class BlockChain {
     public static BlockChain ofEngineKeys(Namespace namespace, List<byte[]> keys) {
         TOKENS.check((long) keys.size() * namespace.blockTokens());
         byte[][] kept = new byte[keys.size()][];
-        DigestLog digests = DigestLog.EMPTY.reserve(0, kept.length);
+        DigestArray digests = DigestArray.EMPTY.reserve(0, kept.length);
         MessageDigest sha = Sha256.newDigest();
         for (int i = 0; i < kept.length; i++) {
             kept[i] = keys.get(i).clone();
@@ -94,42 +95,43 @@ public final class BlockChain {
     /// @throws IllegalStateException when the namespace has no parts
     public static BlockChain ofKeys(Namespace namespace, List<BlockKey> keys) {
         TOKENS.check((long) keys.size() * namespace.blockTokens());
-        ByteBuffer named = ByteBuffer.allocate(keys.size() * NAMED_BLOCK_BYTES);
+        ByteBuffer named = ByteBuffer.allocate(keys.size() * KEY_AND_HASH_BYTES);
         keys.forEach(key -> named.putLong(key.hi()).putLong(key.lo()).putLong(0));
-        return named(namespace, named.flip());
+        return ofKeysAndHashes(namespace, named.flip());
     }
 
     /// The chain of blocks of which a peer has told the keys, each with the low 64 bits of the engine's own hash.
     ///
-    /// It can be matched, acquired, put and [extended by such blocks][#extendNamed], not by tokens; [#engineHash]
-    /// answers null, [#engineHash64] what was told.
+    /// It can be matched, acquired, put and [extended by such blocks][#extendKeysAndHashes], not by tokens;
+    /// [#engineHash] answers null, [#engineHash64] what was told.
     ///
     /// @param named for each block from the first on 24 bytes: the key, and the engine's hash (0 for none), all
     ///     big-endian; read from the position to the limit, which must be whole blocks
     /// @throws IllegalStateException when the namespace has no parts
-    public static BlockChain named(Namespace namespace, ByteBuffer named) {
+    public static BlockChain ofKeysAndHashes(Namespace namespace, ByteBuffer named) {
         namespace.blockTokens();
-        return new BlockChain(namespace, DigestLog.EMPTY, 0, NO_TOKENS, NO_ENGINE_KEYS, true).extendNamed(named);
+        return new BlockChain(namespace, DigestArray.EMPTY, 0, NO_TOKENS, NO_ENGINE_KEYS, true)
+                .extendKeysAndHashes(named);
     }
 
     /// This chain of named blocks with more of them at its end. What is here already is shared, not copied, if
     /// this chain is the first to grow from here.
     ///
-    /// @param named as in [#named]
+    /// @param named as in [#ofKeysAndHashes]
     /// @throws IllegalStateException when this is no chain of named blocks
-    public BlockChain extendNamed(ByteBuffer named) {
-        if (!bare) {
+    public BlockChain extendKeysAndHashes(ByteBuffer named) {
+        if (!hasKeysOnly) {
             throw new IllegalStateException("only a chain of named blocks can be extended by named blocks");
         }
-        int more = named.remaining() / NAMED_BLOCK_BYTES;
-        if (more * NAMED_BLOCK_BYTES != named.remaining()) {
+        int more = named.remaining() / KEY_AND_HASH_BYTES;
+        if (more * KEY_AND_HASH_BYTES != named.remaining()) {
             throw new IllegalArgumentException(
-                    named.remaining() + " bytes of named blocks; allowed: a multiple of " + NAMED_BLOCK_BYTES);
+                    named.remaining() + " bytes of named blocks; allowed: a multiple of " + KEY_AND_HASH_BYTES);
         }
         TOKENS.check(((long) length + more) * blockTokens());
-        DigestLog grown = digests.reserve(length, more);
+        DigestArray grown = digests.reserve(length, more);
         for (int i = length; i < length + more; i++) {
-            named.get(grown.bytes(), i * Sha256.BYTES, NAMED_BLOCK_BYTES);
+            named.get(grown.bytes(), i * Sha256.BYTES, KEY_AND_HASH_BYTES);
         }
         return new BlockChain(namespace, grown, length + more, NO_TOKENS, NO_ENGINE_KEYS, true);
     }
@@ -146,10 +148,10 @@ public final class BlockChain {
         int blockTokens = blockTokens();
         int more = (tail.length + appended.length) / blockTokens;
         if (more == 0) {
-            return new BlockChain(namespace, digests, length, joined(tail, appended), null);
+            return new BlockChain(namespace, digests, length, concat(tail, appended), null);
         }
         int rest = (tail.length + appended.length) % blockTokens;
-        DigestLog grown = digests.reserve(length, more);
+        DigestArray grown = digests.reserve(length, more);
         byte[] parent = length == 0 ? namespace.rawDigest() : grown.bytes();
         int parentOffset = Math.max(0, length - 1) * Sha256.BYTES;
         ChainHasher hasher = new ChainHasher(blockTokens, parent, parentOffset, grown.bytes(), length * Sha256.BYTES);
@@ -161,8 +163,8 @@ public final class BlockChain {
 
     /// The first `blocks` blocks, 0 to [#length()], without a partial block after them.
     public BlockChain prefix(int blocks) {
-        new Limit("blocks", 0, length).check(blocks);
-        return new BlockChain(namespace, digests, blocks, NO_TOKENS, engineKeys, bare);
+        new ValueRange("blocks", 0, length).check(blocks);
+        return new BlockChain(namespace, digests, blocks, NO_TOKENS, engineKeys, hasKeysOnly);
     }
 
     /// Full blocks.
@@ -203,7 +205,7 @@ public final class BlockChain {
     /// The engine's own key of block `index`, or null in a chain of tokens or of bare keys. A copy.
     public byte @Nullable [] engineHash(int index) {
         Objects.checkIndex(index, length);
-        return engineKeys == null || bare ? null : engineKeys[index].clone();
+        return engineKeys == null || hasKeysOnly ? null : engineKeys[index].clone();
     }
 
     /// The last 8 bytes of the engine's key of block `index`, big-endian (of a shorter key all of it); 0 in a
@@ -211,7 +213,7 @@ public final class BlockChain {
     /// group index.
     public long engineHash64(int index) {
         Objects.checkIndex(index, length);
-        if (bare) {
+        if (hasKeysOnly) {
             return digests.engineHash(index);
         }
         if (engineKeys == null) {
@@ -227,7 +229,7 @@ public final class BlockChain {
         return "chain of %d blocks, %d tokens%s, %s".formatted(length, tokens(), last, namespace);
     }
 
-    private static int[] joined(int[] first, int[] second) {
+    private static int[] concat(int[] first, int[] second) {
         int[] all = Arrays.copyOf(first, first.length + second.length);
         System.arraycopy(second, 0, all, first.length, second.length);
         return all;

@@ -23,8 +23,8 @@ public record BlockKey(long hi, long lo) {
     public static final int BYTES = 16;
 
     private static final VarHandle LONG_BE = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.BIG_ENDIAN);
-    private static final Limit DIGEST_BYTES = new Limit("digest bytes", BYTES, 64);
-    private static final Limit OBJECT_KEY_BYTES = new Limit("object key bytes", 1, 4096);
+    private static final ValueRange DIGEST_BYTES = new ValueRange("digest bytes", BYTES, 64);
+    private static final ValueRange OBJECT_KEY_BYTES = new ValueRange("object key bytes", 1, 4096);
 
     /// The key of a digest.
     ///
@@ -39,7 +39,7 @@ public record BlockKey(long hi, long lo) {
     /// @param key 1 to 4,096 bytes
     public static BlockKey ofObject(Namespace namespace, byte[] key) {
         OBJECT_KEY_BYTES.check(key.length);
-        return ObjectName.ofThisThread().of(namespace, key);
+        return ObjectKeyHasher.forCurrentThread().hash(namespace, key);
     }
 
     static long longAt(byte[] bytes, int offset) {

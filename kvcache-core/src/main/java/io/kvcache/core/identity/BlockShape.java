@@ -20,12 +20,12 @@ public record BlockShape(
     /// The largest block: 256 MiB, eight slabs of 32 MiB.
     public static final long MAX_BYTES = 256L << 20;
 
-    private static final Limit LAYERS = new Limit("layers", 1, 1024);
-    private static final Limit PLANES = new Limit("planes", 1, 2);
-    private static final Limit KV_HEADS = new Limit("kvHeads", 1, 4096);
-    private static final Limit HEAD_DIM = new Limit("headDim", 1, 65_536);
-    private static final Limit BLOCK_TOKENS = new Limit("blockTokens", 1, 65_536);
-    private static final Limit BYTES = new Limit("block bytes", 1, MAX_BYTES);
+    private static final ValueRange LAYERS = new ValueRange("layers", 1, 1024);
+    private static final ValueRange PLANES = new ValueRange("planes", 1, 2);
+    private static final ValueRange KV_HEADS = new ValueRange("kvHeads", 1, 4096);
+    private static final ValueRange HEAD_DIM = new ValueRange("headDim", 1, 65_536);
+    private static final ValueRange BLOCK_TOKENS = new ValueRange("blockTokens", 1, 65_536);
+    private static final ValueRange BYTES = new ValueRange("block bytes", 1, MAX_BYTES);
 
     public BlockShape {
         LAYERS.check(layers);
@@ -65,7 +65,7 @@ public record BlockShape(
     /// All of one layer: K, then V, of every head and token.
     public ByteRange layerSlice(int layer) {
         long layerBytes = planes * planeBytes();
-        return new ByteRange(Limit.index("layer", layer, layers) * layerBytes, layerBytes);
+        return new ByteRange(ValueRange.checkIndex("layer", layer, layers) * layerBytes, layerBytes);
     }
 
     /// One head of one layer, for all tokens of the block in token order.
@@ -80,10 +80,11 @@ public record BlockShape(
     ///
     /// @param plane 0 for K (or the latent), 1 for V
     public ByteRange tokenRow(int layer, int plane, int head, int token) {
-        long planeIndex = (long) Limit.index("layer", layer, layers) * planes + Limit.index("plane", plane, planes);
+        long planeIndex = (long) ValueRange.checkIndex("layer", layer, layers) * planes
+                + ValueRange.checkIndex("plane", plane, planes);
         long row = planeIndex * planeBytes()
-                + Limit.index("head", head, kvHeads) * headStride()
-                + Limit.index("token", token, blockTokens) * tokenStride();
+                + ValueRange.checkIndex("head", head, kvHeads) * headStride()
+                + ValueRange.checkIndex("token", token, blockTokens) * tokenStride();
         return new ByteRange(row, rowBytes());
     }
 

@@ -9,7 +9,7 @@ import java.util.HexFormat;
 /// **Threads.** Immutable.
 public final class EngineKey {
 
-    private static final Limit BYTES = new Limit("engine key bytes", 1, 4096);
+    private static final ValueRange BYTES = new ValueRange("engine key bytes", 1, 4096);
 
     private final byte[] bytes;
 
@@ -27,7 +27,7 @@ public final class EngineKey {
 
     /// What the store calls the block: the first 16 bytes of `SHA-256(namespace digest ‖ key)`, as in a
     /// chain of engine keys.
-    public BlockKey in(Namespace namespace) {
+    public BlockKey toBlockKey(Namespace namespace) {
         MessageDigest sha = Sha256.newDigest();
         sha.update(namespace.rawDigest());
         return BlockKey.ofDigest(sha.digest(bytes));

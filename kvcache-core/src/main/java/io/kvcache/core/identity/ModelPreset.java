@@ -44,7 +44,7 @@ public enum ModelPreset {
     }
 
     /// The preset of a name such as `llama-3-8b`, in any case.
-    public static Optional<ModelPreset> named(String name) {
+    public static Optional<ModelPreset> fromName(String name) {
         for (ModelPreset preset : values()) {
             if (preset.label().equalsIgnoreCase(name)) {
                 return Optional.of(preset);
@@ -109,7 +109,7 @@ public enum ModelPreset {
     /// Floating-point operations of computing the tokens at positions `[fromToken, toToken)`, the KV of those
     /// before being there.
     public double prefillFlops(long fromToken, long toToken) {
-        new Limit("fromToken", 0, toToken).check(fromToken);
+        new ValueRange("fromToken", 0, toToken).check(fromToken);
         double tokens = toToken - fromToken;
         double meanPosition = (fromToken + toToken) / 2.0;
         return tokens * (2 * activeParameters + attentionFlopsPerPair() * meanPosition);

@@ -25,14 +25,14 @@ public final class Namespace {
     /// More than any parallel layout of today has: 8 layer groups on 128 ranks.
     public static final int MAX_PARTS = 1024;
 
-    private static final TextField MODEL = TextField.required("model");
-    private static final TextField REVISION = TextField.optional("revision");
-    private static final TextField DTYPE = TextField.optional("dtype");
-    private static final TextField LAYOUT = TextField.optional("layout");
-    private static final TextField ADAPTER = TextField.optional("adapter");
-    private static final TextField TENANT = TextField.optional("tenant");
-    private static final TextField SALT = TextField.secret("salt");
-    private static final Limit PARTS = new Limit("number of parts", 0, MAX_PARTS);
+    private static final NamespaceField MODEL = NamespaceField.required("model");
+    private static final NamespaceField REVISION = NamespaceField.optional("revision");
+    private static final NamespaceField DTYPE = NamespaceField.optional("dtype");
+    private static final NamespaceField LAYOUT = NamespaceField.optional("layout");
+    private static final NamespaceField ADAPTER = NamespaceField.optional("adapter");
+    private static final NamespaceField TENANT = NamespaceField.optional("tenant");
+    private static final NamespaceField SALT = NamespaceField.secret("salt");
+    private static final ValueRange PARTS = new ValueRange("number of parts", 0, MAX_PARTS);
 
     private final String model;
     private final String revision;
@@ -164,7 +164,7 @@ public final class Namespace {
     }
 
     private byte[] computeDigest() {
-        NamespaceDigest feed = new NamespaceDigest()
+        NamespaceHasher feed = new NamespaceHasher()
                 .text(MODEL.utf8(model))
                 .text(REVISION.utf8(revision))
                 .text(DTYPE.utf8(dtype))

@@ -8,18 +8,18 @@ package io.kvcache.core.identity;
 /// @param window tokens a window covers, 1 to 16,777,216 for [PartKind#WINDOW], 0 for the others
 /// @param shape the array it is
 /// @param rotation how its K rows have been rotated
-public record Part(int group, int rank, PartKind kind, int window, BlockShape shape, KeyRotation rotation) {
+public record Part(int group, int rank, PartKind kind, int window, BlockShape shape, RopeOrigin rotation) {
 
-    private static final Limit GROUP = new Limit("group", 0, 255);
-    private static final Limit RANK = new Limit("rank", 0, 1023);
-    private static final Limit WINDOW = new Limit("window of a WINDOW part", 1, 1 << 24);
+    private static final ValueRange GROUP = new ValueRange("group", 0, 255);
+    private static final ValueRange RANK = new ValueRange("rank", 0, 1023);
+    private static final ValueRange WINDOW = new ValueRange("window of a WINDOW part", 1, 1 << 24);
 
     public Part {
         GROUP.check(group);
         RANK.check(rank);
         switch (kind) {
             case WINDOW -> WINDOW.check(window);
-            case FULL, STATE -> new Limit("window of a " + kind + " part", 0, 0).check(window);
+            case FULL, STATE -> new ValueRange("window of a " + kind + " part", 0, 0).check(window);
         }
     }
 
@@ -30,7 +30,7 @@ public record Part(int group, int rank, PartKind kind, int window, BlockShape sh
 
     /// Full attention, rotated from position 0.
     public static Part full(int group, int rank, BlockShape shape) {
-        return new Part(group, rank, PartKind.FULL, 0, shape, KeyRotation.FROM_ZERO);
+        return new Part(group, rank, PartKind.FULL, 0, shape, RopeOrigin.FROM_ZERO);
     }
 
     /// Bytes of this part in one block. A [PartKind#STATE] part keeps one token row however long the block is:

@@ -5,14 +5,14 @@ package io.kvcache.core.identity;
 /// Pieces do not touch, and one piece has its own length as its stride, so that equal ranges are equal records.
 public record StridedRange(long offset, long pieceBytes, long strideBytes, int pieces) {
 
-    private static final Limit PIECES = new Limit("pieces", 1, Integer.MAX_VALUE);
+    private static final ValueRange PIECES = new ValueRange("pieces", 1, Integer.MAX_VALUE);
 
     public StridedRange {
         new ByteRange(offset, pieceBytes);
         PIECES.check(pieces);
-        Limit stride = pieces == 1
-                ? new Limit("strideBytes of one piece", pieceBytes, pieceBytes)
-                : new Limit("strideBytes", pieceBytes + 1, BlockShape.MAX_BYTES);
+        ValueRange stride = pieces == 1
+                ? new ValueRange("strideBytes of one piece", pieceBytes, pieceBytes)
+                : new ValueRange("strideBytes", pieceBytes + 1, BlockShape.MAX_BYTES);
         stride.check(strideBytes);
     }
 
@@ -25,7 +25,7 @@ public record StridedRange(long offset, long pieceBytes, long strideBytes, int p
     }
 
     /// Whether one copy moves it all.
-    public boolean contiguous() {
+    public boolean isContiguous() {
         return pieces == 1;
     }
 
@@ -36,6 +36,6 @@ public record StridedRange(long offset, long pieceBytes, long strideBytes, int p
 
     /// The bytes of piece `index`, counted from 0.
     public ByteRange piece(int index) {
-        return new ByteRange(offset + Limit.index("piece", index, pieces) * strideBytes, pieceBytes);
+        return new ByteRange(offset + ValueRange.checkIndex("piece", index, pieces) * strideBytes, pieceBytes);
     }
 }

@@ -210,19 +210,20 @@ class BlockChainTest {
     @ValueSource(longs = {1, 2, 3})
     void givenNamedBlocks_whenExtendedAndForked_thenEachChainHasItsOwnKeysAndHashes(long seed) {
         Random random = new Random(seed);
-        List<BlockChain> chains = new ArrayList<>(List.of(BlockChain.named(NAMESPACE, ByteBuffer.allocate(0))));
+        List<BlockChain> chains =
+                new ArrayList<>(List.of(BlockChain.ofKeysAndHashes(NAMESPACE, ByteBuffer.allocate(0))));
         List<List<long[]>> expected = new ArrayList<>(List.of(List.of()));
         for (int step = 0; step < 200; step++) {
             int from = random.nextInt(chains.size());
             int kept = random.nextInt(chains.get(from).length() + 1);
             List<long[]> blocks = new ArrayList<>(expected.get(from).subList(0, kept));
-            ByteBuffer more = ByteBuffer.allocate(random.nextInt(5) * BlockChain.NAMED_BLOCK_BYTES);
+            ByteBuffer more = ByteBuffer.allocate(random.nextInt(5) * BlockChain.KEY_AND_HASH_BYTES);
             while (more.hasRemaining()) {
                 long[] block = {random.nextLong(), random.nextLong(), random.nextLong()};
                 more.putLong(block[0]).putLong(block[1]).putLong(block[2]);
                 blocks.add(block);
             }
-            chains.add(chains.get(from).prefix(kept).extendNamed(more.flip()));
+            chains.add(chains.get(from).prefix(kept).extendKeysAndHashes(more.flip()));
             expected.add(blocks);
         }
         for (int i = 0; i < chains.size(); i++) {
@@ -240,14 +241,15 @@ class BlockChainTest {
 
     @Test
     void givenNamedBlocks_whenExtendedByTokensOrHalfABlock_thenRefused() {
-        BlockChain named = BlockChain.named(NAMESPACE, ByteBuffer.allocate(48));
+        BlockChain named = BlockChain.ofKeysAndHashes(NAMESPACE, ByteBuffer.allocate(48));
         assertThat(named.length()).isEqualTo(2);
         assertThatThrownBy(() -> named.extend(1)).isInstanceOf(IllegalStateException.class);
-        assertThatThrownBy(() -> named.extendNamed(ByteBuffer.allocate(23)))
+        assertThatThrownBy(() -> named.extendKeysAndHashes(ByteBuffer.allocate(23)))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("24");
         BlockChain tokens = BlockChain.of(NAMESPACE, new int[8]);
-        assertThatThrownBy(() -> tokens.extendNamed(ByteBuffer.allocate(24))).isInstanceOf(IllegalStateException.class);
+        assertThatThrownBy(() -> tokens.extendKeysAndHashes(ByteBuffer.allocate(24)))
+                .isInstanceOf(IllegalStateException.class);
     }
 
     private static List<BlockKey> naive(Namespace namespace, int[] tokens) {

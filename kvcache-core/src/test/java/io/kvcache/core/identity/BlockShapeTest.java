@@ -103,14 +103,14 @@ class BlockShapeTest {
     void givenTokensInsideHeads_whenTakingAHeadSlice_thenItIsOnePiece() {
         BlockShape shape = BlockShape.kv(2, 4, 8, 16, Dtype.BF16);
         assertThat(shape.headSlice(1, 0, 3)).isEqualTo(new StridedRange(2048 + 3 * 256, 256, 256, 1));
-        assertThat(shape.headSlice(1, 0, 3).contiguous()).isTrue();
+        assertThat(shape.headSlice(1, 0, 3).isContiguous()).isTrue();
     }
 
     @Test
     void givenHeadsInsideTokens_whenTakingAHeadSlice_thenItIsAPieceAToken() {
         BlockShape shape = BlockShape.kv(2, 4, 8, 16, Dtype.BF16).withOrder(AxisOrder.LAYER_KV_TOKEN_HEAD);
         assertThat(shape.headSlice(1, 0, 3)).isEqualTo(new StridedRange(2048 + 3 * 16, 16, 64, 16));
-        assertThat(shape.headSlice(1, 0, 3).contiguous()).isFalse();
+        assertThat(shape.headSlice(1, 0, 3).isContiguous()).isFalse();
     }
 
     @ParameterizedTest

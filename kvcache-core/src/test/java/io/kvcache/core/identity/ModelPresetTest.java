@@ -23,7 +23,7 @@ class ModelPresetTest {
     })
     void givenAModel_whenEstimated_thenBytesAndTimesAreThoseOfTheCostModel(
             String name, long kvBytes, double tokensPerSecond, double millisFor8k) {
-        ModelPreset preset = ModelPreset.named(name).orElseThrow();
+        ModelPreset preset = ModelPreset.fromName(name).orElseThrow();
         assertThat(preset.label()).isEqualTo(name);
         assertThat(preset.kvBytesPerToken()).isEqualTo(kvBytes);
         assertThat(1024 * FLOPS / preset.prefillFlops(0, 1024))
@@ -51,8 +51,8 @@ class ModelPresetTest {
 
     @Test
     void givenAnUnknownName_whenLookedUp_thenThereIsNone() {
-        assertThat(ModelPreset.named("gpt-2")).isEmpty();
-        assertThat(ModelPreset.named("Llama-3-8B")).contains(ModelPreset.LLAMA_3_8B);
+        assertThat(ModelPreset.fromName("gpt-2")).isEmpty();
+        assertThat(ModelPreset.fromName("Llama-3-8B")).contains(ModelPreset.LLAMA_3_8B);
     }
 
     @Test

@@ -35,7 +35,7 @@ class NamespaceTest {
                 .adapter("a")
                 .tenant("t")
                 .salt("s")
-                .part(new Part(1, 2, PartKind.WINDOW, 1024, SHAPE, KeyRotation.NONE))
+                .part(new Part(1, 2, PartKind.WINDOW, 1024, SHAPE, RopeOrigin.NONE))
                 .build();
         assertThat(namespace.digest()).isEqualTo(digestByHand());
         assertThat(HexFormat.of().formatHex(Namespace.objects("o", "").digest()))
@@ -163,11 +163,11 @@ class NamespaceTest {
 
     @Test
     void givenAStatePart_whenAskedForItsBytes_thenItIsOneTokenRow() {
-        Part state = new Part(1, 0, PartKind.STATE, 0, SHAPE, KeyRotation.NONE);
+        Part state = new Part(1, 0, PartKind.STATE, 0, SHAPE, RopeOrigin.NONE);
         assertThat(state.bytes()).isEqualTo(SHAPE.tokenBytes());
         assertThat(Part.full(SHAPE).bytes()).isEqualTo(SHAPE.bytes());
-        assertThat(KeyRotation.NONE.rotated()).isFalse();
-        assertThat(KeyRotation.FROM_ZERO.rotated()).isTrue();
+        assertThat(RopeOrigin.NONE.isRotated()).isFalse();
+        assertThat(RopeOrigin.FROM_ZERO.isRotated()).isTrue();
     }
 
     private static Stream<Object[]> badParts() {
@@ -175,12 +175,12 @@ class NamespaceTest {
                 bad(() -> Part.full(256, 0, SHAPE), "group = 256 is out of range; allowed: 0 to 255"),
                 bad(() -> Part.full(0, -1, SHAPE), "rank = -1 is out of range; allowed: 0 to 1023"),
                 bad(
-                        () -> new Part(0, 0, PartKind.FULL, 1, SHAPE, KeyRotation.NONE),
+                        () -> new Part(0, 0, PartKind.FULL, 1, SHAPE, RopeOrigin.NONE),
                         "window of a FULL part = 1 is out of range; allowed: 0"),
                 bad(
-                        () -> new Part(0, 0, PartKind.WINDOW, 0, SHAPE, KeyRotation.NONE),
+                        () -> new Part(0, 0, PartKind.WINDOW, 0, SHAPE, RopeOrigin.NONE),
                         "window of a WINDOW part = 0 is out of range; allowed: 1 to 16777216"),
-                bad(() -> new KeyRotation(-2), "basePosition = -2 is out of range; allowed: -1 to 2147483647"));
+                bad(() -> new RopeOrigin(-2), "basePosition = -2 is out of range; allowed: -1 to 2147483647"));
     }
 
     private static Object[] bad(Runnable making, String message) {
@@ -189,15 +189,15 @@ class NamespaceTest {
 
     /// Each differs from the full part of `SHAPE` in one number.
     private static List<Part> variedParts() {
-        KeyRotation rotation = KeyRotation.FROM_ZERO;
+        RopeOrigin rotation = RopeOrigin.FROM_ZERO;
         List<Part> parts = new ArrayList<>(List.of(
                 Part.full(1, 0, SHAPE),
                 Part.full(0, 1, SHAPE),
                 new Part(0, 0, PartKind.STATE, 0, SHAPE, rotation),
                 new Part(0, 0, PartKind.WINDOW, 1, SHAPE, rotation),
                 new Part(0, 0, PartKind.WINDOW, 2, SHAPE, rotation),
-                new Part(0, 0, PartKind.FULL, 0, SHAPE, KeyRotation.NONE),
-                new Part(0, 0, PartKind.FULL, 0, SHAPE, new KeyRotation(7))));
+                new Part(0, 0, PartKind.FULL, 0, SHAPE, RopeOrigin.NONE),
+                new Part(0, 0, PartKind.FULL, 0, SHAPE, new RopeOrigin(7))));
         Stream.of(
                         BlockShape.kv(33, 8, 128, 16, Dtype.BF16),
                         BlockShape.kv(32, 9, 128, 16, Dtype.BF16),

@@ -124,13 +124,13 @@ public final class BlockArea implements Area {
     private void used(Namespace namespace, EngineKey key) {
         BlockStock stock = stocks.of(namespace.tenant());
         if (stock != null) {
-            stock.used(key.in(namespace));
+            stock.used(key.toBlockKey(namespace));
         }
     }
 
     /// What is below a block goes with it: without the block it means nothing.
     private void delete(Namespace namespace, EngineKey key, HttpReplies out) {
-        BlockKey wanted = key.in(namespace);
+        BlockKey wanted = key.toBlockKey(namespace);
         int dropped = cache.blocks(namespace).drop(wanted);
         BlockStock stock = stocks.of(namespace.tenant());
         if (stock != null) {
@@ -176,13 +176,13 @@ public final class BlockArea implements Area {
         if (stock == null) {
             return new BlockWrite(namespace, writer, BlockWrite.uncounted(() -> arriving.end(bytes)));
         }
-        BlockStock.Claim claim = stock.claim(parent == null ? null : parent.in(namespace), bytes);
+        BlockStock.Claim claim = stock.claim(parent == null ? null : parent.toBlockKey(namespace), bytes);
         if (claim == null) {
             writer.close();
             arriving.end(bytes);
             return BlockWrite.overQuota(namespace);
         }
-        BlockKey stored = key.in(namespace);
+        BlockKey stored = key.toBlockKey(namespace);
         return new BlockWrite(namespace, writer, new BlockWrite.Counting() {
             @Override
             public void stored() {

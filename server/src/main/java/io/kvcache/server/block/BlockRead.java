@@ -42,7 +42,7 @@ record BlockRead(
     private void reply(BlockTable table, HttpReplies out, @Nullable String range, boolean withBody) {
         if (table.readyBlocks() < ONE) {
             table.close();
-            out.problem(missed(key.in(namespace)));
+            out.problem(missed(key.toBlockKey(namespace)));
             return;
         }
         MemorySegment block = table.segment(table.firstBlock());

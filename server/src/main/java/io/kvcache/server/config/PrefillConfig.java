@@ -80,7 +80,7 @@ public record PrefillConfig(@Nullable PrefillCost cost, int chunkTokens, Duratio
     }
 
     private static Optional<ModelPreset> model(String text) {
-        Optional<ModelPreset> named = ModelPreset.named(text.strip());
+        Optional<ModelPreset> named = ModelPreset.fromName(text.strip());
         if (named.isEmpty()) {
             throw new IllegalArgumentException("it takes "
                     + Arrays.stream(ModelPreset.values())

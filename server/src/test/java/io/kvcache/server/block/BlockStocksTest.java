@@ -72,12 +72,12 @@ final class BlockStocksTest {
         EngineKey above = parent < 0 ? null : key(parent);
         try (BlockWriter writer = cache.put(model, key(number), above, KvCache.NO_WAIT)) {
             assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
-            BlockStock.@Nullable Claim claim = stock().claim(above == null ? null : above.in(model), BYTES);
+            BlockStock.@Nullable Claim claim = stock().claim(above == null ? null : above.toBlockKey(model), BYTES);
             if (claim == null) {
                 return false;
             }
             assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
-            claim.stored(cache.blocks(model), key(number).in(model), BYTES);
+            claim.stored(cache.blocks(model), key(number).toBlockKey(model), BYTES);
             return true;
         }
     }
@@ -91,7 +91,7 @@ final class BlockStocksTest {
     }
 
     private boolean here(int number) {
-        return cache.blocks(model).contains(key(number).in(model));
+        return cache.blocks(model).contains(key(number).toBlockKey(model));
     }
 
     private void assertCounted(int blocks) {
@@ -130,7 +130,7 @@ final class BlockStocksTest {
         chain(0, 4);
         chain(100, 4);
         for (int i = 0; i < 4; i++) {
-            stock().used(key(i).in(model));
+            stock().used(key(i).toBlockKey(model));
         }
         chain(200, 2);
         assertThat(here(3)).isTrue();
@@ -152,7 +152,7 @@ final class BlockStocksTest {
     void givenABlockThatIsBeingPut_whenOthersWantRoom_thenTheOneBeforeItStays() {
         chain(0, 1);
         chain(100, 6);
-        try (BlockStock.Claim claim = Objects.requireNonNull(stock().claim(key(0).in(model), PAGE))) {
+        try (BlockStock.Claim claim = Objects.requireNonNull(stock().claim(key(0).toBlockKey(model), PAGE))) {
             assertThat(claim).isNotNull();
             chain(200, 3);
             assertThat(here(0)).as("oldest of all, and held").isTrue();
@@ -166,7 +166,7 @@ final class BlockStocksTest {
     @Test
     void givenBlocksThatAreDropped_whenTheEventsAreHeard_thenTheyCountNoMore() {
         chain(0, 8);
-        assertThat(cache.blocks(model).drop(key(4).in(model))).isEqualTo(4);
+        assertThat(cache.blocks(model).drop(key(4).toBlockKey(model))).isEqualTo(4);
         stocks.tick();
         assertCounted(4);
         cache.drop(model);
@@ -193,7 +193,7 @@ final class BlockStocksTest {
     void givenEventsThatAreLost_whenMoreAreHeard_thenWhatIsThereIsLookedFor() {
         chain(0, 8);
         stocks.tick();
-        cache.blocks(model).drop(key(6).in(model));
+        cache.blocks(model).drop(key(6).toBlockKey(model));
         Namespace things = Namespace.objects("things", "green");
         cache.register(things);
         byte[] name = {1};

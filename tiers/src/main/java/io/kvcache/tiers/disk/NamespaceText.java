@@ -3,10 +3,10 @@ package io.kvcache.tiers.disk;
 import io.kvcache.core.identity.AxisOrder;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
-import io.kvcache.core.identity.KeyRotation;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.Part;
 import io.kvcache.core.identity.PartKind;
+import io.kvcache.core.identity.RopeOrigin;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
@@ -93,7 +93,7 @@ final class NamespaceText {
         int group = in.readInt();
         int rank = in.readInt();
         int window = in.readInt();
-        KeyRotation rotation = new KeyRotation(in.readInt());
+        RopeOrigin rotation = new RopeOrigin(in.readInt());
         BlockShape shape =
                 new BlockShape(in.readInt(), in.readInt(), in.readInt(), in.readInt(), in.readInt(), dtype, order);
         return new Part(group, rank, kind, window, shape, rotation);

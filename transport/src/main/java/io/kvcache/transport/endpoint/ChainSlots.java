@@ -71,7 +71,7 @@ final class ChainSlots {
         Namespace namespace = session.namespace(body.skip(Short.BYTES).count("namespace"));
         int kept = body.count("kept");
         long more = body.count("more");
-        ByteBuffer named = body.span("blocks", more * BlockChain.NAMED_BLOCK_BYTES);
+        ByteBuffer named = body.span("blocks", more * BlockChain.KEY_AND_HASH_BYTES);
         if (namespace == null || namespace.parts().isEmpty()) {
             throw new Violation("a chain of a namespace without number or without blocks; allowed: those registered");
         }
@@ -167,8 +167,8 @@ final class ChainSlots {
             throws Violation {
         try {
             return old == null
-                    ? BlockChain.named(namespace, named)
-                    : old.prefix(kept).extendNamed(named);
+                    ? BlockChain.ofKeysAndHashes(namespace, named)
+                    : old.prefix(kept).extendKeysAndHashes(named);
         } catch (IllegalArgumentException tooLong) {
             throw new Violation(String.valueOf(tooLong.getMessage()));
         }

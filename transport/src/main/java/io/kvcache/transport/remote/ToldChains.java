@@ -143,7 +143,7 @@ final class ToldChains {
         int from = kept;
         while (from < chain.length()) {
             int to = Math.min(chain.length(), from + MOST_AT_ONCE);
-            BodyWriter body = new BodyWriter(16 + (to - from) * BlockChain.NAMED_BLOCK_BYTES);
+            BodyWriter body = new BodyWriter(16 + (to - from) * BlockChain.KEY_AND_HASH_BYTES);
             body.u8(slot).u8(frames.isEmpty() ? source : slot).u16(0);
             body.i32(namespace).i32(from).i32(to - from);
             for (int index = from; index < to; index++) {

@@ -3,10 +3,10 @@ package io.kvcache.transport.wire;
 import io.kvcache.core.identity.AxisOrder;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
-import io.kvcache.core.identity.KeyRotation;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.Part;
 import io.kvcache.core.identity.PartKind;
+import io.kvcache.core.identity.RopeOrigin;
 
 /// A namespace with all its fields, the salt included: what REGISTER carries.
 ///
@@ -68,7 +68,7 @@ public final class NamespaceCodec {
         int heads = from.count("heads");
         int dim = from.count("dim");
         BlockShape shape = new BlockShape(layers, planes, heads, dim, from.count("tokens"), dtype, order);
-        KeyRotation rotation = new KeyRotation(from.i32("base position"));
+        RopeOrigin rotation = new RopeOrigin(from.i32("base position"));
         from.skip(Long.BYTES);
         return new Part(group, rank, kind, window, shape, rotation);
     }

@@ -18,10 +18,10 @@ import io.kvcache.core.event.TierKind;
 import io.kvcache.core.identity.AxisOrder;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
-import io.kvcache.core.identity.KeyRotation;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.Part;
 import io.kvcache.core.identity.PartKind;
+import io.kvcache.core.identity.RopeOrigin;
 import io.kvcache.transport.link.Loopback;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -130,7 +130,7 @@ final class GoldenFramesTest {
                 .revision("r")
                 .tenant("é")
                 .salt("s")
-                .part(new Part(2, 3, PartKind.WINDOW, 1024, shape, KeyRotation.NONE))
+                .part(new Part(2, 3, PartKind.WINDOW, 1024, shape, RopeOrigin.NONE))
                 .build();
         BodyWriter to = new BodyWriter();
         NamespaceCodec.write(namespace, to);

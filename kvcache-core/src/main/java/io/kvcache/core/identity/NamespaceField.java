@@ -4,7 +4,7 @@ package io.kvcache.core.identity;
 ///
 /// @param required whether it must not be empty
 /// @param secret whether its value is kept out of messages
-record TextField(String name, boolean required, boolean secret) {
+record NamespaceField(String name, boolean required, boolean secret) {
 
     /// Long enough for any path of a model; short enough to register and log.
     static final int MAX_BYTES = 512;
@@ -12,16 +12,16 @@ record TextField(String name, boolean required, boolean secret) {
     /// How much of a refused value a message shows.
     private static final int SHOWN_CHARS = 40;
 
-    static TextField required(String name) {
-        return new TextField(name, true, false);
+    static NamespaceField required(String name) {
+        return new NamespaceField(name, true, false);
     }
 
-    static TextField optional(String name) {
-        return new TextField(name, false, false);
+    static NamespaceField optional(String name) {
+        return new NamespaceField(name, false, false);
     }
 
-    static TextField secret(String name) {
-        return new TextField(name, false, true);
+    static NamespaceField secret(String name) {
+        return new NamespaceField(name, false, true);
     }
 
     String check(String value) {

@@ -9,7 +9,7 @@ import java.security.MessageDigest;
 /// Every text goes in as its length (int32, big-endian) and its UTF-8 bytes, every number as int32 big-endian,
 /// the parts after their count: the bytes can be read back in one way only. Constants go in by name, so that
 /// reordering them in the source changes nothing.
-final class NamespaceDigest {
+final class NamespaceHasher {
 
     /// Changes with the encoding below, and with it every key of every store.
     private static final String TAG = "kvcache namespace v1";
@@ -17,23 +17,23 @@ final class NamespaceDigest {
     private final MessageDigest sha = Sha256.newDigest();
     private final ByteBuffer number = ByteBuffer.allocate(Integer.BYTES);
 
-    NamespaceDigest() {
+    NamespaceHasher() {
         text(TAG.getBytes(StandardCharsets.US_ASCII));
     }
 
-    NamespaceDigest text(byte[] utf8) {
+    NamespaceHasher text(byte[] utf8) {
         number(utf8.length);
         sha.update(utf8);
         return this;
     }
 
-    NamespaceDigest number(int value) {
+    NamespaceHasher number(int value) {
         number.clear().putInt(value);
         sha.update(number.array());
         return this;
     }
 
-    NamespaceDigest part(Part part) {
+    NamespaceHasher part(Part part) {
         BlockShape shape = part.shape();
         number(part.group()).number(part.rank()).constant(part.kind()).number(part.window());
         number(part.rotation().basePosition());
@@ -45,7 +45,7 @@ final class NamespaceDigest {
         return sha.digest();
     }
 
-    private NamespaceDigest constant(Enum<?> constant) {
+    private NamespaceHasher constant(Enum<?> constant) {
         return text(constant.name().getBytes(StandardCharsets.US_ASCII));
     }
 }

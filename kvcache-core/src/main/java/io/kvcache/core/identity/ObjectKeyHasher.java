@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 /// with: a copy, so that an array that its owner has changed since is not taken for what it was.
 ///
 /// **Threads.** The one that it is of.
-final class ObjectName {
+final class ObjectKeyHasher {
 
     private static final byte[] TAG = "kvcache object v1\0".getBytes(StandardCharsets.US_ASCII);
     private static final int KEY_AT = TAG.length + Sha256.BYTES;
@@ -21,7 +21,7 @@ final class ObjectName {
     /// Enough for most keys; the array grows with the longest that comes.
     private static final int FIRST_KEY_BYTES = 128;
 
-    private static final ThreadLocal<ObjectName> OF_THREAD = ThreadLocal.withInitial(ObjectName::new);
+    private static final ThreadLocal<ObjectKeyHasher> OF_THREAD = ThreadLocal.withInitial(ObjectKeyHasher::new);
 
     private final MessageDigest sha = Sha256.newDigest();
     private final byte[] digest = new byte[Sha256.BYTES];
@@ -30,13 +30,13 @@ final class ObjectName {
     private @Nullable Namespace namespace;
     private BlockKey name = new BlockKey(0, 0);
 
-    static ObjectName ofThisThread() {
+    static ObjectKeyHasher forCurrentThread() {
         return OF_THREAD.get();
     }
 
     /// The name of a key whose length was checked.
-    BlockKey of(Namespace of, byte[] key) {
-        if (isLast(of, key)) {
+    BlockKey hash(Namespace of, byte[] key) {
+        if (isSameAsLast(of, key)) {
             return name;
         }
         namespace = null; // until all of it is true of this key
@@ -55,7 +55,7 @@ final class ObjectName {
     }
 
     @SuppressWarnings("ReferenceEquality") // another one of the same content only costs the digest
-    private boolean isLast(Namespace of, byte[] key) {
+    private boolean isSameAsLast(Namespace of, byte[] key) {
         return namespace == of && Arrays.equals(named, KEY_AT, end, key, 0, key.length);
     }
 }

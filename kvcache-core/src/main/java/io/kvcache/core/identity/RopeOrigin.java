@@ -4,23 +4,23 @@ package io.kvcache.core.identity;
 ///
 /// @param basePosition the position at which the first token of the sequence was rotated, or -1 where K is
 ///     stored before rotation
-public record KeyRotation(int basePosition) {
+public record RopeOrigin(int basePosition) {
 
     // First, because the constants below are checked against it.
-    private static final Limit BASE_POSITION = new Limit("basePosition", -1, Integer.MAX_VALUE);
+    private static final ValueRange BASE_POSITION = new ValueRange("basePosition", -1, Integer.MAX_VALUE);
 
     /// K is stored before rotation; whoever reads it rotates.
-    public static final KeyRotation NONE = new KeyRotation(-1);
+    public static final RopeOrigin NONE = new RopeOrigin(-1);
 
     /// K is rotated by the token's position in its sequence, counted from 0: what engines store by default.
-    public static final KeyRotation FROM_ZERO = new KeyRotation(0);
+    public static final RopeOrigin FROM_ZERO = new RopeOrigin(0);
 
-    public KeyRotation {
+    public RopeOrigin {
         BASE_POSITION.check(basePosition);
     }
 
     /// Whether K is stored rotated.
-    public boolean rotated() {
+    public boolean isRotated() {
         return basePosition >= 0;
     }
 }

@@ -1,11 +1,11 @@
 package io.kvcache.core.identity;
 
 /// The values a named number may take, both ends included, and the one wording of the refusal.
-record Limit(String field, long min, long max) {
+record ValueRange(String field, long min, long max) {
 
     /// An index into `count` things.
-    static int index(String field, int value, int count) {
-        new Limit(field, 0, count - 1).check(value);
+    static int checkIndex(String field, int value, int count) {
+        new ValueRange(field, 0, count - 1).check(value);
         return value;
     }
 
