@@ -14,7 +14,7 @@ final class FreeSlabs {
     }
 
     /// Takes `length` adjacent slabs and answers the first, or -1.
-    int takeRun(int length) {
+    int allocateRun(int length) {
         int start = bits.nextSetBit(0);
         while (start >= 0) {
             int end = bits.nextClearBit(start);
@@ -27,7 +27,7 @@ final class FreeSlabs {
         return -1;
     }
 
-    void give(int index) {
+    void release(int index) {
         bits.set(index);
     }
 

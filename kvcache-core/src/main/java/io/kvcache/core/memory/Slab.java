@@ -36,11 +36,11 @@ final class Slab {
         }
     }
 
-    boolean full() {
+    boolean isFull() {
         return live == owner.length;
     }
 
-    boolean empty() {
+    boolean isEmpty() {
         return live == 0;
     }
 
@@ -56,7 +56,7 @@ final class Slab {
         return owner[slot];
     }
 
-    int take(int record) {
+    int allocate(int record) {
         int slot = freeHead;
         assert slot != END : "slab " + index + " is full";
         freeHead = link[slot];
@@ -66,7 +66,7 @@ final class Slab {
         return slot;
     }
 
-    void give(int slot) {
+    void release(int slot) {
         if (owner[slot] == FREE) {
             throw new IllegalStateException("slot " + slot + " of slab " + index + " is released twice");
         }

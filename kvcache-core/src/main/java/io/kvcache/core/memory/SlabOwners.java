@@ -6,7 +6,7 @@ import org.jspecify.annotations.Nullable;
 /// The records that hold slots of one slab, for whoever considers emptying it.
 public final class SlabOwners {
 
-    static final SlabOwners NOBODY = new SlabOwners(null);
+    static final SlabOwners NONE = new SlabOwners(null);
 
     private final @Nullable Slab slab;
 
@@ -34,7 +34,7 @@ public final class SlabOwners {
     /// The visitor may release slots of this slab, its own included.
     ///
     /// @return whether the visitor answered true throughout
-    public boolean all(IntPredicate visitor) {
+    public boolean allOwnersMatch(IntPredicate visitor) {
         if (slab == null) {
             return true;
         }

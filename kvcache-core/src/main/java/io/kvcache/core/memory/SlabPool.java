@@ -29,7 +29,7 @@ public final class SlabPool {
     private final @Nullable Slab[] slabs;
     private final int[] runHead;
     private final List<SlotClass> classes = new ArrayList<>();
-    private final List<ClassSlabs> classSlabs = new ArrayList<>();
+    private final List<SlotClassSlabs> classSlabs = new ArrayList<>();
     private final FreeSlabs free;
 
     public SlabPool(MemorySegment memory) {
@@ -47,7 +47,7 @@ public final class SlabPool {
 
     /// Whether there is a class of this slot size already.
     public boolean hasClass(long slotBytes) {
-        return known(Pages.roundUp(slotBytes)) != null;
+        return findClass(Pages.roundUp(slotBytes)) != null;
     }
 
     /// The class of exactly this slot size, added when it is new.
@@ -55,7 +55,7 @@ public final class SlabPool {
     /// @param slotBytes rounded up to whole pages; at most the whole pool
     public SlotClass classOf(long slotBytes) {
         long rounded = Pages.roundUp(slotBytes);
-        SlotClass known = known(rounded);
+        SlotClass known = findClass(rounded);
         if (known != null) {
             return known;
         }
@@ -65,11 +65,11 @@ public final class SlabPool {
         }
         SlotClass added = SlotClass.of(classes.size(), rounded);
         classes.add(added);
-        classSlabs.add(new ClassSlabs());
+        classSlabs.add(new SlotClassSlabs());
         return added;
     }
 
-    private @Nullable SlotClass known(long slotBytes) {
+    private @Nullable SlotClass findClass(long slotBytes) {
         for (SlotClass each : classes) {
             if (each.slotBytes() == slotBytes) {
                 return each;
@@ -90,16 +90,16 @@ public final class SlabPool {
     ///
     /// @return the slot's first page, or [#NONE] when that needs an eviction
     public int acquire(SlotClass slotClass, int record) {
-        Slab slab = classSlabs.get(slotClass.id()).open();
+        Slab slab = classSlabs.get(slotClass.id()).slabWithFreeSlot();
         if (slab == null) {
             slab = assign(slotClass);
             if (slab == null) {
                 return NONE;
             }
         }
-        int slot = slab.take(record);
-        if (slab.full()) {
-            classSlabs.get(slotClass.id()).closeSlab(slab);
+        int slot = slab.allocate(record);
+        if (slab.isFull()) {
+            classSlabs.get(slotClass.id()).markFull(slab);
         }
         return slab.page(slot);
     }
@@ -115,12 +115,12 @@ public final class SlabPool {
     /// @throws IllegalStateException when the slot is free already
     public void release(int page) {
         Slab slab = slabOf(page);
-        boolean wasFull = slab.full();
-        slab.give(slab.slotOf(page));
+        boolean wasFull = slab.isFull();
+        slab.release(slab.slotOf(page));
         if (slab.slotClass.spansSlabs()) {
             unassign(slab);
         } else if (wasFull) {
-            classSlabs.get(slab.slotClass.id()).openSlab(slab);
+            classSlabs.get(slab.slotClass.id()).markOpen(slab);
         }
     }
 
@@ -146,7 +146,7 @@ public final class SlabPool {
     }
 
     /// Whether two slots lie in the same slab.
-    public boolean together(int page, int otherPage) {
+    public boolean isSameSlab(int page, int otherPage) {
         return slabOf(page) == slabOf(otherPage);
     }
 
@@ -209,9 +209,9 @@ public final class SlabPool {
     /// Slabs in nobody's hands or empty in somebody's.
     public int unusedSlabs() {
         int unused = free.count();
-        for (ClassSlabs each : classSlabs) {
+        for (SlotClassSlabs each : classSlabs) {
             for (Slab slab : each.all) {
-                unused += slab.empty() ? 1 : 0;
+                unused += slab.isEmpty() ? 1 : 0;
             }
         }
         return unused;
@@ -225,14 +225,14 @@ public final class SlabPool {
 
     /// First slab of the `slabs`-long run that is cheapest to empty by the caller's price for a single slab,
     /// or -1 when every run has a slab whose price is negative. A free slab costs nothing.
-    public int cheapestRun(int length, SlabPrice price) {
+    public int cheapestRun(int length, EvictionCost price) {
         long best = Long.MAX_VALUE;
         int bestStart = -1;
         for (int start = 0; start + length <= slabs.length; start++) {
             long sum = 0;
             for (int i = start; i < start + length && sum >= 0; i++) {
                 Slab slab = slabs[i] == null ? null : slabs[runHead[i]];
-                long cost = slab == null || slab.empty() ? 0 : price.of(new SlabOwners(slab));
+                long cost = slab == null || slab.isEmpty() ? 0 : price.costOf(new SlabOwners(slab));
                 sum = cost < 0 ? -1 : sum + cost;
             }
             if (sum >= 0 && sum < best) {
@@ -245,14 +245,14 @@ public final class SlabPool {
 
     /// The owners of slots in the slab at an index of the pool, or none when it is free.
     public SlabOwners ownersAt(int slabIndex) {
-        return slabs[slabIndex] == null ? SlabOwners.NOBODY : new SlabOwners(slabs[runHead[slabIndex]]);
+        return slabs[slabIndex] == null ? SlabOwners.NONE : new SlabOwners(slabs[runHead[slabIndex]]);
     }
 
     private @Nullable Slab assign(SlotClass slotClass) {
         int length = Math.max(1, slotClass.slabsPerSlot());
-        int index = free.takeRun(length);
+        int index = free.allocateRun(length);
         if (index < 0 && freeEmptySlabs() > 0) {
-            index = free.takeRun(length);
+            index = free.allocateRun(length);
         }
         if (index < 0) {
             return null;
@@ -268,10 +268,10 @@ public final class SlabPool {
 
     private int freeEmptySlabs() {
         int freed = 0;
-        for (ClassSlabs each : classSlabs) {
+        for (SlotClassSlabs each : classSlabs) {
             for (int i = each.all.size() - 1; i >= 0; i--) {
                 Slab slab = each.all.get(i);
-                if (slab.empty()) {
+                if (slab.isEmpty()) {
                     unassign(slab);
                     freed++;
                 }
@@ -285,7 +285,7 @@ public final class SlabPool {
         int length = Math.max(1, slab.slotClass.slabsPerSlot());
         for (int i = slab.index; i < slab.index + length; i++) {
             slabs[i] = null;
-            free.give(i);
+            free.release(i);
         }
     }
 
@@ -307,7 +307,7 @@ public final class SlabPool {
                 for (int slot = 0; slot < slab.slots(); slot++) {
                     live += slab.owner(slot) == Slab.FREE ? 0 : 1;
                 }
-                if (live != slab.live() || slab.full() != (slab.openPosition < 0)) {
+                if (live != slab.live() || slab.isFull() != (slab.openPosition < 0)) {
                     throw new AssertionError(
                             "slab " + slab.index + " counts " + slab.live() + " live slots of " + live);
                 }

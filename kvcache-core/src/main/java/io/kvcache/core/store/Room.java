@@ -267,7 +267,7 @@ final class Room {
 
     private boolean emptyRun(int start, int length) {
         for (int index = start; index < start + length; index++) {
-            if (!slabs.ownersAt(index).all(this::evictFamily)) {
+            if (!slabs.ownersAt(index).allOwnersMatch(this::evictFamily)) {
                 return false;
             }
         }
@@ -294,7 +294,7 @@ final class Room {
         for (int attempt = 0; attempt < CLEAR_TRIES; attempt++) {
             BitSet held = heldRecords();
             int start = slabs.cheapestRun(
-                    length, owners -> owners.all(record -> !held.get(record)) ? owners.heldBytes() : -1);
+                    length, owners -> owners.allOwnersMatch(record -> !held.get(record)) ? owners.heldBytes() : -1);
             if (start < 0 || emptyRun(start, length)) {
                 return start >= 0;
             }
@@ -315,12 +315,12 @@ final class Room {
     }
 
     private boolean empty(SlabOwners owners) {
-        return evictable(owners) && owners.all(this::evictFamily);
+        return evictable(owners) && owners.allOwnersMatch(this::evictFamily);
     }
 
     private boolean evictable(SlabOwners owners) {
         int[] budget = {FAMILY_LIMIT};
-        return owners.all(record -> belowAnother(record) || familyUnpinned(record, budget));
+        return owners.allOwnersMatch(record -> belowAnother(record) || familyUnpinned(record, budget));
     }
 
     /// Whether the record's parent lies in the same slab, so that whoever looks at that one's family looks
@@ -329,7 +329,7 @@ final class Room {
         int parent = pool.parent(record);
         return lifecycle.state(record) == Control.SEALED
                 && parent != RecordView.NONE
-                && slabs.together(pool.hostPage(record), pool.hostPage(parent));
+                && slabs.isSameSlab(pool.hostPage(record), pool.hostPage(parent));
     }
 
     private boolean familyUnpinned(int root, int[] budget) {

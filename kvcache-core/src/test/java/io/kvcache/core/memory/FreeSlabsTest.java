@@ -10,15 +10,15 @@ final class FreeSlabsTest {
     @Test
     void givenHoles_whenARunIsTaken_thenTheLowestThatFits() {
         FreeSlabs free = new FreeSlabs(8);
-        assertThat(free.takeRun(8)).isZero();
-        assertThat(free.takeRun(1)).isEqualTo(-1);
-        free.give(1);
-        free.give(3);
-        free.give(4);
-        free.give(7);
-        assertThat(free.takeRun(2)).isEqualTo(3);
-        assertThat(free.takeRun(2)).isEqualTo(-1);
-        assertThat(free.takeRun(1)).isEqualTo(1);
+        assertThat(free.allocateRun(8)).isZero();
+        assertThat(free.allocateRun(1)).isEqualTo(-1);
+        free.release(1);
+        free.release(3);
+        free.release(4);
+        free.release(7);
+        assertThat(free.allocateRun(2)).isEqualTo(3);
+        assertThat(free.allocateRun(2)).isEqualTo(-1);
+        assertThat(free.allocateRun(1)).isEqualTo(1);
         assertThat(free.count()).isEqualTo(1);
     }
 
@@ -31,11 +31,11 @@ final class FreeSlabsTest {
             int length = 1 + random.nextInt(4);
             if (random.nextBoolean()) {
                 int expected = lowestRun(taken, length);
-                assertThat(free.takeRun(length)).as("seed 5 step %d", step).isEqualTo(expected);
+                assertThat(free.allocateRun(length)).as("seed 5 step %d", step).isEqualTo(expected);
                 mark(taken, expected, expected < 0 ? 0 : length, true);
             } else {
                 int index = random.nextInt(20);
-                free.give(index);
+                free.release(index);
                 taken[index] = false;
             }
             assertThat(free.count()).isEqualTo(20 - count(taken));

@@ -120,9 +120,9 @@ final class SlabPoolTest {
             pages[i] = pool.acquire(whole, i);
         }
         Map<Integer, Integer> prices = Map.of(0, 5, 1, 5, 2, 1, 3, -1);
-        SlabPrice price = owners -> {
+        EvictionCost price = owners -> {
             int[] cost = {0};
-            owners.all(record -> {
+            owners.allOwnersMatch(record -> {
                 cost[0] = prices.getOrDefault(record, 0);
                 return true;
             });

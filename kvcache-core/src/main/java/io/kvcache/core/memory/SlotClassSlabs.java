@@ -5,26 +5,26 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// The slabs of one class, and among them those with a free slot. Both lists remove in constant time, by swapping.
-final class ClassSlabs {
+final class SlotClassSlabs {
 
     final List<Slab> all = new ArrayList<>();
     private final List<Slab> open = new ArrayList<>();
 
     /// A slab with a free slot, or null.
     @Nullable
-    Slab open() {
+    Slab slabWithFreeSlot() {
         return open.isEmpty() ? null : open.getLast();
     }
 
     void add(Slab slab) {
         slab.classPosition = all.size();
         all.add(slab);
-        openSlab(slab);
+        markOpen(slab);
     }
 
     void remove(Slab slab) {
         if (slab.openPosition >= 0) {
-            closeSlab(slab);
+            markFull(slab);
         }
         Slab last = all.removeLast();
         if (last != slab) {
@@ -34,12 +34,12 @@ final class ClassSlabs {
         slab.classPosition = -1;
     }
 
-    void openSlab(Slab slab) {
+    void markOpen(Slab slab) {
         slab.openPosition = open.size();
         open.add(slab);
     }
 
-    void closeSlab(Slab slab) {
+    void markFull(Slab slab) {
         Slab last = open.removeLast();
         if (last != slab) {
             open.set(slab.openPosition, last);
