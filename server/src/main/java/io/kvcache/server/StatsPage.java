@@ -2,7 +2,7 @@ package io.kvcache.server;
 
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.NamespaceStats;
-import io.kvcache.core.policy.Guard;
+import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.store.DiskSideStats;
 import io.kvcache.core.store.PrefetchStats;
 import io.kvcache.server.block.BlockReads;
@@ -57,7 +57,7 @@ final class StatsPage implements Supplier<String> {
             CacheStats.Records records,
             CacheStats.Puts puts,
             CacheStats.Removals removals,
-            Guard.Report policy,
+            LruFallback.Report policy,
             HintStats hints,
             MemoryCurve.Report memoryCurve,
             TraceCapture.@Nullable Stats trace,

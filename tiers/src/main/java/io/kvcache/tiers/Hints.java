@@ -116,7 +116,7 @@ final class Hints implements AutoCloseable {
     /// The nearest power of two, as how often 1 is halved.
     static int halvings(float weight) {
         double exact = -Math.log(weight) / Math.log(2);
-        return (int) Math.min(EvictionPolicy.MOST_HALVINGS, Math.round(exact));
+        return (int) Math.min(EvictionPolicy.MAX_HALVINGS, Math.round(exact));
     }
 
     private Inspection.Share share(BlockChain chain) {

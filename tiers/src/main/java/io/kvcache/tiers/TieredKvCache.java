@@ -18,7 +18,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.policy.Guard;
+import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.store.DiskSideStats;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.PrefetchStats;
@@ -337,7 +337,7 @@ public final class TieredKvCache implements KvCache {
     }
 
     /// What a policy that learns has found, and what plain LRU would have; all zero under the others.
-    public Guard.Report guard() {
+    public LruFallback.Report guard() {
         holders.requireOpen();
         return store.inspection().guard();
     }

@@ -56,7 +56,7 @@ final class ByteReplay {
         }
         ReplayedChains.shapeOf((int) size.bytes());
         for (String policy : policies) {
-            if (PolicyKind.named(policy).isEmpty()) {
+            if (PolicyKind.fromName(policy).isEmpty()) {
                 throw new IllegalArgumentException("--policy is '" + policy
                         + "', must be one of the store's own with --bytes: " + PolicyKind.names());
             }

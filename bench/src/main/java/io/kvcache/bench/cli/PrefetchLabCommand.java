@@ -124,7 +124,7 @@ final class PrefetchLabCommand implements Callable<Integer> {
             if (first < 1 || host < 1 || disk < 1 || queueMillis < 0) {
                 throw new IllegalArgumentException("--first, --host and --disk must be at least 1, --queue at least 0");
             }
-            PolicyKind kind = PolicyKind.named(policy)
+            PolicyKind kind = PolicyKind.fromName(policy)
                     .orElseThrow(() -> ReplayChoices.mustBe("--policy", policy, PolicyKind.names()));
             return new PrefetchReplay.Settings(
                     kind,

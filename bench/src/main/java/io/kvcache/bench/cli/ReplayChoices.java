@@ -44,7 +44,7 @@ record ReplayChoices(
 
     /// A policy of the store.
     static PolicyKind ofStore(String name) {
-        return PolicyKind.named(name).orElseThrow(() -> mustBe("--policy", name, PolicyKind.names()));
+        return PolicyKind.fromName(name).orElseThrow(() -> mustBe("--policy", name, PolicyKind.names()));
     }
 
     static Optional<ModelPreset> model(String name, boolean needed) {

@@ -28,16 +28,16 @@ public record Constant(String file, String name, Effect effect, String chosen, P
         return new Constant(file, name, effect, chosen, place);
     }
 
-    /// One of the numbers that `ImportanceRules.DEFAULT` is made of.
+    /// One of the numbers that `ImportanceConfig.DEFAULT` is made of.
     ///
     /// @param index from 0
     static Constant rule(int index, String name, String chosen) {
         Pattern place = Pattern.compile(
                 "(DEFAULT\\s*=\\s*new (ImportanceRules)\\((?:[^,;]+, *){" + index + "})([^,;)]+)([,)])");
-        return new Constant("policy/ImportanceRules", name, Effect.ORDER, chosen, place);
+        return new Constant("policy/ImportanceConfig", name, Effect.ORDER, chosen, place);
     }
 
-    /// The class and the name: `Guard.CHANCE`.
+    /// The class and the name: `LruFallback.CHANCE`.
     public String label() {
         return file.substring(file.indexOf('/') + 1) + "." + name;
     }

@@ -2,7 +2,7 @@ package io.kvcache.bench.lab;
 
 import io.kvcache.bench.replay.ImportanceReplay;
 import io.kvcache.bench.replay.Replay;
-import io.kvcache.core.policy.ImportanceRules;
+import io.kvcache.core.policy.ImportanceConfig;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.DoubleFunction;
@@ -18,7 +18,7 @@ public final class Sensitivity {
     ///
     /// @param lookAhead how many of the next requests are known
     public static List<Replay> variants(int lookAhead) {
-        ImportanceRules usual = ImportanceRules.DEFAULT;
+        ImportanceConfig usual = ImportanceConfig.DEFAULT;
         List<Replay> all = new ArrayList<>();
         add(all, lookAhead, "half-life", usual.halfLife(), value -> with(usual, 0, value));
         add(all, lookAhead, "ghosts", usual.ghosts(), value -> with(usual, 1, value));
@@ -30,15 +30,15 @@ public final class Sensitivity {
     }
 
     private static void add(
-            List<Replay> all, int lookAhead, String name, double usual, DoubleFunction<ImportanceRules> rules) {
+            List<Replay> all, int lookAhead, String name, double usual, DoubleFunction<ImportanceConfig> rules) {
         for (double factor : FACTORS) {
             double value = usual * factor;
             all.add(new ImportanceReplay(name + "=" + value, rules.apply(value), lookAhead));
         }
     }
 
-    private static ImportanceRules with(ImportanceRules usual, int index, double value) {
-        return new ImportanceRules(
+    private static ImportanceConfig with(ImportanceConfig usual, int index, double value) {
+        return new ImportanceConfig(
                 index == 0 ? value : usual.halfLife(),
                 index == 1 ? value : usual.ghosts(),
                 index == 2 ? value : usual.priorRate(),

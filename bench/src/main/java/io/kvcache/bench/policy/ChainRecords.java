@@ -35,7 +35,7 @@ final class ChainRecords implements RecordView {
         int parent = parent(record);
         if (parent != NONE) {
             residentChildren[parent] = 0;
-            policy.exposed(parent);
+            policy.onBecameLeaf(parent);
         }
     }
 

@@ -1,14 +1,14 @@
 package io.kvcache.bench.replay;
 
-import io.kvcache.core.policy.Importance;
-import io.kvcache.core.policy.ImportanceRules;
+import io.kvcache.core.policy.ImportanceConfig;
+import io.kvcache.core.policy.ImportancePolicy;
 import io.kvcache.core.policy.PolicyState;
 
-/// Replays against [Importance] with other constants than the store's.
+/// Replays against [ImportancePolicy] with other constants than the store's.
 ///
 /// @param variant what is different, for output
 /// @param lookAhead how many of the next requests are known
-public record ImportanceReplay(String variant, ImportanceRules rules, int lookAhead) implements Replay {
+public record ImportanceReplay(String variant, ImportanceConfig rules, int lookAhead) implements Replay {
 
     @Override
     public String commandName() {
@@ -24,7 +24,7 @@ public record ImportanceReplay(String variant, ImportanceRules rules, int lookAh
     public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
         ForestRecords records = new ForestRecords(forest);
         PolicyState state = new PolicyState(records.capacity());
-        Importance policy = new Importance(records, state, rules);
+        ImportancePolicy policy = new ImportancePolicy(records, state, rules);
         return new PolicyRun(forest, new PolicyRun.Cache(records, state, policy, blocks), true, lookAhead).all(counter);
     }
 }

@@ -29,7 +29,7 @@ public record PolicyReplay(PolicyKind kind, int lookAhead) implements Replay {
         ForestRecords records = new ForestRecords(forest);
         PolicyState state = new PolicyState(records.capacity(), ghosts(kind, records.capacity(), blocks));
         PolicyRun.Cache cache = new PolicyRun.Cache(records, state, kind.create(records, state), blocks);
-        return new PolicyRun(forest, cache, kind.looksAhead(), lookAhead).all(counter);
+        return new PolicyRun(forest, cache, kind.usesAnnouncements(), lookAhead).all(counter);
     }
 
     /// Evicted keys to remember. Frequency counts cover the whole trace, as the convention asks;

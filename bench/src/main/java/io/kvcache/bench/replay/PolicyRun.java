@@ -1,7 +1,7 @@
 package io.kvcache.bench.replay;
 
-import io.kvcache.core.policy.Cohort;
 import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.PolicyState;
 import java.util.function.IntPredicate;
 
@@ -32,16 +32,16 @@ final class PolicyRun {
             }
         }
 
-        /// The [Cohort] of what a request puts.
+        /// The [NoveltyClass] of what a request puts.
         ///
         /// @param hits leading blocks that are here
         int cohort(TraceForest forest, int request, int hits) {
             int known = hits;
             while (known < forest.length(request)
-                    && policy.remembers(records.fingerprint(forest.node(request, known)))) {
+                    && policy.hasGhost(records.fingerprint(forest.node(request, known)))) {
                 known++;
             }
-            return Cohort.of(Math.max(0, forest.inputTokens(request) - (long) known * forest.blockTokens()));
+            return NoveltyClass.of(Math.max(0, forest.inputTokens(request) - (long) known * forest.blockTokens()));
         }
 
         private boolean makeRoom(IntPredicate claim, HitCounter counter) {
@@ -55,7 +55,7 @@ final class PolicyRun {
             counter.evicted(victim);
             int exposed = records.leave(victim);
             if (exposed != ForestRecords.NONE) {
-                policy.exposed(exposed);
+                policy.onBecameLeaf(exposed);
             }
             return true;
         }

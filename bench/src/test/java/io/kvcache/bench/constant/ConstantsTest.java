@@ -140,7 +140,7 @@ final class ConstantsTest {
 
     @Test
     void givenASourceWithoutTheConstant_whenAsked_thenTheErrorNamesBoth() {
-        Constant constant = Constant.field("policy/Guard", "NOWHERE", Effect.ORDER, "for this test");
+        Constant constant = Constant.field("policy/LruFallback", "NOWHERE", Effect.ORDER, "for this test");
         assertThatThrownBy(() -> constant.value("class Guard {}"))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessage("there is no constant NOWHERE in policy/Guard.java");

@@ -9,7 +9,7 @@ final class AgeBins {
     private AgeBins() {}
 
     /// The bin of an age, from 0 to [#COUNT], exclusive.
-    static int of(long age) {
+    static int binOf(long age) {
         if (age < 2) {
             return 0;
         }

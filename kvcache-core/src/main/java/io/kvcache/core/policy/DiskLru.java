@@ -17,20 +17,20 @@ public final class DiskLru {
     public static final int NONE = EvictionPolicy.NONE;
 
     /// Room below the first reading of the clock for what is found at opening, newest first.
-    private static final long BEFORE = 1L << 32;
+    private static final long RECOVERY_CLOCK_START = 1L << 32;
 
     private final RecordView records;
     private final PolicyState state;
-    private final LeafQueue queue;
-    private long earlier = BEFORE;
+    private final LeafHeap queue;
+    private long earlier = RECOVERY_CLOCK_START;
 
     /// @param records whose [RecordView#residentChildren] tells children of any kind
     /// @param state shared with the host tier's policies
     public DiskLru(RecordView records, PolicyState state) {
         this.records = records;
         this.state = state;
-        state.startAfter(BEFORE);
-        queue = new LeafQueue(records, state);
+        state.startClockAfter(RECOVERY_CLOCK_START);
+        queue = new LeafHeap(records, state);
     }
 
     /// The record has lost its slot and is on disk alone.
@@ -40,40 +40,40 @@ public final class DiskLru {
 
     /// The record was found at opening; it counts as used before all that were admitted, and before all that
     /// were found earlier.
-    public void found(int record) {
+    public void addRecovered(int record) {
         earlier = Math.max(1, earlier - 1);
         queue.admit(record, earlier);
     }
 
     /// The record was used where it lies.
     public void touch(int record) {
-        if (queue.holds(record)) {
-            queue.raise(record, state.tick());
+        if (queue.contains(record)) {
+            queue.raiseScore(record, state.tick());
         }
     }
 
     /// The record is to go before all others once it has no child, unless it is used before.
     public void demote(int record) {
-        if (queue.holds(record)) {
+        if (queue.contains(record)) {
             queue.demote(record);
         }
     }
 
     /// The record lost its last child.
-    public void exposed(int record) {
-        queue.exposed(record);
+    public void onBecameLeaf(int record) {
+        queue.onBecameLeaf(record);
     }
 
     /// The record is here no longer.
     public void forget(int record) {
-        bequeath(record);
+        passUseToParent(record);
         queue.forget(record);
     }
 
     /// Takes a record out that goes to another order over the same state; answers when it was last used, 0 when it
     /// was not here.
     public long remove(int record) {
-        if (!queue.holds(record)) {
+        if (!queue.contains(record)) {
             return 0;
         }
         long lastUse = Math.max(1, queue.score(record)); // 0 of one that is demoted
@@ -108,8 +108,8 @@ public final class DiskLru {
     }
 
     /// Whether the record is on this disk alone.
-    public boolean holds(int record) {
-        return queue.holds(record);
+    public boolean contains(int record) {
+        return queue.contains(record);
     }
 
     /// Records that are on this disk alone.
@@ -122,10 +122,10 @@ public final class DiskLru {
         return queue.heapBytes();
     }
 
-    private void bequeath(int record) {
+    private void passUseToParent(int record) {
         int parent = records.parent(record);
-        if (parent != RecordView.NONE && queue.holds(parent)) {
-            queue.raise(parent, queue.score(record));
+        if (parent != RecordView.NONE && queue.contains(parent)) {
+            queue.raiseScore(parent, queue.score(record));
         }
     }
 }

@@ -21,10 +21,10 @@ public interface EvictionPolicy {
     int NONE = -1;
 
     /// Reuse classes that [#label] takes, the one for no class included.
-    int REUSE_CLASSES = Said.REUSE_CLASSES;
+    int REUSE_CLASSES = BlockLabel.REUSE_CLASSES;
 
-    /// What [#weigh] takes at most.
-    int MOST_HALVINGS = Said.MOST_HALVINGS;
+    /// What [#setWeight] takes at most.
+    int MAX_HALVINGS = BlockLabel.MAX_HALVINGS;
 
     /// The record has become resident. It is a leaf now; its parent, when resident, is one no longer.
     void admit(int record);
@@ -33,7 +33,7 @@ public interface EvictionPolicy {
     /// asked for it yet. The first [#touch] is then its first use, and when it leaves before that,
     /// what is remembered of it stays as it was. Otherwise as [#admit], and just that for a policy
     /// that tells no two uses apart.
-    default void bring(int record) {
+    default void onPrefetched(int record) {
         admit(record);
     }
 
@@ -44,14 +44,14 @@ public interface EvictionPolicy {
     boolean touchesAncestors();
 
     /// The record lost its last resident child and is a leaf again.
-    void exposed(int record);
+    void onBecameLeaf(int record);
 
     /// The record was dropped by its owner, or another one has taken its place.
     void forget(int record);
 
     /// The record had to go, though it was not this policy that chose it: what is remembered of victims
     /// counts for it.
-    default void evicted(int record) {
+    default void onEvicted(int record) {
         forget(record);
     }
 
@@ -60,11 +60,11 @@ public interface EvictionPolicy {
 
     /// A request that has used the record went on with one below it, though it did not touch that one
     /// first.
-    default void continued(int record) {}
+    default void onContinued(int record) {}
 
     /// A request that will use the record is known to come.
     ///
-    /// Policies that look ahead ([PolicyKind#looksAhead]) are told of every resident block of that request,
+    /// Policies that look ahead ([PolicyKind#usesAnnouncements]) are told of every resident block of that request,
     /// and by [#announce] of all its blocks; the others only hear that its deepest resident block was used.
     default void expect(int record) {}
 
@@ -80,29 +80,29 @@ public interface EvictionPolicy {
 
     /// How much of what the record holds matters to who reads it.
     ///
-    /// @param halvings 0 for all of it, 1 for half, up to [#MOST_HALVINGS]
-    default void weigh(int record, int halvings) {}
+    /// @param halvings 0 for all of it, 1 for half, up to [#MAX_HALVINGS]
+    default void setWeight(int record, int halvings) {}
 
     /// A slower tier has got a copy of the record, or has lost it: [RecordView#hasCopy].
-    default void copied(int record) {}
+    default void onCopyChanged(int record) {}
 
     /// A record that is not resident was used where else it lies.
-    default void usedElsewhere(int record) {}
+    default void onUsedElsewhere(int record) {}
 
     /// Whether anything is remembered of a block that is not resident.
-    default boolean remembers(long fingerprint) {
+    default boolean hasGhost(long fingerprint) {
         return false;
     }
 
     /// How much a record is wanted, resident or not: uses expected for the time that it is kept, or [Double#NaN] for
     /// a policy that does not know. Good for comparing records at one moment.
-    default double worth(int record) {
+    default double score(int record) {
         return Double.NaN;
     }
 
     /// What the likeliest next victim is worth by the same measure, 0 when there is none, or [Double#NaN]
     /// for a policy that does not know.
-    default double lowestWorth() {
+    default double lowestScore() {
         return Double.NaN;
     }
 
@@ -118,7 +118,7 @@ public interface EvictionPolicy {
 
     /// The policy's clock reading of when its likeliest next victim was last used, or `Long.MAX_VALUE` when it
     /// holds none. Lets the store compare slot classes; a policy without recency answers its insertion order.
-    long coldestUse();
+    long victimLastUse();
 
     /// Bytes that this instance keeps beside the arrays it shares with the others.
     default long heapBytes() {
@@ -126,7 +126,7 @@ public interface EvictionPolicy {
     }
 
     /// What a policy that learns finds beside plain LRU; nothing for the others.
-    default Guard.Report guard() {
-        return Guard.Report.NOTHING;
+    default LruFallback.Report fallbackReport() {
+        return LruFallback.Report.EMPTY;
     }
 }

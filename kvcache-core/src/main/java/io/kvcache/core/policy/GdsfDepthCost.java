@@ -28,10 +28,10 @@ public final class GdsfDepthCost implements EvictionPolicy {
 
     private final RecordView records;
     private final double crossoverBlocks;
-    private final AgedFrequency frequency;
+    private final DynamicAgingPolicy frequency;
     /// Bytes of the first record that came. Sizes count relative to it, so that the fixed-point weight needs no
     /// unit.
-    private long usualBytes;
+    private long referenceBytes;
 
     /// With the default crossover.
     ///
@@ -48,7 +48,7 @@ public final class GdsfDepthCost implements EvictionPolicy {
         }
         this.records = records;
         this.crossoverBlocks = crossoverBlocks;
-        frequency = new AgedFrequency(records, state, this::weight);
+        frequency = new DynamicAgingPolicy(records, state, this::weight);
     }
 
     @Override
@@ -58,9 +58,9 @@ public final class GdsfDepthCost implements EvictionPolicy {
     }
 
     @Override
-    public void bring(int record) {
+    public void onPrefetched(int record) {
         measure(record);
-        frequency.bring(record);
+        frequency.onPrefetched(record);
     }
 
     @Override
@@ -74,8 +74,8 @@ public final class GdsfDepthCost implements EvictionPolicy {
     }
 
     @Override
-    public void exposed(int record) {
-        frequency.exposed(record);
+    public void onBecameLeaf(int record) {
+        frequency.onBecameLeaf(record);
     }
 
     @Override
@@ -99,17 +99,17 @@ public final class GdsfDepthCost implements EvictionPolicy {
     }
 
     @Override
-    public long coldestUse() {
-        return frequency.coldestUse();
+    public long victimLastUse() {
+        return frequency.victimLastUse();
     }
 
     private void measure(int record) {
-        usualBytes = usualBytes == 0 ? Math.max(1, records.bytes(record)) : usualBytes;
+        referenceBytes = referenceBytes == 0 ? Math.max(1, records.bytes(record)) : referenceBytes;
     }
 
     private long weight(int record) {
         double cost = 1 + (records.depth(record) + 0.5) / crossoverBlocks;
-        double size = (double) Math.max(1, records.bytes(record)) / usualBytes;
+        double size = (double) Math.max(1, records.bytes(record)) / referenceBytes;
         return Math.max(1, Math.round(WEIGHT_SCALE * cost / size));
     }
 }

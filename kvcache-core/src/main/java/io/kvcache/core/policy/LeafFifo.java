@@ -12,12 +12,12 @@ import java.util.function.IntPredicate;
 public final class LeafFifo implements EvictionPolicy {
 
     private final PolicyState state;
-    private final LeafQueue queue;
+    private final LeafHeap queue;
 
     /// @param state shared with the store's other instances
     public LeafFifo(RecordView records, PolicyState state) {
         this.state = state;
-        queue = new LeafQueue(records, state);
+        queue = new LeafHeap(records, state);
     }
 
     @Override
@@ -36,8 +36,8 @@ public final class LeafFifo implements EvictionPolicy {
     }
 
     @Override
-    public void exposed(int record) {
-        queue.exposed(record);
+    public void onBecameLeaf(int record) {
+        queue.onBecameLeaf(record);
     }
 
     @Override
@@ -55,7 +55,7 @@ public final class LeafFifo implements EvictionPolicy {
     /// A record that is pinned when its turn comes goes to the end of the queue.
     @Override
     public int evict(IntPredicate claim) {
-        int victim = queue.evict(claim, refused -> queue.raise(refused, state.tick()));
+        int victim = queue.evict(claim, refused -> queue.raiseScore(refused, state.tick()));
         if (victim != NONE) {
             queue.forget(victim);
         }
@@ -68,7 +68,7 @@ public final class LeafFifo implements EvictionPolicy {
     }
 
     @Override
-    public long coldestUse() {
-        return queue.coldest();
+    public long victimLastUse() {
+        return queue.lowestScore();
     }
 }

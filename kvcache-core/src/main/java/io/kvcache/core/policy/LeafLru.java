@@ -17,13 +17,13 @@ public final class LeafLru implements EvictionPolicy {
 
     private final RecordView records;
     private final PolicyState state;
-    private final LeafQueue queue;
+    private final LeafHeap queue;
 
     /// @param state shared with the store's other instances
     public LeafLru(RecordView records, PolicyState state) {
         this.records = records;
         this.state = state;
-        queue = new LeafQueue(records, state);
+        queue = new LeafHeap(records, state);
     }
 
     @Override
@@ -33,7 +33,7 @@ public final class LeafLru implements EvictionPolicy {
 
     @Override
     public void touch(int record) {
-        queue.raise(record, state.tick());
+        queue.raiseScore(record, state.tick());
     }
 
     @Override
@@ -42,13 +42,13 @@ public final class LeafLru implements EvictionPolicy {
     }
 
     @Override
-    public void exposed(int record) {
-        queue.exposed(record);
+    public void onBecameLeaf(int record) {
+        queue.onBecameLeaf(record);
     }
 
     @Override
     public void forget(int record) {
-        bequeath(record);
+        passUseToParent(record);
         queue.forget(record);
     }
 
@@ -60,7 +60,7 @@ public final class LeafLru implements EvictionPolicy {
     public void demote(int record) {
         int parent = records.parent(record);
         if (parent != RecordView.NONE && queue.score(parent) != 0) {
-            bequeath(record);
+            passUseToParent(record);
         }
         queue.demote(record);
     }
@@ -80,8 +80,8 @@ public final class LeafLru implements EvictionPolicy {
     }
 
     @Override
-    public long coldestUse() {
-        return queue.coldest();
+    public long victimLastUse() {
+        return queue.lowestScore();
     }
 
     /// Bytes of this instance's heap, beside the shared state.
@@ -90,10 +90,10 @@ public final class LeafLru implements EvictionPolicy {
         return queue.heapBytes();
     }
 
-    private void bequeath(int record) {
+    private void passUseToParent(int record) {
         int parent = records.parent(record);
         if (parent != RecordView.NONE) {
-            queue.raise(parent, queue.score(record));
+            queue.raiseScore(parent, queue.score(record));
         }
     }
 }

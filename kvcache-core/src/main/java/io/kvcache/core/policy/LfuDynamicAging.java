@@ -13,12 +13,12 @@ import java.util.function.IntPredicate;
 /// 2000. Deviation: only leaves are evicted, the deepest first among equals, and counts outlive an eviction.
 public final class LfuDynamicAging implements EvictionPolicy {
 
-    private final AgedFrequency frequency;
+    private final DynamicAgingPolicy frequency;
 
     /// @param state shared with the store's other instances; its ghost capacity bounds the counts that outlive an
     ///     eviction
     public LfuDynamicAging(RecordView records, PolicyState state) {
-        frequency = new AgedFrequency(records, state, record -> 1);
+        frequency = new DynamicAgingPolicy(records, state, record -> 1);
     }
 
     @Override
@@ -27,8 +27,8 @@ public final class LfuDynamicAging implements EvictionPolicy {
     }
 
     @Override
-    public void bring(int record) {
-        frequency.bring(record);
+    public void onPrefetched(int record) {
+        frequency.onPrefetched(record);
     }
 
     @Override
@@ -42,8 +42,8 @@ public final class LfuDynamicAging implements EvictionPolicy {
     }
 
     @Override
-    public void exposed(int record) {
-        frequency.exposed(record);
+    public void onBecameLeaf(int record) {
+        frequency.onBecameLeaf(record);
     }
 
     @Override
@@ -67,7 +67,7 @@ public final class LfuDynamicAging implements EvictionPolicy {
     }
 
     @Override
-    public long coldestUse() {
-        return frequency.coldestUse();
+    public long victimLastUse() {
+        return frequency.victimLastUse();
     }
 }

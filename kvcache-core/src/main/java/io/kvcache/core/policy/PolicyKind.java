@@ -20,7 +20,7 @@ public enum PolicyKind {
     S3_FIFO("s3-fifo", "S3-FIFO", "Yang et al., SOSP 2023"),
     /// See [Sieve].
     SIEVE("sieve", "SIEVE", "Zhang et al., NSDI 2024"),
-    /// See [Importance].
+    /// See [ImportancePolicy].
     IMPORTANCE("importance", "Importance, learned", "our own, after LHD, NSDI 2018");
 
     private final String commandName;
@@ -34,7 +34,7 @@ public enum PolicyKind {
     }
 
     /// The kind with this command-line name, if any.
-    public static Optional<PolicyKind> named(String name) {
+    public static Optional<PolicyKind> fromName(String name) {
         return Arrays.stream(values())
                 .filter(kind -> kind.commandName.equals(name))
                 .findFirst();
@@ -61,18 +61,18 @@ public enum PolicyKind {
     }
 
     /// Whether instances are to hear of each block that a request will use which is known to come.
-    public boolean looksAhead() {
+    public boolean usesAnnouncements() {
         return this == IMPORTANCE;
     }
 
     /// Whether instances make use of what callers say of blocks: [EvictionPolicy#label] and
-    /// [EvictionPolicy#weigh].
-    public boolean listens() {
+    /// [EvictionPolicy#setWeight].
+    public boolean usesLabels() {
         return this == IMPORTANCE;
     }
 
-    /// Queues that an instance takes of those that one state can number ([PolicyState#queuesLeft]).
-    public int queues() {
+    /// Queues that an instance takes of those that one state can number ([PolicyState#remainingQueues]).
+    public int queueCount() {
         return switch (this) {
             case S3_FIFO, SIEVE -> 0;
             case LRU, FIFO, LFU_DA, GDSF, IMPORTANCE -> 1;
@@ -90,7 +90,7 @@ public enum PolicyKind {
             case SLRU -> new Slru(records, state);
             case S3_FIFO -> new S3Fifo(records, state);
             case SIEVE -> new Sieve(records, state);
-            case IMPORTANCE -> new Importance(records, state);
+            case IMPORTANCE -> new ImportancePolicy(records, state);
         };
     }
 

@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
 public final class PolicyState {
 
     /// Owners are eight bits of a record's word, and 0 means nobody.
-    private static final int MOST_OWNERS = 255;
+    private static final int MAX_OWNERS = 255;
 
     private final int capacity;
     private final int ghostCapacity;
@@ -25,12 +25,12 @@ public final class PolicyState {
     private int @Nullable [] newer;
     private int @Nullable [] older;
     private byte @Nullable [] flags;
-    private byte @Nullable [] said;
-    private volatile boolean roomForSaid;
-    private @Nullable GhostTable ghosts;
+    private byte @Nullable [] labels;
+    private volatile boolean hasLabels;
+    private @Nullable GhostCounts ghosts;
     /// Until somebody knows: reading a block of Llama 3 8B from one NVMe drive of 13 GB/s takes
     /// three tenths of the time that an H100 takes to compute it.
-    private volatile double copyWorth = 0.3;
+    private volatile double reloadCostRatio = 0.3;
 
     private long clock;
     private int owners;
@@ -39,7 +39,7 @@ public final class PolicyState {
     ///
     /// @param capacity number of records, the same as [RecordView#capacity()]
     public PolicyState(int capacity) {
-        this(capacity, (int) Math.min(2L * capacity, GhostTable.MOST_KEYS));
+        this(capacity, (int) Math.min(2L * capacity, GhostCounts.MAX_KEYS));
     }
 
     /// @param capacity number of records, the same as [RecordView#capacity()]
@@ -66,7 +66,7 @@ public final class PolicyState {
                 + (newer == null ? 0 : Integer.BYTES)
                 + (older == null ? 0 : Integer.BYTES)
                 + (flags == null ? 0 : Byte.BYTES)
-                + (said == null ? 0 : Byte.BYTES);
+                + (labels == null ? 0 : Byte.BYTES);
         return (long) capacity * bytesPerRecord;
     }
 
@@ -82,18 +82,18 @@ public final class PolicyState {
 
     /// What is lost with a block that a slower tier has too, as a share of what is lost with one
     /// that is to be computed again.
-    public double copyWorth() {
-        return copyWorth;
+    public double reloadCostRatio() {
+        return reloadCostRatio;
     }
 
     /// Sets that share. Any thread may; it counts from the next ranking on.
     ///
     /// @param share above 0 to 1
-    public void copyWorth(double share) {
+    public void reloadCostRatio(double share) {
         if (!(share > 0 && share <= 1)) {
             throw new IllegalArgumentException("copyWorth is " + share + ", must be above 0 to 1");
         }
-        copyWorth = share;
+        reloadCostRatio = share;
     }
 
     /// Next reading of the clock that orders uses in all instances; the first is 1.
@@ -102,24 +102,24 @@ public final class PolicyState {
     }
 
     /// Keeps the readings up to this one for uses that lie before the opening of the store.
-    void startAfter(long reading) {
+    void startClockAfter(long reading) {
         clock = Math.max(clock, reading);
     }
 
     /// Queues that can still be numbered.
-    public int queuesLeft() {
-        return MOST_OWNERS - owners;
+    public int remainingQueues() {
+        return MAX_OWNERS - owners;
     }
 
     /// A number from 1 to 255 that marks the records of one queue.
     int newOwner() {
-        if (owners == MOST_OWNERS) {
-            throw new IllegalStateException("more than " + MOST_OWNERS + " queues share one policy state");
+        if (owners == MAX_OWNERS) {
+            throw new IllegalStateException("more than " + MAX_OWNERS + " queues share one policy state");
         }
         return ++owners;
     }
 
-    /// Score, owner and queued bit of each record, as [LeafQueue] packs them.
+    /// Score, owner and queued bit of each record, as [LeafHeap] packs them.
     long[] words() {
         long[] present = words;
         if (present == null) {
@@ -179,24 +179,24 @@ public final class PolicyState {
         return present;
     }
 
-    /// What callers said of each record, as [Said] has it, or null as long as they said nothing.
-    byte @Nullable [] said() {
-        return said;
+    /// What callers said of each record, as [BlockLabel] has it, or null as long as they said nothing.
+    byte @Nullable [] labels() {
+        return labels;
     }
 
     /// Sees that callers can say something of records without an array being made under the store's
     /// lock.
     ///
     /// @param lock the store's
-    public void makeRoomForSaid(Lock lock) {
-        if (roomForSaid) {
+    public void allocateLabels(Lock lock) {
+        if (hasLabels) {
             return;
         }
         byte[] room = new byte[capacity];
         lock.lock();
         try {
-            said = said == null ? room : said;
-            roomForSaid = true;
+            labels = labels == null ? room : labels;
+            hasLabels = true;
         } finally {
             lock.unlock();
         }
@@ -206,33 +206,33 @@ public final class PolicyState {
     ///
     /// @return 1 for all of it, also where nothing was said, to an eighth
     public double weight(int record) {
-        byte[] present = said;
-        return present == null ? 1 : 1.0 / (1 << Said.halvings(present[record]));
+        byte[] present = labels;
+        return present == null ? 1 : 1.0 / (1 << BlockLabel.halvings(present[record]));
     }
 
     /// What was said of a record is not said of the block that it holds now.
-    public void forgetSaid(int record) {
-        byte[] present = said;
+    public void clearLabel(int record) {
+        byte[] present = labels;
         if (present != null) {
-            present[record] = Said.NOTHING;
+            present[record] = BlockLabel.NONE;
         }
     }
 
     /// The same, made at the first call.
-    byte[] makeSaid() {
-        byte[] present = said;
+    byte[] labelsForWrite() {
+        byte[] present = labels;
         if (present == null) {
             present = new byte[capacity];
-            said = present;
+            labels = present;
         }
         return present;
     }
 
     /// What is remembered of evicted keys.
-    GhostTable ghosts() {
-        GhostTable present = ghosts;
+    GhostCounts ghosts() {
+        GhostCounts present = ghosts;
         if (present == null) {
-            present = new GhostTable(ghostCapacity);
+            present = new GhostCounts(ghostCapacity);
             ghosts = present;
         }
         return present;

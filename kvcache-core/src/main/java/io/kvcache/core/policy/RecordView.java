@@ -19,9 +19,9 @@ public interface RecordView {
     /// Blocks before this one in its chain, counted from 0.
     int depth(int record);
 
-    /// How much of its prompt was new when this block came, as [Cohort] has it.
-    default int cohort(int record) {
-        return Cohort.alone(depth(record));
+    /// How much of its prompt was new when this block came, as [NoveltyClass] has it.
+    default int noveltyClass(int record) {
+        return NoveltyClass.ofSingleBlock(depth(record));
     }
 
     /// Children that are resident in the policy's tier. A record with none is a leaf, and only leaves may be

@@ -21,27 +21,27 @@ final class ReuseCounts {
     }
 
     /// Makes room for more rows.
-    void rows(int rows) {
+    void ensureRows(int rows) {
         uses = Arrays.copyOf(uses, rows * BINS);
         exposure = Arrays.copyOf(exposure, rows * BINS);
         reach = Arrays.copyOf(reach, rows);
     }
 
     /// A block of a row was used.
-    void use(int row, int bin) {
+    void addUse(int row, int bin) {
         uses[row * BINS + bin]++;
-        extend(row, bin);
+        extendReach(row, bin);
     }
 
     /// Blocks of a row were not used for a while.
     ///
     /// @param blockTime blocks times time
-    void expose(int row, int bin, double blockTime) {
+    void addExposure(int row, int bin, double blockTime) {
         exposure[row * BINS + bin] += blockTime;
-        extend(row, bin);
+        extendReach(row, bin);
     }
 
-    private void extend(int row, int bin) {
+    private void extendReach(int row, int bin) {
         if (bin >= reach[row]) {
             reach[row] = (byte) (bin + 1);
         }
@@ -62,7 +62,7 @@ final class ReuseCounts {
     /// Takes rows over from another one.
     ///
     /// @param from the first of them there; the first one here is the first of all
-    void copy(ReuseCounts other, int from, int rows) {
+    void copyFrom(ReuseCounts other, int from, int rows) {
         for (int row = 0; row < rows; row++) {
             int length = other.reach[from + row];
             System.arraycopy(other.uses, (from + row) * BINS, uses, row * BINS, length);
@@ -74,14 +74,14 @@ final class ReuseCounts {
     /// Has each count weigh less.
     ///
     /// @param keep share of it that is kept
-    void fade(double keep) {
+    void decay(double keep) {
         for (int row = 0; row < reach.length; row++) {
-            fade(uses, row, keep);
-            fade(exposure, row, keep);
+            decay(uses, row, keep);
+            decay(exposure, row, keep);
         }
     }
 
-    private void fade(double[] counts, int row, double keep) {
+    private void decay(double[] counts, int row, double keep) {
         int end = row * BINS + reach[row];
         for (int i = row * BINS; i < end; i++) {
             counts[i] *= keep;

@@ -43,28 +43,28 @@ final class ReuseModel {
     private static final int GROUPS = BlockClasses.GROUPS;
     private static final int FIRST_CLASS = 1 + GROUPS;
     /// Of the groups used more than twice.
-    private static final int OFTEN = FIRST_CLASS + CLASSES;
-    private static final int ROWS = OFTEN + 1;
+    private static final int FREQUENT_ROW = FIRST_CLASS + CLASSES;
+    private static final int ROWS = FREQUENT_ROW + 1;
 
-    private static final int FIRST_OFTEN = 2;
-    private static final int FIRST_OFTEN_CLASS = BlockClasses.first(FIRST_OFTEN);
+    private static final int FIRST_FREQUENT_GROUP = 2;
+    private static final int FIRST_FREQUENT_CLASS = BlockClasses.firstClass(FIRST_FREQUENT_GROUP);
 
-    /// Bounds densities. Ages below half a turn of [Lessons] have uses and next to no exposure, so
+    /// Bounds densities. Ages below half a turn of [ReuseTracker] have uses and next to no exposure, so
     /// what is used all the time looks better at each level.
-    static final float MOST_DENSITY = 1e5f;
+    static final float MAX_DENSITY = 1e5f;
 
     /// So far below 1 that no rounding is.
-    private static final double NEARLY = 1 - 1e-15;
+    private static final double ALMOST_ONE = 1 - 1e-15;
 
     /// Bins on either side that speak for a bin, the less the farther.
     private static final int REACH = 2;
 
-    private final ImportanceRules rules;
+    private final ImportanceConfig rules;
     private final ReuseCounts counts = new ReuseCounts(ROWS);
     /// Of each kind, as long as there are labels.
-    private final ReuseCounts ofKinds = new ReuseCounts(0);
+    private final ReuseCounts kindCounts = new ReuseCounts(0);
     /// Those as of the last [#refresh].
-    private final ReuseCounts ofKindsThen = new ReuseCounts(0);
+    private final ReuseCounts refreshedKindCounts = new ReuseCounts(0);
     private float[] density = new float[CLASSES * BINS];
     private int labels = 1;
     private final double[] belief = new double[BINS];
@@ -79,7 +79,7 @@ final class ReuseModel {
     /// For each label and group: what [#factorOf] has worked out since [#refresh], 0 when it has not.
     private double[] factors = new double[GROUPS];
     /// The kinds whose densities were not asked for since [#refresh].
-    private boolean[] waiting = new boolean[CLASSES];
+    private boolean[] isStale = new boolean[CLASSES];
     private int bins;
     /// Uses that the level above has one expect.
     private final double[] expected = new double[BINS];
@@ -88,7 +88,7 @@ final class ReuseModel {
     private final double[] survival = new double[BINS];
     private final double[] held = new double[BINS];
 
-    ReuseModel(ImportanceRules rules) {
+    ReuseModel(ImportanceConfig rules) {
         this.rules = rules;
         for (int bin = 0; bin < BINS; bin++) {
             belief[bin] = rules.priorRate() / Math.max(1, AgeBins.start(bin));
@@ -97,8 +97,12 @@ final class ReuseModel {
     }
 
     long bytes() {
-        long ofModel = (long) density.length * Float.BYTES + (long) factors.length * Double.BYTES + waiting.length;
-        return counts.bytes() + ofKinds.bytes() + ofKindsThen.bytes() + ofModel + (11L + CLASSES) * BINS * Double.BYTES;
+        long ofModel = (long) density.length * Float.BYTES + (long) factors.length * Double.BYTES + isStale.length;
+        return counts.bytes()
+                + kindCounts.bytes()
+                + refreshedKindCounts.bytes()
+                + ofModel
+                + (11L + CLASSES) * BINS * Double.BYTES;
     }
 
     /// Tells blocks with one label more apart. What was counted so far is the first one's.
@@ -107,13 +111,13 @@ final class ReuseModel {
         boolean first = labels == 1;
         labels++;
         int kinds = labels * CLASSES;
-        ofKinds.rows(kinds);
-        ofKindsThen.rows(kinds);
+        kindCounts.ensureRows(kinds);
+        refreshedKindCounts.ensureRows(kinds);
         density = Arrays.copyOf(density, kinds * BINS);
         factors = new double[labels * GROUPS];
-        waiting = new boolean[kinds];
+        isStale = new boolean[kinds];
         if (first) {
-            ofKinds.copy(counts, FIRST_CLASS, CLASSES);
+            kindCounts.copyFrom(counts, FIRST_CLASS, CLASSES);
         }
         System.arraycopy(density, 0, density, (labels - 1) * CLASSES * BINS, CLASSES * BINS);
     }
@@ -121,17 +125,17 @@ final class ReuseModel {
     /// A block was used at an age.
     ///
     /// @param kind its class, plus [#CLASSES] times its label
-    void used(int kind, long age) {
-        int bin = AgeBins.of(age);
+    void addUse(int kind, long age) {
+        int bin = AgeBins.binOf(age);
         int classId = kind % CLASSES;
-        counts.use(0, bin);
-        counts.use(1 + BlockClasses.group(classId), bin);
-        counts.use(FIRST_CLASS + classId, bin);
-        if (classId >= FIRST_OFTEN_CLASS) {
-            counts.use(OFTEN, bin);
+        counts.addUse(0, bin);
+        counts.addUse(1 + BlockClasses.group(classId), bin);
+        counts.addUse(FIRST_CLASS + classId, bin);
+        if (classId >= FIRST_FREQUENT_CLASS) {
+            counts.addUse(FREQUENT_ROW, bin);
         }
         if (labels > 1) {
-            ofKinds.use(kind, bin);
+            kindCounts.addUse(kind, bin);
         }
     }
 
@@ -140,16 +144,16 @@ final class ReuseModel {
     /// @param kind their class, plus [#CLASSES] times their label
     /// @param bin of their age, as [AgeBins] has it
     /// @param blockTime blocks times time
-    void unused(int kind, int bin, double blockTime) {
+    void addExposure(int kind, int bin, double blockTime) {
         int classId = kind % CLASSES;
-        counts.expose(0, bin, blockTime);
-        counts.expose(1 + BlockClasses.group(classId), bin, blockTime);
-        counts.expose(FIRST_CLASS + classId, bin, blockTime);
-        if (classId >= FIRST_OFTEN_CLASS) {
-            counts.expose(OFTEN, bin, blockTime);
+        counts.addExposure(0, bin, blockTime);
+        counts.addExposure(1 + BlockClasses.group(classId), bin, blockTime);
+        counts.addExposure(FIRST_CLASS + classId, bin, blockTime);
+        if (classId >= FIRST_FREQUENT_CLASS) {
+            counts.addExposure(FREQUENT_ROW, bin, blockTime);
         }
         if (labels > 1) {
-            ofKinds.expose(kind, bin, blockTime);
+            kindCounts.addExposure(kind, bin, blockTime);
         }
     }
 
@@ -158,7 +162,7 @@ final class ReuseModel {
     /// @param kind their class, plus [#CLASSES] times their label
     /// @param bin of their age, as [AgeBins] has it
     float density(int kind, int bin) {
-        if (waiting[kind]) {
+        if (isStale[kind]) {
             settle(kind, 0);
         }
         return density[kind * BINS + bin];
@@ -175,25 +179,27 @@ final class ReuseModel {
             settle(fresh);
         }
         bins = fresh;
-        counts.fade(keep);
-        ofKinds.fade(keep);
-        ofKindsThen.copy(ofKinds, 0, labels > 1 ? labels * CLASSES : 0);
-        learn(counts, 0, belief, 1, rules.priorEvents(), ofAll);
-        learn(counts, OFTEN, ofAll, rules.groupEvents(), ofOften);
+        counts.decay(keep);
+        kindCounts.decay(keep);
+        refreshedKindCounts.copyFrom(kindCounts, 0, labels > 1 ? labels * CLASSES : 0);
+        estimate(counts, 0, belief, 1, rules.priorEvents(), ofAll);
+        estimate(counts, FREQUENT_ROW, ofAll, rules.groupEvents(), ofOften);
         for (int group = 0; group < GROUPS; group++) {
-            learn(counts, 1 + group, group < FIRST_OFTEN ? ofAll : ofOften, rules.groupEvents(), ofGroup);
-            for (int classId = BlockClasses.first(group); classId < BlockClasses.first(group + 1); classId++) {
-                learn(counts, FIRST_CLASS + classId, ofGroup, rules.classEvents(), hazard);
+            estimate(counts, 1 + group, group < FIRST_FREQUENT_GROUP ? ofAll : ofOften, rules.groupEvents(), ofGroup);
+            for (int classId = BlockClasses.firstClass(group);
+                    classId < BlockClasses.firstClass(group + 1);
+                    classId++) {
+                estimate(counts, FIRST_CLASS + classId, ofGroup, rules.classEvents(), hazard);
                 System.arraycopy(hazard, 0, hazards, classId * BINS, bins);
             }
         }
         Arrays.fill(factors, 0);
-        Arrays.fill(waiting, true);
+        Arrays.fill(isStale, true);
     }
 
     private void settle(int from) {
-        for (int kind = 0; kind < waiting.length; kind++) {
-            if (waiting[kind]) {
+        for (int kind = 0; kind < isStale.length; kind++) {
+            if (isStale[kind]) {
                 settle(kind, from);
             }
         }
@@ -209,10 +215,10 @@ final class ReuseModel {
             for (int bin = 0; bin < bins; bin++) {
                 ofLabel[bin] = factor * hazards[classId * BINS + bin];
             }
-            learn(ofKindsThen, kind, ofLabel, rules.classEvents(), hazard);
+            estimate(refreshedKindCounts, kind, ofLabel, rules.classEvents(), hazard);
         }
         densities(kind, from);
-        waiting[kind] = false;
+        isStale[kind] = false;
     }
 
     private double factor(int label, int group) {
@@ -227,18 +233,18 @@ final class ReuseModel {
     private double factorOf(int label, int group) {
         double seen = rules.classEvents();
         double sum = seen;
-        for (int classId = BlockClasses.first(group); classId < BlockClasses.first(group + 1); classId++) {
+        for (int classId = BlockClasses.firstClass(group); classId < BlockClasses.firstClass(group + 1); classId++) {
             int kind = label * CLASSES + classId;
-            int end = Math.min(bins, ofKindsThen.reach(kind));
+            int end = Math.min(bins, refreshedKindCounts.reach(kind));
             for (int bin = 0; bin < end; bin++) {
-                seen += ofKindsThen.uses(kind, bin);
-                sum += ofKindsThen.exposure(kind, bin) * hazards[classId * BINS + bin];
+                seen += refreshedKindCounts.uses(kind, bin);
+                sum += refreshedKindCounts.exposure(kind, bin) * hazards[classId * BINS + bin];
             }
         }
         return seen / sum;
     }
 
-    private void learn(ReuseCounts of, int row, double[] above, double weight, double[] result) {
+    private void estimate(ReuseCounts of, int row, double[] above, double weight, double[] result) {
         int end = Math.min(bins, of.reach(row));
         if (end == 0) {
             System.arraycopy(above, 0, result, 0, bins);
@@ -250,11 +256,11 @@ final class ReuseModel {
             seen += of.uses(row, bin);
             sum += of.exposure(row, bin) * above[bin];
         }
-        learn(of, row, above, seen / sum, weight, result);
+        estimate(of, row, above, seen / sum, weight, result);
     }
 
     /// @param factor by which the whole row differs from the level above
-    private void learn(ReuseCounts of, int row, double[] above, double factor, double weight, double[] result) {
+    private void estimate(ReuseCounts of, int row, double[] above, double factor, double weight, double[] result) {
         for (int bin = 0; bin < bins; bin++) {
             expected[bin] = factor * above[bin] * of.exposure(row, bin);
         }
@@ -286,18 +292,18 @@ final class ReuseModel {
             held[bin] = inBin < 1e-6 ? AgeBins.width(bin) : (1 - survival[bin]) / hazard[bin];
         }
         for (int bin = from; bin < bins; bin++) {
-            density[kind * BINS + bin] = (float) Math.min(MOST_DENSITY, best(bin));
+            density[kind * BINS + bin] = (float) Math.min(MAX_DENSITY, bestDensity(bin));
         }
     }
 
-    private double best(int from) {
+    private double bestDensity(int from) {
         double alive = 1;
         double time = 0;
         double best = 0;
         for (int bin = from; bin < bins; bin++) {
             time += alive * held[bin];
             alive *= survival[bin];
-            if (1 - alive > best * time * NEARLY) { // else the quotient is no better, and need not be worked out
+            if (1 - alive > best * time * ALMOST_ONE) { // else the quotient is no better, and need not be worked out
                 best = Math.max(best, (1 - alive) / time);
             }
         }

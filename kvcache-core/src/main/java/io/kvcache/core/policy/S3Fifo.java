@@ -18,26 +18,26 @@ import java.util.function.IntPredicate;
 /// holds as many keys as the state was made for.
 public final class S3Fifo implements EvictionPolicy {
 
-    private static final byte MOST_USES = 3;
+    private static final byte MAX_USES = 3;
     private static final byte USES = 3;
     private static final byte MAIN = 4;
     private static final byte LINKED = 8;
     /// Somebody has guessed that the record will be used, and it was not used since it came.
-    private static final byte GUESS = 16;
+    private static final byte PREFETCHED = 16;
 
     /// The small queue's share of the resident records is one in this many.
     private static final int SMALL_SHARE = 10;
 
     /// Claims that one call lets be refused before it gives up.
-    private static final int MOST_REFUSALS = 1024;
+    private static final int MAX_REFUSALS = 1024;
 
     private final RecordView records;
     private final PolicyState state;
     private final byte[] flags;
     private final long[] admitted;
-    private final LeafList small;
-    private final LeafList main;
-    private final GhostTable ghosts;
+    private final IntrusiveList small;
+    private final IntrusiveList main;
+    private final GhostCounts ghosts;
     private int size;
     private int smallSize;
 
@@ -47,20 +47,20 @@ public final class S3Fifo implements EvictionPolicy {
         this.state = state;
         flags = state.flags();
         admitted = state.stamps();
-        small = new LeafList(state);
-        main = new LeafList(state);
+        small = new IntrusiveList(state);
+        main = new IntrusiveList(state);
         ghosts = state.ghosts();
     }
 
     @Override
     public void admit(int record) {
-        boolean returning = ghosts.take(records.fingerprint(record)) != 0;
+        boolean returning = ghosts.removeKey(records.fingerprint(record)) != 0;
         enter(record, returning ? MAIN : 0);
     }
 
     @Override
-    public void bring(int record) {
-        enter(record, GUESS);
+    public void onPrefetched(int record) {
+        enter(record, PREFETCHED);
     }
 
     @Override
@@ -68,7 +68,7 @@ public final class S3Fifo implements EvictionPolicy {
         if (isGuess(record)) {
             forget(record);
             admit(record);
-        } else if ((flags[record] & USES) < MOST_USES) {
+        } else if ((flags[record] & USES) < MAX_USES) {
             flags[record]++;
         }
     }
@@ -79,7 +79,7 @@ public final class S3Fifo implements EvictionPolicy {
     }
 
     @Override
-    public void exposed(int record) {
+    public void onBecameLeaf(int record) {
         if ((flags[record] & LINKED) == 0) {
             flags[record] |= LINKED;
             queueOf(record).addOldest(record);
@@ -95,7 +95,7 @@ public final class S3Fifo implements EvictionPolicy {
     }
 
     @Override
-    public void evicted(int record) {
+    public void onEvicted(int record) {
         if (!isMain(record) && !isGuess(record)) {
             ghosts.put(records.fingerprint(record), 1);
         }
@@ -106,28 +106,28 @@ public final class S3Fifo implements EvictionPolicy {
     public void demote(int record) {
         unlink(record);
         smallSize += isMain(record) ? 1 : 0;
-        flags[record] &= GUESS;
-        exposed(record);
+        flags[record] &= PREFETCHED;
+        onBecameLeaf(record);
     }
 
     @Override
     public int evict(IntPredicate claim) {
         int refusals = 0;
-        while (refusals <= Math.min(small.size() + main.size(), MOST_REFUSALS)) {
-            LeafList queue = nextQueue();
+        while (refusals <= Math.min(small.size() + main.size(), MAX_REFUSALS)) {
+            IntrusiveList queue = nextQueue();
             int record = queue.oldest();
             if (record == NONE) {
                 break;
             } else if (records.residentChildren(record) != 0) {
                 unlink(record);
-            } else if (passes(record)) {
-                goRound(record);
+            } else if (isSpared(record)) {
+                reinsert(record);
             } else if (claim.test(record)) {
-                evicted(record);
+                onEvicted(record);
                 return record;
             } else {
                 refusals++;
-                refused(record);
+                onClaimRefused(record);
             }
         }
         return NONE;
@@ -139,7 +139,7 @@ public final class S3Fifo implements EvictionPolicy {
     }
 
     @Override
-    public long coldestUse() {
+    public long victimLastUse() {
         int record = nextQueue().oldest();
         while (record != NONE && records.residentChildren(record) != 0) {
             unlink(record);
@@ -157,7 +157,7 @@ public final class S3Fifo implements EvictionPolicy {
     }
 
     /// A pinned record counts as used. Of a guess whoever reads it tells.
-    private void refused(int record) {
+    private void onClaimRefused(int record) {
         unlink(record);
         relink(record);
         if (!isGuess(record)) {
@@ -165,19 +165,19 @@ public final class S3Fifo implements EvictionPolicy {
         }
     }
 
-    private LeafList nextQueue() {
+    private IntrusiveList nextQueue() {
         boolean smallIsLarge = (long) smallSize * SMALL_SHARE >= size;
         return small.size() > 0 && (smallIsLarge || main.size() == 0) ? small : main.size() > 0 ? main : small;
     }
 
     /// Whether the record at the eviction end is spared this time.
-    private boolean passes(int record) {
+    private boolean isSpared(int record) {
         int uses = flags[record] & USES;
         return isMain(record) ? uses > 0 : uses > 1;
     }
 
     /// To the newest end of the main queue: with one use less, or with none when it comes from the small queue.
-    private void goRound(int record) {
+    private void reinsert(int record) {
         unlink(record);
         if (isMain(record)) {
             flags[record]--;
@@ -205,10 +205,10 @@ public final class S3Fifo implements EvictionPolicy {
     }
 
     private boolean isGuess(int record) {
-        return (flags[record] & GUESS) != 0;
+        return (flags[record] & PREFETCHED) != 0;
     }
 
-    private LeafList queueOf(int record) {
+    private IntrusiveList queueOf(int record) {
         return isMain(record) ? main : small;
     }
 }

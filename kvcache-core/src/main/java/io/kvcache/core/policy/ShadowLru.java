@@ -13,22 +13,22 @@ import java.util.Arrays;
 final class ShadowLru {
 
     /// Blocks in the sample.
-    static final int MOST = 1 << 13;
+    static final int MAX_SAMPLE = 1 << 13;
 
-    private static final int TABLE = 2 * MOST;
-    static final long BYTES = MOST * (Long.BYTES + 3L * Integer.BYTES) + (long) TABLE * Integer.BYTES;
+    private static final int TABLE_SIZE = 2 * MAX_SAMPLE;
+    static final long BYTES = MAX_SAMPLE * (Long.BYTES + 3L * Integer.BYTES) + (long) TABLE_SIZE * Integer.BYTES;
 
     private static final int NONE = -1;
-    private static final long SPREAD = 0xD6E8FEB86659FD93L;
+    private static final long HASH_MULTIPLIER = 0xD6E8FEB86659FD93L;
     private static final int SAMPLE_BITS = 24;
 
-    private final long[] keys = new long[MOST];
-    private final int[] newer = new int[MOST];
-    private final int[] older = new int[MOST];
+    private final long[] keys = new long[MAX_SAMPLE];
+    private final int[] newer = new int[MAX_SAMPLE];
+    private final int[] older = new int[MAX_SAMPLE];
     /// The next entry of the same chain, or of the free ones.
-    private final int[] next = new int[MOST];
+    private final int[] next = new int[MAX_SAMPLE];
 
-    private final int[] heads = new int[TABLE];
+    private final int[] heads = new int[TABLE_SIZE];
     private int newest = NONE;
     private int oldest = NONE;
     private int free;
@@ -38,20 +38,20 @@ final class ShadowLru {
 
     ShadowLru() {
         Arrays.fill(heads, NONE);
-        for (int entry = 0; entry < MOST; entry++) {
-            next[entry] = entry + 1 < MOST ? entry + 1 : NONE;
+        for (int entry = 0; entry < MAX_SAMPLE; entry++) {
+            next[entry] = entry + 1 < MAX_SAMPLE ? entry + 1 : NONE;
         }
     }
 
     /// Whether a block is in the sample.
-    boolean samples(long fingerprint) {
+    boolean isSampled(long fingerprint) {
         return (int) (spread(fingerprint) >>> (Long.SIZE - SAMPLE_BITS)) < sampled;
     }
 
     /// A block of the sample is used.
     ///
     /// @return whether LRU would have had it
-    boolean use(long fingerprint) {
+    boolean recordUse(long fingerprint) {
         int entry = find(fingerprint);
         if (entry != NONE) {
             unlink(entry);
@@ -59,13 +59,13 @@ final class ShadowLru {
             return true;
         }
         if (free == NONE) {
-            halve();
-            if (!samples(fingerprint)) {
+            halveSample();
+            if (!isSampled(fingerprint)) {
                 return false;
             }
         }
         insert(fingerprint);
-        trim();
+        evictExcess();
         return false;
     }
 
@@ -78,9 +78,9 @@ final class ShadowLru {
     }
 
     /// How many blocks the whole LRU holds.
-    void limit(long blocks) {
+    void setLimit(long blocks) {
         limit = blocks;
-        trim();
+        evictExcess();
     }
 
     /// Blocks of the sample that are held.
@@ -89,23 +89,23 @@ final class ShadowLru {
     }
 
     /// Share of the blocks that are in the sample.
-    double share() {
+    double sampleRatio() {
         return (double) sampled / (1 << SAMPLE_BITS);
     }
 
-    private void trim() {
-        double most = limit == Long.MAX_VALUE ? MOST : Math.max(1, limit * share());
+    private void evictExcess() {
+        double most = limit == Long.MAX_VALUE ? MAX_SAMPLE : Math.max(1, limit * sampleRatio());
         while (size > most) {
             remove(oldest);
         }
     }
 
-    private void halve() {
+    private void halveSample() {
         while (free == NONE) {
             sampled /= 2;
             for (int entry = oldest; entry != NONE; ) {
                 int after = newer[entry];
-                if (!samples(keys[entry])) {
+                if (!isSampled(keys[entry])) {
                     remove(entry);
                 }
                 entry = after;
@@ -117,7 +117,7 @@ final class ShadowLru {
         int entry = free;
         free = next[entry];
         keys[entry] = fingerprint;
-        int place = place(fingerprint);
+        int place = bucketOf(fingerprint);
         next[entry] = heads[place];
         heads[place] = entry;
         linkNewest(entry);
@@ -126,7 +126,7 @@ final class ShadowLru {
 
     private void remove(int entry) {
         unlink(entry);
-        int place = place(keys[entry]);
+        int place = bucketOf(keys[entry]);
         if (heads[place] == entry) {
             heads[place] = next[entry];
         } else {
@@ -142,7 +142,7 @@ final class ShadowLru {
     }
 
     private int find(long fingerprint) {
-        int entry = heads[place(fingerprint)];
+        int entry = heads[bucketOf(fingerprint)];
         while (entry != NONE && keys[entry] != fingerprint) {
             entry = next[entry];
         }
@@ -174,11 +174,11 @@ final class ShadowLru {
     }
 
     private static long spread(long fingerprint) {
-        long mixed = fingerprint * SPREAD;
-        return (mixed ^ mixed >>> 32) * SPREAD;
+        long mixed = fingerprint * HASH_MULTIPLIER;
+        return (mixed ^ mixed >>> 32) * HASH_MULTIPLIER;
     }
 
-    private static int place(long fingerprint) {
-        return (int) spread(fingerprint) & (TABLE - 1);
+    private static int bucketOf(long fingerprint) {
+        return (int) spread(fingerprint) & (TABLE_SIZE - 1);
     }
 }

@@ -15,16 +15,16 @@ public final class Sieve implements EvictionPolicy {
     private static final byte VISITED = 1;
     private static final byte LINKED = 2;
     /// Somebody has guessed that the record will be used, and it was not used since it came.
-    private static final byte GUESS = 4;
+    private static final byte PREFETCHED = 4;
 
     /// Claims that one call lets be refused before it gives up.
-    private static final int MOST_REFUSALS = 1024;
+    private static final int MAX_REFUSALS = 1024;
 
     private final RecordView records;
     private final PolicyState state;
     private final byte[] flags;
     private final long[] admitted;
-    private final LeafList queue;
+    private final IntrusiveList queue;
     private int hand = NONE;
     private int size;
 
@@ -34,7 +34,7 @@ public final class Sieve implements EvictionPolicy {
         this.state = state;
         flags = state.flags();
         admitted = state.stamps();
-        queue = new LeafList(state);
+        queue = new IntrusiveList(state);
     }
 
     @Override
@@ -49,14 +49,14 @@ public final class Sieve implements EvictionPolicy {
     ///
     /// With its first use it enters the queue anew.
     @Override
-    public void bring(int record) {
+    public void onPrefetched(int record) {
         admit(record);
-        flags[record] |= GUESS;
+        flags[record] |= PREFETCHED;
     }
 
     @Override
     public void touch(int record) {
-        if ((flags[record] & GUESS) != 0) {
+        if ((flags[record] & PREFETCHED) != 0) {
             forget(record);
             admit(record);
         } else {
@@ -70,13 +70,13 @@ public final class Sieve implements EvictionPolicy {
     }
 
     @Override
-    public void exposed(int record) {
+    public void onBecameLeaf(int record) {
         if ((flags[record] & LINKED) == 0) {
             flags[record] |= LINKED;
             if (hand == NONE) {
                 queue.addOldest(record);
             } else {
-                queue.addOlderThan(hand, record);
+                queue.insertOlder(hand, record);
             }
         }
     }
@@ -91,15 +91,15 @@ public final class Sieve implements EvictionPolicy {
     @Override
     public void demote(int record) {
         unlink(record);
-        flags[record] &= GUESS;
-        exposed(record);
+        flags[record] &= PREFETCHED;
+        onBecameLeaf(record);
         hand = record;
     }
 
     @Override
     public int evict(IntPredicate claim) {
         int refusals = 0;
-        while (queue.size() > 0 && refusals <= Math.min(queue.size(), MOST_REFUSALS)) {
+        while (queue.size() > 0 && refusals <= Math.min(queue.size(), MAX_REFUSALS)) {
             int record = handOrOldest();
             if (records.residentChildren(record) != 0) {
                 unlink(record);
@@ -124,7 +124,7 @@ public final class Sieve implements EvictionPolicy {
     }
 
     @Override
-    public long coldestUse() {
+    public long victimLastUse() {
         while (queue.size() > 0 && records.residentChildren(handOrOldest()) != 0) {
             unlink(handOrOldest());
         }

@@ -17,14 +17,14 @@ public final class Slru implements EvictionPolicy {
     private static final int PROTECTED_SHARE = 5;
 
     private final PolicyState state;
-    private final LeafQueue probation;
-    private final LeafQueue protectedOnes;
+    private final LeafHeap probation;
+    private final LeafHeap protectedSegment;
 
     /// @param state shared with the store's other instances
     public Slru(RecordView records, PolicyState state) {
         this.state = state;
-        probation = new LeafQueue(records, state);
-        protectedOnes = new LeafQueue(records, state);
+        probation = new LeafHeap(records, state);
+        protectedSegment = new LeafHeap(records, state);
     }
 
     @Override
@@ -36,19 +36,19 @@ public final class Slru implements EvictionPolicy {
     ///
     /// Its first use finds it on probation and leaves it there, as the newest.
     @Override
-    public void bring(int record) {
-        probation.bring(record, state.tick());
+    public void onPrefetched(int record) {
+        probation.addPrefetched(record, state.tick());
     }
 
     @Override
     public void touch(int record) {
-        if (protectedOnes.holds(record)) {
-            protectedOnes.raise(record, state.tick());
-        } else if (probation.confirm(record)) {
-            probation.raise(record, state.tick());
+        if (protectedSegment.contains(record)) {
+            protectedSegment.raiseScore(record, state.tick());
+        } else if (probation.confirmPrefetched(record)) {
+            probation.raiseScore(record, state.tick());
         } else {
             probation.forget(record);
-            protectedOnes.admit(record, state.tick());
+            protectedSegment.admit(record, state.tick());
             limitProtected();
         }
     }
@@ -59,8 +59,8 @@ public final class Slru implements EvictionPolicy {
     }
 
     @Override
-    public void exposed(int record) {
-        segmentOf(record).exposed(record);
+    public void onBecameLeaf(int record) {
+        segmentOf(record).onBecameLeaf(record);
     }
 
     @Override
@@ -70,8 +70,8 @@ public final class Slru implements EvictionPolicy {
 
     @Override
     public void demote(int record) {
-        if (protectedOnes.holds(record)) {
-            protectedOnes.forget(record);
+        if (protectedSegment.contains(record)) {
+            protectedSegment.forget(record);
             probation.admit(record, 0);
         } else {
             probation.demote(record);
@@ -81,26 +81,26 @@ public final class Slru implements EvictionPolicy {
     @Override
     public int evict(IntPredicate claim) {
         int victim = evictFrom(probation, claim);
-        return victim != NONE ? victim : evictFrom(protectedOnes, claim);
+        return victim != NONE ? victim : evictFrom(protectedSegment, claim);
     }
 
     @Override
     public int size() {
-        return probation.size() + protectedOnes.size();
+        return probation.size() + protectedSegment.size();
     }
 
     @Override
-    public long coldestUse() {
-        long coldest = probation.coldest();
-        return coldest != Long.MAX_VALUE ? coldest : protectedOnes.coldest();
+    public long victimLastUse() {
+        long coldest = probation.lowestScore();
+        return coldest != Long.MAX_VALUE ? coldest : protectedSegment.lowestScore();
     }
 
-    private LeafQueue segmentOf(int record) {
-        return protectedOnes.holds(record) ? protectedOnes : probation;
+    private LeafHeap segmentOf(int record) {
+        return protectedSegment.contains(record) ? protectedSegment : probation;
     }
 
-    private int evictFrom(LeafQueue segment, IntPredicate claim) {
-        int victim = segment.evict(claim, refused -> segment.raise(refused, state.tick()));
+    private int evictFrom(LeafHeap segment, IntPredicate claim) {
+        int victim = segment.evict(claim, refused -> segment.raiseScore(refused, state.tick()));
         if (victim != NONE) {
             segment.forget(victim);
         }
@@ -108,11 +108,11 @@ public final class Slru implements EvictionPolicy {
     }
 
     private void limitProtected() {
-        if (protectedOnes.size() > size() / PROTECTED_SHARE) {
-            int oldest = protectedOnes.coldestRecord();
+        if (protectedSegment.size() > size() / PROTECTED_SHARE) {
+            int oldest = protectedSegment.lowestRecord();
             if (oldest != NONE) {
-                long lastUse = protectedOnes.score(oldest);
-                protectedOnes.forget(oldest);
+                long lastUse = protectedSegment.score(oldest);
+                protectedSegment.forget(oldest);
                 probation.admit(oldest, lastUse);
             }
         }

@@ -2,7 +2,7 @@ package io.kvcache.core.store;
 
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
-import io.kvcache.core.policy.Guard;
+import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.policy.PolicyState;
 import io.kvcache.core.policy.RecordView;
@@ -81,16 +81,16 @@ final class ClassPolicies {
 
     /// Whether a group may have a policy of its own: the common ones of all classes can still be made then.
     private boolean leavesEnough() {
-        return queuesLeft() >= (1 + Math.max(KEPT_FOR_SIZES, withoutCommon())) * kind.queues();
+        return queuesLeft() >= (1 + Math.max(KEPT_FOR_SIZES, withoutCommon())) * kind.queueCount();
     }
 
     /// Whether blocks of one size more find a policy.
     boolean takesAnotherClass() {
-        return queuesLeft() >= (1 + withoutCommon()) * kind.queues();
+        return queuesLeft() >= (1 + withoutCommon()) * kind.queueCount();
     }
 
     private int queuesLeft() {
-        return state.queuesLeft() - KEPT_FOR_DISKS;
+        return state.remainingQueues() - KEPT_FOR_DISKS;
     }
 
     private int withoutCommon() {
@@ -115,7 +115,7 @@ final class ClassPolicies {
         long oldest = Long.MAX_VALUE;
         if (classId < instances.size()) {
             for (EvictionPolicy policy : instances.get(classId)) {
-                oldest = Math.min(oldest, policy.size() == 0 ? Long.MAX_VALUE : policy.coldestUse());
+                oldest = Math.min(oldest, policy.size() == 0 ? Long.MAX_VALUE : policy.victimLastUse());
             }
         }
         return oldest;
@@ -127,20 +127,20 @@ final class ClassPolicies {
 
     /// Whether the policies are to hear of each block that a request will use which is known to come.
     boolean lookAhead() {
-        return kind.looksAhead();
+        return kind.usesAnnouncements();
     }
 
     /// Whether the policies make use of what callers say of blocks.
     boolean listens() {
-        return kind.listens();
+        return kind.usesLabels();
     }
 
     /// What all instances find beside plain LRU.
-    Guard.Report guard() {
-        Guard.Report all = Guard.Report.NOTHING;
+    LruFallback.Report guard() {
+        LruFallback.Report all = LruFallback.Report.EMPTY;
         for (List<EvictionPolicy> groups : instances) {
             for (EvictionPolicy policy : groups) {
-                all = all.plus(policy.guard());
+                all = all.plus(policy.fallbackReport());
             }
         }
         return all;

@@ -3,11 +3,11 @@ package io.kvcache.core.store;
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.policy.Cohort;
 import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.tree.RecordPool;
 
-/// Finds the [Cohort] of a block that is put: how much of its prompt, from the first block put on,
+/// Finds the [NoveltyClass] of a block that is put: how much of its prompt, from the first block put on,
 /// nobody remembers.
 ///
 /// Blocks of a prompt come one by one, and a prompt that is computed in parts comes with a chain
@@ -37,7 +37,7 @@ final class Cohorts {
         }
         EvictionPolicy policy = policies.find(entry.slotClass().id(), shares.groupOf(entry.id()));
         int known = policy == null ? index : remembered(policy, chain, index);
-        return Cohort.of((long) (chain.length() - known) * chain.blockTokens());
+        return NoveltyClass.of((long) (chain.length() - known) * chain.blockTokens());
     }
 
     /// The first block from one on that a policy does not remember, or the chain's length: it
@@ -47,7 +47,7 @@ final class Cohorts {
         int high = chain.length();
         while (low < high) {
             int middle = (low + high) >>> 1;
-            if (policy.remembers(chain.keyLo(middle))) {
+            if (policy.hasGhost(chain.keyLo(middle))) {
                 low = middle + 1;
             } else {
                 high = middle;

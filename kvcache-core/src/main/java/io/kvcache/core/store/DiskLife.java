@@ -80,9 +80,9 @@ final class DiskLife {
     /// Makes a record findable that was found on disk with all above it.
     void connect(int record) {
         pool.become(record, Control.ON_DISK, 0);
-        policies.forgetSaid(record);
+        policies.clearLabel(record);
         offload.found(record);
-        disks.order(record).found(record);
+        disks.order(record).addRecovered(record);
         reports.entered(record);
         reports.stored(record, TierKind.DISK);
     }

@@ -366,7 +366,7 @@ public final class Disks {
 
     /// What reading a block from disk takes, as a share of what computing it takes: above 0 to 1.
     public void copyWorth(double share) {
-        parts.policies().state().copyWorth(share);
+        parts.policies().state().reloadCostRatio(share);
     }
 
     /// What computing blocks takes, for [AdmissionKind#VALUE]: where in a prompt they are dearer, and by how much.

@@ -105,11 +105,11 @@ public final class Forecast {
 
     /// Says how much of what the resident blocks of a chain hold matters.
     ///
-    /// @param halvings by index from `from` on, each 0 to [EvictionPolicy#MOST_HALVINGS]
+    /// @param halvings by index from `from` on, each 0 to [EvictionPolicy#MAX_HALVINGS]
     /// @return blocks of which it was said, 0 where the policy makes no use of it
     public int weigh(BlockChain chain, int from, int[] halvings) {
         int end = from + halvings.length;
-        int told = tell(chain, from, end, (policy, record, index) -> policy.weigh(record, halvings[index - from]));
+        int told = tell(chain, from, end, (policy, record, index) -> policy.setWeight(record, halvings[index - from]));
         for (int to = end; to > from && told > 0 && offload.countsPaths(); to -= TURN) {
             var _ = eachFromTail(chain, Math.max(from, to - TURN), to, record -> {
                 offload.weighed(record);
@@ -126,7 +126,7 @@ public final class Forecast {
     private int tell(BlockChain chain, int from, int end, Saying saying) {
         int told = 0;
         if (policies.listens()) {
-            policies.state().makeRoomForSaid(lock);
+            policies.state().allocateLabels(lock);
         }
         for (int at = from; at < end && policies.listens(); at += TURN) {
             told += tellTurn(chain, at, Math.min(end, at + TURN), saying);
@@ -204,8 +204,8 @@ public final class Forecast {
         if (uses == 0 || slabs.freeSlabs() > 0 || policy.size() == 0) {
             return true;
         }
-        double lowest = policy.lowestWorth();
-        return Double.isNaN(lowest) ? policies.now() - policy.coldestUse() >= uses : 1.0 / uses >= lowest;
+        double lowest = policy.lowestScore();
+        return Double.isNaN(lowest) ? policies.now() - policy.victimLastUse() >= uses : 1.0 / uses >= lowest;
     }
 
     /// The clock that orders uses.

@@ -47,7 +47,7 @@ final class Identity {
 
     /// A block that is put.
     ///
-    /// @param cohort as [io.kvcache.core.policy.Cohort] has it, or -1 when nobody knows
+    /// @param cohort as [io.kvcache.core.policy.NoveltyClass] has it, or -1 when nobody knows
     static int block(int namespace, int cohort) {
         return block(namespace) | (cohort + 1) << COHORT_SHIFT | FRESH;
     }

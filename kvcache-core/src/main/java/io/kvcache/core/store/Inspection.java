@@ -9,7 +9,7 @@ import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.core.event.TierKind;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.SlabPool;
-import io.kvcache.core.policy.Guard;
+import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.RecordLayout;
@@ -75,7 +75,7 @@ public final class Inspection implements EventStream {
     }
 
     /// What a policy that learns finds beside plain LRU, over all slot classes.
-    public Guard.Report guard() {
+    public LruFallback.Report guard() {
         lock.lock();
         try {
             return parts.policies().guard();

@@ -134,7 +134,7 @@ final class Lifecycle {
         }
         over.used(record);
         if (prefetched.cameUnused(record)) {
-            policyOf(record).bring(record);
+            policyOf(record).onPrefetched(record);
         } else {
             policyOf(record).admit(record);
         }
@@ -379,7 +379,7 @@ final class Lifecycle {
     /// A disk has got a copy of a record, or has lost it.
     void copied(int record) {
         if (state(record) == Control.SEALED) {
-            policyOf(record).copied(record);
+            policyOf(record).onCopyChanged(record);
         }
     }
 
@@ -390,9 +390,9 @@ final class Lifecycle {
         }
         int state = state(record);
         if (state == Control.SEALED && chains.residentChildren(record) == 0) {
-            policyOf(record).exposed(record);
+            policyOf(record).onBecameLeaf(record);
         } else if (state == Control.ON_DISK && !pool.hasChildren(record)) {
-            disks.order(record).exposed(record);
+            disks.order(record).onBecameLeaf(record);
         }
     }
 

@@ -1,6 +1,6 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.policy.Cohort;
+import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.Handle;
@@ -56,7 +56,7 @@ final class ObjectChains implements RecordView {
     @Override
     public int cohort(int record) {
         int known = Identity.cohort(pool.identity(record));
-        return known >= 0 ? known : Cohort.alone(depth(record));
+        return known >= 0 ? known : NoveltyClass.ofSingleBlock(depth(record));
     }
 
     @Override

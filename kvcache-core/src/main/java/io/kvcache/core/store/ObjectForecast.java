@@ -73,17 +73,17 @@ public final class ObjectForecast {
 
     /// Says how much of what is in objects matters.
     ///
-    /// @param halvings 0 to [EvictionPolicy#MOST_HALVINGS]
+    /// @param halvings 0 to [EvictionPolicy#MAX_HALVINGS]
     /// @return of how many it was said, 0 where the policy makes no use of it
     public int weigh(NamespaceEntry namespace, List<BlockKey> keys, int halvings) {
-        return say(namespace, keys, (policy, record) -> policy.weigh(record, halvings));
+        return say(namespace, keys, (policy, record) -> policy.setWeight(record, halvings));
     }
 
     private int say(NamespaceEntry namespace, List<BlockKey> keys, ObjIntConsumer<EvictionPolicy> saying) {
         if (!policies.listens()) {
             return 0;
         }
-        policies.state().makeRoomForSaid(lock);
+        policies.state().allocateLabels(lock);
         return each(keys, key -> {
             int record = find(key, namespace.id());
             if (record != NONE) {

@@ -44,7 +44,7 @@ final class ObjectOrder {
     void continued(int record) {
         int before = chains.before(record);
         if (before != NONE && lifecycle.state(before) == Control.SEALED) {
-            lifecycle.policyOf(before).continued(before);
+            lifecycle.policyOf(before).onContinued(before);
         }
     }
 }

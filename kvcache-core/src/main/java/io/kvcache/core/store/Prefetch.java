@@ -121,9 +121,9 @@ public final class Prefetch {
             return true;
         }
         double rate = prefetched.odds(shares.group(record)) / AHEAD;
-        double lowest = policy.lowestWorth();
+        double lowest = policy.lowestScore();
         boolean byAge = Double.isNaN(lowest);
-        return byAge ? (policies.now() - policy.coldestUse()) * rate >= 1 : rate >= lowest;
+        return byAge ? (policies.now() - policy.victimLastUse()) * rate >= 1 : rate >= lowest;
     }
 
     /// What became of those that were begun.

@@ -2,12 +2,12 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
-import io.kvcache.core.policy.Departed;
+import io.kvcache.core.policy.GhostCache;
 import io.kvcache.core.tree.RecordPool;
 import org.jspecify.annotations.Nullable;
 
 /// What is remembered of puts: of which kind each was and when, and how often what was put has been
-/// used; of records that nobody has any more too, in [Departed], of twice as many as there are
+/// used; of records that nobody has any more too, in [GhostCache], of twice as many as there are
 /// records.
 ///
 /// Time is the bytes that were put, in steps of 64 KiB. All that takes 6 bytes of heap a record and
@@ -18,12 +18,12 @@ final class PutNotes {
 
     private static final int STEP_SHIFT = 16;
 
-    /// [Departed] has steps of 16.
+    /// [GhostCache] has steps of 16.
     private static final int READING_SHIFT = 4;
 
     private final RecordPool pool;
     private final ObjectChains chains;
-    private final Departed departed;
+    private final GhostCache departed;
     private final short[] kinds;
     private final int[] times;
     private long bytes;
@@ -31,7 +31,7 @@ final class PutNotes {
     PutNotes(RecordPool pool, ObjectChains chains) {
         this.pool = pool;
         this.chains = chains;
-        departed = new Departed(Math.min(2L * pool.capacity(), mostDeparted()));
+        departed = new GhostCache(Math.min(2L * pool.capacity(), mostDeparted()));
         kinds = new short[pool.capacity()];
         times = new int[pool.capacity()];
     }
@@ -109,13 +109,13 @@ final class PutNotes {
     /// What was known of a record when it left, or null.
     @Nullable
     Return returned(int record) {
-        long entry = departed.take(pool.fingerprint(record));
-        if (entry == Departed.NONE) {
+        long entry = departed.remove(pool.fingerprint(record));
+        if (entry == GhostCache.NONE) {
             return null;
         }
-        int known = Departed.classOf(entry);
+        int known = GhostCache.classOf(entry);
         int uses = known < Identity.MOST_USES ? known + 1 : 0;
-        long put = Departed.lastUse(entry, (bytes >>> STEP_SHIFT) << READING_SHIFT) >>> READING_SHIFT;
+        long put = GhostCache.lastUse(entry, (bytes >>> STEP_SHIFT) << READING_SHIFT) >>> READING_SHIFT;
         return new Return(uses, uses > 0 ? 0 : known - Identity.MOST_USES, elapsed((int) put));
     }
 

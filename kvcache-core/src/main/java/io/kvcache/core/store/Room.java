@@ -355,7 +355,7 @@ final class Room {
         int generation = Control.generation(pool.control(root));
         tree.eachBelow(root, record -> {
             if (pool.residentChildren(record) == 0 && lifecycle.claim(record)) {
-                lifecycle.policyOf(record).evicted(record);
+                lifecycle.policyOf(record).onEvicted(record);
                 lifecycle.evicted(record);
             }
         });

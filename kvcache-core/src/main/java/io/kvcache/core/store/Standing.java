@@ -40,7 +40,7 @@ final class Standing {
     /// the block is not in the store.
     double worth(long keyHi, long keyLo) {
         int record = find(keyHi, keyLo);
-        return record == NONE ? 0 : policyOf(record).worth(record);
+        return record == NONE ? 0 : policyOf(record).score(record);
     }
 
     /// The same of a record that lies on a disk, to put several in order: 0 for all under a policy
@@ -55,7 +55,7 @@ final class Standing {
             return 0;
         }
         double worth =
-                Identity.isObject(pool.identity(record)) ? 0 : policyOf(record).worth(record);
+                Identity.isObject(pool.identity(record)) ? 0 : policyOf(record).score(record);
         double weight = state == Control.ON_DISK ? policies.state().weight(record) : 1; // else the policy's matter
         return Double.isNaN(worth) ? 0 : weight * worth;
     }
@@ -72,7 +72,7 @@ final class Standing {
             lifecycle.policyOf(record).touch(record);
         } else {
             disks.order(record).touch(record);
-            policyOf(record).usedElsewhere(record);
+            policyOf(record).onUsedElsewhere(record);
         }
         offload.used(record);
     }

@@ -3,7 +3,7 @@ package io.kvcache.core.store;
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.memory.SlabPool;
-import io.kvcache.core.policy.Cohort;
+import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.DiskNumber;
@@ -84,7 +84,7 @@ final class StoreCheck {
         boolean fresh = Identity.has(identity, Identity.FRESH);
         boolean mayBe = !Identity.isObject(identity) && state != Control.ON_DISK && state != Control.DETACHED;
         require(!fresh || mayBe, record, "is fresh, state " + state);
-        require(Identity.cohort(identity) < Cohort.STEPS, record, "is of cohort " + Identity.cohort(identity));
+        require(Identity.cohort(identity) < NoveltyClass.COUNT, record, "is of cohort " + Identity.cohort(identity));
     }
 
     /// A block on disk has the block above it on disk.

@@ -13,10 +13,11 @@ final class BlockClassesTest {
         List<Integer> met = new ArrayList<>();
         for (int group = 0; group < BlockClasses.GROUPS; group++) {
             for (boolean last : new boolean[] {false, true}) {
-                for (int cohort = 0; cohort < Cohort.STEPS; cohort++) {
-                    int classId = BlockClasses.of(group, last, cohort);
+                for (int cohort = 0; cohort < NoveltyClass.COUNT; cohort++) {
+                    int classId = BlockClasses.classOf(group, last, cohort);
                     assertThat(BlockClasses.group(classId)).isEqualTo(group);
-                    assertThat(classId).isBetween(BlockClasses.first(group), BlockClasses.first(group + 1) - 1);
+                    assertThat(classId)
+                            .isBetween(BlockClasses.firstClass(group), BlockClasses.firstClass(group + 1) - 1);
                     if (!met.contains(classId)) {
                         met.add(classId);
                     }
@@ -24,15 +25,15 @@ final class BlockClassesTest {
             }
         }
         assertThat(met).isSorted().hasSize(BlockClasses.COUNT).contains(0, BlockClasses.COUNT - 1);
-        assertThat(BlockClasses.first(BlockClasses.GROUPS)).isEqualTo(BlockClasses.COUNT);
+        assertThat(BlockClasses.firstClass(BlockClasses.GROUPS)).isEqualTo(BlockClasses.COUNT);
     }
 
     @Test
     void givenBlocksUsedVeryOften_whenTheirPlacesDiffer_thenTheirClassDoesNot() {
         int group = BlockClasses.GROUPS - 1;
-        assertThat(BlockClasses.of(group, true, 2)).isEqualTo(BlockClasses.of(group, false, 0));
-        assertThat(BlockClasses.of(0, true, 2)).isNotEqualTo(BlockClasses.of(0, false, 2));
-        assertThat(BlockClasses.of(0, true, 0)).isEqualTo(BlockClasses.of(0, true, 2));
-        assertThat(BlockClasses.of(0, true, 2)).isNotEqualTo(BlockClasses.of(0, true, 4));
+        assertThat(BlockClasses.classOf(group, true, 2)).isEqualTo(BlockClasses.classOf(group, false, 0));
+        assertThat(BlockClasses.classOf(0, true, 2)).isNotEqualTo(BlockClasses.classOf(0, false, 2));
+        assertThat(BlockClasses.classOf(0, true, 0)).isEqualTo(BlockClasses.classOf(0, true, 2));
+        assertThat(BlockClasses.classOf(0, true, 2)).isNotEqualTo(BlockClasses.classOf(0, true, 4));
     }
 }

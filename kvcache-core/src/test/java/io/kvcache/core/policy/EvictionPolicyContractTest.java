@@ -89,9 +89,9 @@ final class EvictionPolicyContractTest {
     void givenNothingResident_whenAsked_thenNoVictimAndNoColdestUse(PolicyKind kind) {
         TreeStore store = store(kind, 1);
         assertThat(store.evict(0)).isEqualTo(EvictionPolicy.NONE);
-        assertThat(store.policy(0).coldestUse()).isEqualTo(Long.MAX_VALUE);
+        assertThat(store.policy(0).victimLastUse()).isEqualTo(Long.MAX_VALUE);
         store.admit(0, RecordView.NONE, 0);
-        assertThat(store.policy(0).coldestUse()).isBetween(1L, 100L);
+        assertThat(store.policy(0).victimLastUse()).isBetween(1L, 100L);
     }
 
     @ParameterizedTest
@@ -121,7 +121,7 @@ final class EvictionPolicyContractTest {
             int other = random.nextInt(RECORDS);
             int parent = store.isResident(other) ? other : RecordView.NONE;
             if (random.nextInt(5) == 0) {
-                store.bring(record, parent, random.nextInt(CLASSES));
+                store.prefetch(record, parent, random.nextInt(CLASSES));
             } else {
                 store.admit(record, parent, random.nextInt(CLASSES));
             }
@@ -141,11 +141,11 @@ final class EvictionPolicyContractTest {
         } else if (choice < 95) {
             EvictionPolicy policy = store.policy(store.owner(record));
             policy.label(record, random.nextInt(EvictionPolicy.REUSE_CLASSES));
-            policy.weigh(record, random.nextInt(EvictionPolicy.MOST_HALVINGS + 1));
+            policy.setWeight(record, random.nextInt(EvictionPolicy.MAX_HALVINGS + 1));
         } else if (store.isLeaf(record) && !store.isPinned(record)) {
             store.forget(record);
         } else {
-            store.policy(store.owner(record)).coldestUse();
+            store.policy(store.owner(record)).victimLastUse();
         }
     }
 

@@ -47,29 +47,29 @@ final class FlatCache implements FlatRecords {
     }
 
     /// What comes from now on is of this cohort.
-    void comingOf(int step) {
+    void setNoveltyClass(int step) {
         cohort = step;
     }
 
     /// The request that uses a block goes on with one that is not kept.
-    boolean useAndGoOn(long key) {
+    boolean useThenContinue(long key) {
         boolean here = use(key);
         int record = Objects.requireNonNull(records.get(key));
-        policy.continued(record);
-        policy.exposed(record);
+        policy.onContinued(record);
+        policy.onBecameLeaf(record);
         return here;
     }
 
     /// Brings in a block that is absent, for which there is room.
-    void guess(long key) {
-        policy.bring(enter(key));
+    void prefetch(long key) {
+        policy.onPrefetched(enter(key));
     }
 
     /// The same, and has it go unread. The record is the next to be taken again.
-    void guessInVain(long key) {
-        guess(key);
+    void prefetchUnused(long key) {
+        prefetch(key);
         int record = Objects.requireNonNull(records.remove(key));
-        policy.evicted(record);
+        policy.onEvicted(record);
         leave(record);
         free.addFirst(free.removeLast());
     }
@@ -83,7 +83,7 @@ final class FlatCache implements FlatRecords {
     }
 
     /// How many blocks more it has room for.
-    int room() {
+    int freeRecords() {
         return free.size();
     }
 
@@ -110,19 +110,19 @@ final class FlatCache implements FlatRecords {
     }
 
     /// Says how little of a block that is here matters.
-    void weigh(long key, int halvings) {
-        policy.weigh(Objects.requireNonNull(records.get(key)), halvings);
+    void setWeight(long key, int halvings) {
+        policy.setWeight(Objects.requireNonNull(records.get(key)), halvings);
     }
 
     /// A slower tier gets a copy of a block that is here, or loses it.
-    void copy(long key, boolean there) {
+    void setCopy(long key, boolean there) {
         int record = Objects.requireNonNull(records.get(key));
         copies.set(record, there);
-        policy.copied(record);
+        policy.onCopyChanged(record);
     }
 
     @Override
-    public int cohort(int record) {
+    public int noveltyClass(int record) {
         return cohorts[record];
     }
 

@@ -38,7 +38,7 @@ final class PolicyBehaviourTest {
         for (PolicyKind kind : List.of(PolicyKind.LFU_DA, PolicyKind.GDSF)) {
             FlatCache cache = new FlatCache(kind, 4, 2);
             for (int i = 0; i < 5; i++) {
-                cache.guessInVain(9);
+                cache.prefetchUnused(9);
             }
             cache.use(8);
             cache.use(8);
@@ -82,7 +82,7 @@ final class PolicyBehaviourTest {
     void givenGdsf_whenTheFirstToComeIsAGuess_thenSizesAreRelativeToIt() {
         TreeStore store = new TreeStore(2);
         store.addClass(PolicyKind.GDSF.create(store));
-        store.bring(1, RecordView.NONE, 0);
+        store.prefetch(1, RecordView.NONE, 0);
         store.admit(0, RecordView.NONE, 0);
         assertThat(drain(store)).as("of equals").containsExactly(0, 1);
     }
@@ -211,11 +211,11 @@ final class PolicyBehaviourTest {
     @Test
     void givenEveryName_whenLookedUp_thenItsKind() {
         for (PolicyKind kind : PolicyKind.values()) {
-            assertThat(PolicyKind.named(kind.commandName())).contains(kind);
+            assertThat(PolicyKind.fromName(kind.commandName())).contains(kind);
             assertThat(PolicyKind.names()).contains(kind.commandName());
             assertThat(kind.paper()).isNotBlank();
         }
-        assertThat(PolicyKind.named("random")).isEmpty();
+        assertThat(PolicyKind.fromName("random")).isEmpty();
     }
 
     /// The records `[from, to)` leave in this order, each for one that is new.
@@ -239,7 +239,7 @@ final class PolicyBehaviourTest {
     private static TreeStore guessed(PolicyKind kind, int records) {
         TreeStore store = new TreeStore(records);
         store.addClass(kind.create(store));
-        store.bring(0, RecordView.NONE, 0);
+        store.prefetch(0, RecordView.NONE, 0);
         for (int record = 1; record < records; record++) {
             store.admit(record, RecordView.NONE, 0);
         }

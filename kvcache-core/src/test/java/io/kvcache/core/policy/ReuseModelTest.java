@@ -12,8 +12,8 @@ final class ReuseModelTest {
     private static final int LESSONS_A_LABEL = 20;
     private static final int OLDEST_BIN = 40;
 
-    private final ReuseModel early = new ReuseModel(ImportanceRules.DEFAULT);
-    private final ReuseModel late = new ReuseModel(ImportanceRules.DEFAULT);
+    private final ReuseModel early = new ReuseModel(ImportanceConfig.DEFAULT);
+    private final ReuseModel late = new ReuseModel(ImportanceConfig.DEFAULT);
 
     @Test
     void givenMoreCountsSinceALesson_whenAskedForTheFirstTime_thenTheAnswerIsThatOfTheLesson() {
@@ -42,10 +42,10 @@ final class ReuseModelTest {
             long age = random.nextLong(20_000);
             int bin = random.nextInt(OLDEST_BIN);
             double blockTime = random.nextInt(5000);
-            early.used(kind, age);
-            late.used(kind, age);
-            early.unused(kind, bin, blockTime);
-            late.unused(kind, bin, blockTime);
+            early.addUse(kind, age);
+            late.addUse(kind, age);
+            early.addExposure(kind, bin, blockTime);
+            late.addExposure(kind, bin, blockTime);
         }
     }
 

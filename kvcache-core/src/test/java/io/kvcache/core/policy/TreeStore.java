@@ -70,9 +70,9 @@ final class TreeStore implements RecordView {
     }
 
     /// The same by a guess.
-    void bring(int record, int parent, int slotClass) {
+    void prefetch(int record, int parent, int slotClass) {
         enter(record, parent, slotClass);
-        policy(slotClass).bring(record);
+        policy(slotClass).onPrefetched(record);
     }
 
     private void enter(int record, int parent, int slotClass) {
@@ -113,8 +113,8 @@ final class TreeStore implements RecordView {
     }
 
     /// Another than the policy has chosen this record to go.
-    void push(int record) {
-        policy(owners[record]).evicted(record);
+    void evictByOther(int record) {
+        policy(owners[record]).onEvicted(record);
         leave(record);
     }
 
@@ -162,7 +162,7 @@ final class TreeStore implements RecordView {
         owners[record] = NONE;
         int parent = parents[record];
         if (parent != NONE && --children[parent] == 0) {
-            policy(owners[parent]).exposed(parent);
+            policy(owners[parent]).onBecameLeaf(parent);
         }
     }
 

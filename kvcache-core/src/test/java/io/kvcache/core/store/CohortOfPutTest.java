@@ -9,7 +9,7 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
-import io.kvcache.core.policy.Cohort;
+import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierBlock;
@@ -29,8 +29,8 @@ final class CohortOfPutTest {
     private static final Namespace SPACE = Namespace.of("m", BlockShape.mla(1, 8, TOKENS, Dtype.INT8));
     private static final Namespace LARGE = Namespace.of("large", BlockShape.kv(256, 8, 128, 64, Dtype.BF16));
     private static final long LIMIT = 1L << 30;
-    private static final int DOCUMENT = Cohort.of(40 * TOKENS);
-    private static final int QUESTION = Cohort.of(TOKENS);
+    private static final int DOCUMENT = NoveltyClass.of(40 * TOKENS);
+    private static final int QUESTION = NoveltyClass.of(TOKENS);
 
     private final BlockChain document =
             BlockChain.of(SPACE, IntStream.range(0, 40 * TOKENS).toArray());

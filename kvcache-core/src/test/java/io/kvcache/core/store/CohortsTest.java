@@ -11,8 +11,8 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.SlabPool;
-import io.kvcache.core.policy.Cohort;
 import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.NewRecord;
@@ -70,7 +70,7 @@ final class CohortsTest {
         int parent = NONE;
         for (int i = 0; i < chain.length(); i++) {
             parent = put(chain, i, parent);
-            assertThat(cohort(parent)).as("block %d", i).isEqualTo(Cohort.of(40 * TOKENS));
+            assertThat(cohort(parent)).as("block %d", i).isEqualTo(NoveltyClass.of(40 * TOKENS));
         }
     }
 
@@ -78,7 +78,7 @@ final class CohortsTest {
     void givenAPromptComputedInParts_whenTheNextPartIsPut_thenItIsOfTheSameCohort() {
         int first = put(prompt(40), 0, NONE);
         int next = put(prompt(2), 1, first);
-        assertThat(cohort(next)).isEqualTo(Cohort.of(40 * TOKENS));
+        assertThat(cohort(next)).isEqualTo(NoveltyClass.of(40 * TOKENS));
     }
 
     @Test
@@ -86,8 +86,8 @@ final class CohortsTest {
         int first = put(prompt(40), 0, NONE);
         cohorts.used(first);
         int next = put(prompt(2), 1, first);
-        assertThat(cohort(first)).isEqualTo(Cohort.of(40 * TOKENS));
-        assertThat(cohort(next)).isEqualTo(Cohort.of(TOKENS));
+        assertThat(cohort(first)).isEqualTo(NoveltyClass.of(40 * TOKENS));
+        assertThat(cohort(next)).isEqualTo(NoveltyClass.of(TOKENS));
     }
 
     @Test
@@ -98,11 +98,11 @@ final class CohortsTest {
         for (int i = 0; i < 37; i++) {
             int record = put(chain, i, parent);
             policy.admit(record);
-            policy.evicted(record);
+            policy.onEvicted(record);
             parent = record;
         }
-        assertThat(cohorts.of(space, chain, 0, NONE)).isEqualTo(Cohort.of(3 * TOKENS));
-        assertThat(cohorts.of(space, prompt(37), 0, NONE)).isEqualTo(Cohort.of(0));
+        assertThat(cohorts.of(space, chain, 0, NONE)).isEqualTo(NoveltyClass.of(3 * TOKENS));
+        assertThat(cohorts.of(space, prompt(37), 0, NONE)).isEqualTo(NoveltyClass.of(0));
     }
 
     @Test
@@ -111,15 +111,15 @@ final class CohortsTest {
         int named = insert(chain, 20, NONE, Identity.block(space.id(), -1));
         int restored = insert(chain, 21, NONE, Identity.block(space.id()));
         int object = insert(chain, 0, NONE, Identity.object(things));
-        assertThat(cohort(named)).isEqualTo(Cohort.alone(20));
-        assertThat(cohort(restored)).isEqualTo(Cohort.alone(21));
-        assertThat(cohort(object)).isEqualTo(Cohort.alone(0));
+        assertThat(cohort(named)).isEqualTo(NoveltyClass.ofSingleBlock(20));
+        assertThat(cohort(restored)).isEqualTo(NoveltyClass.ofSingleBlock(21));
+        assertThat(cohort(object)).isEqualTo(NoveltyClass.ofSingleBlock(0));
     }
 
     @Test
     void givenABlockOfAnUnknownCohort_whenAChainIsPutBehindIt_thenThatOneIsCounted() {
         BlockChain chain = prompt(40);
         int first = insert(chain, 0, NONE, Identity.block(space.id(), -1));
-        assertThat(cohort(put(chain, 1, first))).isEqualTo(Cohort.of(39 * TOKENS));
+        assertThat(cohort(put(chain, 1, first))).isEqualTo(NoveltyClass.of(39 * TOKENS));
     }
 }

@@ -78,7 +78,7 @@ final class DiskAccountTest {
         }
         assertThat(gone.subList(0, 4)).containsExactly(0, 1, 2, 3);
         assertThat(gone.subList(4, 9)).allMatch(record -> record >= 4 && record < 12);
-        assertThat(IntStream.of(40, 41).allMatch(account.order(BLUE)::holds)).isTrue();
+        assertThat(IntStream.of(40, 41).allMatch(account.order(BLUE)::contains)).isTrue();
     }
 
     @Test

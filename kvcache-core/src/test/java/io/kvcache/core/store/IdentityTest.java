@@ -2,7 +2,7 @@ package io.kvcache.core.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.core.policy.Cohort;
+import io.kvcache.core.policy.NoveltyClass;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -19,7 +19,7 @@ final class IdentityTest {
     @ParameterizedTest
     @ValueSource(ints = {0, 1, 0x7FFF, 0x8000, Namespaces.MAX - 1})
     void givenANamespaceAndACohort_whenAllMarksAreSetOrNone_thenBothStay(int namespace) {
-        for (int cohort = -1; cohort < Cohort.STEPS; cohort++) {
+        for (int cohort = -1; cohort < NoveltyClass.COUNT; cohort++) {
             int put = Identity.block(namespace, cohort);
             for (int identity : new int[] {put, put & ~MARKS, put | MARKS}) {
                 assertThat(Identity.namespace(identity)).isEqualTo(namespace);

@@ -64,7 +64,7 @@ final class RandomBlocks {
             case 1 -> store.forecast().label(chain, from, (dice + from) % EvictionPolicy.REUSE_CLASSES);
             case 2 -> {
                 int[] halvings = new int[chain.length() - from];
-                Arrays.fill(halvings, from % (EvictionPolicy.MOST_HALVINGS + 1));
+                Arrays.fill(halvings, from % (EvictionPolicy.MAX_HALVINGS + 1));
                 store.forecast().weigh(chain, from, halvings);
             }
             default -> store.forecast().demote(chain, from);

@@ -57,7 +57,7 @@ final class ConfigText {
     /// they say.
     private static String hints(ServerConfig config) {
         PolicyKind policy = config.memory().policy();
-        if (!policy.listens()) {
+        if (!policy.usesLabels()) {
             return "hints: LABEL and WEIGH are not taken, memory.policy is " + policy.commandName()
                     + "; they take importance. Sessions, FORGET, EXPIRE, EXPECT and PIN count";
         }

@@ -1,6 +1,6 @@
 package io.kvcache.tiers.metrics;
 
-import io.kvcache.core.policy.Guard;
+import io.kvcache.core.policy.LruFallback;
 import io.kvcache.tiers.TieredKvCache;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
@@ -36,15 +36,15 @@ public final class PolicyMetrics implements MeterBinder {
                 .tags(tags)
                 .description(MeterText.of("kv.policy.follows.lru"))
                 .register(registry);
-        counter(registry, "kv.policy.switches", tags, Guard.Report::switches);
+        counter(registry, "kv.policy.switches", tags, LruFallback.Report::switches);
         counter(registry, "kv.policy.uses", tags.and("order", "own"), all -> all.uses() - all.usesAsLru());
-        counter(registry, "kv.policy.uses", tags.and("order", "lru"), Guard.Report::usesAsLru);
-        counter(registry, "kv.policy.sampled", tags, Guard.Report::sampledUses);
-        counter(registry, "kv.policy.hits", tags.and("of", "own"), Guard.Report::hits);
-        counter(registry, "kv.policy.hits", tags.and("of", "lru"), Guard.Report::lruHits);
+        counter(registry, "kv.policy.uses", tags.and("order", "lru"), LruFallback.Report::usesAsLru);
+        counter(registry, "kv.policy.sampled", tags, LruFallback.Report::sampledUses);
+        counter(registry, "kv.policy.hits", tags.and("of", "own"), LruFallback.Report::hits);
+        counter(registry, "kv.policy.hits", tags.and("of", "lru"), LruFallback.Report::lruHits);
     }
 
-    private void counter(MeterRegistry registry, String name, Tags own, ToDoubleFunction<Guard.Report> value) {
+    private void counter(MeterRegistry registry, String name, Tags own, ToDoubleFunction<LruFallback.Report> value) {
         FunctionCounter.builder(name, cache, store -> value.applyAsDouble(store.guard()))
                 .tags(own)
                 .description(MeterText.of(name))

@@ -4,7 +4,7 @@ import io.kvcache.core.AccessListener;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.policy.ReuseCurve;
+import io.kvcache.core.policy.MissRatioCurve;
 import io.kvcache.tiers.TieredKvCache;
 import java.util.Arrays;
 import java.util.List;
@@ -35,7 +35,7 @@ public final class MemoryCurve implements AccessListener {
     /// processor when it looks ten times a second.
     private static final int MANY_SINGLE = 1 << 13;
 
-    private final ReuseCurve curve;
+    private final MissRatioCurve curve;
     private final UseQueue queue = new UseQueue(MOST_WAITING);
     private final LongAdder passed = new LongAdder();
 
@@ -50,7 +50,7 @@ public final class MemoryCurve implements AccessListener {
     ///
     /// @param memoryBytes of host memory there is
     public MemoryCurve(long memoryBytes) {
-        curve = new ReuseCurve(Arrays.stream(FACTORS)
+        curve = new MissRatioCurve(Arrays.stream(FACTORS)
                 .mapToLong(factor -> (long) (factor * memoryBytes))
                 .toArray());
     }
@@ -78,7 +78,7 @@ public final class MemoryCurve implements AccessListener {
     @Override
     public void asked(LookupKind verb, Namespace namespace, BlockKey key, long bytes) {
         if (verb == LookupKind.GET && bytes >= 0) {
-            if (curve.samples(key.lo())) {
+            if (curve.isSampled(key.lo())) {
                 queue.offer(new Use.Ask(0, verb, namespace, key, bytes));
             } else {
                 passed.increment();
@@ -88,7 +88,7 @@ public final class MemoryCurve implements AccessListener {
 
     @Override
     public void put(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces) {
-        if (curve.samples(key.lo())) {
+        if (curve.isSampled(key.lo())) {
             queue.offer(new Use.Put(0, namespace, key, after, bytes, replaces));
         } else if (!replaces) {
             passed.increment();
@@ -97,7 +97,7 @@ public final class MemoryCurve implements AccessListener {
 
     /// Looks at what was used since the last time.
     public synchronized void tick() {
-        curve.passed(passed.sumThenReset());
+        curve.addUnsampled(passed.sumThenReset());
         int single = 0;
         // Whoever uses the store faster than this looks does not hold it up.
         for (int left = MOST_WAITING; left > 0; left--) {
@@ -109,20 +109,20 @@ public final class MemoryCurve implements AccessListener {
             single += use instanceof Use.Chain ? 0 : 1;
         }
         if (single > MANY_SINGLE) {
-            curve.thin();
+            curve.reduceSample();
         }
     }
 
     private void look(Use use) {
-        curve.nextRequest();
+        curve.startRequest();
         switch (use) {
             case Use.Chain asked -> look(asked);
-            case Use.Ask asked -> curve.use(asked.key().lo(), pages(asked.bytes()));
+            case Use.Ask asked -> curve.recordUse(asked.key().lo(), pages(asked.bytes()));
             case Use.Put put -> {
                 if (put.replaces()) {
                     curve.touch(put.key().lo(), pages(put.bytes()));
                 } else {
-                    curve.use(put.key().lo(), pages(put.bytes()));
+                    curve.recordUse(put.key().lo(), pages(put.bytes()));
                 }
             }
         }
@@ -132,7 +132,7 @@ public final class MemoryCurve implements AccessListener {
     private void look(Use.Chain asked) {
         long bytes = pages(asked.blockBytes());
         for (int i = asked.from() + asked.found() - 1; i >= asked.from(); i--) {
-            curve.use(asked.chain().keyLo(i), bytes);
+            curve.recordUse(asked.chain().keyLo(i), bytes);
         }
         for (int i = asked.from() - 1; i >= 0; i--) {
             curve.touch(asked.chain().keyLo(i), bytes);
@@ -142,11 +142,11 @@ public final class MemoryCurve implements AccessListener {
     /// What is known by now.
     public synchronized Report report() {
         tick();
-        ReuseCurve.Point[] points = curve.points();
+        MissRatioCurve.Point[] points = curve.points();
         List<Size> sizes = IntStream.range(0, points.length)
                 .mapToObj(i -> new Size(FACTORS[i], points[i].bytes(), points[i].hitRatio()))
                 .toList();
-        return new Report(sizes, curve.uses(), curve.share(), queue.dropped());
+        return new Report(sizes, curve.uses(), curve.sampleRatio(), queue.dropped());
     }
 
     private static long pages(long bytes) {

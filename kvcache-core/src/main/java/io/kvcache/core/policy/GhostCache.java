@@ -1,0 +1,112 @@
+package io.kvcache.core.policy;
+
+import java.util.function.LongConsumer;
+
+/// When evicted blocks were last used, and of which class they were: eight bytes each.
+///
+/// Of a full set of [SetAssociativeTable] the block that was used longest ago makes room. An entry is
+///
+/// ```
+/// last use (39 bits, in steps of 16) | class (9 bits, plus 1) | tag of the fingerprint (16 bits)
+/// ```
+///
+/// and a stranger that is taken for one that is here costs a false count. Readings wrap around after 2^43,
+/// so whoever asks says what it is now; nothing is remembered for nearly as long.
+///
+/// **Threads.** One writer, the holder of the store's lock.
+public final class GhostCache {
+
+    /// Nothing is known of the block.
+    public static final long NONE = 0;
+
+    private static final int CLASS_BITS = 9;
+    private static final long CLASS_MASK = (1 << CLASS_BITS) - 1;
+    private static final int STEP_BITS = 4;
+    private static final int USE_SHIFT = SetAssociativeTable.TAG_BITS + CLASS_BITS;
+    private static final long USE_MASK = -1L >>> USE_SHIFT;
+    private static final int MAX_SETS = 1 << 26;
+
+    /// Classes that are told apart.
+    static final int CLASSES = (1 << CLASS_BITS) - 1;
+
+    private final SetAssociativeTable sets;
+
+    /// @param blocks that are to find room, at least 1
+    public GhostCache(long blocks) {
+        long wanted = Math.min(MAX_SETS, Math.ceilDiv(Math.max(1, blocks), SetAssociativeTable.WAYS));
+        sets = new SetAssociativeTable(Math.max(1, Long.SIZE - Long.numberOfLeadingZeros(wanted - 1)));
+    }
+
+    int capacity() {
+        return sets.capacity();
+    }
+
+    /// Bytes of the table.
+    public long bytes() {
+        return sets.bytes();
+    }
+
+    /// Remembers a block that is not here.
+    ///
+    /// @param classId 0 to 510
+    /// @param lastUse at or before `now`
+    /// @return the entry that had to go for it, or [#NONE]
+    public long put(long fingerprint, int classId, long lastUse, long now) {
+        assert classId >= 0 && classId < CLASSES : "class " + classId;
+        int from = sets.firstSlot(fingerprint);
+        int place = from;
+        for (int i = from; i < from + SetAssociativeTable.WAYS && sets.get(place) != NONE; i++) {
+            if (sets.get(i) == NONE || steps(sets.get(i), now) > steps(sets.get(place), now)) {
+                place = i;
+            }
+        }
+        long displaced = sets.get(place);
+        long used = (lastUse >>> STEP_BITS) << USE_SHIFT;
+        sets.set(place, used | ((classId + 1L) << SetAssociativeTable.TAG_BITS) | SetAssociativeTable.tag(fingerprint));
+        return displaced;
+    }
+
+    /// Forgets a block and returns its entry, or [#NONE].
+    public long remove(long fingerprint) {
+        int place = sets.find(fingerprint);
+        if (place < 0) {
+            return NONE;
+        }
+        long entry = sets.get(place);
+        sets.set(place, NONE);
+        return entry;
+    }
+
+    /// A block's entry, or [#NONE].
+    long find(long fingerprint) {
+        int place = sets.find(fingerprint);
+        return place < 0 ? NONE : sets.get(place);
+    }
+
+    /// Shows all entries, empty ones too.
+    void forEach(LongConsumer each) {
+        for (int place = 0; place < sets.capacity(); place++) {
+            each.accept(sets.get(place));
+        }
+    }
+
+    /// A reading as an entry keeps it.
+    static long rounded(long lastUse) {
+        return (lastUse >>> STEP_BITS) << STEP_BITS;
+    }
+
+    /// The class that an entry was put with.
+    public static int classOf(long entry) {
+        return (int) ((entry >>> SetAssociativeTable.TAG_BITS) & CLASS_MASK) - 1;
+    }
+
+    /// To within 16 readings, never later than it was.
+    public static long lastUse(long entry, long now) {
+        return ((now >>> STEP_BITS) - steps(entry, now)) << STEP_BITS;
+    }
+
+    /// Steps since the last use.
+    private static long steps(long entry, long now) {
+        return ((now >>> STEP_BITS) - (entry >>> USE_SHIFT)) & USE_MASK;
+    }
+}

@@ -1,0 +1,404 @@
+package io.kvcache.core.policy;
+
+import java.util.function.IntConsumer;
+import java.util.function.IntPredicate;
+
+/// Evicts the leaf that is expected to give the fewest uses for the memory it holds, by what has been
+/// learned.
+///
+/// **Mechanism.** Blocks fall into classes by what can be seen of them: how often they were used;
+/// whether the request that used it last ended there, as a partial or last block seldom returns;
+/// how much of a prompt was new when it came ([NoveltyClass]). [ReuseModel] learns for each class how soon a block of
+/// some age is used again, from resident and evicted blocks alike ([ReuseTracker]), and what it is worth. Leaves
+/// wait in [AgeBucketLists] by class and age, so a victim is the head of the list that is worth least:
+/// every leaf is considered, none is sampled.
+///
+/// A parent never goes before its child, as only leaves go. Before it has learned it is about LRU.
+///
+/// **Slower tiers.** A block that a disk has too is worth what reading it costs, as a share of what
+/// computing it does ([PolicyState#reloadCostRatio]), so it goes before one that would be lost.
+///
+/// **When it is wrong.** [LruFallback] compares it with LRU all the time, and has it order by last use alone
+/// while that is better.
+///
+/// **What is said of blocks.** Callers may say of which class of requests a block is: how it is
+/// reused is then learned for that class apart, so what is wrong with a label is found out, and
+/// costs hits until then. And how much of what a block holds matters to who reads it: what it is
+/// worth is multiplied by that, down to an eighth. [LabelClasses] has the lists for these; as long as
+/// nothing is said there is one lane.
+///
+/// **What is known to come.** Blocks that a waiting request will use are exempt while anything else can
+/// go. When nothing else can, those announced last go first. An announcement that does not come true is
+/// forgotten.
+///
+/// Costs 16 bytes a record, and one more once anything is said of blocks, 32 to 64 for each
+/// resident block for what is remembered of evicted ones, and four tenths of a MB an instance, with
+/// a MiB more once anything is announced, and two tenths of one for each lane but the first. It is
+/// told of all blocks of a path, and needs to be: how often a block was used is what speaks most.
+///
+/// Source: our own, on the ideas of LHD (Beckmann et al., NSDI 2018) and the workload-aware policy of
+/// "KVCache cache in the wild" (Wang et al., USENIX ATC 2025).
+public final class ImportancePolicy implements EvictionPolicy {
+
+    private final RecordView records;
+    private final PolicyState state;
+    private final AgeBucketLists buckets;
+    private final LabelClasses labelClasses = new LabelClasses();
+    private final ReuseTracker reuseTracker;
+    private final CandidateIndex candidateIndex;
+    private final AccessClock clock;
+    private final AnnouncedRequests announcedRequests = new AnnouncedRequests();
+    private final IntConsumer postponeAction = this::postpone;
+    private int size;
+    /// The block before the one touched last: if it is touched next, it belongs to the same request.
+    private int previous = NONE;
+
+    /// @param state shared with the store's other instances
+    public ImportancePolicy(RecordView records, PolicyState state) {
+        this(records, state, ImportanceConfig.DEFAULT);
+    }
+
+    /// @param state shared with the store's other instances
+    /// @param rules the constants
+    public ImportancePolicy(RecordView records, PolicyState state, ImportanceConfig rules) {
+        if (records.capacity() != state.capacity()) {
+            throw new IllegalArgumentException(
+                    "policy state is for " + state.capacity() + " records, the view has " + records.capacity());
+        }
+        this.records = records;
+        this.state = state;
+        reuseTracker = new ReuseTracker(rules, state, labelClasses);
+        buckets = reuseTracker.buckets();
+        candidateIndex = new CandidateIndex(records, state, buckets, labelClasses);
+        clock = new AccessClock(state, reuseTracker, this::expireAnnouncements);
+    }
+
+    @Override
+    public void admit(int record) {
+        assertAbsent(record);
+        long fingerprint = records.fingerprint(record);
+        boolean copied = records.hasCopy(record);
+        clock.recordOutcome(false, copied, fingerprint);
+        continueRequest(records.parent(record));
+        int known = reuseTracker.onReturn(fingerprint, state.now());
+        long word = initialState(record, known, copied);
+        candidateIndex.add(record, ReuseTracker.labelOf(known));
+        candidateIndex.setState(record, announcedRequests.stateAfterUse(word, fingerprint, horizon()));
+        begin(record);
+        size++;
+        onBecameLeaf(record);
+    }
+
+    /// {@inheritDoc}
+    ///
+    /// Until its first use what is remembered of it counts, as if it had not come.
+    @Override
+    public void onPrefetched(int record) {
+        assertAbsent(record);
+        int parent = records.parent(record);
+        if (parent != RecordView.NONE && candidateIndex.contains(parent)) {
+            candidateIndex.removeFromList(parent);
+        }
+        long fingerprint = records.fingerprint(record);
+        int known = reuseTracker.ghostClass(fingerprint);
+        long word = BlockState.of(
+                candidateIndex.owner(), ReuseTracker.useStepOf(known), records.noveltyClass(record), state.now());
+        candidateIndex.add(record, ReuseTracker.labelOf(known));
+        word = BlockState.withCopied(word, records.hasCopy(record));
+        candidateIndex.setState(record, announcedRequests.stateWithoutUse(word, fingerprint, horizon()));
+        size++;
+        onBecameLeaf(record);
+    }
+
+    @Override
+    public boolean hasGhost(long fingerprint) {
+        return reuseTracker.hasGhost(fingerprint);
+    }
+
+    @Override
+    public void touch(int record) {
+        if (!candidateIndex.contains(record)) {
+            return;
+        }
+        if (BlockState.status(candidateIndex.stateOf(record)) == BlockState.PREFETCHED) {
+            countFirstUse(record);
+            return;
+        }
+        clock.recordOutcome(true, BlockState.isCopied(candidateIndex.stateOf(record)), records.fingerprint(record));
+        long now = clock.onUse(size);
+        long word = candidateIndex.stateOf(record);
+        boolean last = record != previous;
+        previous = records.parent(record);
+        reuseTracker.onUse(candidateIndex.labelClassOf(record), word, now);
+        candidateIndex.updateState(
+                record,
+                announcedRequests.stateAfterUse(
+                        BlockState.withUse(word, last, now), records.fingerprint(record), horizon()));
+        begin(record);
+    }
+
+    @Override
+    public boolean touchesAncestors() {
+        return true;
+    }
+
+    @Override
+    public void onContinued(int record) {
+        continueRequest(record);
+    }
+
+    @Override
+    public void onBecameLeaf(int record) {
+        if (candidateIndex.contains(record)
+                && !candidateIndex.isListed(record)
+                && records.residentChildren(record) == 0) {
+            candidateIndex.addToList(record);
+        }
+    }
+
+    @Override
+    public void forget(int record) {
+        assertResident(record);
+        clock.lruFallback().onRemoved(records.fingerprint(record));
+        candidateIndex.removeFromList(record);
+        end(record);
+        candidateIndex.setState(record, 0);
+        size--;
+    }
+
+    @Override
+    public void onEvicted(int record) {
+        assertResident(record);
+        candidateIndex.removeFromList(record);
+        depart(record);
+    }
+
+    @Override
+    public void demote(int record) {
+        assertResident(record);
+        if (BlockState.status(candidateIndex.stateOf(record)) == BlockState.PREFETCHED) {
+            reuseTracker.removeGhost(records.fingerprint(record)); // it counts as resident from now on
+        }
+        setState(record, BlockState.withStatus(candidateIndex.stateOf(record), BlockState.DEMOTED));
+        onBecameLeaf(record);
+    }
+
+    @Override
+    public void label(int record, int reuseClass) {
+        setLabel(record, BlockLabel.of(reuseClass, BlockLabel.halvings(candidateIndex.labelOf(record))));
+    }
+
+    @Override
+    public void setWeight(int record, int halvings) {
+        setLabel(record, BlockLabel.of(BlockLabel.reuseClass(candidateIndex.labelOf(record)), halvings));
+    }
+
+    /// {@inheritDoc}
+    ///
+    /// To the model this is the use, so it learns how long it takes until a use is known.
+    @Override
+    public void expect(int record) {
+        if (candidateIndex.contains(record)
+                && BlockState.status(candidateIndex.stateOf(record)) != BlockState.EXPECTED) {
+            long now = clock.tick(size);
+            long word = candidateIndex.stateOf(record);
+            reuseTracker.onUse(candidateIndex.labelClassOf(record), word, now);
+            candidateIndex.updateState(
+                    record, BlockState.withStamp(BlockState.withStatus(word, BlockState.EXPECTED), now));
+            begin(record);
+        }
+    }
+
+    @Override
+    public void announce(long fingerprint) {
+        reuseTracker.onAnnounced(fingerprint, state.now());
+        announcedRequests.add(fingerprint, state.now(), horizon());
+    }
+
+    @Override
+    public void onCopyChanged(int record) {
+        long word = candidateIndex.stateOf(record);
+        if (candidateIndex.contains(record) && BlockState.isCopied(word) != records.hasCopy(record)) {
+            setState(record, BlockState.withCopied(word, !BlockState.isCopied(word)));
+        }
+    }
+
+    @Override
+    public void onUsedElsewhere(int record) {
+        long fingerprint = records.fingerprint(record);
+        int known = reuseTracker.onReturn(fingerprint, state.now());
+        boolean last = record != previous;
+        previous = records.parent(record);
+        long word = BlockState.of(
+                candidateIndex.owner(),
+                ReuseTracker.usesOf(known, state.now()),
+                records.noveltyClass(record),
+                clock.tick(size));
+        long left = last ? word : BlockState.withContinuation(word);
+        int lane = labelClasses.classOfLabel(ReuseTracker.labelOf(known));
+        reuseTracker.addResident(lane, left);
+        reuseTracker.onEvicted(fingerprint, lane, left, size);
+    }
+
+    @Override
+    public double score(int record) {
+        boolean byAge = clock.lruFallback().followsLru();
+        return candidateIndex.contains(record)
+                ? reuseTracker.score(
+                        candidateIndex.labelClassOf(record), candidateIndex.stateOf(record), state.now(), byAge)
+                : reuseTracker.ghostScore(records.fingerprint(record), state.now(), horizon(), byAge);
+    }
+
+    @Override
+    public double lowestScore() {
+        int lowest = candidateIndex.lowestRecord();
+        return lowest == NONE ? 0 : score(lowest);
+    }
+
+    @Override
+    public int evict(IntPredicate claim) {
+        int victim = candidateIndex.takeLowest(claim, postponeAction);
+        if (victim != NONE) {
+            clock.lruFallback().onFull(size);
+            depart(victim);
+        }
+        return victim;
+    }
+
+    @Override
+    public int size() {
+        return size;
+    }
+
+    @Override
+    public long victimLastUse() {
+        int lowest = candidateIndex.lowestRecord();
+        return lowest == NONE ? Long.MAX_VALUE : BlockState.stamp(candidateIndex.stateOf(lowest));
+    }
+
+    /// Bytes of this instance's tables, without what is remembered of evicted blocks.
+    @Override
+    public long heapBytes() {
+        return reuseTracker.bytes() + ShadowLru.BYTES + announcedRequests.bytes();
+    }
+
+    /// Bytes that the memory of evicted blocks takes.
+    public long ghostBytes() {
+        return reuseTracker.ghostBytes();
+    }
+
+    @Override
+    public LruFallback.Report fallbackReport() {
+        return clock.lruFallback().report();
+    }
+
+    /// Checks what is remembered of all blocks.
+    void validate() {
+        reuseTracker.validate(candidateIndex, records.capacity());
+    }
+
+    private void assertAbsent(int record) {
+        assert BlockState.owner(candidateIndex.stateOf(record)) == 0 : "record " + record + " is here already";
+    }
+
+    private void assertResident(int record) {
+        assert candidateIndex.contains(record) : "record " + record + " is not here";
+    }
+
+    private void begin(int record) {
+        reuseTracker.addResident(candidateIndex.labelClassOf(record), candidateIndex.stateOf(record));
+    }
+
+    private void end(int record) {
+        reuseTracker.removeResident(candidateIndex.labelClassOf(record), candidateIndex.stateOf(record));
+    }
+
+    private void depart(int record) {
+        reuseTracker.onEvicted(
+                records.fingerprint(record), candidateIndex.labelClassOf(record), candidateIndex.stateOf(record), size);
+        candidateIndex.setState(record, 0);
+        size--;
+    }
+
+    /// Gives a record another word without a use.
+    private void setState(int record, long word) {
+        end(record);
+        candidateIndex.updateState(record, word);
+        begin(record);
+    }
+
+    /// Gives a record another lane.
+    private void setLabel(int record, byte said) {
+        if (!candidateIndex.contains(record) || candidateIndex.labelOf(record) == said) {
+            return;
+        }
+        if (reuseTracker.ensureLabel(said)) {
+            clock.rank();
+        }
+        boolean listed = candidateIndex.isListed(record);
+        candidateIndex.removeFromList(record);
+        end(record);
+        candidateIndex.setLabel(record, said);
+        begin(record);
+        if (listed) {
+            candidateIndex.addToList(record);
+        }
+    }
+
+    /// A leaf in use counts as used now, but that is no use to learn from.
+    private void postpone(int record) {
+        long used = BlockState.withStamp(candidateIndex.stateOf(record), state.tick());
+        boolean demoted = BlockState.status(used) == BlockState.DEMOTED;
+        setState(record, demoted ? BlockState.withStatus(used, BlockState.NORMAL) : used);
+        candidateIndex.addToList(record);
+    }
+
+    /// A request goes on behind a block, which is no leaf any more.
+    private void continueRequest(int record) {
+        if (record == RecordView.NONE || !candidateIndex.contains(record)) {
+            return;
+        }
+        candidateIndex.removeFromList(record);
+        if (BlockState.isLast(candidateIndex.stateOf(record))) {
+            setState(record, BlockState.withContinuation(candidateIndex.stateOf(record)));
+        }
+    }
+
+    /// A block is used for which its coming was no use: as if it came now.
+    private void countFirstUse(int record) {
+        long fingerprint = records.fingerprint(record);
+        boolean copied = BlockState.isCopied(candidateIndex.stateOf(record));
+        clock.recordOutcome(true, copied, fingerprint);
+        long word = initialState(record, reuseTracker.onReturn(fingerprint, state.now()), copied);
+        boolean last = record != previous;
+        previous = records.parent(record);
+        word = last ? word : BlockState.withContinuation(word);
+        candidateIndex.updateState(record, announcedRequests.stateAfterUse(word, fingerprint, horizon()));
+        begin(record);
+    }
+
+    /// The word of a block that is used and was not here, or was not used since it came.
+    ///
+    /// @param known as [ReuseTracker#onReturn] has it
+    private long initialState(int record, int known, boolean copied) {
+        int uses = ReuseTracker.usesOf(known, state.now());
+        long now = clock.onAdmit(uses > 1, size);
+        return BlockState.withCopied(
+                BlockState.of(candidateIndex.owner(), uses, records.noveltyClass(record), now), copied);
+    }
+
+    /// What was announced long ago and has not come was a mistake.
+    private void expireAnnouncements(long now) {
+        for (int span = 0; span < buckets.bucketCount() && buckets.age(span, now) > horizon(); span++) {
+            int list = buckets.listAt(BlockState.EXPECTED_CLASS, span);
+            while (buckets.oldest(list) != NONE) {
+                int record = buckets.oldest(list);
+                setState(record, BlockState.withStatus(candidateIndex.stateOf(record), BlockState.NORMAL));
+            }
+        }
+    }
+
+    private long horizon() {
+        return AnnouncedRequests.horizon(size);
+    }
+}

@@ -1,0 +1,89 @@
+package io.kvcache.core.policy;
+
+import java.util.Arrays;
+
+/// Which lists the leaves have of which callers said the same: a lane of lists for each thing said.
+///
+/// Lane 0 is for those of which nothing was said. A reuse class has a lane of its own and a label,
+/// the number under which [ReuseModel] learns it, both from the first block on that is said to be
+/// of it. A weight has one as long as there are any: what is weighed after that goes by its reuse
+/// class alone.
+///
+/// **Threads.** One writer, the holder of the store's lock.
+final class LabelClasses {
+
+    /// What is not said.
+    static final int NONE = 0;
+
+    /// One for each reuse class, and as many for weights.
+    static final int MAX_CLASSES = 2 * BlockLabel.REUSE_CLASSES;
+
+    private static final int MAX_WEIGHT_CLASSES = MAX_CLASSES - BlockLabel.REUSE_CLASSES;
+
+    private final byte[] classByBlockLabel = new byte[BlockLabel.COUNT];
+    private final byte[] blockLabelByClass = new byte[MAX_CLASSES];
+    private final byte[] labelByClass = new byte[MAX_CLASSES];
+    private final byte[] classByLabel = new byte[BlockLabel.REUSE_CLASSES];
+    private int count = 1;
+    private int labels = 1;
+
+    LabelClasses() {
+        Arrays.fill(classByBlockLabel, (byte) -1);
+        classByBlockLabel[BlockLabel.NONE] = NONE;
+    }
+
+    int count() {
+        return count;
+    }
+
+    /// Reuse classes that were said of any block, and the one of which nothing was.
+    int labelCount() {
+        return labels;
+    }
+
+    /// The lane of what is said, after [#ensureClass].
+    int classOf(int blockLabel) {
+        return classByBlockLabel[blockLabel];
+    }
+
+    int labelOf(int labelClass) {
+        return labelByClass[labelClass];
+    }
+
+    /// What the weight leaves of what a block of the lane is worth.
+    float weightOf(int labelClass) {
+        return 1f / (1 << BlockLabel.halvings(blockLabelByClass[labelClass]));
+    }
+
+    /// The lane of a label without a weight.
+    int classOfLabel(int label) {
+        return classByLabel[label];
+    }
+
+    /// What was said of a block with this label and no weight.
+    byte blockLabelOf(int label) {
+        return blockLabelByClass[classByLabel[label]];
+    }
+
+    /// Sees that what is said has a lane.
+    void ensureClass(byte blockLabel) {
+        byte plain = BlockLabel.of(BlockLabel.reuseClass(blockLabel), 0);
+        if (classByBlockLabel[plain] < 0) {
+            classByLabel[labels] = (byte) count;
+            add(plain, labels++);
+        }
+        int weighed = count - labels;
+        if (classByBlockLabel[blockLabel] < 0 && weighed < MAX_WEIGHT_CLASSES) {
+            add(blockLabel, labelByClass[classByBlockLabel[plain]]);
+        } else if (classByBlockLabel[blockLabel] < 0) {
+            classByBlockLabel[blockLabel] = classByBlockLabel[plain];
+        }
+    }
+
+    private void add(byte blockLabel, int label) {
+        classByBlockLabel[blockLabel] = (byte) count;
+        blockLabelByClass[count] = blockLabel;
+        labelByClass[count] = (byte) label;
+        count++;
+    }
+}

@@ -1,0 +1,215 @@
+package io.kvcache.core.policy;
+
+import java.util.Arrays;
+import java.util.function.IntConsumer;
+import java.util.function.IntPredicate;
+
+/// The records of one queue and a heap of those that are leaves, lowest score first.
+///
+/// This is the mechanism under the policies that rank records by a number. A record's word holds its score, the
+/// queue that owns it, whether it is a guess that was not used yet, and whether the heap has an
+/// entry for it:
+///
+/// ```
+/// score (54 bits) | guess (1 bit) | owner (8 bits) | queued (1 bit)
+/// ```
+///
+/// Everything is lazy, so that a touch is one store. A score may rise while the heap's entry stays behind; a
+/// record may grow a child, be forgotten, or move to another queue while its entry stays. Whatever comes to the top
+/// is checked: not ours → dropped; has children → dropped, [#onBecameLeaf] will bring it back; score has risen → entry
+/// written anew; else it is the victim. Two entries for one record do no harm. When the array is full the entries
+/// without use are swept out, and only if that frees less than an eighth does it grow.
+///
+/// Cost: each touch, admission and exposure pays for at most one later correction, O(log leaves). A long pause
+/// without evictions lets corrections pile up; once one call has made as many as a sixteenth of the heap, the whole
+/// heap is rebuilt in one linear pass, which is cheaper.
+final class LeafHeap {
+
+    private static final int OWNER_SHIFT = 1;
+    private static final int SCORE_SHIFT = 10;
+    private static final long QUEUED = 1;
+    private static final long OWNER_MASK = 0xFFL << OWNER_SHIFT;
+    private static final long PREFETCHED = 1 << 9;
+    /// The score's bits. Its largest value is 2^54 - 1: a clock that ticks five million times a second gets there
+    /// after 114 years.
+    private static final long SCORE_MASK = -1L << SCORE_SHIFT;
+
+    /// Claims that one call of [#evict] lets be refused before it gives up.
+    private static final int MAX_REFUSALS = 1024;
+    /// Corrections below which a rebuild is not worth its set-up.
+    private static final int MIN_CORRECTIONS = 256;
+
+    private final RecordView records;
+    private final long[] words;
+    private final long ownerBits;
+    private final LongHeap heap;
+    private int[] refusals = new int[8];
+    private int size;
+
+    LeafHeap(RecordView records, PolicyState state) {
+        if (records.capacity() != state.capacity()) {
+            throw new IllegalArgumentException(
+                    "policy state is for " + state.capacity() + " records, the view has " + records.capacity());
+        }
+        this.records = records;
+        words = state.words();
+        ownerBits = (long) state.newOwner() << OWNER_SHIFT;
+        heap = new LongHeap(records.capacity(), this::score);
+    }
+
+    int size() {
+        return size;
+    }
+
+    long heapBytes() {
+        return heap.bytes();
+    }
+
+    boolean contains(int record) {
+        return (words[record] & OWNER_MASK) == ownerBits;
+    }
+
+    /// The record's score; 0 when it was demoted or no queue has it.
+    long score(int record) {
+        return words[record] >>> SCORE_SHIFT;
+    }
+
+    void admit(int record, long score) {
+        assert (words[record] & OWNER_MASK) == 0 : "record " + record + " is admitted twice";
+        words[record] = score << SCORE_SHIFT | ownerBits;
+        size++;
+        if (records.residentChildren(record) == 0) {
+            enqueue(record);
+        }
+    }
+
+    /// The same of one that is a guess until [#confirmPrefetched].
+    void addPrefetched(int record, long score) {
+        admit(record, score);
+        words[record] |= PREFETCHED;
+    }
+
+    /// Makes an ordinary record of a guess, and answers whether it was one.
+    boolean confirmPrefetched(int record) {
+        boolean guess = (words[record] & PREFETCHED) != 0;
+        words[record] &= ~PREFETCHED;
+        return guess;
+    }
+
+    /// Raises the score of a record of any queue over the same state; does nothing when it is resident in none.
+    void raiseScore(int record, long score) {
+        long word = words[record];
+        if ((word & OWNER_MASK) != 0 && score > word >>> SCORE_SHIFT) {
+            words[record] = (word & ~SCORE_MASK) | (score << SCORE_SHIFT);
+        }
+    }
+
+    void onBecameLeaf(int record) {
+        long word = words[record];
+        boolean demoted = word >>> SCORE_SHIFT == 0;
+        if ((word & OWNER_MASK) == ownerBits && (demoted || (word & QUEUED) == 0)) {
+            enqueue(record);
+        }
+    }
+
+    void forget(int record) {
+        assert contains(record) : "record " + record + " is not here";
+        words[record] = 0;
+        size--;
+    }
+
+    /// Sets the score to 0, below every other.
+    void demote(int record) {
+        assert contains(record) : "record " + record + " is not here";
+        words[record] &= ~SCORE_MASK;
+        if (records.residentChildren(record) == 0) {
+            enqueue(record);
+        }
+    }
+
+    /// The leaf with the lowest score that can be claimed, or [EvictionPolicy#NONE]. It is still held: the caller
+    /// reads what it needs and then calls [#forget].
+    ///
+    /// @param refused told of each record that could not be claimed; may raise its score
+    int evict(IntPredicate claim, IntConsumer refused) {
+        int refusalCount = 0;
+        int victim = EvictionPolicy.NONE;
+        while (victim == EvictionPolicy.NONE && refusalCount < MAX_REFUSALS && settleTop()) {
+            int record = takeTop();
+            if (claim.test(record)) {
+                victim = record;
+            } else {
+                refusals = refusalCount < refusals.length ? refusals : Arrays.copyOf(refusals, 2 * refusalCount);
+                refusals[refusalCount++] = record;
+            }
+        }
+        for (int i = 0; i < refusalCount; i++) {
+            refused.accept(refusals[i]);
+            onBecameLeaf(refusals[i]);
+        }
+        return victim;
+    }
+
+    /// The leaf with the lowest score, or [EvictionPolicy#NONE].
+    int lowestRecord() {
+        return settleTop() ? heap.top() : EvictionPolicy.NONE;
+    }
+
+    /// Score of the lowest leaf, or `Long.MAX_VALUE` when there is none.
+    long lowestScore() {
+        return settleTop() ? score(heap.top()) : Long.MAX_VALUE;
+    }
+
+    private int takeTop() {
+        int record = heap.top();
+        heap.pop();
+        words[record] &= ~QUEUED;
+        return record;
+    }
+
+    /// Brings a true leaf of this queue, with its true score, to the top. False when there is none.
+    private boolean settleTop() {
+        int left = Math.max(MIN_CORRECTIONS, heap.size() / 16);
+        while (heap.size() > 0) {
+            int record = heap.top();
+            if (left-- == 0 || heap.isSaturated()) {
+                sweep();
+            } else if (!contains(record)) {
+                heap.pop();
+            } else if (records.residentChildren(record) != 0) {
+                takeTop();
+            } else if (heap.isTopStale()) {
+                heap.refreshTop();
+            } else {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private void enqueue(int record) {
+        words[record] |= QUEUED;
+        if (heap.isFull()) {
+            sweep();
+            if (heap.isCrowded()) {
+                heap.grow(records.capacity() + records.capacity() / 8);
+            }
+        }
+        heap.push(record);
+    }
+
+    /// Keeps one entry for each leaf of this queue. The queued bit marks those that were not seen yet in the pass.
+    private void sweep() {
+        heap.rebuild(this::keepOnce);
+        heap.forEach(record -> words[record] |= QUEUED);
+    }
+
+    private boolean keepOnce(int record) {
+        long word = words[record];
+        if ((word & OWNER_MASK) != ownerBits || (word & QUEUED) == 0) {
+            return false;
+        }
+        words[record] = word & ~QUEUED;
+        return records.residentChildren(record) == 0;
+    }
+}

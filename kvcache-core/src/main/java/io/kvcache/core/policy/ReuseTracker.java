@@ -1,0 +1,335 @@
+package io.kvcache.core.policy;
+
+import java.util.HashMap;
+import java.util.Map;
+
+/// What [ImportancePolicy] remembers of all blocks, resident or gone, and what follows for its leaves.
+///
+/// Each block that is remembered counts in [AgeHistogram] under its kind and the span of its last
+/// use. Once a turn, time passes for all of them at once, so nothing is done for blocks that nobody
+/// uses. A turn is 16 uses or a 64th of the resident blocks, whichever is more; the model is
+/// computed anew every 1,024 uses or an eighth of them. Uses of this instance's blocks are meant:
+/// others move the clock that all share, but give this one nothing to do.
+///
+/// **Threads.** One writer, the holder of the store's lock.
+final class ReuseTracker {
+
+    /// Evicted blocks that even a small cache remembers, 8 bytes each.
+    private static final int MIN_GHOSTS = 1 << 13;
+
+    private static final int MIN_EPOCH = 16;
+    private static final int EPOCHS_PER_TURNOVER = 64;
+    private static final int MIN_REFRESH = 1024;
+    private static final int REFRESHES_PER_TURNOVER = 8;
+
+    /// Nothing is known of a block that returns.
+    private static final int UNKNOWN = -1;
+
+    private static final int KINDS = ReuseModel.CLASSES * BlockLabel.REUSE_CLASSES;
+    /// From here on a class of [GhostCache] says that a use of the block was announced, which is to come:
+    /// so many steps of use, in each label.
+    private static final int FIRST_ANNOUNCED_CLASS = KINDS;
+
+    private final ImportanceConfig rules;
+    private final PolicyState state;
+    private final AgeHistogram ageHistogram;
+    private final AgeBucketLists buckets;
+    private final LabelClasses labelClasses;
+    private final ReuseModel model;
+    private final BucketScores bucketScores;
+    private GhostCache ghostCache = new GhostCache(1);
+    private long epochStart;
+    private int epochLength = 1;
+    private int usesInEpoch;
+    private long usesSinceRefresh;
+
+    ReuseTracker(ImportanceConfig rules, PolicyState state, LabelClasses labelClasses) {
+        this.rules = rules;
+        this.state = state;
+        this.labelClasses = labelClasses;
+        model = new ReuseModel(rules);
+        bucketScores = new BucketScores(labelClasses, model);
+        ageHistogram = new AgeHistogram(model);
+        buckets = new AgeBucketLists(state, bucketScores, ageHistogram);
+        epochStart = state.now();
+    }
+
+    /// The lists of the leaves.
+    AgeBucketLists buckets() {
+        return buckets;
+    }
+
+    /// Sees that there are lists and rows for what is said of a block. The lists are to be ranked
+    /// when there were none.
+    ///
+    /// @return whether there were none
+    boolean ensureLabel(byte blockLabel) {
+        int before = labelClasses.count();
+        int labels = labelClasses.labelCount();
+        labelClasses.ensureClass(blockLabel);
+        if (labelClasses.labelCount() > labels) {
+            model.addLabel();
+            ageHistogram.addLabel();
+        }
+        for (int labelClass = before; labelClass < labelClasses.count(); labelClass++) {
+            buckets.addLabelClass();
+        }
+        return labelClasses.count() > before;
+    }
+
+    /// A resident block with this word is remembered from now on.
+    void addResident(int labelClass, long word) {
+        countResident(labelClass, word, 1);
+    }
+
+    /// It is remembered no longer, or in another lane, or with another word.
+    void removeResident(int labelClass, long word) {
+        countResident(labelClass, word, -1);
+    }
+
+    /// A resident block with this word was used, or became known to be used.
+    void onUse(int labelClass, long word, long now) {
+        if (BlockState.isCounted(word)) {
+            model.addUse(kind(labelClass, word), now - BlockState.stamp(word));
+        }
+        removeResident(labelClass, word);
+    }
+
+    /// A block is used that is not resident.
+    ///
+    /// @return what was known of it, for [#usesOf] and [#labelOf]
+    int onReturn(long fingerprint, long now) {
+        long entry = ghostCache.remove(fingerprint);
+        if (isTracked(entry)) {
+            model.addUse(GhostCache.classOf(entry), now - GhostCache.lastUse(entry, now));
+            onGhostRemoved(entry);
+        }
+        return entry == GhostCache.NONE ? UNKNOWN : GhostCache.classOf(entry);
+    }
+
+    /// What is known of a block that is not resident, or was not used since it came: for [#useStepOf]
+    /// and [#labelOf].
+    int ghostClass(long fingerprint) {
+        long entry = ghostCache.find(fingerprint);
+        return entry == GhostCache.NONE ? UNKNOWN : GhostCache.classOf(entry);
+    }
+
+    /// Whether anything is known of a block that is not resident.
+    boolean hasGhost(long fingerprint) {
+        return ghostCache.find(fingerprint) != GhostCache.NONE;
+    }
+
+    /// Nothing is to be known of a block any more that is not resident, or was not used since it
+    /// came.
+    void removeGhost(long fingerprint) {
+        onGhostRemoved(ghostCache.remove(fingerprint));
+    }
+
+    /// A block, resident or not, is known to be used soon. To the model that is the use of one that is not
+    /// resident, as it is of others.
+    void onAnnounced(long fingerprint, long now) {
+        int known = onReturn(fingerprint, now);
+        if (known == UNKNOWN) {
+            return;
+        }
+        int announced = known;
+        if (known < FIRST_ANNOUNCED_CLASS) {
+            int steps = BlockState.usesOf(known % ReuseModel.CLASSES) - 1;
+            announced = FIRST_ANNOUNCED_CLASS + labelOf(known) * BlockState.MAX_USES + steps;
+        }
+        onGhostRemoved(ghostCache.put(fingerprint, announced, now, now));
+    }
+
+    /// The step of use that a block has come to that has returned, with this use, 1 to
+    /// [BlockState#MAX_USES].
+    static int usesOf(int returned, long now) {
+        return returned == UNKNOWN ? 1 : BlockState.nextUseStep(useStepOf(returned), now);
+    }
+
+    /// The step of use that a block had come to when it left; 1 when nothing is known of it.
+    static int useStepOf(int known) {
+        if (known == UNKNOWN) {
+            return 1;
+        }
+        return known < FIRST_ANNOUNCED_CLASS
+                ? BlockState.usesOf(known % ReuseModel.CLASSES)
+                : 1 + (known - FIRST_ANNOUNCED_CLASS) % BlockState.MAX_USES;
+    }
+
+    /// The label of a block that has returned.
+    static int labelOf(int returned) {
+        if (returned == UNKNOWN) {
+            return 0;
+        }
+        return returned < FIRST_ANNOUNCED_CLASS
+                ? returned / ReuseModel.CLASSES
+                : (returned - FIRST_ANNOUNCED_CLASS) / BlockState.MAX_USES;
+    }
+
+    /// A block with this word was evicted. Its weight is forgotten, its label is not.
+    ///
+    /// @param size resident blocks; the memory of those that are gone follows it, and is begun anew
+    ///     when it grows
+    void onEvicted(long fingerprint, int labelClass, long word, int size) {
+        if (BlockState.status(word) == BlockState.PREFETCHED) {
+            return; // what is remembered of it is as true as before it came
+        }
+        double wanted = Math.max(MIN_GHOSTS, rules.ghosts() * size);
+        if (ghostCache.capacity() < wanted) {
+            ghostCache.forEach(this::onGhostRemoved);
+            ghostCache = new GhostCache((long) wanted);
+        }
+        int kind = kind(labelClass, word);
+        long lastUse = GhostCache.rounded(BlockState.stamp(word));
+        onGhostRemoved(ghostCache.remove(fingerprint));
+        onGhostRemoved(ghostCache.put(fingerprint, kind, lastUse, state.now()));
+        removeResident(labelClass, word);
+        count(kind, lastUse, 1);
+    }
+
+    /// A block of this instance is used.
+    ///
+    /// @return whether time is to pass
+    boolean countUse() {
+        return ++usesInEpoch >= epochLength;
+    }
+
+    /// Lets time pass for everything that is remembered. The lists are to be ranked then.
+    ///
+    /// @param size resident blocks
+    void advanceEpoch(long now, int size) {
+        for (int span = 0; span < buckets.bucketCount(); span++) {
+            ageHistogram.setAge(buckets.rowAt(span), AgeBins.binOf(buckets.age(span, now)), epochStart);
+        }
+        epochStart = now;
+        buckets.startBucket(now);
+        usesSinceRefresh += usesInEpoch;
+        if (usesSinceRefresh >= Math.max(MIN_REFRESH, size / REFRESHES_PER_TURNOVER)) {
+            for (int span = 0; span < buckets.bucketCount(); span++) {
+                ageHistogram.creditExposure(buckets.rowAt(span), now);
+            }
+            double halfLives = usesSinceRefresh / (rules.halfLife() * Math.max(MIN_REFRESH, size));
+            model.refresh(Math.pow(0.5, halfLives), AgeBins.binOf(buckets.age(0, now)));
+            usesSinceRefresh = 0;
+        }
+        usesInEpoch = 0;
+        epochLength = Math.max(MIN_EPOCH, size / EPOCHS_PER_TURNOVER);
+    }
+
+    /// Ranks all lists by what their leaves are worth, as [BucketScores#rankByScore] does.
+    void rankByScore(long now, double reloadCostRatio) {
+        bucketScores.rankByScore(buckets, now, reloadCostRatio);
+    }
+
+    /// Ranks all lists by last use alone.
+    void rankByAge() {
+        bucketScores.rankByAge(buckets);
+    }
+
+    /// What a resident block with this word is worth.
+    ///
+    /// @param byAge by its last use alone
+    double score(int labelClass, long word, long now, boolean byAge) {
+        return switch (BlockState.status(word)) {
+            case BlockState.DEMOTED -> 0;
+            case BlockState.EXPECTED -> BucketScores.EXEMPT_SCORE;
+            default -> {
+                double worth = score(kind(labelClass, word), now - BlockState.stamp(word), byAge);
+                yield byAge ? worth : labelClasses.weightOf(labelClass) * worth;
+            }
+        };
+    }
+
+    /// What a block is worth that is not resident, by what is remembered of it: 0 when nothing is.
+    ///
+    /// @param horizon uses after which an announcement counts no more
+    double ghostScore(long fingerprint, long now, long horizon, boolean byAge) {
+        long entry = ghostCache.find(fingerprint);
+        if (entry == GhostCache.NONE) {
+            return 0;
+        }
+        long age = now - GhostCache.lastUse(entry, now);
+        if (isTracked(entry)) {
+            return score(GhostCache.classOf(entry), age, byAge);
+        }
+        return age <= horizon ? BucketScores.EXEMPT_SCORE : 0;
+    }
+
+    private double score(int kind, long age, boolean byAge) {
+        return byAge ? 1.0 / (1 + age) : model.density(kind, AgeBins.binOf(age));
+    }
+
+    /// Bytes of what is learned and of the lists.
+    long bytes() {
+        return model.bytes() + bucketScores.bytes() + buckets.bytes() + ageHistogram.bytes();
+    }
+
+    /// Bytes of the memory of evicted blocks.
+    long ghostBytes() {
+        return ghostCache.bytes();
+    }
+
+    /// Checks that all that is remembered is counted, and nothing else.
+    void validate(CandidateIndex candidateIndex, int records) {
+        Map<Integer, Integer> counts = new HashMap<>();
+        for (int record = 0; record < records; record++) {
+            long word = candidateIndex.stateOf(record);
+            if (candidateIndex.contains(record) && BlockState.isCounted(word)) {
+                counts.merge(
+                        rowFor(kind(candidateIndex.labelClassOf(record), word), BlockState.stamp(word)),
+                        1,
+                        Integer::sum);
+            }
+        }
+        ghostCache.forEach(entry -> {
+            if (isTracked(entry)) {
+                long lastUse = GhostCache.lastUse(entry, state.now());
+                counts.merge(rowFor(GhostCache.classOf(entry), lastUse), 1, Integer::sum);
+            }
+        });
+        for (int span = 0; span < buckets.bucketCount(); span++) {
+            for (int kind = 0; kind < labelClasses.labelCount() * ReuseModel.CLASSES; kind++) {
+                validate(counts.getOrDefault(buckets.rowAt(span) * KINDS + kind, 0), kind, span);
+            }
+        }
+    }
+
+    private int rowFor(int kind, long lastUse) {
+        return buckets.rowOfUse(lastUse) * KINDS + kind;
+    }
+
+    private void validate(int found, int kind, int span) {
+        int row = buckets.rowAt(span);
+        if (found != ageHistogram.count(row, kind)) {
+            throw new AssertionError("kind " + kind + ", span " + span + " remembers " + found + ", counted as "
+                    + ageHistogram.count(row, kind));
+        }
+        if (ageHistogram.hasKind(row, kind) != (found > 0)) {
+            throw new AssertionError("kind " + kind + ", span " + span + " remembers other blocks than it says");
+        }
+    }
+
+    private void onGhostRemoved(long entry) {
+        if (isTracked(entry)) {
+            count(GhostCache.classOf(entry), GhostCache.lastUse(entry, state.now()), -1);
+        }
+    }
+
+    private static boolean isTracked(long entry) {
+        return entry != GhostCache.NONE && GhostCache.classOf(entry) < FIRST_ANNOUNCED_CLASS;
+    }
+
+    private int kind(int labelClass, long word) {
+        return labelClasses.labelOf(labelClass) * ReuseModel.CLASSES + BlockState.baseClass(word);
+    }
+
+    private void countResident(int labelClass, long word, int change) {
+        if (BlockState.isCounted(word)) {
+            count(kind(labelClass, word), BlockState.stamp(word), change);
+        }
+    }
+
+    private void count(int kind, long lastUse, int change) {
+        ageHistogram.addCount(buckets.rowOfUse(lastUse), kind, change, epochStart);
+    }
+}
