@@ -1,6 +1,6 @@
 package io.kvcache.server;
 
-import io.kvcache.core.store.DiskSideStats;
+import io.kvcache.core.store.DiskTierStats;
 import io.kvcache.tiers.TieredKvCache;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -18,15 +18,15 @@ final class FoundOnDisk {
     ///
     /// @param nanos since the store was open
     static void log(TieredKvCache cache, long nanos) {
-        DiskSideStats stats = cache.offloadStats();
+        DiskTierStats stats = cache.offloadStats();
         if (!stats.disks().isEmpty()) {
             LOG.log(Level.INFO, line(stats, nanos));
         }
     }
 
-    static String line(DiskSideStats stats, long nanos) {
+    static String line(DiskTierStats stats, long nanos) {
         long bytes =
-                stats.disks().stream().mapToLong(DiskSideStats.Alive::bytes).sum();
+                stats.disks().stream().mapToLong(DiskTierStats.LiveUsage::bytes).sum();
         return String.format(
                 Locale.ROOT,
                 "The disks have told what they held: %,d blocks and values found again %.1f s after the store was open; %,d bytes are on"

@@ -3,7 +3,7 @@ package io.kvcache.server;
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.policy.LruFallback;
-import io.kvcache.core.store.DiskSideStats;
+import io.kvcache.core.store.DiskTierStats;
 import io.kvcache.core.store.PrefetchStats;
 import io.kvcache.server.block.BlockReads;
 import io.kvcache.server.block.BlockStock;
@@ -63,7 +63,7 @@ final class StatsPage implements Supplier<String> {
             TraceCapture.@Nullable Stats trace,
             long openViews,
             List<MoverStats> disks,
-            DiskSideStats offload,
+            DiskTierStats offload,
             PrefetchStats prefetched,
             long cheaperComputed,
             boolean recovering,

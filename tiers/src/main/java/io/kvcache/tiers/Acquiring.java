@@ -4,7 +4,7 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.EmptyBlockTable;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.store.Loads;
+import io.kvcache.core.store.LoadBatch;
 import io.kvcache.core.store.NamespaceEntry;
 import io.kvcache.core.tree.Handle;
 import org.jspecify.annotations.Nullable;
@@ -81,10 +81,10 @@ final class Acquiring {
             int here = Handle.found(deepest) ? store.records().depth(Handle.record(deepest)) + 1 : 0;
             int found = Math.max(0, here - from);
             if (counts) {
-                entry.asked(chain.length() - from, found);
+                entry.countRequest(chain.length() - from, found);
             }
             coming = onboarding.begin(chain, here, from, timeoutNanos);
-            Loads loads = coming.loads();
+            LoadBatch loads = coming.loads();
             known = loads == null ? found : Math.max(0, here + loads.count() - from);
             if (loads != null) {
                 LoadingTable.Blocks blocks = new LoadingTable.Blocks(entry, deepest, here, loads, from);

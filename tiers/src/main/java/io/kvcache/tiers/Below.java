@@ -103,7 +103,7 @@ record Below(
             MoverLimits limits,
             @Nullable ExecutorService checking) {
         Movement movement = new Movement(
-                store.disks(),
+                store.tierPort(),
                 clock,
                 targets,
                 new Movement.Admitting(admission.kind, store.capacityBytes(), each, admission.gain),
@@ -156,7 +156,7 @@ record Below(
             if (flush.isZero()) {
                 movement.await(movement.flushQueued(), patience.toNanos());
             } else if (!movement.await(movement.flush(), flush.toNanos())) {
-                warn(store.disks().unsavedBytes(), flush);
+                warn(store.tierPort().unflushedBytes(), flush);
             }
             threads.close();
             if (checking != null) {

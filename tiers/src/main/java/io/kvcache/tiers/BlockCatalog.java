@@ -28,7 +28,7 @@ public final class BlockCatalog {
 
     /// Whether a block is here, in any tier. Pins and touches nothing.
     public boolean contains(BlockKey key) {
-        return store.lookup().knowsBlock(namespace, key);
+        return store.lookup().containsBlock(namespace, key);
     }
 
     /// How many leading blocks of a list of keys are here, in any tier, each below the one before it. Takes the time of
@@ -37,7 +37,7 @@ public final class BlockCatalog {
     ///
     /// @param most keys that are looked at
     public int chained(BlockChain chain, int most) {
-        return store.lookup().chained(chain, most);
+        return store.lookup().matchLinked(chain, most);
     }
 
     /// Forgets a block and all below it, in every tier, also when it is on a disk that has not told of it yet.

@@ -7,7 +7,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.NamespaceEntry;
-import io.kvcache.core.store.Reserved;
+import io.kvcache.core.store.PutReservation;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
@@ -47,7 +47,7 @@ final class ChainPuts {
         }
         Hold hold = source.holders().enter(chain);
         try {
-            Reserved reserved = room(entry, chain, index, timeoutNanos);
+            PutReservation reserved = room(entry, chain, index, timeoutNanos);
             if (reserved.outcome() == PutOutcome.RESERVED && part == 0 && listeners.any()) {
                 BlockKey after = index == 0 ? null : new BlockKey(chain.keyHi(index - 1), chain.keyLo(index - 1));
                 BlockKey key = new BlockKey(chain.keyHi(index), chain.keyLo(index));
@@ -60,8 +60,8 @@ final class ChainPuts {
         }
     }
 
-    private Reserved room(NamespaceEntry entry, BlockChain chain, int index, long timeoutNanos) {
-        Reserved reserved =
+    private PutReservation room(NamespaceEntry entry, BlockChain chain, int index, long timeoutNanos) {
+        PutReservation reserved =
                 waiting.reserve(timeoutNanos, sparing -> hints.room(() -> store.reserve(entry, chain, index, sparing)));
         if (reserved.outcome() == PutOutcome.RESERVED && index > 0) {
             onboarding.bringParents(chain, index, reserved.record());

@@ -12,7 +12,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.EngineBlock;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.NamespaceEntry;
-import io.kvcache.core.store.Reserved;
+import io.kvcache.core.store.PutReservation;
 import io.kvcache.core.tree.Handle;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -47,7 +47,7 @@ final class EngineVerbs {
                 key.toBlockKey(namespace), parent == null ? null : parent.toBlockKey(namespace), key.low64());
         Hold hold = source.holders().enter(namespace);
         try {
-            Reserved reserved =
+            PutReservation reserved =
                     waiting.reserve(timeoutNanos, sparing -> hints.room(() -> store.reserve(entry, block, sparing)));
             bringParents(namespace, block, reserved);
             if (reserved.outcome() == PutOutcome.RESERVED) {
@@ -60,12 +60,12 @@ final class EngineVerbs {
         }
     }
 
-    private void bringParents(Namespace namespace, EngineBlock block, Reserved reserved) {
+    private void bringParents(Namespace namespace, EngineBlock block, PutReservation reserved) {
         BlockKey parent = block.parent();
         if (parent == null || reserved.outcome() != PutOutcome.RESERVED) {
             return;
         }
-        List<BlockKey> above = onboarding.isBelowDisk(reserved.record()) ? store.lineage(parent) : List.of();
+        List<BlockKey> above = onboarding.isBelowDisk(reserved.record()) ? store.ancestors(parent) : List.of();
         if (!above.isEmpty()) {
             BlockChain chain = BlockChain.ofKeys(namespace, above);
             onboarding.bringParents(chain, chain.length(), reserved.record());
@@ -84,7 +84,7 @@ final class EngineVerbs {
             source.holders().leave(hold);
             return null;
         }
-        entry.asked(1, 1);
+        entry.countRequest(1, 1);
         listeners.asked(AccessListener.LookupKind.GET, namespace, wanted, entry.blockBytes());
         int record = Handle.record(handle);
         return new HostTable(source, hold, record, store.records().depth(record), entry.blockBytes());
@@ -92,12 +92,12 @@ final class EngineVerbs {
 
     /// Whether a block is here or on disk.
     boolean knows(Namespace namespace, EngineKey key) {
-        return store.lookup().knowsBlock(store.require(namespace), key.toBlockKey(namespace));
+        return store.lookup().containsBlock(store.require(namespace), key.toBlockKey(namespace));
     }
 
     /// The table of a block that is not known.
     BlockTable missing(Namespace namespace, EngineKey key) {
-        store.require(namespace).asked(1, 0);
+        store.require(namespace).countRequest(1, 0);
         listeners.asked(AccessListener.LookupKind.GET, namespace, key.toBlockKey(namespace), -1);
         return new EmptyBlockTable(0);
     }
@@ -105,7 +105,7 @@ final class EngineVerbs {
     /// The chain that ends with a block that is known, or null.
     @Nullable
     BlockChain chainTo(Namespace namespace, EngineKey key) {
-        List<BlockKey> keys = store.lineage(key.toBlockKey(namespace));
+        List<BlockKey> keys = store.ancestors(key.toBlockKey(namespace));
         return keys.isEmpty() ? null : BlockChain.ofKeys(namespace, keys);
     }
 }

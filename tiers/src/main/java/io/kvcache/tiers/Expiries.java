@@ -5,7 +5,7 @@ import io.kvcache.core.Hint;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.store.Forecast;
+import io.kvcache.core.store.HintApplier;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -27,7 +27,7 @@ final class Expiries {
     private static final long LONGEST_NANOS = TimeUnit.DAYS.toNanos(30);
 
     private final Clock clock;
-    private final Forecast forecast;
+    private final HintApplier forecast;
     private final long start;
     private final TreeSet<Expiry> byTime =
             new TreeSet<>(Comparator.comparingLong(Expiry::at).thenComparingLong(Expiry::number));
@@ -52,7 +52,7 @@ final class Expiries {
     /// @param at nanoseconds from the start
     private record Expiry(long at, long number, int group, Place place, Tail tail) {}
 
-    Expiries(Clock clock, Forecast forecast) {
+    Expiries(Clock clock, HintApplier forecast) {
         this.clock = clock;
         this.forecast = forecast;
         start = clock.nanos();

@@ -4,7 +4,7 @@ import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.store.Reserved;
+import io.kvcache.core.store.PutReservation;
 import io.kvcache.core.tree.Handle;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -16,14 +16,14 @@ import org.jspecify.annotations.Nullable;
 final class Filling {
 
     private final HostTable.Source source;
-    private final Reserved reserved;
+    private final PutReservation reserved;
     private final Hold hold;
     private final SegmentScope scope;
     private boolean open;
     private @Nullable ChunkedCrc crc;
 
     /// Takes over a hold; gives it back at once when nothing is reserved.
-    Filling(HostTable.Source source, Hold hold, Reserved reserved) {
+    Filling(HostTable.Source source, Hold hold, PutReservation reserved) {
         this.source = source;
         this.hold = hold;
         this.reserved = reserved;
@@ -93,7 +93,7 @@ final class Filling {
         open = false;
         try {
             scope.close();
-            return reserved.replaces() && source.store().disks().any()
+            return reserved.replaces() && source.store().tierPort().hasDisks()
                     ? sealAgain(checksum)
                     : source.store().seal(reserved.record(), checksum);
         } finally {
@@ -104,7 +104,7 @@ final class Filling {
 
     private SealOutcome sealAgain(int checksum) {
         HostStore store = source.store();
-        long equal = store.holdEqual(reserved.record(), checksum);
+        long equal = store.pinEqual(reserved.record(), checksum);
         try {
             return store.seal(reserved.record(), checksum, equal);
         } finally {

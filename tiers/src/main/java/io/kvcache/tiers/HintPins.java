@@ -4,7 +4,7 @@ import io.kvcache.core.Clock;
 import io.kvcache.core.Hint;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.store.Inspection;
+import io.kvcache.core.store.StoreStats;
 import io.kvcache.core.tree.Control;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -52,7 +52,7 @@ final class HintPins implements AutoCloseable {
     ///
     /// @param key by which it is known
     /// @return whether it was taken
-    synchronized boolean pin(BlockKey key, Held held, Inspection.Share share, long forNanos) {
+    synchronized boolean pin(BlockKey key, Held held, StoreStats.MemoryShare share, long forNanos) {
         if (clock.nanos() - sweptAt >= SWEEP_NANOS) {
             sweep();
         }

@@ -10,9 +10,9 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.store.Inspection;
 import io.kvcache.core.store.NamespaceEntry;
-import io.kvcache.core.store.Reserved;
+import io.kvcache.core.store.PutReservation;
+import io.kvcache.core.store.StoreStats;
 import io.kvcache.core.tree.Handle;
 import java.util.List;
 import java.util.concurrent.atomic.LongAdder;
@@ -40,7 +40,7 @@ final class Hints implements AutoCloseable {
     Hints(HostStore store, Clock clock, Onboarding onboarding, Expiries expiries) {
         this.store = store;
         this.onboarding = onboarding;
-        rate = new UseRate(clock, store.forecast()::uses);
+        rate = new UseRate(clock, store.hints()::clock);
         this.expiries = expiries;
         sessions = new SessionTails();
         pins = new HintPins(store, clock);
@@ -77,8 +77,8 @@ final class Hints implements AutoCloseable {
         NamespaceEntry entry = store.require(namespace);
         List<BlockKey> keys =
                 names.stream().map(name -> BlockKey.ofObject(namespace, name)).toList();
-        int group = store.inspection().share(entry).group();
-        return sessions.take(group, new SessionTurn.Objects(store.objectForecast(), entry, keys), label);
+        int group = store.storeStats().share(entry).group();
+        return sessions.take(group, new SessionTurn.Objects(store.objectHints(), entry, keys), label);
     }
 
     private boolean act(Hint hint) {
@@ -98,17 +98,16 @@ final class Hints implements AutoCloseable {
     }
 
     private boolean label(Hint.Label hint) {
-        SessionTurn turn = new SessionTurn.Blocks(store.forecast(), hint.chain(), 0);
+        SessionTurn turn = new SessionTurn.Blocks(store.hints(), hint.chain(), 0);
         boolean known = sessions.take(share(hint.chain()).group(), turn, hint.label());
-        int blocks =
-                store.forecast().label(hint.chain(), hint.from(), hint.label().reuseClass());
+        int blocks = store.hints().label(hint.chain(), hint.from(), hint.label().reuseClass());
         labelled.add(blocks);
         return known || blocks > 0;
     }
 
     private boolean weigh(Hint.Weigh hint) {
         int[] halvings = hint.weights().stream().mapToInt(Hints::halvings).toArray();
-        int blocks = store.forecast().weigh(hint.chain(), hint.from(), halvings);
+        int blocks = store.hints().setWeights(hint.chain(), hint.from(), halvings);
         weighed.add(blocks);
         return blocks > 0;
     }
@@ -119,18 +118,18 @@ final class Hints implements AutoCloseable {
         return (int) Math.min(EvictionPolicy.MAX_HALVINGS, Math.round(exact));
     }
 
-    private Inspection.Share share(BlockChain chain) {
-        return store.inspection().share(store.require(chain.namespace()));
+    private StoreStats.MemoryShare share(BlockChain chain) {
+        return store.storeStats().share(store.require(chain.namespace()));
     }
 
     private boolean expect(Hint.Expect hint) {
         BlockChain chain = hint.chain();
         long uses = rate.in(hint.inNanos());
-        if (!store.forecast().isWorthKeeping(store.require(chain.namespace()), uses)) {
+        if (!store.hints().isWorthKeeping(store.require(chain.namespace()), uses)) {
             return false;
         }
         int blocks = store.lookup().match(chain, chain.length());
-        if (!store.forecast().expect(chain) && blocks > 0) {
+        if (!store.hints().expect(chain) && blocks > 0) {
             long handle = store.lookup().find(chain.keyHi(blocks - 1), chain.keyLo(blocks - 1));
             if (Handle.found(handle)) {
                 store.lookup().touch(handle);
@@ -140,7 +139,7 @@ final class Hints implements AutoCloseable {
     }
 
     private boolean forget(BlockChain chain, int from) {
-        store.forecast().demote(chain, from);
+        store.hints().demote(chain, from);
         return true;
     }
 
@@ -165,9 +164,9 @@ final class Hints implements AutoCloseable {
 
     /// Asks for room, which what is over by its time makes first, and once more without the pins
     /// whose time is over.
-    Reserved room(Supplier<Reserved> ask) {
+    PutReservation room(Supplier<PutReservation> ask) {
         expiries.sweep();
-        Reserved reserved = ask.get();
+        PutReservation reserved = ask.get();
         if (reserved.outcome() != PutOutcome.NO_ROOM) {
             return reserved;
         }

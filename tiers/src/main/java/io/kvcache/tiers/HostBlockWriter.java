@@ -62,6 +62,6 @@ final class HostBlockWriter implements BlockWriter {
 
     private MemorySegment slot() {
         HostStore store = filling.store();
-        return store.span(store.records().hostPage(filling.record()), blockBytes);
+        return store.slotSegment(store.records().hostPage(filling.record()), blockBytes);
     }
 }

@@ -24,7 +24,7 @@ final class HostObjectWriter implements ObjectWriter {
         this.filling = filling;
         this.valueBytes = valueBytes;
         stored = new StoredObject(filling.store(), filling.record(), valueBytes);
-        later = !filling.store().disks().any();
+        later = !filling.store().tierPort().hasDisks();
         if (filling.outcome() == PutOutcome.RESERVED) {
             stored.writeKey(key);
         }

@@ -96,7 +96,7 @@ final class HostTable implements BlockTable {
     @Override
     public MemorySegment segment(int index) {
         int record = record(index);
-        return scope.limit(source.store.span(source.store.records().hostPage(record), blockBytes))
+        return scope.limit(source.store.slotSegment(source.store.records().hostPage(record), blockBytes))
                 .asReadOnly();
     }
 

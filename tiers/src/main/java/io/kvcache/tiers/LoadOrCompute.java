@@ -35,7 +35,7 @@ final class LoadOrCompute {
         this.store = store;
         this.prefill = prefill;
         if (prefill != null) {
-            store.disks().prefill(prefill);
+            store.tierPort().setPrefillCost(prefill);
         }
     }
 
@@ -74,7 +74,7 @@ final class LoadOrCompute {
                 (long) span.length() * store.require(chain.namespace()).blockBytes());
         if (loading > 0) {
             double computing = 1e9 * cost.seconds(span.here * tokens, span.known * tokens);
-            store.disks().copyWorth(copyWorth.learn(loading, computing));
+            store.tierPort().setReloadCostRatio(copyWorth.learn(loading, computing));
         }
     }
 

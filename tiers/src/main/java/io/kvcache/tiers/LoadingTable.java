@@ -1,7 +1,7 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.BlockTable;
-import io.kvcache.core.store.Loads;
+import io.kvcache.core.store.LoadBatch;
 import io.kvcache.core.store.NamespaceEntry;
 import io.kvcache.core.store.ReadyWaiters;
 import io.kvcache.core.tree.Control;
@@ -26,7 +26,7 @@ final class LoadingTable implements BlockTable {
     private final HostTable.Source source;
     private final Hold hold;
     private final Blocks blocks;
-    private final Loads loads;
+    private final LoadBatch loads;
     private final RecordPool records;
     private final SegmentScope scope;
     private final Runnable listener = this::look;
@@ -47,7 +47,7 @@ final class LoadingTable implements BlockTable {
     /// @param here blocks of the chain that are resident
     /// @param loads those after them that come
     /// @param firstBlock of the table
-    record Blocks(NamespaceEntry entry, long deepest, int here, Loads loads, int firstBlock) {}
+    record Blocks(NamespaceEntry entry, long deepest, int here, LoadBatch loads, int firstBlock) {}
 
     /// Takes over all pins, and a hold.
     ///
@@ -79,7 +79,7 @@ final class LoadingTable implements BlockTable {
         synchronized (this) {
             advance();
             over = ended;
-            tell = waiters.take(ready(), ended);
+            tell = waiters.takeReady(ready(), ended);
             if (ended || ready() >= leastAwaited) {
                 leastAwaited = Integer.MAX_VALUE;
                 notifyAll();
@@ -180,7 +180,8 @@ final class LoadingTable implements BlockTable {
     @Override
     public synchronized MemorySegment segment(int index) {
         int page = records.hostPage(record(index));
-        return scope.limit(source.store().span(page, blocks.entry.blockBytes())).asReadOnly();
+        return scope.limit(source.store().slotSegment(page, blocks.entry.blockBytes()))
+                .asReadOnly();
     }
 
     @Override
@@ -240,7 +241,7 @@ final class LoadingTable implements BlockTable {
     }
 
     private void letGo() {
-        blocks.entry.arrived(Math.max(0, ready() - Math.max(0, blocks.here - blocks.firstBlock)));
+        blocks.entry.countLoaded(Math.max(0, ready() - Math.max(0, blocks.here - blocks.firstBlock)));
         for (int i = 0; i < loads.count(); i++) {
             if (source.movement() != null) {
                 source.movement().arrivals().forget(loads.record(i), listener);

@@ -4,8 +4,8 @@ import io.kvcache.core.ObjectHint;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.store.Inspection;
 import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.store.StoreStats;
 import io.kvcache.core.tree.Handle;
 import java.util.List;
 
@@ -40,18 +40,18 @@ final class ObjectHints {
                 names.stream().map(name -> BlockKey.ofObject(namespace, name)).toList();
         return switch (hint) {
             case ObjectHint.Expect expect ->
-                store.objectForecast().expect(entry, keys, rate.in(expect.inNanos())) + onboarding.expect(keys);
-            case ObjectHint.Forget _ -> store.objectForecast().demote(entry, keys);
+                store.objectHints().expect(entry, keys, rate.in(expect.inNanos())) + onboarding.expect(keys);
+            case ObjectHint.Forget _ -> store.objectHints().demote(entry, keys);
             case ObjectHint.Pin pin -> pin(entry, keys, pin.forNanos());
             case ObjectHint.Label label ->
-                store.objectForecast().label(entry, keys, label.label().reuseClass());
-            case ObjectHint.Weigh weigh -> store.objectForecast().weigh(entry, keys, Hints.halvings(weigh.weight()));
+                store.objectHints().label(entry, keys, label.label().reuseClass());
+            case ObjectHint.Weigh weigh -> store.objectHints().setWeights(entry, keys, Hints.halvings(weigh.weight()));
             case ObjectHint.Expire expire -> expire(entry, keys, expire.afterNanos());
         };
     }
 
     private int pin(NamespaceEntry entry, List<BlockKey> keys, long forNanos) {
-        Inspection.Share share = store.inspection().share(entry);
+        StoreStats.MemoryShare share = store.storeStats().share(entry);
         int taken = 0;
         for (BlockKey key : keys) {
             taken += pin(entry, key, share, forNanos) ? 1 : 0;
@@ -59,11 +59,11 @@ final class ObjectHints {
         return taken;
     }
 
-    private boolean pin(NamespaceEntry entry, BlockKey key, Inspection.Share share, long forNanos) {
+    private boolean pin(NamespaceEntry entry, BlockKey key, StoreStats.MemoryShare share, long forNanos) {
         if (forNanos == 0) {
             return pins.unpin(key);
         }
-        long handle = store.lookup().holdKey(key.hi(), key.lo());
+        long handle = store.lookup().peekKey(key.hi(), key.lo());
         if (!Handle.found(handle)) {
             return false;
         }
@@ -81,10 +81,10 @@ final class ObjectHints {
             return 0;
         }
         expiries.sweep(); // what is over by now takes nobody's place
-        int group = store.inspection().share(entry).group();
+        int group = store.storeStats().share(entry).group();
         Expiries.Place place = new Expiries.Place(entry.namespace(), keys.getLast());
         Expiries.Tail tail =
-                new Expiries.Tail(keys.size(), () -> store.objectForecast().demote(entry, keys));
+                new Expiries.Tail(keys.size(), () -> store.objectHints().demote(entry, keys));
         return expiries.take(group, place, tail, afterNanos) ? keys.size() : 0;
     }
 }

@@ -9,8 +9,8 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.NamespaceEntry;
-import io.kvcache.core.store.NewObject;
-import io.kvcache.core.store.Reserved;
+import io.kvcache.core.store.ObjectSpec;
+import io.kvcache.core.store.PutReservation;
 import io.kvcache.core.tree.Handle;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -43,13 +43,13 @@ final class ObjectVerbs {
                     "an object of " + bytes + " bytes; it takes 1 to " + KvCache.MAX_OBJECT_BYTES);
         }
         NamespaceEntry entry = store.require(namespace);
-        NewObject object = new NewObject(
+        ObjectSpec object = new ObjectSpec(
                 BlockKey.ofObject(namespace, key),
                 after == null ? null : BlockKey.ofObject(namespace, after),
                 Math.toIntExact(bytes + key.length));
         Hold hold = source.holders().enter(namespace);
         try {
-            Reserved reserved = waiting.reserve(
+            PutReservation reserved = waiting.reserve(
                     timeoutNanos, sparing -> hints.room(() -> store.reserveObject(entry, object, sparing)));
             if (reserved.outcome() == PutOutcome.RESERVED) {
                 listeners.put(namespace, object.key(), object.after(), object.bytes(), reserved.replaces());
@@ -63,7 +63,7 @@ final class ObjectVerbs {
 
     boolean follow(Namespace namespace, byte[] key, byte @Nullable [] after) {
         store.require(namespace);
-        return store.followObject(
+        return store.linkObject(
                 BlockKey.ofObject(namespace, key), after == null ? null : BlockKey.ofObject(namespace, after));
     }
 
@@ -73,7 +73,7 @@ final class ObjectVerbs {
         NamespaceEntry entry = store.require(namespace);
         BlockKey record = BlockKey.ofObject(namespace, key);
         Hold hold = source.holders().enter(namespace);
-        StoredObject stored = stored(entry, store.lookup().holdKey(record.hi(), record.lo()), key);
+        StoredObject stored = stored(entry, store.lookup().peekKey(record.hi(), record.lo()), key);
         if (stored == null) {
             source.holders().leave(hold);
             return null;
@@ -168,7 +168,7 @@ final class ObjectVerbs {
     /// Takes over the pin of a handle, if there is one, and the hold.
     private @Nullable ObjectView view(Wanted wanted, long handle) {
         StoredObject stored = stored(wanted.entry, handle, wanted.bytes);
-        wanted.entry.askedObject(stored != null);
+        wanted.entry.countObjectRequest(stored != null);
         listeners.asked(
                 AccessListener.LookupKind.GET,
                 wanted.entry.namespace(),

@@ -3,8 +3,8 @@ package io.kvcache.tiers;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.store.LoadStart;
-import io.kvcache.core.store.Loads;
+import io.kvcache.core.store.LoadBatch;
+import io.kvcache.core.store.LoadOutcome;
 import io.kvcache.core.store.NamespaceEntry;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.DiskNumber;
@@ -55,7 +55,7 @@ final class Onboarding {
     ///
     /// @param loads blocks that come, each pinned once; null when none does
     /// @param left blocks behind these that are better computed
-    record Coming(@Nullable Loads loads, int left) {
+    record Coming(@Nullable LoadBatch loads, int left) {
         static final Coming NOTHING = new Coming(null, 0);
     }
 
@@ -76,7 +76,7 @@ final class Onboarding {
             return new Coming(null, known - here);
         }
         expiries.sweep(); // what is over makes room
-        Loads loads = store.beginLoads(chain, here, to, 1);
+        LoadBatch loads = store.beginLoads(chain, here, to, 1);
         if (loads.count() == 0) {
             return new Coming(null, known - to);
         }
@@ -138,8 +138,8 @@ final class Onboarding {
     private boolean expect(Movement by, long handle) {
         int record = Handle.record(handle);
         long place = store.records().placeOnDiskAlone(record);
-        boolean begun =
-                place != RecordPool.NONE && store.beginLoad(record, Handle.generation(handle), 0) == LoadStart.STARTED;
+        boolean begun = place != RecordPool.NONE
+                && store.beginLoad(record, Handle.generation(handle), 0) == LoadOutcome.STARTED;
         if (begun) {
             by.expect(record, DiskNumber.of(place));
         }
@@ -154,7 +154,7 @@ final class Onboarding {
                 return 0;
             }
             expiries.sweep();
-            Loads loads = store.beginLoads(chain, here, to, 0);
+            LoadBatch loads = store.beginLoads(chain, here, to, 0);
             by.read(loads, demanded, true);
             return loads.count();
         } finally {
@@ -175,13 +175,13 @@ final class Onboarding {
         int record = Handle.record(handle);
         long place = store.records().diskPlace(record);
         expiries.sweep();
-        LoadStart start = store.beginLoad(record, Handle.generation(handle), 1);
-        if (start == LoadStart.STARTED) {
+        LoadOutcome start = store.beginLoad(record, Handle.generation(handle), 1);
+        if (start == LoadOutcome.STARTED) {
             movement.read(record, DiskNumber.of(place));
-        } else if (start == LoadStart.JOINED) {
+        } else if (start == LoadOutcome.JOINED) {
             movement.hurry(record);
         }
-        return start.comes() ? handle : Handle.MISS;
+        return start.isAvailable() ? handle : Handle.MISS;
     }
 
     /// Waits for an object that [#beginObject] has pinned.

@@ -63,11 +63,11 @@ final class Prefetching {
     /// @return blocks that come
     int continued(BlockChain chain) {
         long last = movement == null ? Handle.MISS : find(chain.key(chain.length() - 1));
-        long next = Handle.found(last) ? store.prefetch().nextOnDisk(last) : Handle.MISS;
+        long next = Handle.found(last) ? store.prefetchAdmission().likelyNextOnDisk(last) : Handle.MISS;
         int blocks = 0;
         while (Handle.found(next) && blocks < MOST_AHEAD && begin(next)) {
             blocks++;
-            next = store.prefetch().nextOnDisk(next);
+            next = store.prefetchAdmission().likelyNextOnDisk(next);
         }
         return blocks;
     }
@@ -93,7 +93,7 @@ final class Prefetching {
         long place = store.records().placeOnDiskAlone(record);
         boolean away = place != RecordPool.NONE;
         int disk = away ? DiskNumber.of(place) : 0;
-        if (!away || by.reads(disk) >= BUSY || !store.prefetch().begin(record, Handle.generation(handle))) {
+        if (!away || by.reads(disk) >= BUSY || !store.prefetchAdmission().start(record, Handle.generation(handle))) {
             return false;
         }
         by.expect(record, disk);

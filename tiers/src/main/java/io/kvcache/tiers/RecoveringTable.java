@@ -136,8 +136,8 @@ final class RecoveringTable implements BlockTable {
             isSecond = second != null;
             ready = of.readyBlocks();
             boolean last = closed || (looked && ready >= of.blocks());
-            tell = waiters.take(ready, last);
-            goesOn = !last && waiters.any() && ready < of.blocks() && !followed;
+            tell = waiters.takeReady(ready, last);
+            goesOn = !last && waiters.hasWaiters() && ready < of.blocks() && !followed;
             followed |= goesOn;
         }
         tell.run();

@@ -3,9 +3,9 @@ package io.kvcache.tiers;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.store.Forecast;
+import io.kvcache.core.store.HintApplier;
 import io.kvcache.core.store.NamespaceEntry;
-import io.kvcache.core.store.ObjectForecast;
+import io.kvcache.core.store.ObjectHintApplier;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -33,7 +33,7 @@ sealed interface SessionTurn {
     /// A chain of blocks.
     ///
     /// @param first the block of the session's chain that this one begins with
-    record Blocks(Forecast forecast, BlockChain chain, int first) implements SessionTurn {
+    record Blocks(HintApplier forecast, BlockChain chain, int first) implements SessionTurn {
 
         @Override
         public Namespace namespace() {
@@ -68,7 +68,7 @@ sealed interface SessionTurn {
     }
 
     /// Objects, in the order in which they are read.
-    record Objects(ObjectForecast forecast, NamespaceEntry entry, List<BlockKey> keys) implements SessionTurn {
+    record Objects(ObjectHintApplier forecast, NamespaceEntry entry, List<BlockKey> keys) implements SessionTurn {
 
         @Override
         public Namespace namespace() {

@@ -18,6 +18,6 @@ final class StoreSize {
                 : disks.stream().mapToLong(DiskOptions::bytes).sum(); // what is in front of them is there as well
         long onDisk = below / DISK_BYTES_PER_RECORD;
         return Math.toIntExact(
-                Math.min(HostStoreConfig.defaultRecords(hostBytes) + onDisk, HostStoreConfig.MOST_RECORDS));
+                Math.min(HostStoreConfig.defaultRecords(hostBytes) + onDisk, HostStoreConfig.MAX_RECORDS));
     }
 }

@@ -47,7 +47,7 @@ public record TickedCache(TieredKvCache cache, HostStore store, Movement movemen
     /// @throws RuntimeException when a tier cannot be opened; then none stays open
     public static TickedCache open(Setup setup) {
         HostStore store = new HostStore(setup.config, setup.memory);
-        Movement movement = new Movement(store.disks(), setup.clock, setup.targets, setup.admitting, setup.limits);
+        Movement movement = new Movement(store.tierPort(), setup.clock, setup.targets, setup.admitting, setup.limits);
         int opened = 0;
         try {
             while (opened < movement.tiers()) {

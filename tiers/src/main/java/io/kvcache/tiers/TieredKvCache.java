@@ -19,7 +19,7 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.LruFallback;
-import io.kvcache.core.store.DiskSideStats;
+import io.kvcache.core.store.DiskTierStats;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.PrefetchStats;
 import io.kvcache.tiers.movement.MoverStats;
@@ -74,7 +74,7 @@ public final class TieredKvCache implements KvCache {
         store = source.store();
         holders = source.holders();
         Waiting waiting = new Waiting(source.clock(), store::countRefused);
-        Expiries expiries = new Expiries(source.clock(), store.forecast());
+        Expiries expiries = new Expiries(source.clock(), store.hints());
         onboarding = new Onboarding(source, expiries);
         prefetching = new Prefetching(source);
         acquiring = new Acquiring(source, onboarding, listeners, prefetching);
@@ -111,7 +111,7 @@ public final class TieredKvCache implements KvCache {
     /// @param weight 1 to 1,000
     public void weigh(Namespace namespace, int weight) {
         holders.requireOpen();
-        store.weigh(store.require(namespace), weight);
+        store.setWeight(store.require(namespace), weight);
     }
 
     /// Has a namespace hold host memory out of the share of another one, before it holds anything.
@@ -119,7 +119,7 @@ public final class TieredKvCache implements KvCache {
     /// @return whether it does; not when it holds something already
     public boolean share(Namespace namespace, Namespace with) {
         holders.requireOpen();
-        return store.share(store.require(namespace), store.require(with));
+        return store.joinShare(store.require(namespace), store.require(with));
     }
 
     /// Has somebody hear, from now on, what is asked of the store and put into it.
@@ -333,13 +333,13 @@ public final class TieredKvCache implements KvCache {
     public CacheStats stats() {
         holders.requireOpen();
         hints.sweep();
-        return store.inspection().stats(holders.count());
+        return store.storeStats().stats(holders.count());
     }
 
     /// What a policy that learns has found, and what plain LRU would have; all zero under the others.
     public LruFallback.Report guard() {
         holders.requireOpen();
-        return store.inspection().guard();
+        return store.storeStats().fallbackReport();
     }
 
     /// What became of hints.
@@ -362,7 +362,7 @@ public final class TieredKvCache implements KvCache {
     /// What was brought from disk before anybody asked for it.
     public PrefetchStats prefetched() {
         holders.requireOpen();
-        return store.prefetch().stats();
+        return store.prefetchAdmission().stats();
     }
 
     /// Whether a disk has more to tell of what it held before the opening; until then [#match] and an [#acquire]
@@ -391,15 +391,15 @@ public final class TieredKvCache implements KvCache {
     }
 
     /// What the tree knows of the disks, and what became of blocks that might have been written.
-    public DiskSideStats offloadStats() {
+    public DiskTierStats offloadStats() {
         holders.requireOpen();
-        return store.disks().stats();
+        return store.tierPort().stats();
     }
 
     /// Bytes of blocks and objects in host memory that no disk has; looks at every record.
     public long unsavedBytes() {
         holders.requireOpen();
-        return store.disks().unsavedBytes();
+        return store.tierPort().unflushedBytes();
     }
 
     /// Where memory that an open table or view shows lies, in bytes from the start of all: for who maps it too.
@@ -421,7 +421,7 @@ public final class TieredKvCache implements KvCache {
     @Override
     public EventStream events() {
         holders.requireOpen();
-        return store.inspection();
+        return store.storeStats();
     }
 
     /// Checks every link, count and slot of the store against the others: for tests, and when in doubt.
@@ -429,7 +429,7 @@ public final class TieredKvCache implements KvCache {
     /// @throws AssertionError that names what does not agree
     public void validate() {
         holders.requireOpen();
-        store.inspection().validate();
+        store.storeStats().validate();
     }
 
     /// As [KvCache#close], after what is in host memory alone was written to the disks, if there are any, for

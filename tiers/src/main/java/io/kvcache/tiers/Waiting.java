@@ -2,7 +2,7 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.Clock;
 import io.kvcache.core.PutOutcome;
-import io.kvcache.core.store.Reserved;
+import io.kvcache.core.store.PutReservation;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
@@ -34,27 +34,28 @@ final class Waiting {
         /// Reserves, or answers why not.
         ///
         /// @param sparing whether what waits to be written to disk is to stay where it is
-        Reserved reserve(boolean sparing);
+        PutReservation reserve(boolean sparing);
     }
 
     /// Asks for room until there is some; while blocks wait to be written to disk, waits for them rather
     /// than evict them unwritten, but not for long. An interrupt ends the wait, as no pause would take any
     /// time from then on.
-    Reserved reserve(long timeoutNanos, Attempt attempt) {
+    PutReservation reserve(long timeoutNanos, Attempt attempt) {
         long start = clock.nanos();
-        Reserved spared = poll(Math.min(timeoutNanos, MOST_FOR_WRITES_NANOS), () -> attempt.reserve(true));
+        PutReservation spared = poll(Math.min(timeoutNanos, MOST_FOR_WRITES_NANOS), () -> attempt.reserve(true));
         boolean ended = timeoutNanos > 0 && Thread.currentThread().isInterrupted();
-        Reserved answer = spared.outcome() == PutOutcome.NO_ROOM && !ended // who was sent away evicts nothing any more
-                ? poll(left(start, timeoutNanos), () -> attempt.reserve(false))
-                : spared;
+        PutReservation answer =
+                spared.outcome() == PutOutcome.NO_ROOM && !ended // who was sent away evicts nothing any more
+                        ? poll(left(start, timeoutNanos), () -> attempt.reserve(false))
+                        : spared;
         if (answer.outcome() == PutOutcome.NO_ROOM) {
             refused.run();
         }
         return answer;
     }
 
-    private Reserved poll(long timeoutNanos, Supplier<Reserved> attempt) {
-        Reserved answer = attempt.get();
+    private PutReservation poll(long timeoutNanos, Supplier<PutReservation> attempt) {
+        PutReservation answer = attempt.get();
         if (answer.outcome() != PutOutcome.NO_ROOM || timeoutNanos == 0) {
             return answer;
         }

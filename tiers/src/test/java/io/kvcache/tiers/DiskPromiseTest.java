@@ -2,7 +2,7 @@ package io.kvcache.tiers;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.core.store.Disks;
+import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.movement.Flush;
@@ -96,7 +96,7 @@ final class DiskPromiseTest {
         disk.until(() -> state(cache) == TierState.FAILED);
         disk.device().resume();
         disk.until(() -> cache.movement().idle(0));
-        assertThat(cache.store().disks().stats().disks().getFirst().blocks()).isZero();
+        assertThat(cache.store().tierPort().stats().disks().getFirst().blocks()).isZero();
         disk.until(() -> state(cache) == TierState.SERVING && !cache.cache().recovering());
         assertThat(disk.flush()).isTrue();
         disk.crash();
@@ -120,12 +120,12 @@ final class DiskPromiseTest {
         assertThat(cache.cache().unsavedBytes()).isEqualTo((uses.length + 1) * TickedDisk.OBJECT_BYTES);
         Flush flush = cache.movement().flush();
         List<Integer> order = new ArrayList<>();
-        Disks disks = cache.store().disks();
-        for (Disks.Write next = disks.nextWrite(0); next != null; next = disks.nextWrite(0)) {
+        TierPort disks = cache.store().tierPort();
+        for (TierPort.PendingWrite next = disks.nextWrite(0); next != null; next = disks.nextWrite(0)) {
             MemorySegment last = next.pages().getLast();
             long key = next.block().bytes() % last.byteSize() - 1; // stands behind the value
             order.add((int) last.get(ValueLayout.JAVA_BYTE, key));
-            disks.written(next.record(), 0, -1);
+            disks.onWritten(next.record(), 0, -1);
         }
         assertThat(order).containsExactly(2, 5, 1, 3, 0, 4, 6);
         disk.until(flush::ended);

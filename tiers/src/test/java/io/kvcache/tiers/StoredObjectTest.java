@@ -10,8 +10,8 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStoreConfig;
-import io.kvcache.core.store.NewObject;
-import io.kvcache.core.store.Reserved;
+import io.kvcache.core.store.ObjectSpec;
+import io.kvcache.core.store.PutReservation;
 import java.util.Random;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -28,8 +28,8 @@ final class StoredObjectTest {
         new Random(length).nextBytes(key);
         HostStoreConfig config = new HostStoreConfig(SlabPool.SLAB_BYTES, 1000, PolicyKind.LRU, 1024);
         try (HostStore store = new HostStore(config, ArenaMemory.source())) {
-            NewObject object = new NewObject(BlockKey.ofObject(SPACE, key), null, 4000 + length);
-            Reserved reserved = store.reserveObject(store.register(SPACE), object, false);
+            ObjectSpec object = new ObjectSpec(BlockKey.ofObject(SPACE, key), null, 4000 + length);
+            PutReservation reserved = store.reserveObject(store.register(SPACE), object, false);
             StoredObject stored = new StoredObject(store, reserved.record(), 4000);
             stored.writeKey(key);
             assertThat(stored.hasKey(key.clone())).isTrue();

@@ -3,7 +3,7 @@ package io.kvcache.tiers;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.PutOutcome;
-import io.kvcache.core.store.Reserved;
+import io.kvcache.core.store.PutReservation;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -18,16 +18,16 @@ final class WaitingTest {
 
     private int refusals;
 
-    private Reserved none(boolean sparing) {
+    private PutReservation none(boolean sparing) {
         attempts.add(sparing);
-        return new Reserved(PutOutcome.NO_ROOM, -1);
+        return new PutReservation(PutOutcome.NO_ROOM, -1);
     }
 
     @Test
     void givenAnInterruptedThread_whenItWaitsForRoom_thenNothingIsEvictedUnwrittenForIt() {
         Thread.currentThread().interrupt();
 
-        Reserved answer = new Waiting(SystemClock.INSTANCE, () -> refusals++).reserve(LONG_NANOS, this::none);
+        PutReservation answer = new Waiting(SystemClock.INSTANCE, () -> refusals++).reserve(LONG_NANOS, this::none);
 
         assertThat(Thread.interrupted()).as("it stays so").isTrue();
         assertThat(answer.outcome()).isEqualTo(PutOutcome.NO_ROOM);
@@ -44,10 +44,10 @@ final class WaitingTest {
 
     @Test
     void givenRoomAtTheLastAttempt_whenAskedForRoom_thenNothingIsRefused() {
-        Reserved there = new Reserved(PutOutcome.RESERVED, 7);
+        PutReservation there = new PutReservation(PutOutcome.RESERVED, 7);
         Waiting waiting = new Waiting(SystemClock.INSTANCE, () -> refusals++);
 
-        Reserved answer = waiting.reserve(0, sparing -> sparing ? none(true) : there);
+        PutReservation answer = waiting.reserve(0, sparing -> sparing ? none(true) : there);
 
         assertThat(answer).isEqualTo(there);
         assertThat(refusals).isZero();

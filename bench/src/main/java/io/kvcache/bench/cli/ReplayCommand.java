@@ -199,11 +199,11 @@ final class ReplayCommand implements Callable<Integer> {
     private void check(Capacities asked, Trace read) {
         try {
             for (int blocks : asked.blocks(read.blockTokens())) {
-                if (real() && blocks > HostStoreConfig.MOST_RECORDS) {
+                if (real() && blocks > HostStoreConfig.MAX_RECORDS) {
                     throw ReplayChoices.mustBe(
                             "--blocks",
                             String.valueOf(blocks),
-                            "up to " + HostStoreConfig.MOST_RECORDS + " where the real store is driven");
+                            "up to " + HostStoreConfig.MAX_RECORDS + " where the real store is driven");
                 }
             }
             ReplayChoices.checkWarmup(warmup, read);

@@ -4,7 +4,7 @@ import io.kvcache.core.Clock;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.core.store.DiskSideStats;
+import io.kvcache.core.store.DiskTierStats;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStoreConfig;
 import io.kvcache.core.tier.AdmissionKind;
@@ -42,7 +42,7 @@ final class TreeReopening {
                 new HostStoreConfig(SlabPool.SLAB_BYTES, Math.toIntExact(tier.blocks() + 1024), PolicyKind.LRU, EVENTS);
         try (HostStore store = new HostStore(config, memory)) {
             Movement movement = new Movement(
-                    store.disks(),
+                    store.tierPort(),
                     new WallClock(),
                     List.of(new Movement.Target(
                             new Opener(tier, memory),
@@ -57,7 +57,7 @@ final class TreeReopening {
                 movement.tick(0, WAIT_NANOS);
             }
             double full = (System.nanoTime() - start) / 1e9;
-            DiskSideStats found = store.disks().stats();
+            DiskTierStats found = store.tierPort().stats();
             movement.close(0);
             long blocks = found.disks().getFirst().blocks();
             if (found.restored() - blocks > SparseTier.CHAIN || found.withoutRecord() > 0) {

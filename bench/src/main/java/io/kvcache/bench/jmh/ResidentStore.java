@@ -7,7 +7,7 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStoreConfig;
 import io.kvcache.core.store.NamespaceEntry;
-import io.kvcache.core.store.Reserved;
+import io.kvcache.core.store.PutReservation;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 
@@ -26,7 +26,7 @@ final class ResidentStore implements AutoCloseable {
 
     /// Reserves and seals a block; evicts when all records are taken.
     void put(BlockChain chain, int index) {
-        Reserved reserved = store.reserve(entry, chain, index);
+        PutReservation reserved = store.reserve(entry, chain, index);
         if (reserved.outcome() != PutOutcome.RESERVED) {
             throw new IllegalStateException("block " + index + " of " + chain + ": " + reserved.outcome());
         }
@@ -35,7 +35,7 @@ final class ResidentStore implements AutoCloseable {
 
     /// Bytes that the store keeps for one record, as its statistics say.
     long bytesPerRecord() {
-        return store.inspection().stats(0).records().bytesEach();
+        return store.storeStats().stats(0).records().bytesEach();
     }
 
     @Override

@@ -1,7 +1,7 @@
 package io.kvcache.bench.jmh;
 
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.store.Lookup;
+import io.kvcache.core.store.RecordLookup;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
@@ -24,7 +24,7 @@ public class WalkBenchmark {
     @Benchmark
     public int walk(Filled state, RandomIndexes random) {
         BlockChain chain = state.chains[random.next(state.chains.length, 0)];
-        Lookup lookup = state.resident.store.lookup();
+        RecordLookup lookup = state.resident.store.lookup();
         return lookup.walk(chain, BLOCKS);
     }
 

@@ -11,7 +11,7 @@ import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.core.store.DiskSideStats;
+import io.kvcache.core.store.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
@@ -182,7 +182,7 @@ public final class TierLaboratory {
         @Override
         public void served(int request, TieredKvCache cache, long put) {
             host.add(cache.stats().host().heldBytes(), cache.stats().host().capacityBytes());
-            DiskSideStats.Alive alive = cache.offloadStats().disks().getFirst();
+            DiskTierStats.LiveUsage alive = cache.offloadStats().disks().getFirst();
             disk.add(alive.bytes(), alive.limitBytes());
         }
     }

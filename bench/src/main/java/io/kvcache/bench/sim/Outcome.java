@@ -2,7 +2,7 @@ package io.kvcache.bench.sim;
 
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.NamespaceStats;
-import io.kvcache.core.store.DiskSideStats;
+import io.kvcache.core.store.DiskTierStats;
 import io.kvcache.core.tier.TierStats;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.MoverStats;
@@ -62,7 +62,7 @@ final class Outcome {
         return values;
     }
 
-    private static List<Object> values(DiskSideStats stats) {
+    private static List<Object> values(DiskTierStats stats) {
         List<Object> values = new ArrayList<>(List.of(
                 stats.admitted(),
                 stats.written(),
@@ -109,7 +109,7 @@ final class Outcome {
 
     /// What a life has seen.
     static void count(TieredKvCache cache, RareCounts rare) {
-        DiskSideStats offload = cache.offloadStats();
+        DiskTierStats offload = cache.offloadStats();
         rare.countIf("write in vain", offload.notWritten() > 0);
         rare.countIf("write queue full", offload.queueFull() > 0);
         rare.countIf("sacrificed", offload.sacrificed() > 0);

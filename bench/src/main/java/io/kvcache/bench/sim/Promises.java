@@ -89,7 +89,7 @@ final class Promises {
 
     /// Reads the events, also of a store that was closed.
     List<CacheEvent> readEvents(TickedCache store) {
-        EventBatch batch = store.store().inspection().since(nextEvent, EVENTS);
+        EventBatch batch = store.store().storeStats().since(nextEvent, EVENTS);
         require(!batch.hasGap(), () -> "more events than are kept");
         nextEvent = batch.nextSequence();
         batch.events().forEach(this::happened);
@@ -190,7 +190,7 @@ final class Promises {
             require(
                     there || !binding || leftWhileTold(key),
                     () -> key + " was flushed, has not left the disk, and is not found after the crash: "
-                            + store.disks().stats());
+                            + store.tierPort().stats());
             if (known.getOrDefault(key, false)) {
                 promised.add(key);
             }

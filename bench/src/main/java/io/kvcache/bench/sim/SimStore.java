@@ -171,7 +171,7 @@ final class SimStore {
     /// Whether a life, which may be over, has given up nothing for want of room since its opening: no region
     /// reclaimed, no record too few.
     boolean keptAll(TickedCache of) {
-        return of.store().disks().stats().withoutRecord() == 0
+        return of.store().tierPort().stats().withoutRecord() == 0
                 && of.movement().stats().stream().allMatch(disk -> disk.opened() == 1)
                 && disks.stream().allMatch(disk -> disk.offers() == 0);
     }

@@ -30,7 +30,7 @@ final class SlotPoison {
         RecordPool records = store.records();
         for (int record = 0; record < records.highWater(); record++) {
             if (Control.state(records.control(record)) != Control.FREE && records.hostPage(record) != SlabPool.NONE) {
-                store.pieces(record).forEach(piece -> now.put(piece.address(), piece));
+                store.segments(record).forEach(piece -> now.put(piece.address(), piece));
             }
         }
         held.forEach((address, piece) -> {

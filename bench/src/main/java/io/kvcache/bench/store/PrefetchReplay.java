@@ -6,7 +6,7 @@ import io.kvcache.core.BlockWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.core.store.DiskSideStats;
+import io.kvcache.core.store.DiskTierStats;
 import io.kvcache.core.store.PrefetchStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.DiskOptions;
@@ -174,7 +174,7 @@ public final class PrefetchReplay {
 
     /// Whether the disk is free for the other store: nothing is written, nothing read ahead.
     private static boolean isSettled(TieredKvCache cache) {
-        DiskSideStats stats = cache.offloadStats();
+        DiskTierStats stats = cache.offloadStats();
         boolean written = stats.waitingBytes() == 0 && stats.writing() == 0;
         return written && cache.diskStats().stream().allMatch(disk -> disk.readsWaiting() + disk.readsUnderWay() == 0);
     }

@@ -6,7 +6,7 @@ import io.kvcache.core.contract.CacheSetup;
 import io.kvcache.core.contract.CacheUnderTest;
 import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.ObjectContract;
-import io.kvcache.core.store.DiskSideStats;
+import io.kvcache.core.store.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.gpu.host.HostDriver;
 import io.kvcache.gpu.host.Pace;
@@ -65,7 +65,7 @@ final class DeviceKvCacheContractTest {
             }
         }
 
-        private static boolean busy(DiskSideStats now) {
+        private static boolean busy(DiskTierStats now) {
             return now.writing() > 0 || now.waitingBytes() > 0;
         }
 

@@ -12,7 +12,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.store.DiskSideStats;
+import io.kvcache.core.store.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
@@ -107,7 +107,7 @@ final class DeviceStoreTest {
     /// Asked once each time: what waits now may be what is being written a moment later.
     private static void settle(TieredKvCache cache) {
         until(() -> {
-            DiskSideStats now = cache.offloadStats();
+            DiskTierStats now = cache.offloadStats();
             return now.writing() == 0 && now.waitingBytes() == 0;
         });
     }

@@ -39,7 +39,7 @@ public final class ChunkedCrc {
     /// @param target native memory
     public void copy(MemorySegment source, long offset, MemorySegment target) {
         long size = target.byteSize();
-        if (!viewable(source)) {
+        if (!isViewable(source)) {
             MemorySegment.copy(source, offset, target, 0, size);
             update(target);
             return;
@@ -54,7 +54,7 @@ public final class ChunkedCrc {
     }
 
     /// Whether the sum can read it: native memory and byte arrays, but no array of another type.
-    private static boolean viewable(MemorySegment source) {
+    private static boolean isViewable(MemorySegment source) {
         return source.isNative() || source.heapBase().orElse(null) instanceof byte[];
     }
 

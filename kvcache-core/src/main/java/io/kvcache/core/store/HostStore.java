@@ -37,33 +37,33 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Safe for any number.
 public final class HostStore implements AutoCloseable {
 
-    private static final int MOST_WEIGHT = 1000;
+    private static final int MAX_WEIGHT = 1000;
 
     /// Loads begun in one turn of the lock; each may evict a block.
-    private static final int LOADS_A_TURN = 64;
+    private static final int LOADS_PER_BATCH = 64;
 
     private final HostMemory slotMemory;
     private final HostMemory recordMemory;
-    private final StoreParts parts;
+    private final StoreComponents parts;
     private final RecordPool pool;
     private final BlockTree tree;
     private final SlabPool slabs;
-    private final Lifecycle lifecycle;
-    private final Room room;
-    private final Reservations reservations;
-    private final Onboard onboard;
-    private final Disks disks;
-    private final Drops drops;
-    private final Touches touches;
-    private final ObjectOrder order;
-    private final Lookup lookup;
-    private final Inspection inspection;
-    private final Listing listing;
-    private final Forecast forecast;
-    private final ObjectForecast objectForecast;
-    private final Prefetch prefetch;
-    private final Shares shares;
-    private final DiskLedger ledger;
+    private final RecordStates recordStates;
+    private final SlotAllocator slotAllocator;
+    private final PutPath putPath;
+    private final LoadPath loadPath;
+    private final TierPort tierPort;
+    private final Deletion deletion;
+    private final AccessDrain accessDrain;
+    private final ObjectSequence objectSequence;
+    private final RecordLookup lookup;
+    private final StoreStats storeStats;
+    private final NamespaceListing listing;
+    private final HintApplier hintApplier;
+    private final ObjectHintApplier objectHintApplier;
+    private final PrefetchAdmission prefetchAdmission;
+    private final MemoryShares shares;
+    private final DiskUsageTable diskUsageTable;
     private final PutCounters puts = new PutCounters();
     private final ReentrantLock lock = new ReentrantLock();
 
@@ -77,26 +77,26 @@ public final class HostStore implements AutoCloseable {
         recordMemory = reserveRecords(memory, config.records());
         pool = new RecordPool(recordMemory.segment(), config.records());
         slabs = new SlabPool(slotMemory.segment());
-        parts = StoreParts.of(pool, slabs, config.policy(), events);
+        parts = StoreComponents.of(pool, slabs, config.policy(), events);
         tree = parts.tree();
-        shares = parts.shares();
-        ledger = parts.disks();
-        lifecycle = new Lifecycle(parts);
-        DiskLife diskLife = new DiskLife(parts, lifecycle);
-        room = new Room(parts, lifecycle, diskLife);
-        ObjectSlots objects = new ObjectSlots(parts, room, lifecycle);
-        onboard = new Onboard(parts, lifecycle, room, objects);
-        reservations = new Reservations(parts, lifecycle, new Reservations.Sources(room, objects, onboard));
-        order = new ObjectOrder(parts, lifecycle);
-        touches = new Touches(parts, lifecycle, order, lock);
-        lookup = new Lookup(parts, lifecycle, touches, lock);
-        disks = new Disks(parts, lifecycle, diskLife, room, lock);
-        drops = new Drops(parts, lifecycle, disks, touches, lock);
-        inspection = new Inspection(parts, new Inspection.Counters(room, puts, touches), lock);
-        listing = new Listing(pool, lock);
-        forecast = new Forecast(parts, lifecycle, touches, lock);
-        objectForecast = new ObjectForecast(parts, lifecycle, onboard, touches, forecast, lock);
-        prefetch = new Prefetch(parts, onboard, touches, lock);
+        shares = parts.memoryShares();
+        diskUsageTable = parts.diskUsageTable();
+        recordStates = new RecordStates(parts);
+        DiskResidency diskResidency = new DiskResidency(parts, recordStates);
+        slotAllocator = new SlotAllocator(parts, recordStates, diskResidency);
+        ObjectSlotAllocator objects = new ObjectSlotAllocator(parts, slotAllocator, recordStates);
+        loadPath = new LoadPath(parts, recordStates, slotAllocator, objects);
+        putPath = new PutPath(parts, recordStates, new PutPath.SlotSources(slotAllocator, objects, loadPath));
+        objectSequence = new ObjectSequence(parts, recordStates);
+        accessDrain = new AccessDrain(parts, recordStates, objectSequence, lock);
+        lookup = new RecordLookup(parts, recordStates, accessDrain, lock);
+        tierPort = new TierPort(parts, recordStates, diskResidency, slotAllocator, lock);
+        deletion = new Deletion(parts, recordStates, tierPort, accessDrain, lock);
+        storeStats = new StoreStats(parts, new StoreStats.Counters(slotAllocator, puts, accessDrain), lock);
+        listing = new NamespaceListing(pool, lock);
+        hintApplier = new HintApplier(parts, recordStates, accessDrain, lock);
+        objectHintApplier = new ObjectHintApplier(parts, recordStates, loadPath, accessDrain, hintApplier, lock);
+        prefetchAdmission = new PrefetchAdmission(parts, loadPath, accessDrain, lock);
     }
 
     private HostMemory reserveRecords(HostMemorySource memory, int records) {
@@ -114,8 +114,8 @@ public final class HostStore implements AutoCloseable {
     public NamespaceEntry register(Namespace namespace) {
         lock.lock();
         try {
-            NamespaceEntry known = parts.namespaces().find(namespace);
-            return known == null ? Registration.add(parts, namespace) : known;
+            NamespaceEntry known = parts.namespaceRegistry().find(namespace);
+            return known == null ? NamespaceRegistration.add(parts, namespace) : known;
         } finally {
             lock.unlock();
         }
@@ -124,13 +124,13 @@ public final class HostStore implements AutoCloseable {
     /// Gives a namespace a share of host memory and of each disk, by weight; before it holds any host memory.
     ///
     /// @param weight 1 to 1,000
-    public void weigh(NamespaceEntry entry, int weight) {
-        if (weight < 1 || weight > MOST_WEIGHT) {
-            throw new IllegalArgumentException("weight is " + weight + "; it takes 1 to " + MOST_WEIGHT);
+    public void setWeight(NamespaceEntry entry, int weight) {
+        if (weight < 1 || weight > MAX_WEIGHT) {
+            throw new IllegalArgumentException("weight is " + weight + "; it takes 1 to " + MAX_WEIGHT);
         }
         lock.lock();
         try {
-            ledger.regroup(entry.id(), () -> shares.weigh(entry.id(), weight));
+            diskUsageTable.regroup(entry.id(), () -> shares.setWeight(entry.id(), weight));
         } finally {
             lock.unlock();
         }
@@ -139,11 +139,11 @@ public final class HostStore implements AutoCloseable {
     /// Has a namespace hold host memory out of another one's share; not when it holds any already.
     ///
     /// @return whether it does
-    public boolean share(NamespaceEntry entry, NamespaceEntry with) {
+    public boolean joinShare(NamespaceEntry entry, NamespaceEntry with) {
         lock.lock();
         try {
             boolean[] joined = {false};
-            ledger.regroup(entry.id(), () -> joined[0] = shares.join(entry.id(), with.id()));
+            diskUsageTable.regroup(entry.id(), () -> joined[0] = shares.join(entry.id(), with.id()));
             return joined[0];
         } finally {
             lock.unlock();
@@ -154,37 +154,37 @@ public final class HostStore implements AutoCloseable {
     ///
     /// @throws IllegalArgumentException when it is not registered
     public NamespaceEntry require(Namespace namespace) {
-        return parts.namespaces().require(namespace);
+        return parts.namespaceRegistry().require(namespace);
     }
 
     /// The read side.
-    public Lookup lookup() {
+    public RecordLookup lookup() {
         return lookup;
     }
 
     /// The store as an operator sees it.
-    public Inspection inspection() {
-        return inspection;
+    public StoreStats storeStats() {
+        return storeStats;
     }
 
     /// The store as its disks see it.
-    public Disks disks() {
-        return disks;
+    public TierPort tierPort() {
+        return tierPort;
     }
 
     /// Reserves room for block `index` of a chain.
-    public Reserved reserve(NamespaceEntry entry, BlockChain chain, int index) {
+    public PutReservation reserve(NamespaceEntry entry, BlockChain chain, int index) {
         return reserve(entry, chain, index, false);
     }
 
     /// Reserves room for block `index` of a chain.
     ///
     /// @param sparing whether to leave what waits to be written to disk where it is, and rather answer NO_ROOM
-    public Reserved reserve(NamespaceEntry entry, BlockChain chain, int index, boolean sparing) {
+    public PutReservation reserve(NamespaceEntry entry, BlockChain chain, int index, boolean sparing) {
         lock.lock();
         try {
-            touches.drain();
-            return puts.counted(reservations.block(entry, chain, index, sparing));
+            accessDrain.drain();
+            return puts.count(putPath.reserveBlock(entry, chain, index, sparing));
         } finally {
             lock.unlock();
         }
@@ -193,49 +193,49 @@ public final class HostStore implements AutoCloseable {
     /// Reserves room for one block below another.
     ///
     /// @param sparing as above
-    public Reserved reserve(NamespaceEntry entry, EngineBlock block, boolean sparing) {
+    public PutReservation reserve(NamespaceEntry entry, EngineBlock block, boolean sparing) {
         lock.lock();
         try {
-            touches.drain();
-            return puts.counted(reservations.block(entry, block, sparing));
+            accessDrain.drain();
+            return puts.count(putPath.reserveBlock(entry, block, sparing));
         } finally {
             lock.unlock();
         }
     }
 
     /// The keys of a block and of all before it, from the first on; empty when the block is not known.
-    public List<BlockKey> lineage(BlockKey key) {
-        return new Lineage(pool, tree, lock).of(key);
+    public List<BlockKey> ancestors(BlockKey key) {
+        return new AncestorScan(pool, tree, lock).ancestorsOf(key);
     }
 
     /// Has the blocks `[from, to)` of a chain brought into host memory, and stops at the first that cannot
     /// be. The block before `from` must be pinned.
     ///
     /// @param pins that the caller takes on each block that comes: 1, or 0 when nobody waits
-    public Loads beginLoads(BlockChain chain, int from, int to, int pins) {
-        Loads loads = new Loads(require(chain.namespace()).id(), from, to);
+    public LoadBatch beginLoads(BlockChain chain, int from, int to, int pins) {
+        LoadBatch loadBatch = new LoadBatch(require(chain.namespace()).id(), from, to);
         boolean comes = true;
-        while (comes && loads.end() < to) {
+        while (comes && loadBatch.end() < to) {
             lock.lock();
             try {
-                for (int left = LOADS_A_TURN; comes && left > 0 && loads.end() < to; left--) {
-                    comes = loads.begin(chain, pool, tree, onboard, pins);
+                for (int left = LOADS_PER_BATCH; comes && left > 0 && loadBatch.end() < to; left--) {
+                    comes = loadBatch.startNext(chain, pool, tree, loadPath, pins);
                 }
             } finally {
                 lock.unlock();
             }
         }
-        return loads.ended();
+        return loadBatch.trimmed();
     }
 
     /// Has an object brought into host memory.
     ///
     /// @param pins that the caller takes on it if it comes
-    public LoadStart beginLoad(int record, int generation, int pins) {
+    public LoadOutcome beginLoad(int record, int generation, int pins) {
         lock.lock();
         try {
             boolean same = Control.generation(pool.control(record)) == generation;
-            return same ? onboard.begin(record, pins) : LoadStart.NOT_HERE;
+            return same ? loadPath.start(record, pins) : LoadOutcome.NOT_FOUND;
         } finally {
             lock.unlock();
         }
@@ -243,16 +243,16 @@ public final class HostStore implements AutoCloseable {
 
     /// Reserves room for an object whose stored form — value, then key — has `bytes`. One that is larger
     /// than the whole store is refused before anything is evicted for it.
-    public Reserved reserveObject(NamespaceEntry entry, BlockKey key, int bytes) {
-        return reserveObject(entry, new NewObject(key, null, bytes), false);
+    public PutReservation reserveObject(NamespaceEntry entry, BlockKey key, int bytes) {
+        return reserveObject(entry, new ObjectSpec(key, null, bytes), false);
     }
 
     /// Reserves room for an object; `sparing` as above.
-    public Reserved reserveObject(NamespaceEntry entry, NewObject object, boolean sparing) {
-        Turn.await(lock);
+    public PutReservation reserveObject(NamespaceEntry entry, ObjectSpec object, boolean sparing) {
+        SpinLock.lock(lock);
         try {
-            touches.drain();
-            return puts.counted(reservations.object(entry, object, sparing));
+            accessDrain.drain();
+            return puts.count(putPath.reserveObject(entry, object, sparing));
         } finally {
             lock.unlock();
         }
@@ -263,13 +263,13 @@ public final class HostStore implements AutoCloseable {
     ///
     /// @param after null when it is the first
     /// @return whether both are here and it is so now
-    public boolean followObject(BlockKey key, @Nullable BlockKey after) {
+    public boolean linkObject(BlockKey key, @Nullable BlockKey after) {
         lock.lock();
         try {
-            touches.drain();
+            accessDrain.drain();
             int before = after == null ? NONE : tree.findAny(after.hi(), after.lo());
             boolean known = after == null || before != NONE;
-            return known && order.follow(tree.findAny(key.hi(), key.lo()), before);
+            return known && objectSequence.linkAfter(tree.findAny(key.hi(), key.lo()), before);
         } finally {
             lock.unlock();
         }
@@ -280,8 +280,8 @@ public final class HostStore implements AutoCloseable {
     /// prove nothing.
     ///
     /// @return its [Handle], which the caller lets go after sealing, or [Handle#MISS]
-    public long holdEqual(int record, int checksum) {
-        long handle = lookup.holdKey(pool.keyHi(record), pool.keyLo(record));
+    public long pinEqual(int record, int checksum) {
+        long handle = lookup.peekKey(pool.keyHi(record), pool.keyLo(record));
         if (!Handle.found(handle)) {
             return Handle.MISS;
         }
@@ -289,7 +289,7 @@ public final class HostStore implements AutoCloseable {
         boolean equal = pool.diskPlace(older) != NONE
                 && pool.bytes(older) == pool.bytes(record)
                 && pool.checksum(older) == checksum
-                && Pieces.equal(slabs, pool.hostPage(older), pool.hostPage(record), pool.bytes(record));
+                && ObjectSegments.contentEquals(slabs, pool.hostPage(older), pool.hostPage(record), pool.bytes(record));
         if (equal) {
             return handle;
         }
@@ -304,25 +304,25 @@ public final class HostStore implements AutoCloseable {
 
     /// The writer of a reserved record has filled it.
     ///
-    /// @param equal what [#holdEqual] answered
+    /// @param equal what [#pinEqual] answered
     public SealOutcome seal(int record, int checksum, long equal) {
-        Turn.await(lock);
+        SpinLock.lock(lock);
         try {
-            if (lifecycle.state(record) == Control.DOOMED) {
-                lifecycle.letGo(record);
+            if (recordStates.stateOf(record) == Control.DOOMED) {
+                recordStates.release(record);
                 return SealOutcome.DROPPED;
             }
             pool.checksum(record, checksum);
-            if (!Identity.isObject(pool.identity(record))) {
-                return lifecycle.seal(record, NONE);
+            if (!RecordFlags.isObject(pool.identity(record))) {
+                return recordStates.seal(record, NONE);
             }
-            disks.overtakenByPut(pool.keyHi(record), pool.keyLo(record));
+            tierPort.excludeReplaced(pool.keyHi(record), pool.keyLo(record));
             int older = tree.findOther(record);
             boolean same = Handle.found(equal) && older == Handle.record(equal);
             if (same && pool.diskPlace(older) != NONE) {
-                lifecycle.takeCopy(record, older);
+                recordStates.adoptDiskCopy(record, older);
             }
-            return lifecycle.seal(record, older);
+            return recordStates.seal(record, older);
         } finally {
             lock.unlock();
         }
@@ -334,7 +334,7 @@ public final class HostStore implements AutoCloseable {
         lock.lock();
         try {
             puts.countAbandoned();
-            lifecycle.giveUp(record);
+            recordStates.abandonFill(record);
         } finally {
             lock.unlock();
         }
@@ -355,36 +355,36 @@ public final class HostStore implements AutoCloseable {
     ///
     /// @return sealed records among them
     public int drop(long hi, long lo) {
-        return drops.drop(hi, lo, EventKind.DROPPED);
+        return deletion.drop(hi, lo, EventKind.DROPPED);
     }
 
     /// As [#drop(long, long)], because the owner's quota is full.
     public int dropForQuota(long hi, long lo) {
-        return drops.drop(hi, lo, EventKind.QUOTA);
+        return deletion.drop(hi, lo, EventKind.QUOTA);
     }
 
     /// Drops a block and all below it; also one that a disk may have and the store does not know.
     ///
     /// @return sealed records among them
     public int drop(NamespaceEntry entry, BlockKey key) {
-        return drops.drop(entry.id(), key, EventKind.DROPPED);
+        return deletion.drop(entry.id(), key, EventKind.DROPPED);
     }
 
     /// As [#drop(NamespaceEntry, BlockKey)], because the owner's quota is full.
     public int dropForQuota(NamespaceEntry entry, BlockKey key) {
-        return drops.drop(entry.id(), key, EventKind.QUOTA);
+        return deletion.drop(entry.id(), key, EventKind.QUOTA);
     }
 
     /// Drops a block of a chain and all below it; of the chain also what a disk may have and the store does not know.
     ///
     /// @return sealed records among them
     public int drop(BlockChain chain, int from) {
-        return drops.drop(chain, from);
+        return deletion.drop(chain, from);
     }
 
     /// Drops everything of a namespace, a bounded number of records a turn of the lock.
     public long dropAll(NamespaceEntry entry) {
-        return drops.dropAll(entry);
+        return deletion.dropAll(entry);
     }
 
     /// The objects of a namespace that are here or on disk; a bounded number of records a turn of the lock.
@@ -398,18 +398,18 @@ public final class HostStore implements AutoCloseable {
     }
 
     /// What somebody knows of the future.
-    public Forecast forecast() {
-        return forecast;
+    public HintApplier hints() {
+        return hintApplier;
     }
 
     /// What is known of objects' future.
-    public ObjectForecast objectForecast() {
-        return objectForecast;
+    public ObjectHintApplier objectHints() {
+        return objectHintApplier;
     }
 
     /// What is brought from disk before anybody asks for it.
-    public Prefetch prefetch() {
-        return prefetch;
+    public PrefetchAdmission prefetchAdmission() {
+        return prefetchAdmission;
     }
 
     /// The records, for whoever holds a pin or may live with a stale answer.
@@ -428,13 +428,13 @@ public final class HostStore implements AutoCloseable {
     }
 
     /// The memory of a slot that the caller has pinned or reserved, cut to `bytes`.
-    public MemorySegment span(int page, long bytes) {
+    public MemorySegment slotSegment(int page, long bytes) {
         return slabs.segment(page, bytes);
     }
 
     /// The slots of an object that the caller has pinned or reserved.
-    public List<MemorySegment> pieces(int record) {
-        return Pieces.of(slabs, pool.hostPage(record), pool.bytes(record));
+    public List<MemorySegment> segments(int record) {
+        return ObjectSegments.of(slabs, pool.hostPage(record), pool.bytes(record));
     }
 
     /// Shows where a range of an object lies that the caller has pinned or reserved.
@@ -442,7 +442,7 @@ public final class HostStore implements AutoCloseable {
     /// @param offset in its stored form: value, then key
     public void visit(int record, long offset, long bytes, SegmentVisitor each) {
         Objects.checkFromIndexSize(offset, bytes, pool.bytes(record));
-        Pieces.visit(slabs, pool.hostPage(record), offset, bytes, each);
+        ObjectSegments.visit(slabs, pool.hostPage(record), offset, bytes, each);
     }
 
     /// Gives the memory back.

@@ -17,7 +17,7 @@ public record HostStoreConfig(long slotBytes, int records, PolicyKind policy, in
     private static final long BYTES_PER_RECORD = 16 << 10;
 
     /// The most that a store takes.
-    public static final int MOST_RECORDS = RecordPool.MAX_RECORDS;
+    public static final int MAX_RECORDS = RecordPool.MAX_RECORDS;
 
     private static final int MIN_DEFAULT_RECORDS = 1 << 16;
 

@@ -14,10 +14,10 @@ public final class NamespaceEntry {
     private final @Nullable SlotClass slotClass;
     private final int blockBytes;
 
-    final LongAdder blocksAsked = new LongAdder();
+    final LongAdder blocksRequested = new LongAdder();
     final LongAdder blocksFound = new LongAdder();
-    final LongAdder blocksArrived = new LongAdder();
-    final LongAdder objectsAsked = new LongAdder();
+    final LongAdder blocksLoaded = new LongAdder();
+    final LongAdder objectsRequested = new LongAdder();
     final LongAdder objectsFound = new LongAdder();
 
     /// Blocks and objects that are sealed; under the store's lock.
@@ -65,20 +65,20 @@ public final class NamespaceEntry {
     }
 
     /// Counts a request for blocks.
-    public void asked(int blocks, int found) {
-        blocksAsked.add(blocks);
+    public void countRequest(int blocks, int found) {
+        blocksRequested.add(blocks);
         blocksFound.add(found);
     }
 
     /// Counts blocks of an earlier request that have arrived from a slower tier.
-    public void arrived(int blocks) {
+    public void countLoaded(int blocks) {
         blocksFound.add(blocks);
-        blocksArrived.add(blocks);
+        blocksLoaded.add(blocks);
     }
 
     /// Counts a look-up of an object.
-    public void askedObject(boolean found) {
-        objectsAsked.increment();
+    public void countObjectRequest(boolean found) {
+        objectsRequested.increment();
         if (found) {
             objectsFound.increment();
         }
@@ -87,10 +87,10 @@ public final class NamespaceEntry {
     NamespaceStats stats() {
         return new NamespaceStats(
                 namespace,
-                blocksAsked.sum(),
+                blocksRequested.sum(),
                 blocksFound.sum(),
-                blocksArrived.sum(),
-                objectsAsked.sum(),
+                blocksLoaded.sum(),
+                objectsRequested.sum(),
                 objectsFound.sum(),
                 live,
                 liveBytes);

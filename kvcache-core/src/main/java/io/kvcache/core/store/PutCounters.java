@@ -6,12 +6,12 @@ import io.kvcache.core.PutOutcome;
 /// What became of requests for room. Owned by the store's lock.
 final class PutCounters {
 
-    private final Tally<PutOutcome> outcomes = new Tally<>(PutOutcome.class);
+    private final EnumCounters<PutOutcome> outcomes = new EnumCounters<>(PutOutcome.class);
     private long refused;
     private long abandoned;
 
     /// Counts one attempt. One without room may not be the last of its put: see [#countRefused].
-    Reserved counted(Reserved answer) {
+    PutReservation count(PutReservation answer) {
         outcomes.add(answer.outcome());
         return answer;
     }
@@ -27,13 +27,13 @@ final class PutCounters {
 
     CacheStats.Puts stats() {
         return new CacheStats.Puts(
-                outcomes.of(PutOutcome.RESERVED),
-                outcomes.of(PutOutcome.PRESENT),
-                outcomes.of(PutOutcome.BUSY),
-                outcomes.of(PutOutcome.NO_PARENT),
+                outcomes.total(PutOutcome.RESERVED),
+                outcomes.total(PutOutcome.PRESENT),
+                outcomes.total(PutOutcome.BUSY),
+                outcomes.total(PutOutcome.NO_PARENT),
                 refused,
                 abandoned,
-                outcomes.of(PutOutcome.FOREIGN),
-                outcomes.of(PutOutcome.NO_ROOM));
+                outcomes.total(PutOutcome.FOREIGN),
+                outcomes.total(PutOutcome.NO_ROOM));
     }
 }

@@ -11,14 +11,14 @@ import java.util.concurrent.Executor;
 /// Executors are their owners', and one that was closed refuses. That is told to whoever waits by it, whose
 /// stage ends with what the executor threw, and never to who brings blocks and has others to tell.
 ///
-/// **Threads.** To be used under a lock of the table's, but for what [#take] answers.
+/// **Threads.** To be used under a lock of the table's, but for what [#takeReady] answers.
 public final class ReadyWaiters {
 
     private final List<Waiter> waiting = new ArrayList<>();
 
     private record Waiter(int blocks, CompletableFuture<Integer> stage, Executor executor) {
 
-        void tell(int ready) {
+        void complete(int ready) {
             try {
                 var _ = stage.completeAsync(() -> ready, executor);
             } catch (RuntimeException | Error refused) {
@@ -39,7 +39,7 @@ public final class ReadyWaiters {
     }
 
     /// Whether anybody waits.
-    public boolean any() {
+    public boolean hasWaiters() {
         return !waiting.isEmpty();
     }
 
@@ -47,9 +47,9 @@ public final class ReadyWaiters {
     ///
     /// @param last whether there will be no more, so that nobody goes on waiting
     /// @return tells them; to be run without the lock, and never throws because of an executor
-    public Runnable take(int ready, boolean last) {
+    public Runnable takeReady(int ready, boolean last) {
         List<Waiter> satisfied = new ArrayList<>();
         waiting.removeIf(waiter -> (last || ready >= waiter.blocks) && satisfied.add(waiter));
-        return () -> satisfied.forEach(waiter -> waiter.tell(ready));
+        return () -> satisfied.forEach(waiter -> waiter.complete(ready));
     }
 }

@@ -20,39 +20,39 @@ final class RecomputeCost {
     private static final int MEAN_OF = 1 << 14;
 
     private final RecordPool pool;
-    private final Namespaces namespaces;
+    private final NamespaceRegistry namespaceRegistry;
     private double doublingTokens = DOUBLING_TOKENS;
     private double mean = 1;
     private long puts;
 
-    RecomputeCost(RecordPool pool, Namespaces namespaces) {
+    RecomputeCost(RecordPool pool, NamespaceRegistry namespaceRegistry) {
         this.pool = pool;
-        this.namespaces = namespaces;
+        this.namespaceRegistry = namespaceRegistry;
     }
 
     /// Goes by what an engine takes from now on.
-    void of(PrefillCost prefill) {
+    void setPrefillCost(PrefillCost prefill) {
         doublingTokens = prefill.doublingTokens();
         puts = 0;
     }
 
     /// A record was put.
-    void put(int record) {
-        if (!Identity.isObject(pool.identity(record))) {
+    void onPut(int record) {
+        if (!RecordFlags.isObject(pool.identity(record))) {
             puts = Math.min(MEAN_OF, puts + 1);
             mean += (cost(record) - mean) / puts;
         }
     }
 
     /// What a record takes in units of the mean, above 0.
-    double share(int record) {
-        return Identity.isObject(pool.identity(record)) ? 1 : cost(record) / mean;
+    double relativeCost(int record) {
+        return RecordFlags.isObject(pool.identity(record)) ? 1 : cost(record) / mean;
     }
 
     /// In units of what the first block of its prompt takes.
     private double cost(int record) {
-        int namespace = Identity.namespace(pool.identity(record));
-        double tokens = namespaces.byId(namespace).namespace().blockTokens();
+        int namespace = RecordFlags.namespaceId(pool.identity(record));
+        double tokens = namespaceRegistry.byId(namespace).namespace().blockTokens();
         return 1 + (pool.depth(record) + 0.5) * tokens / doublingTokens;
     }
 }

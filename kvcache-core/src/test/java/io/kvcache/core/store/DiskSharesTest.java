@@ -24,19 +24,19 @@ final class DiskSharesTest {
 
     private final HostStore store =
             new HostStore(new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 1000, PolicyKind.LRU, 64), ArenaMemory.source());
-    private final Disks disks = store.disks();
+    private final TierPort tierPort = store.tierPort();
     private final FakeDisk disk = new FakeDisk();
     private final NamespaceEntry blue = store.register(Namespace.of("blue", SHAPE));
     private final NamespaceEntry green = store.register(Namespace.of("green", SHAPE));
 
     @AfterEach
     void close() {
-        store.inspection().validate();
+        store.storeStats().validate();
         store.close();
     }
 
     private void open(int blocks) {
-        assertThat(disks.open(blocks * SHAPE.bytes())).isZero();
+        assertThat(tierPort.addDisk(blocks * SHAPE.bytes())).isZero();
     }
 
     /// Writes first blocks of chains.
@@ -65,7 +65,7 @@ final class DiskSharesTest {
         open(10);
         write(green, 0, 4);
         write(blue, 0, 16);
-        disk.tell(disks, 0);
+        disk.recoverInto(tierPort, 0);
         assertThat(green.live).isZero();
         assertThat(blue.live).isEqualTo(10);
     }
@@ -73,11 +73,11 @@ final class DiskSharesTest {
     @Test
     void givenSomebodyWithinHisShare_whenAnotherFillsTheDisk_thenThatOnesOwnGo() {
         open(10);
-        store.weigh(green, 1);
-        store.weigh(blue, 1);
+        store.setWeight(green, 1);
+        store.setWeight(blue, 1);
         write(green, 0, 4);
         write(blue, 0, 16);
-        disk.tell(disks, 0);
+        disk.recoverInto(tierPort, 0);
         assertThat(green.live).isEqualTo(4);
         assertThat(blue.live).isEqualTo(6);
     }
@@ -85,11 +85,11 @@ final class DiskSharesTest {
     @Test
     void givenWeights_whenBothFillTheDisk_thenEachHasItsPart() {
         open(16);
-        store.weigh(green, 3);
-        store.weigh(blue, 1);
+        store.setWeight(green, 3);
+        store.setWeight(blue, 1);
         write(green, 0, 20);
         write(blue, 0, 20);
-        disk.tell(disks, 0);
+        disk.recoverInto(tierPort, 0);
         assertThat(green.live).isEqualTo(12);
         assertThat(blue.live).isEqualTo(4);
     }
@@ -100,11 +100,11 @@ final class DiskSharesTest {
         open(20);
         write(green, 0, 4);
         write(blue, 0, 16);
-        disk.tell(disks, 0);
-        store.weigh(green, 1);
-        store.weigh(blue, 1);
-        store.inspection().validate();
-        disk.reclaim(disks, 0, 8, 4);
+        disk.recoverInto(tierPort, 0);
+        store.setWeight(green, 1);
+        store.setWeight(blue, 1);
+        store.storeStats().validate();
+        disk.reclaim(tierPort, 0, 8, 4);
         assertThat(green.live).isEqualTo(4);
         assertThat(blue.live).isEqualTo(12);
     }
@@ -113,13 +113,13 @@ final class DiskSharesTest {
     void givenAnotherNamespaceOfATenant_whenItSharesWithTheFirst_thenBothCountTogether() {
         NamespaceEntry blues = store.register(Namespace.of("blues", SHAPE));
         open(12);
-        store.weigh(green, 1);
-        store.weigh(blue, 1);
-        assertThat(store.share(blues, blue)).isTrue();
+        store.setWeight(green, 1);
+        store.setWeight(blue, 1);
+        assertThat(store.joinShare(blues, blue)).isTrue();
         write(green, 0, 6);
         write(blue, 0, 6);
         write(blues, 0, 6);
-        disk.tell(disks, 0);
+        disk.recoverInto(tierPort, 0);
         assertThat(green.live).isEqualTo(6);
         assertThat(blue.live + blues.live).isEqualTo(6);
         assertThat(blue.live).as("the older ones").isZero();
@@ -128,12 +128,12 @@ final class DiskSharesTest {
     @Test
     void givenARegionThatIsReclaimed_whenNotAllIsKept_thenThatWithinItsShareIs() {
         open(20);
-        store.weigh(green, 1);
-        store.weigh(blue, 1);
+        store.setWeight(green, 1);
+        store.setWeight(blue, 1);
         write(green, 0, 4);
         write(blue, 0, 16);
-        disk.tell(disks, 0);
-        disk.reclaim(disks, 0, 8, 4); // all of green's, and four of blue's that were used later
+        disk.recoverInto(tierPort, 0);
+        disk.reclaim(tierPort, 0, 8, 4); // all of green's, and four of blue's that were used later
         assertThat(green.live).isEqualTo(4);
         assertThat(blue.live).isEqualTo(12);
     }
@@ -143,10 +143,10 @@ final class DiskSharesTest {
         open(40);
         for (int i = 0; i < 20; i++) {
             NamespaceEntry each = store.register(Namespace.of("tenant" + i, SHAPE));
-            store.weigh(each, 1);
+            store.setWeight(each, 1);
             write(each, 0, 4);
         }
-        disk.tell(disks, 0); // the last ones first, which so have orders of their own
+        disk.recoverInto(tierPort, 0); // the last ones first, which so have orders of their own
         long shared = 0;
         long all = 0;
         for (int i = 0; i < 20; i++) {
@@ -166,11 +166,11 @@ final class DiskSharesTest {
     void givenMemoryThatIsHeld_whenAWeightComesTooLate_thenNothingChanges() {
         open(100);
         write(green, 0, 4);
-        disk.tell(disks, 0);
+        disk.recoverInto(tierPort, 0);
         BlockChain chain = BlockChain.of(green.namespace(), new int[] {900, 901, 902, 903});
         store.seal(store.reserve(green, chain, 0, false).record(), 1);
-        assertThatThrownBy(() -> store.weigh(green, 2)).hasMessageContaining("before it holds anything");
-        store.inspection().validate();
+        assertThatThrownBy(() -> store.setWeight(green, 2)).hasMessageContaining("before it holds anything");
+        store.storeStats().validate();
         assertThat(green.live).isEqualTo(5);
     }
 }

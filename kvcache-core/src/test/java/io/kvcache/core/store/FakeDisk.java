@@ -27,7 +27,7 @@ final class FakeDisk {
         return put(new Copy(block, first.get(ValueLayout.JAVA_LONG, 0)));
     }
 
-    void bury(TierBurial burial) {
+    void tombstone(TierBurial burial) {
         burials.put(++next, burial);
     }
 
@@ -50,7 +50,7 @@ final class FakeDisk {
     }
 
     /// Tells a store everything, newest first.
-    void tell(Disks disks, int disk) {
+    void recoverInto(TierPort tierPort, int disk) {
         Set<Integer> buriedNamespaces = new HashSet<>();
         for (long place = next; place > 0; place--) {
             TierBurial burial = burials.get(place);
@@ -58,33 +58,33 @@ final class FakeDisk {
             if (burial != null && burial.whole()) {
                 buriedNamespaces.add(burial.namespaceId());
             } else if (burial != null) {
-                disks.buried(disk, burial.keyHi(), burial.keyLo());
+                tierPort.onTombstone(disk, burial.keyHi(), burial.keyLo());
             } else if (copy != null && !buriedNamespaces.contains(copy.block.namespaceId())) {
-                disks.found(disk, copy.block, place);
+                tierPort.onRecovered(disk, copy.block, place);
             }
         }
-        disks.restored();
+        tierPort.endRecovery();
     }
 
     /// Reclaims the oldest copies: offers them, moves what is kept, drops the rest.
-    void reclaim(Disks disks, int disk, int count, int most) {
+    void reclaim(TierPort tierPort, int disk, int count, int most) {
         List<Map.Entry<Long, Copy>> oldest =
                 copies.entrySet().stream().limit(count).map(Map.Entry::copyOf).toList();
-        Offer offer = new Offer(oldest, most);
-        disks.offered(disk, offer);
-        for (Map.Entry<Long, Copy> each : offer.kept) {
+        Candidates candidates = new Candidates(oldest, most);
+        tierPort.onReclaim(disk, candidates);
+        for (Map.Entry<Long, Copy> each : candidates.kept) {
             long to = put(each.getValue());
-            disks.moved(disk, each.getValue().block, each.getKey(), to);
+            tierPort.onMoved(disk, each.getValue().block, each.getKey(), to);
         }
         oldest.forEach(each -> copies.remove(each.getKey()));
     }
 
-    private static final class Offer implements TierOffer {
+    private static final class Candidates implements TierOffer {
         private final List<Map.Entry<Long, Copy>> all;
         private final List<Map.Entry<Long, Copy>> kept = new ArrayList<>();
         private final int most;
 
-        Offer(List<Map.Entry<Long, Copy>> all, int most) {
+        Candidates(List<Map.Entry<Long, Copy>> all, int most) {
             this.all = all;
             this.most = most;
         }
@@ -105,7 +105,7 @@ final class FakeDisk {
         }
 
         @Override
-        public long place(int index) {
+        public long address(int index) {
             return all.get(index).getKey();
         }
 

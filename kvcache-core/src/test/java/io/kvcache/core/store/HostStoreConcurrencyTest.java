@@ -29,14 +29,14 @@ final class HostStoreConcurrencyTest {
             long seed, PolicyKind policy, int slabs, int records) throws Exception {
         HostStoreConfig config = new HostStoreConfig(slabs * SlabPool.SLAB_BYTES, records, policy, 1 << 14);
         try (HostStore store = new HostStore(config, ArenaMemory.source())) {
-            StoreWorker.Field field = StoreWorker.Field.open(store);
+            StoreWorker.WorkerContext workerContext = StoreWorker.WorkerContext.open(store);
             List<StoreWorker> workers = new ArrayList<>();
             for (int thread = 0; thread < THREADS; thread++) {
-                workers.add(new StoreWorker(field, seed * 100 + thread));
+                workers.add(new StoreWorker(workerContext, seed * 100 + thread));
             }
             run(workers);
-            store.inspection().validate();
-            requireNothingLeft(store, field);
+            store.storeStats().validate();
+            requireNothingLeft(store, workerContext);
             assertThat(workers.stream().mapToLong(StoreWorker::blocksRead).sum())
                     .as("blocks read, seed %d", seed)
                     .isPositive();
@@ -56,15 +56,15 @@ final class HostStoreConcurrencyTest {
         }
     }
 
-    private static void requireNothingLeft(HostStore store, StoreWorker.Field field) {
-        field.spaces().forEach(space -> store.dropAll(space.entry()));
-        store.dropAll(field.objects());
-        CacheStats stats = store.inspection().stats(0);
+    private static void requireNothingLeft(HostStore store, StoreWorker.WorkerContext workerContext) {
+        workerContext.spaces().forEach(testNamespace -> store.dropAll(testNamespace.entry()));
+        store.dropAll(workerContext.objects());
+        CacheStats stats = store.storeStats().stats(0);
         assertThat(stats.records().live()).isZero();
         assertThat(stats.host().heldBytes()).isZero();
         assertThat(stats.host().unusedSlabs()).isEqualTo(stats.host().slabs());
         assertThat(stats.puts().reserved()).isPositive();
         assertThat(stats.removals().evicted()).isPositive();
-        store.inspection().validate();
+        store.storeStats().validate();
     }
 }

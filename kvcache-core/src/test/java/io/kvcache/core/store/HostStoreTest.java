@@ -32,7 +32,7 @@ final class HostStoreTest {
 
     @AfterEach
     void validateAndClose() {
-        store.inspection().validate();
+        store.storeStats().validate();
         store.close();
     }
 
@@ -44,9 +44,9 @@ final class HostStoreTest {
 
     private void fill(BlockChain chain, int from, int to) {
         for (int index = from; index < to; index++) {
-            Reserved reserved = store.reserve(entry, chain, index);
-            assertThat(reserved.outcome()).isEqualTo(PutOutcome.RESERVED);
-            assertThat(store.seal(reserved.record(), index)).isEqualTo(SealOutcome.SEALED);
+            PutReservation putReservation = store.reserve(entry, chain, index);
+            assertThat(putReservation.outcome()).isEqualTo(PutOutcome.RESERVED);
+            assertThat(store.seal(putReservation.record(), index)).isEqualTo(SealOutcome.SEALED);
         }
     }
 
@@ -102,7 +102,7 @@ final class HostStoreTest {
         store.seal(third, 0);
         store.abandon(first);
         assertThat(store.seal(second, 0)).isEqualTo(SealOutcome.DROPPED);
-        assertThat(store.inspection().stats(0).records().live()).isZero();
+        assertThat(store.storeStats().stats(0).records().live()).isZero();
     }
 
     @Test
@@ -133,11 +133,11 @@ final class HostStoreTest {
         long handle = store.lookup().pinDeepest(chain);
         assertThat(store.drop(chain.keyHi(1), chain.keyLo(1))).isEqualTo(4);
         assertThat(match(chain)).isEqualTo(1);
-        assertThat(store.inspection().stats(0).records().live()).isEqualTo(5);
+        assertThat(store.storeStats().stats(0).records().live()).isEqualTo(5);
         fill(chain, 1, 5);
         assertThat(match(chain)).isEqualTo(5);
         store.lookup().unpin(Handle.record(handle));
-        assertThat(store.inspection().stats(0).records().live()).isEqualTo(5);
+        assertThat(store.storeStats().stats(0).records().live()).isEqualTo(5);
         assertThatIllegalStateException().isThrownBy(() -> store.lookup().unpin(Handle.record(handle)));
     }
 
@@ -146,12 +146,12 @@ final class HostStoreTest {
         fill(chain(1, 64), 0, 64);
         NamespaceEntry objects = store.register(Namespace.objects("objects", "t"));
         BlockKey key = BlockKey.ofObject(objects.namespace(), new byte[] {1});
-        Reserved reserved = store.reserveObject(objects, key, (1 << 20) + (64 << 10) + 1);
-        assertThat(reserved.outcome()).isEqualTo(PutOutcome.RESERVED);
-        assertThat(store.pieces(reserved.record()))
+        PutReservation putReservation = store.reserveObject(objects, key, (1 << 20) + (64 << 10) + 1);
+        assertThat(putReservation.outcome()).isEqualTo(PutOutcome.RESERVED);
+        assertThat(store.segments(putReservation.record()))
                 .hasSize(1 + 17); // 1 MiB, and the rest in 4 KiB slots: two slabs have no others
-        assertThat(store.seal(reserved.record(), 0)).isEqualTo(SealOutcome.SEALED);
-        assertThat(store.inspection().stats(0).host().slabMoves()).isPositive();
+        assertThat(store.seal(putReservation.record(), 0)).isEqualTo(SealOutcome.SEALED);
+        assertThat(store.storeStats().stats(0).host().slabMoves()).isPositive();
     }
 
     @Test
@@ -169,7 +169,7 @@ final class HostStoreTest {
         BlockKey key = BlockKey.ofObject(objects.namespace(), new byte[] {1});
         store.seal(store.reserveObject(objects, key, 10).record(), 0);
         store.seal(store.reserveObject(objects, key, 20).record(), 0);
-        assertThat(store.inspection().since(0, 10).events())
+        assertThat(store.storeStats().since(0, 10).events())
                 .extracting(CacheEvent::kind)
                 .containsExactly(EventKind.STORED, EventKind.REPLACED, EventKind.STORED);
     }

@@ -28,16 +28,16 @@ final class LostCopyTest {
 
     private final HostStore store =
             new HostStore(new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 100, PolicyKind.LRU, 64), ArenaMemory.source());
-    private final Disks disks = store.disks();
+    private final TierPort tierPort = store.tierPort();
     private final FakeDisk disk = new FakeDisk();
     private final BlockChain chain =
             BlockChain.of(SPACE, IntStream.range(0, LENGTH * 4).toArray());
 
     @BeforeEach
     void writeTheFirst() {
-        assertThat(disks.open(1 << 20)).isZero();
-        disks.admit(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.USUAL_GAIN);
-        disks.restored();
+        assertThat(tierPort.addDisk(1 << 20)).isZero();
+        tierPort.configureAdmission(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.USUAL_GAIN);
+        tierPort.endRecovery();
         NamespaceEntry entry = store.register(SPACE);
         for (int index = 0; index < LENGTH; index++) {
             store.seal(store.reserve(entry, chain, index, false).record(), index);
@@ -45,42 +45,42 @@ final class LostCopyTest {
         for (int index = 0; index < WRITTEN; index++) {
             write(index);
         }
-        disk.reclaim(disks, 0, WRITTEN, 0);
-        assertThat(disks.stats().disks().getFirst().blocks()).isZero();
+        disk.reclaim(tierPort, 0, WRITTEN, 0);
+        assertThat(tierPort.stats().disks().getFirst().blocks()).isZero();
     }
 
     @AfterEach
     void close() {
-        store.inspection().validate();
+        store.storeStats().validate();
         store.close();
     }
 
     /// Takes the next write, which must be of this block.
-    private Disks.Write next(int index) {
-        Disks.Write write = Objects.requireNonNull(disks.nextWrite(0));
+    private TierPort.PendingWrite next(int index) {
+        TierPort.PendingWrite write = Objects.requireNonNull(tierPort.nextWrite(0));
         assertThat(write.block().keyLo()).isEqualTo(chain.keyLo(index));
         return write;
     }
 
     private void write(int index) {
-        Disks.Write write = next(index);
-        disks.written(write.record(), 0, disk.write(write.block(), BYTES));
+        TierPort.PendingWrite write = next(index);
+        tierPort.onWritten(write.record(), 0, disk.write(write.block(), BYTES));
     }
 
     @Test
     void givenBlocksWhoseCopiesLeftTheDisk_whenThoseBelowAreWritten_thenTheyAreWrittenAnewBefore() {
-        long mark = disks.mark();
-        long unwritten = disks.unwritten();
+        long mark = tierPort.flushMark();
+        long unwritten = tierPort.unwrittenCount();
         for (int index = 0; index < LENGTH; index++) {
-            assertThat(disks.settled()).as("what a flush waits for").isLessThan(mark);
+            assertThat(tierPort.settledWrites()).as("what a flush waits for").isLessThan(mark);
             write(index);
         }
-        assertThat(disks.settled()).isEqualTo(mark);
-        assertThat(disks.unwritten()).isEqualTo(unwritten);
-        assertThat(disks.nextWrite(0)).isNull();
-        assertThat(disks.stats().disks().getFirst().blocks()).isEqualTo(LENGTH);
-        assertThat(disks.stats().written()).isEqualTo(disks.stats().admitted());
-        assertThat(disks.stats().waitingBytes()).isZero();
+        assertThat(tierPort.settledWrites()).isEqualTo(mark);
+        assertThat(tierPort.unwrittenCount()).isEqualTo(unwritten);
+        assertThat(tierPort.nextWrite(0)).isNull();
+        assertThat(tierPort.stats().disks().getFirst().blocks()).isEqualTo(LENGTH);
+        assertThat(tierPort.stats().written()).isEqualTo(tierPort.stats().admitted());
+        assertThat(tierPort.stats().waitingBytes()).isZero();
     }
 
     @Test
@@ -88,22 +88,22 @@ final class LostCopyTest {
         for (int index = 0; index < LENGTH; index++) {
             next(index);
         }
-        assertThat(disks.stats().writing()).isEqualTo(LENGTH);
+        assertThat(tierPort.stats().writing()).isEqualTo(LENGTH);
         for (int index = 0; index < LENGTH; index++) {
             long handle = store.lookup().findKnown(chain.keyHi(index), chain.keyLo(index));
-            disks.written(Handle.record(handle), 0, index);
+            tierPort.onWritten(Handle.record(handle), 0, index);
         }
-        assertThat(disks.stats().disks().getFirst().blocks()).isEqualTo(LENGTH);
+        assertThat(tierPort.stats().disks().getFirst().blocks()).isEqualTo(LENGTH);
     }
 
     @Test
     void givenABlockThatTheDiskRefuses_whenThoseBelowAreAskedFor_thenItIsTriedOnceForEach() {
-        long unwritten = disks.unwritten();
+        long unwritten = tierPort.unwrittenCount();
         for (int waiting = WRITTEN; waiting < LENGTH; waiting++) {
-            disks.written(next(0).record(), 0, -1);
+            tierPort.onWritten(next(0).record(), 0, -1);
         }
-        assertThat(disks.nextWrite(0)).isNull();
-        assertThat(disks.settled()).isEqualTo(disks.mark());
-        assertThat(disks.unwritten()).isEqualTo(unwritten + 2 * (LENGTH - WRITTEN));
+        assertThat(tierPort.nextWrite(0)).isNull();
+        assertThat(tierPort.settledWrites()).isEqualTo(tierPort.flushMark());
+        assertThat(tierPort.unwrittenCount()).isEqualTo(unwritten + 2 * (LENGTH - WRITTEN));
     }
 }

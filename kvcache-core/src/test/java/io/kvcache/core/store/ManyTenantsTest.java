@@ -46,9 +46,9 @@ final class ManyTenantsTest {
         seal(store, store.reserve(entry, BlockChain.of(entry.namespace(), tokens), 0));
     }
 
-    private static void seal(HostStore store, Reserved reserved) {
-        assertThat(reserved.outcome()).isEqualTo(PutOutcome.RESERVED);
-        store.seal(reserved.record(), 0);
+    private static void seal(HostStore store, PutReservation putReservation) {
+        assertThat(putReservation.outcome()).isEqualTo(PutOutcome.RESERVED);
+        store.seal(putReservation.record(), 0);
     }
 
     @ParameterizedTest
@@ -61,11 +61,11 @@ final class ManyTenantsTest {
             List<NamespaceEntry> blocks = new ArrayList<>();
             for (int tenant = 0; tenant < TENANTS; tenant++) {
                 NamespaceEntry own = store.register(Namespace.objects("objects", "tenant" + tenant));
-                store.weigh(own, 1);
+                store.setWeight(own, 1);
                 values.add(own);
                 for (int size = 1; size <= SIZES; size++) {
                     NamespaceEntry entry = store.register(blocks("m" + tenant + "-" + size, size));
-                    assertThat(store.share(entry, own)).isTrue();
+                    assertThat(store.joinShare(entry, own)).isTrue();
                     blocks.add(entry);
                 }
             }
@@ -79,8 +79,8 @@ final class ManyTenantsTest {
                     object(store, values.get(tenant), first + 2, 3000);
                 }
             }
-            assertThat(store.inspection().stats(0).removals().evicted()).isPositive();
-            store.inspection().validate();
+            assertThat(store.storeStats().stats(0).removals().evicted()).isPositive();
+            store.storeStats().validate();
         }
     }
 
@@ -89,7 +89,7 @@ final class ManyTenantsTest {
         try (HostStore store = store(PolicyKind.SLRU)) {
             for (int tenant = 0; tenant < 2 * TENANTS; tenant++) {
                 NamespaceEntry own = store.register(Namespace.objects("objects", "tenant" + tenant));
-                store.weigh(own, 1);
+                store.setWeight(own, 1);
                 object(store, own, tenant, 3000);
             }
             for (int size = 1; size <= 8; size++) {
@@ -103,7 +103,7 @@ final class ManyTenantsTest {
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("another size");
             block(store, store.register(blocks("again", 8)), 2);
-            store.inspection().validate();
+            store.storeStats().validate();
         }
     }
 }

@@ -19,7 +19,7 @@ import org.openjdk.jcstress.infra.results.ZZI_Result;
 @Outcome(expect = Expect.FORBIDDEN, desc = "Both, neither, or freed under a pin.")
 public class PinStress {
 
-    private final StressedStore store = new StressedStore();
+    private final StressStore store = new StressStore();
 
     @Actor
     public void pin(ZZI_Result result) {

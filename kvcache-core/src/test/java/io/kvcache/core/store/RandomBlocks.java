@@ -22,65 +22,67 @@ final class RandomBlocks {
 
     private final RandomStoreRun run;
     private final HostStore store;
-    private final List<Space> spaces;
+    private final List<TestNamespace> spaces;
 
     RandomBlocks(RandomStoreRun run) {
         this.run = run;
         store = run.store;
-        spaces = Space.SIZES.stream()
-                .map(size -> Space.register(store, size, FAMILIES))
+        spaces = TestNamespace.SIZES.stream()
+                .map(size -> TestNamespace.register(store, size, FAMILIES))
                 .toList();
     }
 
     /// Small blocks more often: it takes many of them to fill anything.
-    private Space anySpace() {
+    private TestNamespace anySpace() {
         return spaces.get(Math.min(run.random.nextInt(spaces.size()), run.random.nextInt(spaces.size())));
     }
 
-    private BlockChain anyChain(Space space) {
-        return space.chains().get(run.random.nextInt(space.chains().size()));
+    private BlockChain anyChain(TestNamespace testNamespace) {
+        return testNamespace
+                .chains()
+                .get(run.random.nextInt(testNamespace.chains().size()));
     }
 
     void step() {
-        Space space = anySpace();
-        BlockChain chain = anyChain(space);
+        TestNamespace testNamespace = anySpace();
+        BlockChain chain = anyChain(testNamespace);
         int dice = run.random.nextInt(100);
         if (dice < 50) {
-            pin(space, chain);
+            pin(testNamespace, chain);
         } else if (dice < 70) {
             touch(chain);
         } else if (dice < 85) {
             drop(chain, run.random.nextInt(chain.length()));
         } else if (dice < 98) {
-            speakOf(chain, run.random.nextInt(chain.length() + 1), dice);
+            hint(chain, run.random.nextInt(chain.length() + 1), dice);
         } else {
-            dropAll(space);
+            dropAll(testNamespace);
         }
     }
 
-    private void speakOf(BlockChain chain, int from, int dice) {
+    private void hint(BlockChain chain, int from, int dice) {
         switch (dice % 4) {
-            case 0 -> store.forecast().release(chain, from);
-            case 1 -> store.forecast().label(chain, from, (dice + from) % EvictionPolicy.REUSE_CLASSES);
+            case 0 -> store.hints().release(chain, from);
+            case 1 -> store.hints().label(chain, from, (dice + from) % EvictionPolicy.REUSE_CLASSES);
             case 2 -> {
                 int[] halvings = new int[chain.length() - from];
                 Arrays.fill(halvings, from % (EvictionPolicy.MAX_HALVINGS + 1));
-                store.forecast().weigh(chain, from, halvings);
+                store.hints().setWeights(chain, from, halvings);
             }
-            default -> store.forecast().demote(chain, from);
+            default -> store.hints().demote(chain, from);
         }
     }
 
     void reserve() {
-        Space space = anySpace();
-        BlockChain chain = anyChain(space);
+        TestNamespace testNamespace = anySpace();
+        BlockChain chain = anyChain(testNamespace);
         int index = run.random.nextInt(8) == 0 ? run.random.nextInt(chain.length()) : firstMissing(chain);
         BlockKey key = chain.key(index);
         BlockKey parent = index == 0 ? null : chain.key(index - 1);
         boolean present = run.has(key);
         boolean busy = run.model.beingWritten(key);
         boolean findable = parent == null || run.has(parent) || run.model.beingWritten(parent);
-        Reserved answer = run.counted(store.reserve(space.entry(), chain, index));
+        PutReservation answer = run.counted(store.reserve(testNamespace.entry(), chain, index));
         if (busy) {
             assertThat(answer.outcome()).isEqualTo(PutOutcome.BUSY);
         } else if (present) {
@@ -88,11 +90,11 @@ final class RandomBlocks {
         } else if (!findable) {
             assertThat(answer.outcome()).isEqualTo(PutOutcome.NO_PARENT);
         } else {
-            reserved(space, key, parent, answer);
+            reserved(testNamespace, key, parent, answer);
         }
     }
 
-    private void reserved(Space space, BlockKey key, @Nullable BlockKey parent, Reserved answer) {
+    private void reserved(TestNamespace testNamespace, BlockKey key, @Nullable BlockKey parent, PutReservation answer) {
         if (answer.outcome() == PutOutcome.NO_ROOM) {
             assertThat(run.idle() && parent == null)
                     .as("room for " + key + " in an idle store")
@@ -105,8 +107,9 @@ final class RandomBlocks {
                 .forEach(evicted -> assertThat(run.has(evicted.key))
                         .as("%s is below an evicted block", evicted.key)
                         .isFalse());
-        int id = space.entry().id();
-        run.opened(new RandomStoreRun.Writer(answer.record(), run.model.open(key, parent, id, space.blockBytes())));
+        int id = testNamespace.entry().id();
+        run.opened(new RandomStoreRun.Writer(
+                answer.record(), run.model.open(key, parent, id, testNamespace.blockBytes())));
     }
 
     private int firstMissing(BlockChain chain) {
@@ -117,7 +120,7 @@ final class RandomBlocks {
         return index;
     }
 
-    private void pin(Space space, BlockChain chain) {
+    private void pin(TestNamespace testNamespace, BlockChain chain) {
         int blocks = store.lookup().match(chain, chain.length());
         for (int index = 0; index < chain.length(); index++) {
             assertThat(run.has(chain.key(index)))
@@ -136,7 +139,7 @@ final class RandomBlocks {
         for (int index = blocks - 1; index >= 0; index--) {
             StoreModel.Entry entry = Objects.requireNonNull(run.model.get(chain.key(index)));
             assertThat(entry.stage).isEqualTo(StoreModel.Stage.SEALED);
-            assertThat(entry.space).isEqualTo(space.entry().id());
+            assertThat(entry.space).isEqualTo(testNamespace.entry().id());
             assertThat(store.records().keyHi(at)).isEqualTo(chain.keyHi(index));
             assertThat(store.records().keyLo(at)).isEqualTo(chain.keyLo(index));
             path.add(entry);
@@ -160,18 +163,22 @@ final class RandomBlocks {
         gone.forEach(entry -> assertThat(run.has(entry.key)).isFalse());
     }
 
-    void dropAll(Space space) {
-        int id = space.entry().id();
+    void dropAll(TestNamespace testNamespace) {
+        int id = testNamespace.entry().id();
         long expected = findable(entry -> entry.space == id).size();
-        for (BlockChain chain : space.chains()) {
+        for (BlockChain chain : testNamespace.chains()) {
             run.model.forget(chain.key(0));
         }
-        assertThat(store.dropAll(space.entry())).isEqualTo(expected);
-        space.chains().forEach(chain -> assertThat(run.has(chain.key(0))).isFalse());
+        assertThat(store.dropAll(testNamespace.entry())).isEqualTo(expected);
+        testNamespace
+                .chains()
+                .forEach(chain -> assertThat(run.has(chain.key(0))).isFalse());
     }
 
     void dropSpaces() {
-        spaces.stream().sorted(Comparator.comparingLong(Space::blockBytes)).forEach(this::dropAll);
+        spaces.stream()
+                .sorted(Comparator.comparingLong(TestNamespace::blockBytes))
+                .forEach(this::dropAll);
     }
 
     private List<BlockKey> findable(Predicate<StoreModel.Entry> which) {

@@ -47,7 +47,7 @@ final class RandomDiskRun implements AutoCloseable {
     private static final List<PolicyKind> POLICIES = List.of(PolicyKind.values());
     private static final List<AdmissionKind> ADMISSIONS = List.of(AdmissionKind.values());
     private static final int BLOCK_TOKENS = 64;
-    private static final int LONGEST = 12;
+    private static final int MAX_CHAIN_BLOCKS = 12;
     private static final long PAGE = 4096;
 
     private final Random random;
@@ -60,9 +60,9 @@ final class RandomDiskRun implements AutoCloseable {
     private HostStore store;
     private NamespaceEntry blocks;
     private NamespaceEntry things;
-    private final ArrayDeque<Disks.Write> writing = new ArrayDeque<>();
+    private final ArrayDeque<TierPort.PendingWrite> writing = new ArrayDeque<>();
     private final ArrayDeque<Integer> toRead = new ArrayDeque<>();
-    private final List<Disks.Read> reading = new ArrayList<>();
+    private final List<TierPort.PendingRead> reading = new ArrayList<>();
     private final List<int[]> tables = new ArrayList<>();
     private final List<Integer> filling = new ArrayList<>();
 
@@ -78,11 +78,11 @@ final class RandomDiskRun implements AutoCloseable {
     private void open() {
         HostStoreConfig config = new HostStoreConfig(3 * SlabPool.SLAB_BYTES, records, policy, 1 << 10);
         store = new HostStore(config, ArenaMemory.source());
-        assertThat(store.disks().open(diskLimit)).isZero();
-        store.disks().admit(admission, 1L << 30, 1L << 30, AdmissionKind.USUAL_GAIN);
+        assertThat(store.tierPort().addDisk(diskLimit)).isZero();
+        store.tierPort().configureAdmission(admission, 1L << 30, 1L << 30, AdmissionKind.USUAL_GAIN);
         blocks = store.register(SPACE);
         things = store.register(THINGS);
-        disk.tell(store.disks(), 0);
+        disk.recoverInto(store.tierPort(), 0);
     }
 
     Map<Count, Integer> counts() {
@@ -108,7 +108,7 @@ final class RandomDiskRun implements AutoCloseable {
         } else if (dice < 80) {
             read();
         } else if (dice < 88) {
-            letGo();
+            releaseTable();
         } else if (dice < 91) {
             endFilling();
         } else if (dice < 94) {
@@ -120,13 +120,13 @@ final class RandomDiskRun implements AutoCloseable {
         } else if (random.nextInt(20) == 0) {
             restart();
         }
-        store.inspection().validate();
+        store.storeStats().validate();
     }
 
     private BlockChain chain() {
         int trunk = random.nextInt(5);
         int branch = random.nextInt(4);
-        int length = 1 + random.nextInt(LONGEST);
+        int length = 1 + random.nextInt(MAX_CHAIN_BLOCKS);
         return BlockChain.of(
                 SPACE,
                 IntStream.range(0, length * BLOCK_TOKENS)
@@ -137,14 +137,14 @@ final class RandomDiskRun implements AutoCloseable {
     private void put() {
         BlockChain chain = chain();
         for (int index = 0; index < chain.length(); index++) {
-            Reserved reserved = store.reserve(blocks, chain, index, random.nextBoolean());
-            if (reserved.outcome() == PutOutcome.RESERVED) {
-                int record = reserved.record();
+            PutReservation putReservation = store.reserve(blocks, chain, index, random.nextBoolean());
+            if (putReservation.outcome() == PutOutcome.RESERVED) {
+                int record = putReservation.record();
                 if (store.records().diskPlace(record) != -1) {
                     count(Count.REFILLED);
                 }
                 fill(record);
-            } else if (!reserved.outcome().allowsNextBlock()) {
+            } else if (!putReservation.outcome().allowsNextBlock()) {
                 return;
             }
         }
@@ -178,14 +178,14 @@ final class RandomDiskRun implements AutoCloseable {
     }
 
     private MemorySegment first(int record) {
-        return store.span(store.records().hostPage(record), PAGE);
+        return store.slotSegment(store.records().hostPage(record), PAGE);
     }
 
     private void putObject() {
         BlockKey key = BlockKey.ofObject(THINGS, new byte[] {(byte) random.nextInt(6)});
-        Reserved reserved = store.reserveObject(things, key, 1 + random.nextInt(3 << 20));
-        if (reserved.outcome() == PutOutcome.RESERVED) {
-            fill(reserved.record());
+        PutReservation putReservation = store.reserveObject(things, key, 1 + random.nextInt(3 << 20));
+        if (putReservation.outcome() == PutOutcome.RESERVED) {
+            fill(putReservation.record());
         }
     }
 
@@ -194,12 +194,12 @@ final class RandomDiskRun implements AutoCloseable {
         long handle = store.lookup().findKnown(key.hi(), key.lo());
         if (Handle.found(handle)) {
             int record = Handle.record(handle);
-            LoadStart start = store.beginLoad(record, Handle.generation(handle), 1);
-            if (start == LoadStart.STARTED) {
+            LoadOutcome start = store.beginLoad(record, Handle.generation(handle), 1);
+            if (start == LoadOutcome.STARTED) {
                 toRead.add(record);
                 count(Count.OBJECTS_READ);
             }
-            if (start.comes()) {
+            if (start.isAvailable()) {
                 tables.add(new int[] {record});
             }
         }
@@ -208,8 +208,8 @@ final class RandomDiskRun implements AutoCloseable {
     /// Answers whether a block that is on disk alone is brought in for nobody.
     private boolean expect(BlockChain chain, int index) {
         long handle = store.lookup().findKnown(chain.keyHi(index), chain.keyLo(index));
-        boolean comes =
-                Handle.found(handle) && store.prefetch().begin(Handle.record(handle), Handle.generation(handle));
+        boolean comes = Handle.found(handle)
+                && store.prefetchAdmission().start(Handle.record(handle), Handle.generation(handle));
         if (comes) {
             toRead.add(Handle.record(handle));
             count(Count.PREFETCHED);
@@ -218,22 +218,22 @@ final class RandomDiskRun implements AutoCloseable {
     }
 
     private void beginWrite() {
-        for (var burial = random.nextInt(4) == 0 ? null : store.disks().nextBurial(0);
+        for (var burial = random.nextInt(4) == 0 ? null : store.tierPort().nextTombstone(0);
                 burial != null;
-                burial = store.disks().nextBurial(0)) {
-            disk.bury(burial);
+                burial = store.tierPort().nextTombstone(0)) {
+            disk.tombstone(burial);
         }
-        Disks.Write write = store.disks().nextWrite(0);
+        TierPort.PendingWrite write = store.tierPort().nextWrite(0);
         if (write != null) {
             writing.add(write);
         }
     }
 
     private void endWrite(boolean succeeds) {
-        Disks.Write write = random.nextBoolean() ? writing.pollFirst() : writing.pollLast();
+        TierPort.PendingWrite write = random.nextBoolean() ? writing.pollFirst() : writing.pollLast();
         if (write != null) {
             long place = succeeds ? disk.write(write.block(), write.pages().getFirst()) : -1;
-            store.disks().written(write.record(), 0, place);
+            store.tierPort().onWritten(write.record(), 0, place);
         }
     }
 
@@ -244,10 +244,10 @@ final class RandomDiskRun implements AutoCloseable {
         int known = store.lookup().matchKnown(chain, here);
         assertThat(known).isGreaterThanOrEqualTo(here);
         boolean ahead = known > here && (pins == 0 || known % 4 == 0) && expect(chain, here);
-        Loads loads = store.beginLoads(chain, here, ahead ? here : known, pins);
-        for (int i = 0; i < loads.count(); i++) {
-            if (loads.started(i)) {
-                toRead.add(loads.record(i));
+        LoadBatch loadBatch = store.beginLoads(chain, here, ahead ? here : known, pins);
+        for (int i = 0; i < loadBatch.count(); i++) {
+            if (loadBatch.isStarted(i)) {
+                toRead.add(loadBatch.record(i));
             } else {
                 count(Count.JOINED);
             }
@@ -256,30 +256,30 @@ final class RandomDiskRun implements AutoCloseable {
         if (Handle.found(deepest)) {
             pinned.add(Handle.record(deepest));
         }
-        for (int i = 0; pins > 0 && i < loads.count(); i++) {
-            pinned.add(loads.record(i));
+        for (int i = 0; pins > 0 && i < loadBatch.count(); i++) {
+            pinned.add(loadBatch.record(i));
         }
         tables.add(pinned.stream().mapToInt(Integer::intValue).toArray());
     }
 
     private void read() {
         if (reading.size() < 3 && !toRead.isEmpty()) {
-            Disks.Read read = store.disks().nextRead(toRead.poll(), random.nextInt(3) == 0);
+            TierPort.PendingRead read = store.tierPort().nextRead(toRead.poll(), random.nextInt(3) == 0);
             if (read == null) {
                 count(Count.CANCELLED);
             } else {
                 reading.add(read);
             }
         } else if (!reading.isEmpty()) {
-            Disks.Read read = reading.remove(random.nextInt(reading.size()));
-            boolean good = disk.read(read.place(), read.pages().getFirst()) && random.nextInt(12) > 0;
-            store.disks().read(read.record(), read.block().checksum(), good, !good && random.nextBoolean());
+            TierPort.PendingRead read = reading.remove(random.nextInt(reading.size()));
+            boolean good = disk.read(read.address(), read.pages().getFirst()) && random.nextInt(12) > 0;
+            store.tierPort().onRead(read.record(), read.block().checksum(), good, !good && random.nextBoolean());
             count(good ? Count.LOADED : Count.FAILED_READS);
         }
     }
 
     /// Whatever a table has pinned and is sealed has its content.
-    private void letGo() {
+    private void releaseTable() {
         if (!tables.isEmpty()) {
             for (int record : tables.remove(random.nextInt(tables.size()))) {
                 if (Control.state(store.records().control(record)) == Control.SEALED) {
@@ -301,7 +301,7 @@ final class RandomDiskRun implements AutoCloseable {
 
     private void reclaim() {
         if (disk.size() > 20) {
-            disk.reclaim(store.disks(), 0, 4 + random.nextInt(8), random.nextInt(6));
+            disk.reclaim(store.tierPort(), 0, 4 + random.nextInt(8), random.nextInt(6));
             count(Count.RECLAIMS);
         }
     }
@@ -314,7 +314,7 @@ final class RandomDiskRun implements AutoCloseable {
         before.retainAll(onDisk());
         store.close();
         open();
-        DiskSideStats stats = store.disks().stats();
+        DiskTierStats stats = store.tierPort().stats();
         if (stats.restored() * SPACE.parts().getFirst().bytes() <= diskLimit && stats.withoutRecord() == 0) {
             assertThat(onDisk()).containsAll(before);
             count(Count.RESTARTS);
@@ -336,7 +336,7 @@ final class RandomDiskRun implements AutoCloseable {
     /// Ends whatever is under way.
     void finish() {
         while (!tables.isEmpty()) {
-            letGo();
+            releaseTable();
         }
         while (!filling.isEmpty()) {
             endFilling();
@@ -346,13 +346,13 @@ final class RandomDiskRun implements AutoCloseable {
         }
         for (boolean more = true;
                 more;
-                more = store.disks().settled() < store.disks().mark()) {
+                more = store.tierPort().settledWrites() < store.tierPort().flushMark()) {
             beginWrite();
             endWrite(true);
         }
-        store.inspection().validate();
-        assertThat(store.disks().settled()).isEqualTo(store.disks().mark());
-        DiskSideStats stats = store.disks().stats();
+        store.storeStats().validate();
+        assertThat(store.tierPort().settledWrites()).isEqualTo(store.tierPort().flushMark());
+        DiskTierStats stats = store.tierPort().stats();
         counts.merge(Count.REFUSED_WRITES, (int) stats.notWritten(), Integer::sum);
         if (stats.sacrificed() > 0) {
             count(Count.SACRIFICED);

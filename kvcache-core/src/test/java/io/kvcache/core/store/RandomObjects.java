@@ -22,7 +22,7 @@ final class RandomObjects {
     private final RandomStoreRun run;
     private final HostStore store;
     private final NamespaceEntry entry;
-    private final long mostBytes;
+    private final long maxBytes;
     /// Says which object comes after which; that changes nothing that the model knows.
     private final Random order = new Random(1);
 
@@ -30,7 +30,7 @@ final class RandomObjects {
         this.run = run;
         store = run.store;
         entry = store.register(Namespace.objects("objects", "t"));
-        mostBytes = Math.min(store.capacityBytes() / 2, 24 << 20);
+        maxBytes = Math.min(store.capacityBytes() / 2, 24 << 20);
     }
 
     private BlockKey anyKey() {
@@ -45,16 +45,16 @@ final class RandomObjects {
         int scale = run.random.nextInt(4);
         long bytes = scale == 0
                 ? EDGES[run.random.nextInt(EDGES.length)]
-                : run.random.nextLong(1, 1 + (mostBytes >> (8 * (scale - 1))));
+                : run.random.nextLong(1, 1 + (maxBytes >> (8 * (scale - 1))));
         return (int) bytes;
     }
 
     void step() {
         if (order.nextInt(8) == 0) {
-            store.followObject(someKey(), order.nextInt(4) == 0 ? null : someKey());
+            store.linkObject(someKey(), order.nextInt(4) == 0 ? null : someKey());
         }
         if (order.nextInt(8) == 0) {
-            var _ = store.objectForecast().demote(entry, List.of(someKey(), someKey()));
+            var _ = store.objectHints().demote(entry, List.of(someKey(), someKey()));
         }
         int dice = run.random.nextInt(10);
         if (dice < 5) {
@@ -68,7 +68,7 @@ final class RandomObjects {
 
     private void put(BlockKey key, int bytes) {
         BlockKey after = order.nextBoolean() ? someKey() : null;
-        Reserved answer = run.counted(store.reserveObject(entry, new NewObject(key, after, bytes), false));
+        PutReservation answer = run.counted(store.reserveObject(entry, new ObjectSpec(key, after, bytes), false));
         if (answer.outcome() == PutOutcome.NO_ROOM) {
             assertThat(run.idle())
                     .as("room for %d bytes in an idle store", bytes)

@@ -31,8 +31,8 @@ final class RandomStoreRun {
     /// A pinned record and all that the pin holds, deepest first.
     record Pinned(int record, List<StoreModel.Entry> path) {}
 
-    private static final int MOST_WRITERS = 6;
-    private static final int MOST_PINS = 6;
+    private static final int MAX_WRITERS = 6;
+    private static final int MAX_PINS = 6;
 
     final HostStore store;
     final SplittableRandom random;
@@ -53,7 +53,7 @@ final class RandomStoreRun {
         random = new SplittableRandom(plan.seed());
         blocks = new RandomBlocks(this);
         objects = new RandomObjects(this);
-        follower = new EventFollower(store.inspection());
+        follower = new EventFollower(store.storeStats());
     }
 
     void steps(long count) {
@@ -75,10 +75,10 @@ final class RandomStoreRun {
         } else {
             objects.step();
         }
-        if (writers.size() > MOST_WRITERS) {
+        if (writers.size() > MAX_WRITERS) {
             seal();
         }
-        if (random.nextInt(3) == 0 || pins.size() > MOST_PINS) {
+        if (random.nextInt(3) == 0 || pins.size() > MAX_PINS) {
             unpin();
         }
         steps++;
@@ -87,9 +87,9 @@ final class RandomStoreRun {
 
     private void check() {
         follower.follow();
-        assertThat(follower.next()).isEqualTo(store.inspection().nextSequence());
+        assertThat(follower.next()).isEqualTo(store.storeStats().nextSequence());
         if (steps % plan.validateEvery() == 0) {
-            store.inspection().validate();
+            store.storeStats().validate();
             pins.forEach(this::requireThere);
         }
         if (steps % (10L * plan.validateEvery()) == 0) {
@@ -123,7 +123,7 @@ final class RandomStoreRun {
         return pins.isEmpty() && writers.isEmpty();
     }
 
-    Reserved counted(Reserved answer) {
+    PutReservation counted(PutReservation answer) {
         outcomes.merge(answer.outcome(), 1L, Long::sum);
         return answer;
     }
@@ -139,7 +139,7 @@ final class RandomStoreRun {
         Writer writer = writers.remove(random.nextInt(writers.size()));
         StoreModel.Entry entry = writer.entry();
         SealOutcome expected = SealOutcome.DROPPED;
-        Stamps.write(entry.content(), bytes(writer.record(), entry));
+        ContentStamps.write(entry.content(), bytes(writer.record(), entry));
         if (!entry.gone) {
             expected = model.seal(entry) ? SealOutcome.SEALED : SealOutcome.PENDING;
         }
@@ -184,15 +184,15 @@ final class RandomStoreRun {
     private void requireBytes(Pinned pin) {
         int record = pin.record();
         for (StoreModel.Entry entry : pin.path()) {
-            Stamps.require(entry.content(), bytes(record, entry));
+            ContentStamps.require(entry.content(), bytes(record, entry));
             record = store.records().parent(record);
         }
     }
 
     private List<MemorySegment> bytes(int record, StoreModel.Entry entry) {
         return entry.space < 0
-                ? store.pieces(record)
-                : List.of(store.span(store.records().hostPage(record), entry.bytes));
+                ? store.segments(record)
+                : List.of(store.slotSegment(store.records().hostPage(record), entry.bytes));
     }
 
     /// Lets go of everything, drops everything, and checks that nothing is left and that the counters add up.
@@ -207,8 +207,8 @@ final class RandomStoreRun {
         objects.dropSpace();
         check();
         compareAll();
-        store.inspection().validate();
-        CacheStats stats = store.inspection().stats(0);
+        store.storeStats().validate();
+        CacheStats stats = store.storeStats().stats(0);
         assertThat(model.size()).isZero();
         assertThat(stats.records().live()).isZero();
         assertThat(stats.host().heldBytes()).isZero();

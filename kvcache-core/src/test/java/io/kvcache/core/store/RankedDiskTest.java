@@ -38,7 +38,7 @@ final class RankedDiskTest {
     private static final class Rig implements AutoCloseable {
 
         private final HostStore store;
-        private final Disks disks;
+        private final TierPort tierPort;
         private final NamespaceEntry entry;
         private final Map<Integer, TierBlock> written = new HashMap<>();
         private long places;
@@ -46,11 +46,11 @@ final class RankedDiskTest {
         Rig(PolicyKind policy, boolean ranked) {
             store = new HostStore(
                     new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 4_000, policy, 64), ArenaMemory.source());
-            disks = store.disks();
+            tierPort = store.tierPort();
             entry = store.register(SPACE);
-            assertThat(disks.open(ON_DISK * SHAPE.bytes(), ranked)).isZero();
-            disks.admit(AdmissionKind.ALWAYS, 32L << 20, 1 << 20, AdmissionKind.USUAL_GAIN);
-            disks.restored();
+            assertThat(tierPort.addDisk(ON_DISK * SHAPE.bytes(), ranked)).isZero();
+            tierPort.configureAdmission(AdmissionKind.ALWAYS, 32L << 20, 1 << 20, AdmissionKind.USUAL_GAIN);
+            tierPort.endRecovery();
         }
 
         private static BlockChain chain(int number) {
@@ -71,18 +71,18 @@ final class RankedDiskTest {
             if (Handle.found(handle)) {
                 store.lookup().unpin(Handle.record(handle));
             } else {
-                disks.used(Objects.requireNonNull(written.get(number)));
+                tierPort.onUsed(Objects.requireNonNull(written.get(number)));
             }
             return true;
         }
 
         private void put(int number, BlockChain chain) {
-            Reserved reserved = store.reserve(entry, chain, 0, false);
-            assertThat(reserved.outcome()).isEqualTo(PutOutcome.RESERVED);
-            store.seal(reserved.record(), 7);
-            for (Disks.Write next = disks.nextWrite(0); next != null; next = disks.nextWrite(0)) {
+            PutReservation putReservation = store.reserve(entry, chain, 0, false);
+            assertThat(putReservation.outcome()).isEqualTo(PutOutcome.RESERVED);
+            store.seal(putReservation.record(), 7);
+            for (TierPort.PendingWrite next = tierPort.nextWrite(0); next != null; next = tierPort.nextWrite(0)) {
                 written.put(number, next.block());
-                disks.written(next.record(), 0, ++places);
+                tierPort.onWritten(next.record(), 0, ++places);
             }
         }
 
@@ -98,7 +98,7 @@ final class RankedDiskTest {
                     assertThat(use(cold++)).isFalse();
                 }
             }
-            store.inspection().validate();
+            store.storeStats().validate();
             return hits;
         }
 

@@ -27,10 +27,10 @@ final class ReadyWaitersTest {
     void givenWaitersForSoMany_whenSomeAreReady_thenOnlyThoseWhoHaveEnoughAreTold() {
         CompletableFuture<Integer> two = waiters.add(2, Runnable::run);
         CompletableFuture<Integer> three = waiters.add(3, Runnable::run);
-        waiters.take(2, false).run();
+        waiters.takeReady(2, false).run();
         assertThat(two).isCompletedWithValue(2);
         assertThat(three).isNotDone();
-        waiters.take(2, true).run();
+        waiters.takeReady(2, true).run();
         assertThat(three).isCompletedWithValue(2);
     }
 
@@ -39,7 +39,7 @@ final class ReadyWaitersTest {
         CompletableFuture<Integer> closed = waiters.add(1, CLOSED);
         CompletableFuture<Integer> exhausted = waiters.add(1, WITHOUT_THREADS);
         CompletableFuture<Integer> open = waiters.add(1, Runnable::run);
-        waiters.take(1, false).run();
+        waiters.takeReady(1, false).run();
         assertThat(open).isCompletedWithValue(1);
         assertThatThrownBy(() -> closed.get(60, TimeUnit.SECONDS))
                 .isInstanceOf(ExecutionException.class)

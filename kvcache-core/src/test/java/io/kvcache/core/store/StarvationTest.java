@@ -23,10 +23,10 @@ import org.junit.jupiter.params.provider.EnumSource;
 final class StarvationTest {
 
     private static final int BLOCK_TOKENS = 16;
-    private static final long LARGEST_OBJECT = 256L << 20;
-    private static final Space.Size SMALL = Space.SIZES.getFirst();
-    private static final Space.Size MIB = Space.SIZES.get(2);
-    private static final Space.Size RUN = Space.SIZES.getLast();
+    private static final long MAX_OBJECT_BYTES = 256L << 20;
+    private static final TestNamespace.Size SMALL = TestNamespace.SIZES.getFirst();
+    private static final TestNamespace.Size MIB = TestNamespace.SIZES.get(2);
+    private static final TestNamespace.Size RUN = TestNamespace.SIZES.getLast();
     private static final Namespace OBJECTS = Namespace.objects("objects", "t");
 
     private static HostStore store(int slabs, PolicyKind policy) {
@@ -41,21 +41,21 @@ final class StarvationTest {
     }
 
     private static PutOutcome put(HostStore store, NamespaceEntry entry, BlockChain chain, int index) {
-        Reserved reserved = store.reserve(entry, chain, index);
-        if (reserved.outcome() == PutOutcome.RESERVED) {
-            store.seal(reserved.record(), 0);
+        PutReservation putReservation = store.reserve(entry, chain, index);
+        if (putReservation.outcome() == PutOutcome.RESERVED) {
+            store.seal(putReservation.record(), 0);
         }
-        return reserved.outcome();
+        return putReservation.outcome();
     }
 
     private static PutOutcome putObject(HostStore store, long number, long bytes) {
         NamespaceEntry entry = store.register(OBJECTS);
         BlockKey key = new BlockKey(number, number * 0x9E37_79B9_7F4A_7C15L);
-        Reserved reserved = store.reserveObject(entry, key, Math.toIntExact(bytes));
-        if (reserved.outcome() == PutOutcome.RESERVED) {
-            store.seal(reserved.record(), 0);
+        PutReservation putReservation = store.reserveObject(entry, key, Math.toIntExact(bytes));
+        if (putReservation.outcome() == PutOutcome.RESERVED) {
+            store.seal(putReservation.record(), 0);
         }
-        return reserved.outcome();
+        return putReservation.outcome();
     }
 
     @Test
@@ -71,7 +71,7 @@ final class StarvationTest {
             assertThat(putObject(store, 1, 5 << 20)).isEqualTo(PutOutcome.RESERVED);
             NamespaceEntry run = store.register(RUN.namespace());
             assertThat(put(store, run, chain(run, 1, 1), 0)).isEqualTo(PutOutcome.RESERVED);
-            store.inspection().validate();
+            store.storeStats().validate();
         }
     }
 
@@ -89,7 +89,7 @@ final class StarvationTest {
             }
             NamespaceEntry run = store.register(RUN.namespace());
             assertThat(put(store, run, chain(run, 1, 1), 0)).isEqualTo(PutOutcome.RESERVED);
-            store.inspection().validate();
+            store.storeStats().validate();
         }
     }
 
@@ -105,7 +105,7 @@ final class StarvationTest {
                 assertThat(putObject(store, number++, (63 << 20) - less)).isEqualTo(PutOutcome.RESERVED);
                 assertThat(putObject(store, number++, (63 << 20) + less)).isEqualTo(PutOutcome.RESERVED);
             }
-            store.inspection().validate();
+            store.storeStats().validate();
         }
     }
 
@@ -125,7 +125,7 @@ final class StarvationTest {
     private static void mix(int slabs, int puts, PolicyKind policy, long seed) {
         SplittableRandom random = new SplittableRandom(seed);
         try (HostStore store = store(slabs, policy)) {
-            List<NamespaceEntry> spaces = Space.SIZES.stream()
+            List<NamespaceEntry> spaces = TestNamespace.SIZES.stream()
                     .map(size -> store.register(size.namespace()))
                     .toList();
             int done = 0;
@@ -141,13 +141,13 @@ final class StarvationTest {
                                 .isEqualTo(PutOutcome.RESERVED);
                     }
                 } else {
-                    long largest = Math.min(LARGEST_OBJECT, store.capacityBytes()) >> random.nextInt(16);
+                    long largest = Math.min(MAX_OBJECT_BYTES, store.capacityBytes()) >> random.nextInt(16);
                     long bytes = random.nextLong(1, largest + 1);
                     assertThat(putObject(store, chainSeed, bytes)).as(what).isEqualTo(PutOutcome.RESERVED);
                     done++;
                 }
             }
-            store.inspection().validate();
+            store.storeStats().validate();
         }
     }
 }

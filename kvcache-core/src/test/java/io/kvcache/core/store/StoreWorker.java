@@ -17,31 +17,31 @@ import java.util.SplittableRandom;
 final class StoreWorker {
 
     private static final int KEYS = 12;
-    private static final int MOST_OBJECT_BYTES = 3 << 20;
+    private static final int MAX_OBJECT_BYTES = 3 << 20;
 
     /// What all threads share.
-    record Field(HostStore store, List<Space> spaces, NamespaceEntry objects) {
+    record WorkerContext(HostStore store, List<TestNamespace> spaces, NamespaceEntry objects) {
 
-        static Field open(HostStore store) {
-            List<Space> spaces = List.of(
-                    Space.register(store, Space.SIZES.get(0), 3),
-                    Space.register(store, Space.SIZES.get(1), 3),
-                    Space.register(store, Space.SIZES.get(2), 6));
-            return new Field(store, spaces, store.register(Namespace.objects("objects", "t")));
+        static WorkerContext open(HostStore store) {
+            List<TestNamespace> spaces = List.of(
+                    TestNamespace.register(store, TestNamespace.SIZES.get(0), 3),
+                    TestNamespace.register(store, TestNamespace.SIZES.get(1), 3),
+                    TestNamespace.register(store, TestNamespace.SIZES.get(2), 6));
+            return new WorkerContext(store, spaces, store.register(Namespace.objects("objects", "t")));
         }
     }
 
     private final HostStore store;
-    private final Field field;
+    private final WorkerContext workerContext;
     private final long seed;
     private final SplittableRandom random;
     private long blocksRead;
     private long objectsRead;
 
-    StoreWorker(Field field, long seed) {
-        this.field = field;
+    StoreWorker(WorkerContext workerContext, long seed) {
+        this.workerContext = workerContext;
         this.seed = seed;
-        store = field.store();
+        store = workerContext.store();
         random = new SplittableRandom(seed);
     }
 
@@ -64,32 +64,36 @@ final class StoreWorker {
     }
 
     private void step() {
-        Space space = field.spaces().get(random.nextInt(3));
-        BlockChain chain = space.chains().get(random.nextInt(space.chains().size()));
+        TestNamespace testNamespace = workerContext.spaces().get(random.nextInt(3));
+        BlockChain chain =
+                testNamespace.chains().get(random.nextInt(testNamespace.chains().size()));
         int dice = random.nextInt(100);
         if (dice < 40) {
-            get(space, chain);
+            get(testNamespace, chain);
         } else if (dice < 75) {
-            put(space, chain);
+            put(testNamespace, chain);
         } else if (dice < 77) {
             int from = random.nextInt(chain.length());
             store.drop(chain.keyHi(from), chain.keyLo(from));
         } else if (dice < 78 && random.nextInt(20) == 0) {
-            store.dropAll(random.nextInt(4) == 0 ? field.objects() : space.entry());
+            store.dropAll(random.nextInt(4) == 0 ? workerContext.objects() : testNamespace.entry());
         } else {
-            object(BlockKey.ofObject(field.objects().namespace(), new byte[] {(byte) random.nextInt(KEYS)}));
+            object(BlockKey.ofObject(workerContext.objects().namespace(), new byte[] {(byte) random.nextInt(KEYS)}));
         }
     }
 
     /// Puts the next few blocks of a chain, as a request that computed them would.
-    private void put(Space space, BlockChain chain) {
+    private void put(TestNamespace testNamespace, BlockChain chain) {
         int from = store.lookup().match(chain, chain.length());
         int to = Math.min(chain.length(), from + 1 + random.nextInt(4));
         for (int index = from; index < to; index++) {
-            Reserved reserved = store.reserve(space.entry(), chain, index);
-            if (reserved.outcome() == PutOutcome.RESERVED) {
-                finish(reserved.record(), BlockContent.of(chain.key(index)), List.of(bytes(reserved.record(), space)));
-            } else if (!reserved.outcome().allowsNextBlock()) {
+            PutReservation putReservation = store.reserve(testNamespace.entry(), chain, index);
+            if (putReservation.outcome() == PutOutcome.RESERVED) {
+                finish(
+                        putReservation.record(),
+                        BlockContent.of(chain.key(index)),
+                        List.of(bytes(putReservation.record(), testNamespace)));
+            } else if (!putReservation.outcome().allowsNextBlock()) {
                 return;
             }
         }
@@ -108,7 +112,7 @@ final class StoreWorker {
         store.seal(record, 0);
     }
 
-    private void get(Space space, BlockChain chain) {
+    private void get(TestNamespace testNamespace, BlockChain chain) {
         long handle = store.lookup().pinDeepest(chain);
         if (!Handle.found(handle)) {
             return;
@@ -119,7 +123,7 @@ final class StoreWorker {
         for (int index = records.depth(deepest); index >= 0; index--) {
             assertThat(records.keyHi(record)).isEqualTo(chain.keyHi(index));
             assertThat(records.keyLo(record)).isEqualTo(chain.keyLo(index));
-            BlockContent.of(chain.key(index)).requireEqual(bytes(record, space));
+            BlockContent.of(chain.key(index)).requireEqual(bytes(record, testNamespace));
             record = records.parent(record);
             blocksRead++;
         }
@@ -127,17 +131,20 @@ final class StoreWorker {
         store.lookup().unpin(deepest);
     }
 
-    private MemorySegment bytes(int record, Space space) {
-        return store.span(store.records().hostPage(record), space.blockBytes());
+    private MemorySegment bytes(int record, TestNamespace testNamespace) {
+        return store.slotSegment(store.records().hostPage(record), testNamespace.blockBytes());
     }
 
     private void object(BlockKey key) {
         if (random.nextBoolean()) {
             // The size is part of the content: a reader that knows it can tell one version from another.
-            int bytes = 1 + random.nextInt(MOST_OBJECT_BYTES >> random.nextInt(10));
-            Reserved reserved = store.reserveObject(field.objects(), key, bytes);
-            if (reserved.outcome() == PutOutcome.RESERVED) {
-                finish(reserved.record(), BlockContent.of(key).withVersion(bytes), store.pieces(reserved.record()));
+            int bytes = 1 + random.nextInt(MAX_OBJECT_BYTES >> random.nextInt(10));
+            PutReservation putReservation = store.reserveObject(workerContext.objects(), key, bytes);
+            if (putReservation.outcome() == PutOutcome.RESERVED) {
+                finish(
+                        putReservation.record(),
+                        BlockContent.of(key).withVersion(bytes),
+                        store.segments(putReservation.record()));
             }
             return;
         }
@@ -147,7 +154,7 @@ final class StoreWorker {
             BlockContent content =
                     BlockContent.of(key).withVersion(store.records().bytes(record));
             long at = 0;
-            for (MemorySegment piece : store.pieces(record)) {
+            for (MemorySegment piece : store.segments(record)) {
                 content.requireEqual(at, piece);
                 at += piece.byteSize();
             }

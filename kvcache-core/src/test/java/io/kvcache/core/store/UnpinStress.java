@@ -18,7 +18,7 @@ import org.openjdk.jcstress.infra.results.II_Result;
 @Outcome(expect = Expect.FORBIDDEN, desc = "Leaked, or freed twice.")
 public class UnpinStress {
 
-    private final StressedStore store = new StressedStore();
+    private final StressStore store = new StressStore();
 
     public UnpinStress() {
         for (int pins = 0; pins < 2; pins++) {

@@ -1,6 +1,6 @@
 package io.kvcache.tiers.metrics;
 
-import io.kvcache.core.store.DiskSideStats;
+import io.kvcache.core.store.DiskTierStats;
 import io.kvcache.core.store.PrefetchStats;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.TieredKvCache;
@@ -82,8 +82,8 @@ public final class DiskMetrics implements MeterBinder {
                 stats -> stats.tier().allBytesWritten());
         bindLatency(registry, disk, own.and("what", "load"), MoverStats::readLatency);
         bindLatency(registry, disk, own.and("what", "write"), MoverStats::writeLatency);
-        alive(registry, "kv.disk.alive", own, disk, DiskSideStats.Alive::bytes);
-        alive(registry, "kv.disk.limit", own, disk, DiskSideStats.Alive::limitBytes);
+        alive(registry, "kv.disk.alive", own, disk, DiskTierStats.LiveUsage::bytes);
+        alive(registry, "kv.disk.limit", own, disk, DiskTierStats.LiveUsage::limitBytes);
     }
 
     private void bindFailures(MeterRegistry registry, int disk, Tags own) {
@@ -126,13 +126,13 @@ public final class DiskMetrics implements MeterBinder {
     }
 
     private void bindOffload(MeterRegistry registry) {
-        offload(registry, "written", DiskSideStats::written);
-        offload(registry, "failed", DiskSideStats::notWritten);
-        offload(registry, "not_yet", DiskSideStats::notYet);
-        offload(registry, "too_large", DiskSideStats::tooLarge);
-        offload(registry, "queue_full", DiskSideStats::queueFull);
-        offload(registry, "sacrificed", DiskSideStats::sacrificed);
-        offload(registry, "evicted_unwritten", DiskSideStats::evictedUnwritten);
+        offload(registry, "written", DiskTierStats::written);
+        offload(registry, "failed", DiskTierStats::notWritten);
+        offload(registry, "not_yet", DiskTierStats::notYet);
+        offload(registry, "too_large", DiskTierStats::tooLarge);
+        offload(registry, "queue_full", DiskTierStats::queueFull);
+        offload(registry, "sacrificed", DiskTierStats::sacrificed);
+        offload(registry, "evicted_unwritten", DiskTierStats::evictedUnwritten);
         prefetch(registry, "begun", PrefetchStats::begun);
         prefetch(registry, "used", PrefetchStats::used);
         prefetch(registry, "wasted", PrefetchStats::wasted);
@@ -142,7 +142,7 @@ public final class DiskMetrics implements MeterBinder {
                 .register(registry);
     }
 
-    private void offload(MeterRegistry registry, String outcome, ToDoubleFunction<DiskSideStats> value) {
+    private void offload(MeterRegistry registry, String outcome, ToDoubleFunction<DiskTierStats> value) {
         FunctionCounter.builder("kv.offload", cache, store -> value.applyAsDouble(store.offloadStats()))
                 .description(MeterText.of("kv.offload"))
                 .tags(tags.and("outcome", outcome))
@@ -157,7 +157,7 @@ public final class DiskMetrics implements MeterBinder {
     }
 
     private void alive(
-            MeterRegistry registry, String name, Tags own, int disk, ToDoubleFunction<DiskSideStats.Alive> value) {
+            MeterRegistry registry, String name, Tags own, int disk, ToDoubleFunction<DiskTierStats.LiveUsage> value) {
         Gauge.builder(
                         name,
                         cache,

@@ -1,6 +1,6 @@
 package io.kvcache.tiers.movement;
 
-import io.kvcache.core.store.Disks;
+import io.kvcache.core.store.TierPort;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.BooleanSupplier;
@@ -12,19 +12,23 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** One at a time.
 public final class Flush {
 
-    private final Disks disks;
+    private final TierPort disks;
     private final long mark;
     private final long unwritten;
     private final BooleanSupplier ready;
     private final Supplier<List<CompletableFuture<Boolean>>> flushTiers;
     private @Nullable List<CompletableFuture<Boolean>> tiers;
 
-    /// @param unwritten before it was asked for what is to be written, see [Disks#unwritten]
+    /// @param unwritten before it was asked for what is to be written, see [TierPort#unwrittenCount]
     /// @param ready whether the tiers may be asked for durability
     /// @param flushTiers asks them
-    Flush(Disks disks, long unwritten, BooleanSupplier ready, Supplier<List<CompletableFuture<Boolean>>> flushTiers) {
+    Flush(
+            TierPort disks,
+            long unwritten,
+            BooleanSupplier ready,
+            Supplier<List<CompletableFuture<Boolean>>> flushTiers) {
         this.disks = disks;
-        mark = disks.mark();
+        mark = disks.flushMark();
         this.unwritten = unwritten;
         this.ready = ready;
         this.flushTiers = flushTiers;
@@ -32,7 +36,7 @@ public final class Flush {
 
     /// Goes on as far as it can; whether it has an outcome.
     public boolean ended() {
-        if (tiers == null && disks.settled() >= mark && ready.getAsBoolean()) {
+        if (tiers == null && disks.settledWrites() >= mark && ready.getAsBoolean()) {
             tiers = flushTiers.get();
         }
         return tiers != null && tiers.stream().allMatch(CompletableFuture::isDone);
@@ -41,6 +45,8 @@ public final class Flush {
     /// Whether all that was to be written was, and all tiers have made durable what they were given; once
     /// it has ended.
     public boolean durable() {
-        return disks.unwritten() == unwritten && tiers != null && tiers.stream().allMatch(flush -> flush.getNow(false));
+        return disks.unwrittenCount() == unwritten
+                && tiers != null
+                && tiers.stream().allMatch(flush -> flush.getNow(false));
     }
 }

@@ -1,7 +1,7 @@
 package io.kvcache.tiers.movement;
 
 import io.kvcache.core.Clock;
-import io.kvcache.core.store.Disks;
+import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierRead;
 import java.util.HashMap;
@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 final class Loading {
 
     private final int disk;
-    private final Disks disks;
+    private final TierPort disks;
     private final Clock clock;
     private final Arrivals arrivals;
     private final MoverLimits limits;
@@ -32,7 +32,7 @@ final class Loading {
     private long nextTag;
     private long now;
 
-    private record Reading(Disks.Read read, long sinceNanos) {}
+    private record Reading(TierPort.PendingRead read, long sinceNanos) {}
 
     Loading(Mover.Around around, MoverQueue queue) {
         disk = around.disk();
@@ -60,7 +60,7 @@ final class Loading {
     /// The next load that is still wanted.
     private @Nullable Reading next() {
         for (MoverQueue.Load load = queue.nextLoad(); load != null; load = queue.nextLoad()) {
-            Disks.Read read = disks.nextRead(load.record(), load.wanted());
+            TierPort.PendingRead read = disks.nextRead(load.record(), load.wanted());
             if (read != null && read.disk() == disk) {
                 return new Reading(read, load.sinceNanos());
             }
@@ -76,9 +76,9 @@ final class Loading {
 
     /// Answers false when the tier takes no more now.
     private boolean submit(Tier tier, Reading reading) {
-        Disks.Read read = reading.read;
+        TierPort.PendingRead read = reading.read;
         long tag = ++nextTag;
-        return switch (tier.read(new TierRead(read.block(), read.place(), read.pages(), tag))) {
+        return switch (tier.read(new TierRead(read.block(), read.address(), read.pages(), tag))) {
             case TAKEN -> {
                 pace.begins(count, clock.nanos());
                 underWay.put(tag, reading);
@@ -120,8 +120,8 @@ final class Loading {
         end(reading.read, good, !good);
     }
 
-    private void end(Disks.Read read, boolean good, boolean lost) {
-        disks.read(read.record(), read.block().checksum(), good, lost);
+    private void end(TierPort.PendingRead read, boolean good, boolean lost) {
+        disks.onRead(read.record(), read.block().checksum(), good, lost);
         arrivals.changed(read.record());
     }
 
@@ -142,7 +142,7 @@ final class Loading {
             end(waiting.read, false, false);
         }
         for (MoverQueue.Load load = queue.nextLoad(); load != null; load = queue.nextLoad()) {
-            Disks.Read read = disks.nextRead(load.record(), load.wanted());
+            TierPort.PendingRead read = disks.nextRead(load.record(), load.wanted());
             if (read == null) {
                 arrivals.changed(load.record());
             } else {

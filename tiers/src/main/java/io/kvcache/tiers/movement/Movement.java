@@ -1,8 +1,8 @@
 package io.kvcache.tiers.movement;
 
 import io.kvcache.core.Clock;
-import io.kvcache.core.store.Disks;
-import io.kvcache.core.store.Loads;
+import io.kvcache.core.store.LoadBatch;
+import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.AdmissionKind;
 import java.util.ArrayList;
 import java.util.BitSet;
@@ -32,7 +32,7 @@ public final class Movement implements Mover.Progress {
     /// time has the best.
     private static final int[] USES_FIRST = {4, 1, 0};
 
-    private final Disks disks;
+    private final TierPort disks;
     private final Clock clock;
     private final Arrivals arrivals = new Arrivals();
     private final List<Mover> movers = new ArrayList<>();
@@ -48,7 +48,7 @@ public final class Movement implements Mover.Progress {
     /// One tier to move to and from.
     ///
     /// @param limitBytes alive on it at most
-    /// @param ranked whether the host tier's policy says what stays there, see [Disks#open]
+    /// @param ranked whether the host tier's policy says what stays there, see [TierPort#addDisk]
     public record Target(TierOpener opener, long limitBytes, WriteBudget budget, boolean ranked) {
 
         /// One where what stays goes by last use.
@@ -66,7 +66,7 @@ public final class Movement implements Mover.Progress {
     public record Admitting(AdmissionKind kind, long waitingBytes, long eachBytes, double gain) {}
 
     /// Tells the store of its disks; they are opened by [#open].
-    public Movement(Disks disks, Clock clock, List<Target> targets, Admitting admitting, MoverLimits limits) {
+    public Movement(TierPort disks, Clock clock, List<Target> targets, Admitting admitting, MoverLimits limits) {
         this.disks = disks;
         this.clock = clock;
         shares = new WriteShares(targets.stream().mapToLong(Target::limitBytes).toArray());
@@ -74,12 +74,12 @@ public final class Movement implements Mover.Progress {
         anyRecovers = !targets.isEmpty();
         for (Target target : targets) {
             MoverQueue queue = new MoverQueue();
-            int disk = disks.open(target.limitBytes(), target.ranked());
+            int disk = disks.addDisk(target.limitBytes(), target.ranked());
             Mover.Around around = new Mover.Around(disk, disks, clock, target.opener(), arrivals, limits, shares);
             movers.add(new Mover(around, target.budget(), queue, this));
             queues.add(queue);
         }
-        disks.admit(admitting.kind(), admitting.waitingBytes(), admitting.eachBytes(), admitting.gain());
+        disks.configureAdmission(admitting.kind(), admitting.waitingBytes(), admitting.eachBytes(), admitting.gain());
     }
 
     /// How many tiers there are.
@@ -100,7 +100,7 @@ public final class Movement implements Mover.Progress {
     /// @return how much was done
     public int tick(int disk, long waitNanos) {
         if (disk == 0) {
-            disks.relieve(LOW_PERCENT, HIGH_PERCENT);
+            disks.evictAhead(LOW_PERCENT, HIGH_PERCENT);
         }
         return movers.get(disk).tick(clock.nanos(), waitNanos);
     }
@@ -124,10 +124,10 @@ public final class Movement implements Mover.Progress {
     ///
     /// @param demanded whether somebody waits
     /// @param keep whether they go on though nobody waits any longer
-    public void read(Loads loads, boolean demanded, boolean keep) {
+    public void read(LoadBatch loads, boolean demanded, boolean keep) {
         long asked = 0;
         for (int i = 0; i < loads.count(); i++) {
-            if (loads.started(i)) {
+            if (loads.isStarted(i)) {
                 int disk = loads.disk(i);
                 asked |= 1L << disk;
                 read(loads.record(i), disk, demanded, keep);
@@ -188,9 +188,9 @@ public final class Movement implements Mover.Progress {
     /// often first. To be asked on until it has an outcome. What was dropped before a tier has told of it can be
     /// buried only then, so it waits for that.
     public Flush flush() {
-        long unwritten = disks.unwritten();
+        long unwritten = disks.unwrittenCount();
         for (int leastUses : USES_FIRST) {
-            for (int from = 0; disks.wantAll(from, leastUses); from += Disks.turn()) {}
+            for (int from = 0; disks.queueUnwritten(from, leastUses); from += TierPort.scanBatch()) {}
         }
         movers.forEach(Mover::wake);
         return new Flush(disks, unwritten, () -> !recovering(), this::flushTiers);
@@ -199,7 +199,7 @@ public final class Movement implements Mover.Progress {
     /// Begins to make durable what waits to be written by now.
     public Flush flushQueued() {
         movers.forEach(Mover::wake);
-        return new Flush(disks, disks.unwritten(), () -> true, this::flushTiers);
+        return new Flush(disks, disks.unwrittenCount(), () -> true, this::flushTiers);
     }
 
     private List<CompletableFuture<Boolean>> flushTiers() {
@@ -307,7 +307,7 @@ public final class Movement implements Mover.Progress {
                 recovering.set(disk);
                 anyRecovers = true;
             }
-            disks.telling(disk);
+            disks.beginRecovery(disk);
         }
     }
 
@@ -319,7 +319,7 @@ public final class Movement implements Mover.Progress {
                 last = recovering.get(disk) && recovering.cardinality() == 1;
             }
             if (last) {
-                disks.restored();
+                disks.endRecovery();
             }
             synchronized (this) {
                 recovering.clear(disk);
@@ -339,6 +339,6 @@ public final class Movement implements Mover.Progress {
     @Override
     public void writable(int disk, boolean can) {
         shares.writable(disk, can);
-        disks.writable(shares.anyWritable());
+        disks.setWritable(shares.anyWritable());
     }
 }

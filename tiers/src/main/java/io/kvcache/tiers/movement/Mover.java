@@ -2,7 +2,7 @@ package io.kvcache.tiers.movement;
 
 import io.kvcache.core.Clock;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.store.Disks;
+import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierListener;
@@ -26,7 +26,7 @@ public final class Mover implements TierListener {
     private static final Logger LOG = System.getLogger(Mover.class.getName());
 
     private final int disk;
-    private final Disks disks;
+    private final TierPort disks;
     private final Loading loading;
     private final Writing writing;
     private final Flushing flushing;
@@ -40,7 +40,7 @@ public final class Mover implements TierListener {
     /// @param opener opens the tier, the first time and after a failure
     public record Around(
             int disk,
-            Disks disks,
+            TierPort disks,
             Clock clock,
             TierOpener opener,
             Arrivals arrivals,
@@ -85,7 +85,7 @@ public final class Mover implements TierListener {
     public int tick(long nowNanos, long waitNanos) {
         Tier tier = outage.tier(this, nowNanos);
         if (tier == null) {
-            disks.holdBurials(disk);
+            disks.holdTombstones(disk);
             loading.refuseAll();
             flushing.refuseAll();
             return 0;
@@ -212,13 +212,13 @@ public final class Mover implements TierListener {
     @Override
     public void recovered(TierBlock block, long place) {
         if (!outage.lost()) {
-            disks.found(disk, block, place);
+            disks.onRecovered(disk, block, place);
         }
     }
 
     @Override
     public void buried(long keyHi, long keyLo) {
-        disks.buried(disk, keyHi, keyLo);
+        disks.onTombstone(disk, keyHi, keyLo);
     }
 
     @Override
@@ -228,26 +228,26 @@ public final class Mover implements TierListener {
 
     @Override
     public void offered(TierOffer offer) {
-        disks.offered(disk, offer);
+        disks.onReclaim(disk, offer);
     }
 
     @Override
     public void moved(TierBlock block, long from, long to) {
-        disks.moved(disk, block, from, to);
+        disks.onMoved(disk, block, from, to);
     }
 
     @Override
     public void lost(TierBlock block, long place) {
-        disks.lost(disk, block, place);
+        disks.onLost(disk, block, place);
     }
 
     @Override
     public void used(TierBlock block, long place) {
-        disks.used(block);
+        disks.onUsed(block);
     }
 
     @Override
     public double worth(long keyHi, long keyLo) {
-        return disks.worth(keyHi, keyLo);
+        return disks.score(keyHi, keyLo);
     }
 }

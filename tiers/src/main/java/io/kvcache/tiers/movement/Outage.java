@@ -1,7 +1,7 @@
 package io.kvcache.tiers.movement;
 
 import io.kvcache.core.Clock;
-import io.kvcache.core.store.Disks;
+import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.TierStats;
@@ -28,7 +28,7 @@ final class Outage {
 
     private final TierOpener opener;
     private final int disk;
-    private final Disks disks;
+    private final TierPort disks;
     private final Mover.Progress progress;
     private final Clock clock;
     private volatile @Nullable Tier tier;
@@ -154,7 +154,7 @@ final class Outage {
     private void forget() {
         if (!forgotten) {
             forgotten = true;
-            disks.lost(disk);
+            disks.onLost(disk);
         }
         if (recovering) {
             recovering = false;

@@ -1,6 +1,6 @@
 package io.kvcache.tiers.movement;
 
-import io.kvcache.core.store.Disks;
+import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.Taken;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBurial;
@@ -24,7 +24,7 @@ final class Writing {
     static final int MAX_UNSYNCED = 1 << 16;
 
     private final int disk;
-    private final Disks disks;
+    private final TierPort disks;
     private final MoverLimits limits;
     private final WriteBudget budget;
     private final WriteShares shares;
@@ -43,7 +43,7 @@ final class Writing {
     private long nextTag;
     private long now;
 
-    private record Begun(Disks.Write write, long sinceNanos) {}
+    private record Begun(TierPort.PendingWrite write, long sinceNanos) {}
 
     Writing(Mover.Around around, WriteBudget budget) {
         disk = around.disk();
@@ -61,7 +61,7 @@ final class Writing {
             refuseHeld();
             return true;
         }
-        TierBurial next = heldBurial == null ? disks.nextBurial(disk) : heldBurial;
+        TierBurial next = heldBurial == null ? disks.nextTombstone(disk) : heldBurial;
         while (next != null) {
             long tag = ++nextTag;
             Taken taken = tier.bury(next, tag);
@@ -72,7 +72,7 @@ final class Writing {
             if (taken == Taken.TAKEN) {
                 burying.put(tag, next);
             }
-            next = disks.nextBurial(disk);
+            next = disks.nextTombstone(disk);
         }
         heldBurial = null;
         return true;
@@ -104,13 +104,13 @@ final class Writing {
     }
 
     private @Nullable Begun next() {
-        Disks.Write write = disks.nextWrite(disk);
+        TierPort.PendingWrite write = disks.nextWrite(disk);
         return write == null ? null : new Begun(write, now);
     }
 
     /// Answers false when the tier takes no more now.
     private boolean submit(Tier tier, Begun begun) {
-        Disks.Write write = begun.write;
+        TierPort.PendingWrite write = begun.write;
         long tag = ++nextTag;
         return switch (tier.write(write.block(), write.pages(), tag)) {
             case TAKEN -> {
@@ -127,7 +127,7 @@ final class Writing {
                 yield false;
             }
             case GONE, REFUSED -> {
-                disks.written(write.record(), disk, -1);
+                disks.onWritten(write.record(), disk, -1);
                 yield true;
             }
         };
@@ -141,7 +141,7 @@ final class Writing {
     void ended(long tag, long place) {
         TierBurial buried = burying.remove(tag);
         if (buried != null && place < 0) {
-            disks.notBuried(disk, buried);
+            disks.onTombstoneFailed(disk, buried);
         } else if (buried != null) {
             unsynced.put(tag, buried);
         }
@@ -149,7 +149,7 @@ final class Writing {
         if (begun != null) {
             bytes -= begun.write.block().bytes();
             latencies.record(now - begun.sinceNanos);
-            disks.written(begun.write.record(), disk, place);
+            disks.onWritten(begun.write.record(), disk, place);
             recount();
         }
     }
@@ -175,12 +175,12 @@ final class Writing {
         Begun waiting = held;
         held = null;
         if (heldBurial != null) {
-            disks.notTold(disk, heldBurial);
+            disks.requeueTombstone(disk, heldBurial);
             heldBurial = null;
         }
-        disks.holdBurials(disk);
+        disks.holdTombstones(disk);
         if (waiting != null) {
-            disks.written(waiting.write.record(), disk, -1);
+            disks.onWritten(waiting.write.record(), disk, -1);
             recount();
         }
     }
@@ -188,11 +188,11 @@ final class Writing {
     /// Ends all that waits or is on its way as not written.
     void refuseAll() {
         refuseHeld();
-        underWay.values().forEach(begun -> disks.written(begun.write.record(), disk, -1));
+        underWay.values().forEach(begun -> disks.onWritten(begun.write.record(), disk, -1));
         underWay.clear();
-        burying.values().forEach(burial -> disks.notTold(disk, burial));
+        burying.values().forEach(burial -> disks.requeueTombstone(disk, burial));
         burying.clear();
-        unsynced.descendingMap().values().forEach(burial -> disks.notTold(disk, burial));
+        unsynced.descendingMap().values().forEach(burial -> disks.requeueTombstone(disk, burial));
         unsynced.clear();
         count = 0;
         bytes = 0;

@@ -98,7 +98,7 @@ final class OutageTest {
     private Movement movement(Runnable left, FaultyDevice... devices) {
         WriteBudget budget = new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED);
         return new Movement(
-                store.disks(),
+                store.tierPort(),
                 clock,
                 Stream.of(devices)
                         .map(device -> new Movement.Target(new Hanging(device, left), DISK_BYTES / 2, budget))

@@ -75,7 +75,7 @@ final class PeerTable implements BlockTable {
     private void wake() {
         Runnable tell;
         synchronized (this) {
-            tell = waiters.take(closed ? 0 : readyBlocks(), closed || complete());
+            tell = waiters.takeReady(closed ? 0 : readyBlocks(), closed || complete());
             clock.wake(this);
         }
         tell.run();

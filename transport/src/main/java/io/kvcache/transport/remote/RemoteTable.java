@@ -176,7 +176,7 @@ final class RemoteTable implements BlockTable {
     private void wake() {
         Runnable tell;
         synchronized (this) {
-            tell = waiters.take(arrived.size(), ended || closed);
+            tell = waiters.takeReady(arrived.size(), ended || closed);
             notifyAll();
         }
         tell.run();

@@ -1,0 +1,67 @@
+package io.kvcache.core.store;
+
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.RecordPool;
+
+/// Makes records next victims wherever they are: in host memory, on the disk that alone has them,
+/// and among what waits to be written; and takes that back of what is expected after all.
+///
+/// **Threads.** Owned by the store's lock.
+final class Demotion {
+
+    private final RecordPool pool;
+    private final RecordStates recordStates;
+    private final DiskUsageTable disks;
+    private final WriteBackQueue writeBackQueue;
+    private final ExpiredBlocks expiredBlocks;
+
+    Demotion(StoreComponents parts, RecordStates recordStates) {
+        pool = parts.pool();
+        disks = parts.diskUsageTable();
+        writeBackQueue = parts.writeBackQueue();
+        expiredBlocks = parts.expiredBlocks();
+        this.recordStates = recordStates;
+    }
+
+    /// Makes a record a next victim, unless others have gone on from it.
+    ///
+    /// @return whether it is one
+    boolean demoteUnlessContinued(int record) {
+        if (expiredBlocks.hasLiveChildren(record)) {
+            return false;
+        }
+        expiredBlocks.add(record);
+        if (recordStates.stateOf(record) == Control.SEALED) {
+            recordStates.policyOf(record).demote(record);
+            writeBackQueue.cancelWrite(record);
+        } else if (recordStates.stateOf(record) == Control.ON_DISK) {
+            disks.order(record).demote(record);
+        }
+        return true;
+    }
+
+    /// Makes a record that is in host memory worth nothing there, whatever is below it.
+    void demote(int record) {
+        if (!demoteUnlessContinued(record) && recordStates.stateOf(record) == Control.SEALED) {
+            recordStates.policyOf(record).demote(record);
+        }
+    }
+
+    /// A record is known to be used soon, whatever was said of it before: it is over no longer.
+    void expect(int record) {
+        boolean resident = recordStates.stateOf(record) == Control.SEALED;
+        if (expiredBlocks.contains(record) && !resident) {
+            disks.order(record).touch(record);
+        }
+        expiredBlocks.onUsed(record);
+        if (resident) {
+            recordStates.policyOf(record).expect(record);
+        }
+    }
+
+    /// Whether a record is in host memory or on a disk, for good.
+    boolean isSettled(int record) {
+        int state = Control.state(pool.control(record));
+        return state == Control.SEALED || state == Control.ON_DISK;
+    }
+}

@@ -1,0 +1,208 @@
+package io.kvcache.core.store;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.event.EventKind;
+import io.kvcache.core.event.TierKind;
+import io.kvcache.core.policy.PolicyState;
+import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tree.BlockTree;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.RecordPool;
+import java.util.ArrayDeque;
+import java.util.List;
+
+/// How records come to disk and leave it.
+///
+/// A record on disk has all blocks above it on disk: one is placed only when the block above is, and whoever
+/// loses its place takes the places of all below it along.
+///
+/// **Threads.** Owned by the store's lock.
+final class DiskResidency {
+
+    private final RecordPool pool;
+    private final BlockTree tree;
+    private final DiskUsageTable disks;
+    private final StoreEvents storeEvents;
+    private final RecordPins pins;
+    private final RecordStates recordStates;
+    private final MemoryShares shares;
+    private final WriteBackQueue writeBackQueue;
+    private final TierRank tierRank;
+    private final PolicyState policies;
+
+    DiskResidency(StoreComponents parts, RecordStates recordStates) {
+        pool = parts.pool();
+        tree = parts.tree();
+        disks = parts.diskUsageTable();
+        storeEvents = parts.storeEvents();
+        pins = parts.recordPins();
+        shares = parts.memoryShares();
+        writeBackQueue = parts.writeBackQueue();
+        policies = parts.slotClassPolicies().state();
+        this.recordStates = recordStates;
+        tierRank = new TierRank(parts, recordStates);
+    }
+
+    /// A record's copy was written or found.
+    ///
+    /// @return false when it may not count, because the block above is not on disk
+    boolean addCopy(int record, long address, int checksum) {
+        if (!disks.allowsChildren(pool.parent(record))) {
+            return false;
+        }
+        disks.setAddress(record, address, checksum);
+        pool.flag(record, RecordFlags.USED_ON_DISK, false);
+        recordStates.onCopyChanged(record);
+        storeEvents.onStored(record, TierKind.DISK);
+        connectDescendants(record);
+        return true;
+    }
+
+    /// Makes what was found below a record findable, now that the record is on disk.
+    void connectDescendants(int record) {
+        if (!pool.hasChildren(record)) {
+            return;
+        }
+        ArrayDeque<Integer> ready = new ArrayDeque<>();
+        ready.add(record);
+        while (!ready.isEmpty()) {
+            tree.eachChild(ready.poll(), child -> {
+                if (recordStates.stateOf(child) == Control.DETACHED) {
+                    connect(child);
+                    ready.add(child);
+                }
+            });
+        }
+    }
+
+    /// Makes a record findable that was found on disk with all above it.
+    void connect(int record) {
+        pool.become(record, Control.ON_DISK, 0);
+        policies.clearLabel(record);
+        writeBackQueue.onRecovered(record);
+        disks.order(record).addRecovered(record);
+        storeEvents.onKnown(record);
+        storeEvents.onStored(record, TierKind.DISK);
+    }
+
+    /// Forgets the copies on disk of a record and of all below it.
+    void forgetSubtree(int root) {
+        int above = pool.parent(root);
+        tree.eachBelow(root, record -> {
+            if (pool.diskPlace(record) != NONE) {
+                forgetOne(record);
+            } else {
+                recordStates.reapOne(record);
+            }
+        });
+        recordStates.reap(above);
+    }
+
+    private void forgetOne(int record) {
+        int state = recordStates.stateOf(record);
+        if (state == Control.ON_DISK || state == Control.DETACHED) {
+            recordStates.markSubtreeDeleted(record, EventKind.EVICTED);
+        } else {
+            storeEvents.onRemoved(record, EventKind.EVICTED, TierKind.DISK);
+            recordStates.tombstoneObject(record);
+            disks.clearAddress(record);
+            recordStates.onCopyChanged(record);
+        }
+    }
+
+    /// Forgets what a disk has of a run of record numbers.
+    void forgetDisk(int disk, int from, int to) {
+        for (int record = from; record < to; record++) {
+            boolean there = recordStates.stateOf(record) != Control.FREE
+                    && pool.diskPlace(record) != NONE
+                    && DiskNumber.of(pool.diskPlace(record)) == disk;
+            if (there) {
+                forgetSubtree(record);
+            }
+        }
+    }
+
+    /// Evicts what was used least recently of whoever has most for his weight, while more is alive
+    /// on a disk than may be. On a disk that is ranked those are spared that the host tier's policy
+    /// wants more than others.
+    void trim(int disk) {
+        DiskUsage account = disks.usage(disk);
+        while (account.isOverLimit()) {
+            int victim = account.evictUnlessExempt(record -> pins.claim(record, Control.ON_DISK), tierRank::rank);
+            if (victim == NONE) {
+                return;
+            }
+            recordStates.onEvictedFromDisk(victim);
+        }
+    }
+
+    /// Evicts one record that is on disk alone, whichever disk that is, to free the record itself.
+    boolean freeRecord(int keep) {
+        for (int disk = 0; disk < disks.disks(); disk++) {
+            int victim = disks.usage(disk).evict(record -> record != keep && pins.claim(record, Control.ON_DISK));
+            if (victim != NONE) {
+                recordStates.onEvictedFromDisk(victim);
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /// The record whose copy lies at a place, or -1.
+    int recordAt(long keyHi, long keyLo, long address) {
+        for (int at = pool.bucketHead(keyLo); at != NONE; at = pool.bucketNext(at)) {
+            if (pool.keyLo(at) == keyLo && pool.keyHi(at) == keyHi && pool.diskPlace(at) == address) {
+                return at;
+            }
+        }
+        return NONE;
+    }
+
+    /// What is alive of a part of a span that is about to be reclaimed.
+    void collectLive(int disk, TierOffer offer, int from, int to, List<LiveCopy> live) {
+        boolean ranked = disks.usage(disk).isRanked();
+        for (int i = from; i < to; i++) {
+            int record = recordAt(offer.keyHi(i), offer.keyLo(i), DiskNumber.place(disk, offer.place(i)));
+            if (record != NONE) {
+                boolean within = disks.usage(disk).isWithinShare(shares.group(record));
+                double rank = ranked ? tierRank.rank(record) : 0;
+                live.add(new LiveCopy(i, record, within, isInUse(record), rank, score(record)));
+            }
+        }
+    }
+
+    /// Forgets a copy that was not kept, if it still counts, with all below it.
+    void discard(int disk, TierOffer offer, LiveCopy refused) {
+        if (pool.diskPlace(refused.record) == DiskNumber.place(disk, offer.place(refused.index))) {
+            forgetSubtree(refused.record);
+        }
+    }
+
+    /// A copy that counts.
+    ///
+    /// @param index in the offer
+    /// @param isWithinShare whether it is of somebody who has no more on this disk than his share: that is kept
+    ///     first
+    /// @param isInUse whether it is worth another write
+    /// @param rank what the host tier's policy gives it on a disk that is ranked, 0 on others
+    /// @param score the same among those of one rank: first what has blocks below it, heads before
+    ///     tails, then what was used last
+    record LiveCopy(int index, int record, boolean isWithinShare, boolean isInUse, double rank, long score) {}
+
+    /// What is being read is in use.
+    private boolean isInUse(int record) {
+        int state = recordStates.stateOf(record);
+        boolean loading = state == Control.LOADING || state == Control.LOADED;
+        return writeBackQueue.isWorthKeeping(record) || loading;
+    }
+
+    private long score(int record) {
+        if (pool.hasChildren(record)) {
+            return Long.MAX_VALUE - pool.depth(record);
+        }
+        boolean alone = recordStates.stateOf(record) == Control.ON_DISK;
+        return alone ? disks.order(record).lastUse(record) : Long.MAX_VALUE / 2;
+    }
+}

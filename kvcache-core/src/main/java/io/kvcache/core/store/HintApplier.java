@@ -1,0 +1,239 @@
+package io.kvcache.core.store;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.tree.BlockTree;
+import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordPool;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.IntPredicate;
+
+/// Tells policies what somebody knows of blocks: that they are worth nothing any more, that a
+/// request for them will come, of what class they are, and how much they matter. Chains are gone
+/// through a bounded number of blocks a turn of the lock.
+///
+/// **Threads.** Any.
+public final class HintApplier {
+
+    /// Blocks that are told of in one turn of the lock.
+    static final int BATCH = 256;
+
+    private final BlockTree tree;
+    private final RecordPool pool;
+    private final SlabPool slabs;
+    private final NamespaceRegistry namespaceRegistry;
+    private final SlotClassPolicies policies;
+    private final MemoryShares shares;
+    private final RecordStates recordStates;
+    private final AccessDrain accessDrain;
+    private final Demotion demotion;
+    private final WriteBackQueue writeBackQueue;
+    private final ReentrantLock lock;
+
+    HintApplier(StoreComponents parts, RecordStates recordStates, AccessDrain accessDrain, ReentrantLock lock) {
+        tree = parts.tree();
+        pool = parts.pool();
+        slabs = parts.slabs();
+        namespaceRegistry = parts.namespaceRegistry();
+        policies = parts.slotClassPolicies();
+        shares = parts.memoryShares();
+        this.recordStates = recordStates;
+        this.accessDrain = accessDrain;
+        demotion = new Demotion(parts, recordStates);
+        writeBackQueue = parts.writeBackQueue();
+        this.lock = lock;
+    }
+
+    /// Makes blocks of the chain from `from` on the next victims, in memory and on disk: tail
+    /// first, so that each is a leaf when its turn comes.
+    public void demote(BlockChain chain, int from) {
+        for (int end = chain.length(); end > from; end -= BATCH) {
+            var _ = eachFromTail(chain, Math.max(from, end - BATCH), end, record -> {
+                demotion.demote(record);
+                return true;
+            });
+        }
+    }
+
+    /// Makes next victims of the end of a chain, in memory and on disk, but for blocks from which
+    /// others have gone on and all before those: tail first.
+    ///
+    /// @param chain the blocks from `from` on alone are looked at
+    /// @return blocks that are next victims now
+    public int release(BlockChain chain, int from) {
+        int[] released = {0};
+        boolean goesOn = true;
+        for (int end = chain.length(); end > from && goesOn; end -= BATCH) {
+            goesOn = eachFromTail(chain, Math.max(from, end - BATCH), end, record -> {
+                boolean ends = demotion.demoteUnlessContinued(record);
+                released[0] += ends ? 1 : 0;
+                return ends;
+            });
+        }
+        return released[0];
+    }
+
+    /// @param action answers whether to go on
+    /// @return whether it did for all
+    private boolean eachFromTail(BlockChain chain, int from, int end, IntPredicate action) {
+        lock.lock();
+        try {
+            accessDrain.drain();
+            int namespace = namespaceRegistry.idOf(chain.namespace());
+            for (int index = end - 1; index >= from; index--) {
+                int record = findSettled(chain, index, namespace);
+                if (record != NONE && !action.test(record)) {
+                    return false;
+                }
+            }
+            return true;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Says of which class of requests the resident blocks of a chain are.
+    ///
+    /// @param reuseClass 0 to [EvictionPolicy#REUSE_CLASSES], exclusive
+    /// @return blocks of which it was said, 0 where the policy makes no use of it
+    public int label(BlockChain chain, int from, int reuseClass) {
+        return applyToPolicies(
+                chain, from, chain.length(), (policy, record, index) -> policy.label(record, reuseClass));
+    }
+
+    /// Says how much of what the resident blocks of a chain hold matters.
+    ///
+    /// @param halvings by index from `from` on, each 0 to [EvictionPolicy#MAX_HALVINGS]
+    /// @return blocks of which it was said, 0 where the policy makes no use of it
+    public int setWeights(BlockChain chain, int from, int[] halvings) {
+        int end = from + halvings.length;
+        int told = applyToPolicies(
+                chain, from, end, (policy, record, index) -> policy.setWeight(record, halvings[index - from]));
+        for (int to = end; to > from && told > 0 && writeBackQueue.countsAncestorUses(); to -= BATCH) {
+            var _ = eachFromTail(chain, Math.max(from, to - BATCH), to, record -> {
+                writeBackQueue.onWeightChanged(record);
+                return true;
+            });
+        }
+        return told;
+    }
+
+    private interface PolicyAction {
+        void apply(EvictionPolicy policy, int record, int index);
+    }
+
+    private int applyToPolicies(BlockChain chain, int from, int end, PolicyAction policyAction) {
+        int told = 0;
+        if (policies.usesLabels()) {
+            policies.state().allocateLabels(lock);
+        }
+        for (int at = from; at < end && policies.usesLabels(); at += BATCH) {
+            told += applyBatch(chain, at, Math.min(end, at + BATCH), policyAction);
+        }
+        return told;
+    }
+
+    private int applyBatch(BlockChain chain, int from, int end, PolicyAction policyAction) {
+        lock.lock();
+        try {
+            accessDrain.drain();
+            int namespace = namespaceRegistry.idOf(chain.namespace());
+            int told = 0;
+            for (int index = from; index < end; index++) {
+                int record = find(chain, index, namespace);
+                if (record != NONE) {
+                    policyAction.apply(recordStates.policyOf(record), record, index);
+                    told++;
+                }
+            }
+            return told;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// A request for a chain is known to come: policies that look ahead are told of all its blocks.
+    ///
+    /// @return whether they were; else it is for the caller to count the resident ones as used
+    public boolean expect(BlockChain chain) {
+        if (!policies.usesAnnouncements()) {
+            return false;
+        }
+        NamespaceEntry entry = namespaceRegistry.require(chain.namespace());
+        for (int from = 0; from < chain.length(); from += BATCH) {
+            expect(chain, entry, from);
+        }
+        return true;
+    }
+
+    private void expect(BlockChain chain, NamespaceEntry entry, int from) {
+        lock.lock();
+        try {
+            accessDrain.drain();
+            EvictionPolicy policy = policies.getOrCreate(entry.slotClass().id(), shares.groupOf(entry.id()));
+            int end = Math.min(chain.length(), from + BATCH);
+            for (int index = from; index < end; index++) {
+                policy.announce(chain.keyLo(index));
+                int record = findSettled(chain, index, entry.id());
+                if (record != NONE) {
+                    demotion.expect(record);
+                }
+            }
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Whether blocks that are to be used after so many uses are worth their room until then: there is room
+    /// that nobody uses, or one use in that time is more than the next victim promises. A policy that does
+    /// not know what that promises keeps a block for as long as the next victim has been kept.
+    public boolean isWorthKeeping(NamespaceEntry entry, long uses) {
+        lock.lock();
+        try {
+            accessDrain.drain();
+            EvictionPolicy policy = policies.find(entry.slotClass().id(), shares.groupOf(entry.id()));
+            return policy == null || isKept(policy, uses);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// The same of what goes by a policy; under the lock.
+    boolean isKept(EvictionPolicy policy, long uses) {
+        if (uses == 0 || slabs.freeSlabs() > 0 || policy.size() == 0) {
+            return true;
+        }
+        double lowest = policy.lowestScore();
+        return Double.isNaN(lowest) ? policies.now() - policy.victimLastUse() >= uses : 1.0 / uses >= lowest;
+    }
+
+    /// The clock that orders uses.
+    public long clock() {
+        lock.lock();
+        try {
+            accessDrain.drain();
+            return policies.now();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// The record of a block that is in host memory or on a disk, for good, if it is of a namespace;
+    /// under the lock.
+    private int findSettled(BlockChain chain, int index, int namespace) {
+        int record = tree.findAny(chain.keyHi(index), chain.keyLo(index));
+        boolean own =
+                record != NONE && demotion.isSettled(record) && RecordFlags.isBlockOf(pool.identity(record), namespace);
+        return own ? record : NONE;
+    }
+
+    /// The record of a block that is resident, if it is of a namespace; under the lock.
+    private int find(BlockChain chain, int index, int namespace) {
+        long handle = tree.find(chain.keyHi(index), chain.keyLo(index));
+        boolean own = Handle.found(handle) && RecordFlags.isBlockOf(pool.identity(Handle.record(handle)), namespace);
+        return own ? Handle.record(handle) : NONE;
+    }
+}

@@ -1,0 +1,169 @@
+package io.kvcache.core.store;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.memory.Pages;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.tree.RecordPool;
+import java.util.Arrays;
+
+/// Who may hold how much of host memory while others want it too.
+///
+/// A namespace with a weight is a group of its own; those without one are group 0 together, with a weight of 1. A
+/// group's share is its weight's part of all slots. As long as nobody else wants it a group may hold more than its
+/// share. When room is made, it comes from the group that holds most for its weight. Nobody whose share is full
+/// gets anything from a group that is within its share: that is **protected** from him, and he is refused when
+/// he has nothing of his own to give.
+///
+/// What counts is the slots' bytes of everything that has one, also while it is written or loaded, and after it
+/// was dropped as long as somebody holds it; a record counts at least its part of the memory, so that many
+/// small ones cannot take all records.
+///
+/// **Threads.** Owned by the store's lock.
+final class MemoryShares {
+
+    /// Group of all that have no weight, and of nobody.
+    static final int DEFAULT_GROUP = 0;
+
+    /// No request: room is made ahead of need.
+    static final int NO_GROUP = -1;
+
+    private static final int[] DEFAULT_ORDER = {DEFAULT_GROUP};
+
+    private final RecordPool pool;
+    private final long totalBytes;
+    private final long minCharge;
+    private int[] groupOf = {};
+    private long[] heldBytes = {0};
+    private int[] weights = {1};
+    private long totalWeight = 1;
+    private int[] order = DEFAULT_ORDER;
+
+    MemoryShares(RecordPool pool, SlabPool slabs) {
+        this.pool = pool;
+        totalBytes = slabs.capacityBytes();
+        minCharge = totalBytes / pool.capacity();
+    }
+
+    /// Gives a namespace a group of its own, or another weight to it.
+    ///
+    /// @throws IllegalStateException when the namespace holds memory already
+    void setWeight(int namespaceId, int weight) {
+        int group = groupOf(namespaceId);
+        if (group == DEFAULT_GROUP) {
+            requireNothingHeld(namespaceId);
+            group = weights.length;
+            groupOf = Arrays.copyOf(groupOf, Math.max(groupOf.length, namespaceId + 1));
+            groupOf[namespaceId] = group;
+            heldBytes = Arrays.copyOf(heldBytes, group + 1);
+            weights = Arrays.copyOf(weights, group + 1);
+            order = Arrays.copyOf(order, group + 1);
+            order[group] = group;
+        }
+        totalWeight += weight - weights[group];
+        weights[group] = weight;
+    }
+
+    /// Has a namespace hold memory out of another one's share; not when it holds any already.
+    ///
+    /// @return whether it does
+    boolean join(int namespaceId, int otherId) {
+        int group = groupOf(otherId);
+        if (groupOf(namespaceId) == group) {
+            return true;
+        }
+        if (holdsAny(namespaceId)) {
+            return false;
+        }
+        groupOf = Arrays.copyOf(groupOf, Math.max(groupOf.length, namespaceId + 1));
+        groupOf[namespaceId] = group;
+        return true;
+    }
+
+    private void requireNothingHeld(int namespaceId) {
+        if (holdsAny(namespaceId)) {
+            throw new IllegalStateException("a namespace gets its weight before it holds anything");
+        }
+    }
+
+    private boolean holdsAny(int namespaceId) {
+        for (int record = 0; record < pool.highWater(); record++) {
+            if (pool.hostPage(record) != NONE && RecordFlags.namespaceId(pool.identity(record)) == namespaceId) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    int groupOf(int namespaceId) {
+        return namespaceId < groupOf.length ? groupOf[namespaceId] : DEFAULT_GROUP;
+    }
+
+    int group(int record) {
+        return weights.length == 1 ? DEFAULT_GROUP : groupOf(RecordFlags.namespaceId(pool.identity(record)));
+    }
+
+    /// A record got its slots.
+    void onAllocated(int record) {
+        heldBytes[group(record)] += charge(record);
+    }
+
+    /// A record's slots are free again.
+    void onFreed(int record) {
+        heldBytes[group(record)] -= charge(record);
+    }
+
+    long charge(int record) {
+        return Math.max(minCharge, Pages.roundUp(pool.bytes(record)));
+    }
+
+    long heldBytes(int group) {
+        return heldBytes[group];
+    }
+
+    int weight(int group) {
+        return weights[group];
+    }
+
+    int groups() {
+        return weights.length;
+    }
+
+    /// Whether a group would hold more than its share.
+    boolean isBeyondShare(int group, long moreBytes) {
+        return weights.length > 1 && heldBytes[group] + moreBytes > shareBytes(group);
+    }
+
+    /// Whether a group may not be taken from for the sake of another that is beyond its share.
+    boolean isProtected(int group, int asking) {
+        return weights.length > 1 && group != asking && heldBytes[group] <= shareBytes(group);
+    }
+
+    private long shareBytes(int group) {
+        long others =
+                heldBytes[DEFAULT_GROUP] == 0 && group != DEFAULT_GROUP ? weights[DEFAULT_GROUP] : 0; // there are none
+        return (long) ((double) totalBytes * weights[group] / (totalWeight - others));
+    }
+
+    /// What a group may hold however much all others want.
+    long guaranteedBytes(int group) {
+        return (long) ((double) totalBytes * weights[group] / totalWeight);
+    }
+
+    /// The groups, the one that holds most for its weight first. Valid until the next call.
+    int[] heaviestFirst() {
+        for (int i = 1; i < order.length; i++) {
+            int group = order[i];
+            int at = i;
+            for (; at > 0 && load(order[at - 1]) < load(group); at--) {
+                order[at] = order[at - 1];
+            }
+            order[at] = group;
+        }
+        return order;
+    }
+
+    private double load(int group) {
+        return (double) heldBytes[group] / weights[group];
+    }
+}

@@ -1,0 +1,416 @@
+package io.kvcache.core.store;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.event.EventKind;
+import io.kvcache.core.event.TierKind;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.tree.BlockTree;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.RecordPool;
+import java.util.ArrayDeque;
+
+/// What a record goes through between being reserved and being freed, and everything that has to be told of
+/// it: index, policy, events, slots, parent.
+///
+/// A record that is dropped while somebody holds a pin on it, or on a block below it, becomes DOOMED: out
+/// of the index, so that nobody finds it again, but in its place until the last pin and the last child
+/// are gone. A writer counts as one pin, as does a load.
+///
+/// A record with a place on disk stays when its slot goes: it is ON_DISK then.
+///
+/// **Threads.** Owned by the store's lock.
+final class RecordStates {
+
+    private final RecordPool pool;
+    private final BlockTree tree;
+    private final SlabPool slabs;
+    private final SlotClassPolicies policies;
+    private final DiskUsageTable disks;
+    private final WriteBackQueue writeBackQueue;
+    private final StoreEvents storeEvents;
+    private final RecordPins pins;
+    private final RecoveryExclusions recoveryExclusions;
+    private final Placeholders placeholders;
+    private final MemoryShares shares;
+    private final ObjectLinks objectLinks;
+    private final PrefetchTracker prefetchTracker;
+    private final ExpiredBlocks expiredBlocks;
+
+    RecordStates(StoreComponents parts) {
+        pool = parts.pool();
+        tree = parts.tree();
+        slabs = parts.slabs();
+        policies = parts.slotClassPolicies();
+        disks = parts.diskUsageTable();
+        writeBackQueue = parts.writeBackQueue();
+        storeEvents = parts.storeEvents();
+        pins = parts.recordPins();
+        recoveryExclusions = parts.recoveryExclusions();
+        placeholders = new Placeholders(pool, tree);
+        shares = parts.memoryShares();
+        objectLinks = parts.objectLinks();
+        prefetchTracker = parts.prefetchTracker();
+        expiredBlocks = parts.expiredBlocks();
+    }
+
+    /// Claims an unpinned sealed record for eviction.
+    boolean claim(int record) {
+        return pins.claim(record, Control.SEALED);
+    }
+
+    /// An object has the same bytes as one that is on disk, which it is about to replace: the copy is its own from now
+    /// on.
+    void adoptDiskCopy(int record, int older) {
+        long place = pool.diskPlace(older);
+        int checksum = pool.checksum(older);
+        disks.clearAddress(older);
+        disks.setAddress(record, place, checksum);
+    }
+
+    /// A writer or a load has filled a record's slot: makes it findable there, or leaves that to its
+    /// parent's.
+    ///
+    /// @param older the known record of the same key that this one replaces, or -1; readers find one or the
+    ///     other at any moment
+    SealOutcome seal(int record, int older) {
+        int parent = pool.parent(record);
+        int above = parent == NONE ? Control.SEALED : stateOf(parent);
+        if (above == Control.SEALED) {
+            publishWithChildren(record, older);
+            return SealOutcome.SEALED;
+        }
+        boolean filling = above == Control.RESERVED
+                || above == Control.FILLED
+                || above == Control.LOADING
+                || above == Control.LOADED;
+        if (filling) {
+            pool.become(record, stateOf(record) == Control.LOADING ? Control.LOADED : Control.FILLED, -1);
+            return SealOutcome.PENDING;
+        }
+        return abandonFill(record) ? SealOutcome.SEALED : SealOutcome.DROPPED;
+    }
+
+    /// A record has become known before its slot is filled: a disk has a copy.
+    void onKnown(int record) {
+        storeEvents.onKnown(record);
+    }
+
+    private void publishWithChildren(int record, int older) {
+        ArrayDeque<Integer> ready = null;
+        publish(record, older, -1);
+        for (int at = record; at != NONE; ) {
+            if (pool.residentChildren(at) > 0) {
+                ready = ready == null ? new ArrayDeque<>() : ready;
+                publishFilledChildren(at, ready);
+            }
+            at = ready == null || ready.isEmpty() ? NONE : ready.poll();
+        }
+    }
+
+    private void publishFilledChildren(int record, ArrayDeque<Integer> ready) {
+        tree.eachChild(record, child -> {
+            if (stateOf(child) == Control.FILLED || stateOf(child) == Control.LOADED) {
+                publish(child, NONE, 0);
+                ready.add(child);
+            }
+        });
+    }
+
+    /// Events say first that the older one has gone: they speak of keys, and of this one the last word is
+    /// STORED.
+    private void publish(int record, int older, int pinsAdded) {
+        boolean known = Control.known(stateOf(record));
+        pool.become(record, Control.SEALED, pinsAdded);
+        if (older != NONE) {
+            writeBackQueue.onReplacing(record, older);
+            markDeleted(older, EventKind.REPLACED);
+        }
+        if (!known) {
+            storeEvents.onKnown(record);
+        }
+        expiredBlocks.onUsed(record);
+        if (prefetchTracker.onLoaded(record)) {
+            policyOf(record).onPrefetched(record);
+        } else {
+            policyOf(record).admit(record);
+        }
+        storeEvents.onStored(record, TierKind.HOST);
+        if (pool.diskPlace(record) != NONE && older != NONE) {
+            onCopyChanged(record);
+        }
+        if (older != NONE) {
+            writeBackQueue.onReplaced(record);
+        } else if (!known) {
+            writeBackQueue.onStored(record);
+        } else if (!prefetchTracker.isUnused(record)) { // a guess is used when it is read, if it ever is
+            writeBackQueue.onUsed(record);
+        }
+    }
+
+    /// The slot of a record could not be filled, by a writer or by a load: a copy on disk stays as it was,
+    /// with no copy the record is dropped. What has waited for it falls back with it.
+    ///
+    /// @return whether it is on disk still
+    boolean abandonFill(int record) {
+        if (stateOf(record) != Control.LOADING || pool.diskPlace(record) == NONE) {
+            abandon(record);
+            release(record);
+            return false;
+        }
+        moveToDisk(record, -1);
+        tree.eachBelow(record, below -> {
+            if (stateOf(below) == Control.LOADED && pool.diskPlace(below) != NONE) {
+                moveToDisk(below, 0);
+            } else if (stateOf(below) == Control.LOADED || stateOf(below) == Control.FILLED) {
+                abandonDescendants(below);
+            } else {
+                reapOne(below);
+            }
+        });
+        return true;
+    }
+
+    /// Drops a record that nobody fills, and what was put below it; what a disk has told of below it stays.
+    private void abandon(int root) {
+        int above = pool.parent(root);
+        abandonDescendants(root);
+        reap(above);
+    }
+
+    private void abandonDescendants(int root) {
+        tree.eachBelow(root, record -> {
+            if (stateOf(record) != Control.DETACHED) {
+                placeholders.substituteFor(record);
+                markOneDeleted(record, EventKind.DROPPED);
+            }
+        });
+    }
+
+    /// A record's slot goes; its copy on disk stays.
+    private void moveToDisk(int record, int pinsAdded) {
+        int page = pool.hostPage(record);
+        prefetchTracker.onSlotReleased(record);
+        shares.onFreed(record);
+        pool.hostPage(record, NONE);
+        pool.flag(record, RecordFlags.FRESH, false); // who needs it again, read or computed, asks anew
+        pool.renew(record, Control.ON_DISK, pinsAdded);
+        int parent = tree.depart(record);
+        int before = objectLinks.onSlotReleased(record);
+        releaseSlots(page);
+        disks.order(record).admit(record);
+        if (expiredBlocks.contains(record)) {
+            disks.order(record).demote(record);
+        }
+        notifyIfLeaf(parent);
+        notifyIfLeaf(before);
+    }
+
+    /// Ends the residence of a record that [#claim] has claimed and the policy has let go.
+    void onEvicted(int record) {
+        storeEvents.onRemoved(record, EventKind.EVICTED, TierKind.HOST);
+        if (pool.diskPlace(record) != NONE) {
+            moveToDisk(record, 0);
+            return;
+        }
+        writeBackQueue.onEvicted(record);
+        storeEvents.onForgotten(record);
+        placeholders.substituteFor(record);
+        tree.unindex(record);
+        if (pool.hasChildren(record)) {
+            pool.become(record, Control.DOOMED, 0);
+        } else {
+            free(record);
+        }
+    }
+
+    /// Ends what a disk alone had, claimed and let go by its order.
+    void onEvictedFromDisk(int record) {
+        storeEvents.onRemoved(record, EventKind.EVICTED, TierKind.DISK);
+        storeEvents.onForgotten(record);
+        tombstoneObject(record);
+        writeBackQueue.onEvictedFromDisk(record);
+        disks.clearAddress(record);
+        tree.unindex(record);
+        free(record);
+    }
+
+    /// The bytes of what a disk has forgotten stay there for a while, and are told at the next opening.
+    /// For a block that is a gain; an object may have been put anew meanwhile, so its copy must not
+    /// count.
+    void tombstoneObject(int record) {
+        if (RecordFlags.isObject(pool.identity(record))) {
+            writeBackQueue.tombstones().add(record, DiskNumber.of(pool.diskPlace(record)));
+        }
+    }
+
+    /// Drops a record and all below it, in every tier, and what disks may have of the blocks among them from
+    /// before.
+    ///
+    /// @param cause [EventKind#DROPPED] or [EventKind#QUOTA]
+    /// @return known records among them
+    int drop(int root, EventKind cause) {
+        tree.eachBelow(root, record -> {
+            if (stateOf(record) != Control.DOOMED && !RecordFlags.isObject(pool.identity(record))) {
+                writeBackQueue.tombstones().addOnOtherDisks(record, disks.disks());
+            }
+        });
+        return markDeleted(root, cause);
+    }
+
+    /// Ends a record and all below it, in every tier.
+    ///
+    /// @return known records among them
+    int markDeleted(int root, EventKind cause) {
+        int above = pool.parent(root);
+        int dropped = markSubtreeDeleted(root, cause);
+        reap(above);
+        return dropped;
+    }
+
+    /// The same within a walk from below, which comes to the parent by itself: that one is left where it is.
+    int markSubtreeDeleted(int root, EventKind cause) {
+        boolean dropped = cause == EventKind.DROPPED || cause == EventKind.QUOTA;
+        int[] ended = {0};
+        tree.eachBelow(root, record -> {
+            boolean lastCopy = RecordFlags.isObject(pool.identity(record)) && pool.diskPlace(record) != NONE;
+            if (dropped || (lastCopy && cause == EventKind.EVICTED)) {
+                recoveryExclusions.addDropped(pool.keyHi(record), pool.keyLo(record));
+            }
+            ended[0] += markOneDeleted(record, cause) ? 1 : 0;
+        });
+        return ended[0];
+    }
+
+    /// Ends one record of a walk from below, and frees no other: a doomed parent, which may have had what a disk
+    /// told of below it, is still to be visited.
+    private boolean markOneDeleted(int record, EventKind cause) {
+        int before = stateOf(record);
+        if (before == Control.DOOMED) {
+            reapOne(record);
+            return false;
+        }
+        if (before == Control.SEALED) {
+            policyOf(record).forget(record);
+            storeEvents.onRemoved(record, cause, TierKind.HOST);
+        } else if (before == Control.ON_DISK) {
+            disks.order(record).forget(record);
+            if (cause == EventKind.EVICTED) {
+                writeBackQueue.onEvictedFromDisk(record);
+            }
+        }
+        boolean known = Control.known(before);
+        if (known) {
+            storeEvents.onForgotten(record);
+        }
+        pool.become(record, Control.DOOMED, 0);
+        if (pool.diskPlace(record) != NONE) {
+            if (known) {
+                storeEvents.onRemoved(record, cause, TierKind.DISK);
+            }
+            boolean buried = cause != EventKind.EVICTED || RecordFlags.isObject(pool.identity(record));
+            if (buried && cause != EventKind.REPLACED) {
+                writeBackQueue.tombstones().add(record, DiskNumber.of(pool.diskPlace(record)));
+            }
+            disks.clearAddress(record);
+        }
+        writeBackQueue.onDeleting(record, known && cause != EventKind.REPLACED);
+        tree.unindex(record);
+        reapOne(record);
+        return known;
+    }
+
+    /// Takes a writer's or a load's pin away.
+    void release(int record) {
+        if (pins.unpin(record)) {
+            reap(record);
+        }
+    }
+
+    /// Frees a doomed record, and doomed parents after it, as far as neither pins nor children hold them.
+    void reap(int record) {
+        int at = record;
+        while (at != NONE && isReapable(at)) {
+            at = free(at);
+        }
+    }
+
+    /// Frees a doomed record that nothing holds, and none above it.
+    void reapOne(int record) {
+        if (isReapable(record)) {
+            free(record);
+        }
+    }
+
+    private boolean isReapable(int record) {
+        long control = pool.control(record);
+        return Control.state(control) == Control.DOOMED && Control.pins(control) == 0 && !pool.hasChildren(record);
+    }
+
+    private int free(int record) {
+        prefetchTracker.onSlotReleased(record);
+        expiredBlocks.remove(record);
+        int page = pool.hostPage(record);
+        int before = objectLinks.onSlotReleased(record);
+        if (page != SlabPool.NONE) {
+            shares.onFreed(record);
+            pool.hostPage(record, NONE);
+            tree.depart(record);
+        }
+        int parent = tree.remove(record);
+        releaseSlots(page);
+        notifyIfLeaf(parent);
+        notifyIfLeaf(before);
+        return parent;
+    }
+
+    /// Takes back a record that was reserved and got no slot.
+    void cancelReservation(int record) {
+        tree.unindex(record);
+        tree.depart(record);
+        int before = objectLinks.onSlotReleased(record);
+        notifyIfLeaf(tree.remove(record));
+        notifyIfLeaf(before);
+    }
+
+    /// A disk has got a copy of a record, or has lost it.
+    void onCopyChanged(int record) {
+        if (stateOf(record) == Control.SEALED) {
+            policyOf(record).onCopyChanged(record);
+        }
+    }
+
+    /// Tells the policy of a record that may have become a leaf of its tier.
+    void notifyIfLeaf(int record) {
+        if (record == NONE) {
+            return;
+        }
+        int state = stateOf(record);
+        if (state == Control.SEALED && objectLinks.residentChildren(record) == 0) {
+            policyOf(record).onBecameLeaf(record);
+        } else if (state == Control.ON_DISK && !pool.hasChildren(record)) {
+            disks.order(record).onBecameLeaf(record);
+        }
+    }
+
+    /// Gives back a list of slots.
+    void releaseSlots(int first) {
+        int page = first;
+        while (page != SlabPool.NONE) {
+            int next = slabs.next(page);
+            slabs.release(page);
+            page = next;
+        }
+    }
+
+    EvictionPolicy policyOf(int record) {
+        return policies.getOrCreate(slabs.classId(pool.hostPage(record)), shares.group(record));
+    }
+
+    int stateOf(int record) {
+        return Control.state(pool.control(record));
+    }
+}

@@ -1,0 +1,229 @@
+package io.kvcache.core.store;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.NoveltyClass;
+import io.kvcache.core.tree.BlockTree;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.RecordPool;
+
+/// Checks a store against itself, record by record; under its lock.
+final class StoreValidator {
+
+    private final RecordPool pool;
+    private final BlockTree tree;
+    private final SlabPool slabs;
+    private final long[] live;
+    private final long[] liveBytes;
+    private final DiskUsageTable disks;
+    private final long[] diskBlocks;
+    private final long[][] diskBytes;
+    private final MemoryShares shares;
+    private final long[] shareBytes;
+    private int taken;
+    private long sealed;
+    private long onDiskAlone;
+    private long slots;
+
+    private StoreValidator(StoreComponents parts) {
+        pool = parts.pool();
+        tree = parts.tree();
+        slabs = parts.slabs();
+        disks = parts.diskUsageTable();
+        shares = parts.memoryShares();
+        shareBytes = new long[shares.groups()];
+        diskBlocks = new long[disks.disks()];
+        diskBytes = new long[disks.disks()][shares.groups()];
+        int namespaces = parts.namespaceRegistry().all().size();
+        live = new long[namespaces];
+        liveBytes = new long[namespaces];
+    }
+
+    static void run(StoreComponents parts) {
+        StoreValidator check = new StoreValidator(parts);
+        parts.slabs().validate();
+        for (int record = 0; record < parts.pool().highWater(); record++) {
+            if (Control.state(parts.pool().control(record)) != Control.FREE) {
+                check.record(record);
+            }
+        }
+        check.checkTotals(parts);
+        check.checkLinks(parts.objectLinks());
+        check.checkTombstones(parts.writeBackQueue().tombstones());
+        parts.prefetchTracker().validate();
+        parts.expiredBlocks().validate();
+    }
+
+    private void record(int record) {
+        int state = Control.state(pool.control(record));
+        taken++;
+        require(state != Control.EVICTING, record, "is left EVICTING");
+        boolean indexed = isInIndex(record);
+        require(indexed == (state != Control.DOOMED), record, "is in the index: " + indexed + ", state " + state);
+        checkTree(record, state);
+        checkFlags(record, state);
+        slots(record);
+        sealed += state == Control.SEALED ? 1 : 0;
+        onDiskAlone += state == Control.ON_DISK ? 1 : 0;
+        checkDisk(record, state);
+        if (Control.known(state)) {
+            int namespace = RecordFlags.namespaceId(pool.identity(record));
+            live[namespace]++;
+            liveBytes[namespace] += pool.bytes(record);
+        }
+        int pins = Control.pins(pool.control(record));
+        require(state != Control.RESERVED || pins == 1, record, "is RESERVED with " + pins + " pins");
+        require(state != Control.DOOMED || pins > 0 || pool.hasChildren(record), record, "should be freed");
+    }
+
+    /// Only a block that was put and has been in host memory since is fresh.
+    private void checkFlags(int record, int state) {
+        int identity = pool.identity(record);
+        boolean fresh = RecordFlags.has(identity, RecordFlags.FRESH);
+        boolean mayBe = !RecordFlags.isObject(identity) && state != Control.ON_DISK && state != Control.DETACHED;
+        require(!fresh || mayBe, record, "is fresh, state " + state);
+        require(
+                RecordFlags.noveltyClass(identity) < NoveltyClass.COUNT,
+                record,
+                "is of cohort " + RecordFlags.noveltyClass(identity));
+    }
+
+    /// A block on disk has the block above it on disk.
+    private void checkDisk(int record, int state) {
+        long place = pool.diskPlace(record);
+        int parent = pool.parent(record);
+        boolean needed = state == Control.ON_DISK || state == Control.DETACHED;
+        boolean refused = state == Control.DOOMED || state == Control.PHANTOM || state == Control.RESERVED;
+        require(!needed || place != NONE, record, "has no place, state " + state);
+        require(!refused || place == NONE, record, "has a place, state " + state);
+        if (place != NONE) {
+            int disk = DiskNumber.of(place);
+            diskBlocks[disk]++;
+            diskBytes[disk][disks.usage(disk).orderGroup(shares.group(record))] += disks.pages(record);
+            require(state == Control.DETACHED || disks.allowsChildren(parent), record, "is on disk without its parent");
+        }
+    }
+
+    private static boolean hasSlot(int state) {
+        return switch (state) {
+            case Control.RESERVED, Control.FILLED, Control.SEALED, Control.LOADING, Control.LOADED -> true;
+            default -> false;
+        };
+    }
+
+    private boolean isInIndex(int record) {
+        for (int at = pool.bucketHead(pool.keyLo(record)); at != NONE; at = pool.bucketNext(at)) {
+            if (at == record) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private void checkTree(int record, int state) {
+        int[] children = new int[2];
+        tree.eachChild(record, child -> {
+            boolean slot = pool.hostPage(child) != SlabPool.NONE;
+            require(!hasSlot(Control.state(pool.control(child))) || slot, child, "has no slot");
+            children[0] += slot ? 1 : 0;
+            children[1] += pool.diskPlace(child) != NONE ? 1 : 0;
+            require(pool.parent(child) == record, child, "has another parent than " + record);
+            require(pool.depth(child) == pool.depth(record) + 1, child, "has depth " + pool.depth(child));
+        });
+        require(
+                children[0] == pool.residentChildren(record),
+                record,
+                "counts " + pool.residentChildren(record) + " children and has " + children[0]);
+        require(
+                children[1] == pool.diskChildren(record),
+                record,
+                "counts " + pool.diskChildren(record) + " children on disk and has " + children[1]);
+        int parent = pool.parent(record);
+        if (parent != NONE) {
+            int parentState = Control.state(pool.control(parent));
+            require(parentState != Control.FREE, record, "has a free parent");
+            require(state != Control.SEALED || parentState == Control.SEALED, record, "is sealed, its parent is not");
+        }
+    }
+
+    private void slots(int record) {
+        long bytes = 0;
+        for (int page = pool.hostPage(record); page != SlabPool.NONE; page = slabs.next(page)) {
+            require(slabs.owner(page) == record, record, "has page " + page + " of " + slabs.owner(page));
+            bytes += slabs.slotBytes(page);
+            slots++;
+        }
+        if (bytes > 0) {
+            shareBytes[shares.group(record)] += shares.charge(record);
+        }
+        require(bytes == 0 || bytes >= pool.bytes(record), record, "has " + bytes + " bytes for " + pool.bytes(record));
+    }
+
+    /// Links between objects are of records with slots, and counted.
+    private void checkLinks(ObjectLinks chains) {
+        int[] behind = new int[pool.highWater()];
+        for (int record = 0; record < pool.highWater(); record++) {
+            int before = chains.predecessor(record);
+            if (before != NONE) {
+                behind[before]++;
+                require(pool.hostPage(record) != NONE, record, "is behind " + before + " and has no slot");
+            }
+        }
+        for (int record = 0; record < pool.highWater(); record++) {
+            require(
+                    behind[record] == chains.successorCount(record),
+                    record,
+                    "counts " + chains.successorCount(record) + " behind it");
+        }
+    }
+
+    /// What waits to be written, and outlives a copy of its key until then, is in host memory alone.
+    private void checkTombstones(PendingTombstones pendingTombstones) {
+        for (int record : pendingTombstones.deferredRecords()) {
+            boolean alone = Control.state(pool.control(record)) == Control.SEALED && pool.diskPlace(record) == NONE;
+            require(alone, record, "outlives an older copy, and is not in host memory alone");
+        }
+    }
+
+    private void checkTotals(StoreComponents parts) {
+        long held = 0;
+        for (int id = 0; id < slabs.classCount(); id++) {
+            held += slabs.heldSlots(slabs.slotClass(id));
+        }
+        require(held == slots, NONE, held + " slots are held, " + slots + " by records");
+        require(taken == pool.live(), NONE, pool.live() + " records counted, " + taken + " taken");
+        long inPolicies = 0;
+        for (int id = 0; id < parts.slotClassPolicies().classes(); id++) {
+            inPolicies += parts.slotClassPolicies().size(id);
+        }
+        require(inPolicies == sealed, NONE, inPolicies + " records under policies, " + sealed + " sealed");
+        for (int group = 0; group < shareBytes.length; group++) {
+            long counted = shares.heldBytes(group);
+            require(counted == shareBytes[group], NONE, "group " + group + " counts " + counted + " held bytes");
+        }
+        long ordered = 0;
+        for (int disk = 0; disk < diskBlocks.length; disk++) {
+            DiskUsage account = disks.usage(disk);
+            ordered += account.exclusiveRecords();
+            require(diskBlocks[disk] == account.blocks(), NONE, "disk " + disk + " counts " + account.blocks());
+            for (int group = 0; group < diskBytes[disk].length; group++) {
+                boolean own = account.orderGroup(group) == group;
+                boolean agrees = !own || diskBytes[disk][group] == account.bytes(group);
+                require(agrees, NONE, "disk " + disk + " counts " + account.bytes(group) + " of group " + group);
+            }
+        }
+        require(ordered == onDiskAlone, NONE, ordered + " records in disk orders, " + onDiskAlone + " on disk alone");
+        for (NamespaceEntry entry : parts.namespaceRegistry().all()) {
+            boolean agrees = entry.live == live[entry.id()] && entry.liveBytes == liveBytes[entry.id()];
+            require(agrees, NONE, entry.namespace() + " counts " + entry.live + " and has " + live[entry.id()]);
+        }
+    }
+
+    private static void require(boolean holds, int record, String what) {
+        if (!holds) {
+            throw new AssertionError(record == NONE ? what : "record " + record + " " + what);
+        }
+    }
+}

@@ -1,0 +1,410 @@
+package io.kvcache.core.store;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.cost.PrefillCost;
+import io.kvcache.core.event.EventKind;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.RecordPool;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/// The store as its disks see it: what is to be written, what was written, found, read, reclaimed, lost.
+///
+/// Places are numbers that a disk hands out, see [DiskNumber]: below 2^59, and never the same twice while
+/// anything lies there.
+///
+/// **Threads.** Any; takes the store's lock, for metadata only.
+public final class TierPort {
+
+    /// Records looked at in one turn of the lock.
+    private static final int SCAN_BATCH = 4096;
+
+    private final StoreComponents parts;
+    private final RecordPool pool;
+    private final WriteBackQueue writeBackQueue;
+    private final RecordStates recordStates;
+    private final DiskResidency diskResidency;
+    private final SlotAllocator slotAllocator;
+    private final TierRecovery tierRecovery;
+    private final WriteCompletions writeCompletions;
+    private final TierBlocks views;
+    private final ReclaimSelector reclaimSelector;
+    private final UnflushedScan unflushedScan;
+    private final TierRank tierRank;
+    private final ReentrantLock lock;
+
+    TierPort(
+            StoreComponents parts,
+            RecordStates recordStates,
+            DiskResidency diskResidency,
+            SlotAllocator slotAllocator,
+            ReentrantLock lock) {
+        this.slotAllocator = slotAllocator;
+        this.parts = parts;
+        pool = parts.pool();
+        writeBackQueue = parts.writeBackQueue();
+        this.recordStates = recordStates;
+        this.diskResidency = diskResidency;
+        this.tierRecovery = new TierRecovery(parts, recordStates, diskResidency);
+        this.writeCompletions = new WriteCompletions(parts, recordStates, diskResidency);
+        unflushedScan = new UnflushedScan(parts, recordStates, lock);
+        tierRank = new TierRank(parts, recordStates);
+        this.reclaimSelector = new ReclaimSelector(diskResidency, lock);
+        views = new TierBlocks(pool, parts.slabs());
+        this.lock = lock;
+    }
+
+    /// Whether there is a disk to write to. Disks are opened before anything is put.
+    public boolean hasDisks() {
+        return parts.diskUsageTable().disks() > 0;
+    }
+
+    /// Adds a disk on which what stays goes by last use, see [#addDisk(long, boolean)].
+    public int addDisk(long limitBytes) {
+        return addDisk(limitBytes, false);
+    }
+
+    /// Adds a disk, before any is used.
+    ///
+    /// @param limitBytes alive on it at most, each block in whole pages
+    /// @param ranked whether the host tier's policy has a say in what stays there, which goes by last use otherwise
+    /// @return its number
+    public int addDisk(long limitBytes, boolean ranked) {
+        return underLock(() -> {
+            int disk = parts.diskUsageTable().addDisk(limitBytes, ranked);
+            writeBackQueue.writeAdmission().onDiskAdded(limitBytes);
+            tierRecovery.beginDisk(disk);
+            return disk;
+        });
+    }
+
+    /// Begins to choose what is written.
+    ///
+    /// @param waitingLimit bytes that may wait to be written
+    /// @param eachLimit a larger block is not written, nor what is below it
+    /// @param gain what one use of a block saves in units of what its write costs; for [AdmissionKind#VALUE]
+    public void configureAdmission(AdmissionKind kind, long waitingLimit, long eachLimit, double gain) {
+        underLock(() -> writeBackQueue.start(kind, waitingLimit, eachLimit, gain));
+    }
+
+    /// Says whether any disk can be written to. While none can, nothing waits for that.
+    public void setWritable(boolean can) {
+        underLock(() -> writeBackQueue.setWritable(can));
+    }
+
+    /// A resident record that is pinned to be written.
+    ///
+    /// @param pages its slots, in whole pages
+    public record PendingWrite(int record, TierBlock block, List<MemorySegment> pages) {}
+
+    /// Takes the next record that is to be written and pins it; or null when none waits. [#onWritten] ends
+    /// it.
+    ///
+    /// None is to be written to a disk that has a burial to be told of first: it might be of an older copy
+    /// of the same key, and would then be taken to mean the new one.
+    public @Nullable PendingWrite nextWrite(int disk) {
+        lock.lock();
+        try {
+            int record = writeBackQueue.tombstones().isEmpty(disk) ? writeBackQueue.pollNext() : NONE;
+            return record == NONE ? null : new PendingWrite(record, views.hostBlock(record), views.pages(record));
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// A write has ended. While the block above is still on its way to another disk, so is this one.
+    ///
+    /// @param disk where
+    /// @param address or -1 when nothing was written
+    public void onWritten(int record, int disk, long address) {
+        underLock(() -> writeCompletions.onCompleted(record, disk, address));
+    }
+
+    /// What does not count any longer on a disk, to be told to it before anything else is written; null
+    /// when there is nothing.
+    public @Nullable TierBurial nextTombstone(int disk) {
+        return underLock(() -> writeBackQueue.tombstones().poll(disk));
+    }
+
+    /// A disk was not told of a burial, and cannot be now; it is to be told first when it can.
+    public void requeueTombstone(int disk, TierBurial burial) {
+        underLock(() -> writeBackQueue.tombstones().addFirst(burial, disk));
+    }
+
+    /// A disk cannot be told of burials now. They are kept until it is back, as far as that may be; else
+    /// whole namespaces are buried there.
+    public void holdTombstones(int disk) {
+        underLock(() -> writeBackQueue.tombstones().compact(disk));
+    }
+
+    /// A disk could not write a burial. It is to be told again, unless a newer copy counts there by now.
+    /// Behind the burial of a namespace nothing may be written before it has ended.
+    public void onTombstoneFailed(int disk, TierBurial burial) {
+        underLock(() ->
+                writeBackQueue.onTombstoneFailed(burial, parts.tree().findAny(burial.keyHi(), burial.keyLo()), disk));
+    }
+
+    /// Records that were queued for writing by now: all of them are done with once [#settledWrites] has reached
+    /// this number.
+    public long flushMark() {
+        return underLock(() -> writeBackQueue.flushMark());
+    }
+
+    /// So many of the records that were ever queued are done with, in their order.
+    public long settledWrites() {
+        return underLock(() -> writeBackQueue.settled());
+    }
+
+    /// How often a record that was to be written was not, and stayed in host memory: because the disk
+    /// failed, or because the block above it left the disk. While this does not change, all that [#flushMark]
+    /// counted is on disk once [#settledWrites] has reached it, unless it was evicted or dropped.
+    public long unwrittenCount() {
+        return underLock(() -> writeBackQueue.unwritten());
+    }
+
+    /// Registers a namespace that a disk has blocks of.
+    ///
+    /// @throws IllegalArgumentException as [HostStore#register] says
+    public int namespaceId(Namespace namespace) {
+        return underLock(() -> {
+            NamespaceEntry known = parts.namespaceRegistry().find(namespace);
+            return (known == null ? NamespaceRegistration.add(parts, namespace) : known).id();
+        });
+    }
+
+    /// The namespace of a number.
+    public Namespace namespace(int id) {
+        return parts.namespaceRegistry().byId(id).namespace();
+    }
+
+    /// A disk is being opened, and will tell what it holds: not while others' [#endRecovery] goes on.
+    public void beginRecovery(int disk) {
+        underLock(() -> tierRecovery.beginDisk(disk));
+    }
+
+    /// A copy was found at opening; newer ones come first.
+    ///
+    /// @return whether it counts
+    public boolean onRecovered(int disk, TierBlock block, long address) {
+        return underLock(() -> tierRecovery.onRecovered(block, DiskNumber.place(disk, address)));
+    }
+
+    /// Copies of a key that the disk tells of from now on do not count.
+    public void onTombstone(int disk, long keyHi, long keyLo) {
+        underLock(() -> tierRecovery.onTombstone(disk, keyHi, keyLo));
+    }
+
+    /// All disks that told what they held have done so.
+    public void endRecovery() {
+        boolean more = true;
+        for (int from = 0; more; from += SCAN_BATCH) {
+            int first = from;
+            more = underLock(() -> tierRecovery.dropOrphans(first, SCAN_BATCH));
+        }
+        for (int disk = 0; disk < parts.diskUsageTable().disks(); disk++) {
+            int each = disk;
+            underLock(() -> diskResidency.trim(each));
+        }
+    }
+
+    /// A span of a disk is about to be reclaimed: keeps all that is alive, as far as that may be, and
+    /// forgets the rest with all below it; a bounded number of records a turn of the lock.
+    public void onReclaim(int disk, TierOffer offer) {
+        reclaimSelector.select(disk, offer);
+        underLock(() -> {
+            tierRecovery.onReclaim(disk, offer);
+            writeCompletions.onReclaim(disk, offer);
+        });
+    }
+
+    /// A copy was written elsewhere on its disk.
+    public void onMoved(int disk, TierBlock block, long from, long to) {
+        underLock(() -> {
+            int record = diskResidency.recordAt(block.keyHi(), block.keyLo(), DiskNumber.place(disk, from));
+            if (record != NONE) {
+                parts.diskUsageTable().updateAddress(record, DiskNumber.place(disk, to));
+            }
+            tierRecovery.onMoved(DiskNumber.place(disk, from), DiskNumber.place(disk, to));
+            writeCompletions.onMoved(disk, from, to);
+        });
+    }
+
+    /// A copy is lost: forgets it and all below it.
+    public void onLost(int disk, TierBlock block, long address) {
+        underLock(() -> {
+            int record = diskResidency.recordAt(block.keyHi(), block.keyLo(), DiskNumber.place(disk, address));
+            if (record != NONE) {
+                diskResidency.forgetSubtree(record);
+            }
+            tierRecovery.onMoved(DiskNumber.place(disk, address), NONE);
+            writeCompletions.onMoved(disk, address, NONE);
+        });
+    }
+
+    /// A key was dropped: what disks tell of it from now on is older. Under the lock.
+    void excludeFromRecovery(long keyHi, long keyLo) {
+        tierRecovery.exclusions().addDropped(keyHi, keyLo);
+    }
+
+    /// An object was put: what disks tell of its key from now on is older. Under the lock.
+    void excludeReplaced(long keyHi, long keyLo) {
+        tierRecovery.exclusions().addReplaced(keyHi, keyLo);
+    }
+
+    /// A namespace is being dropped: what disks tell of it from now on is older. Under the lock.
+    void excludeFromRecovery(int namespaceId) {
+        tierRecovery.exclusions().addNamespace(namespaceId);
+    }
+
+    /// What was dropped is not to come back from any disk. Under the lock.
+    void addTombstone(TierBurial burial) {
+        writeBackQueue.tombstones().addOnAllDisks(burial, parts.diskUsageTable().disks());
+    }
+
+    /// A whole disk is lost: forgets all its copies, a bounded number of records a turn of the lock.
+    public void onLost(int disk) {
+        underLock(() -> {
+            tierRecovery.onDiskLost(disk);
+            writeCompletions.onDiskLost(disk);
+        });
+        for (int from = 0; from < pool.capacity(); from += SCAN_BATCH) {
+            lock.lock();
+            try {
+                int to = Math.min(pool.highWater(), from + SCAN_BATCH);
+                diskResidency.forgetDisk(disk, from, to);
+                if (to == pool.highWater()) {
+                    return;
+                }
+            } finally {
+                lock.unlock();
+            }
+        }
+    }
+
+    /// A record on disk that was given a slot, to be read into it.
+    ///
+    /// @param address as the disk knows it
+    /// @param block with the checksum that the bytes must have
+    /// @param pages its slots, in whole pages
+    public record PendingRead(int record, int disk, long address, TierBlock block, List<MemorySegment> pages) {}
+
+    /// What is to be read for a load that was started, or null when nobody waits for it any longer: then
+    /// the record is on disk as before, and [#onRead] is not to be called.
+    ///
+    /// @param wanted whether to read it though nobody but the load has a pin
+    public @Nullable PendingRead nextRead(int record, boolean wanted) {
+        lock.lock();
+        try {
+            long control = pool.control(record);
+            boolean awaited = wanted || Control.pins(control) > 1 || pool.residentChildren(record) > 0;
+            if (Control.state(control) != Control.LOADING || !awaited || pool.diskPlace(record) == NONE) {
+                recordStates.abandonFill(record);
+                return null;
+            }
+            long address = pool.diskPlace(record);
+            int disk = DiskNumber.of(address);
+            return new PendingRead(record, disk, DiskNumber.own(address), views.diskBlock(record), views.pages(record));
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// A read has ended.
+    ///
+    /// @param good whether the bytes are there and have their checksum
+    /// @param lost whether the copy is to be forgotten
+    public void onRead(int record, int checksum, boolean good, boolean lost) {
+        underLock(() -> {
+            boolean loading = recordStates.stateOf(record) == Control.LOADING;
+            if (good && loading) {
+                pool.checksum(record, checksum);
+                recordStates.seal(record, NONE);
+            } else {
+                if (lost && loading) {
+                    recordStates.markDeleted(record, EventKind.EVICTED);
+                }
+                recordStates.abandonFill(record);
+            }
+        });
+    }
+
+    /// Has what is resident and not on disk written that was used so often, whatever else it is worth, in a run
+    /// of record numbers.
+    ///
+    /// @param leastUses since it was put; 0 for everything
+    /// @return whether there are more records to look at
+    public boolean queueUnwritten(int from, int leastUses) {
+        return unflushedScan.enqueue(from, SCAN_BATCH, leastUses);
+    }
+
+    /// Bytes of what is resident and on no disk: were the host to end now, no restart would find them.
+    public long unflushedBytes() {
+        return unflushedScan.countBytes(SCAN_BATCH);
+    }
+
+    /// A block was used where it lies: see [io.kvcache.core.tier.TierListener#used].
+    public void onUsed(TierBlock block) {
+        underLock(() -> tierRank.onUsed(block.keyHi(), block.keyLo()));
+    }
+
+    /// How much a block is wanted: see [io.kvcache.core.tier.TierListener#worth].
+    public double score(long keyHi, long keyLo) {
+        return underLock(() -> tierRank.score(keyHi, keyLo));
+    }
+
+    /// Evicts ahead of need from host memory what is on disk or not worth it, so that puts and loads find
+    /// free slots: from below the low mark to the high mark, in percent of a slot class.
+    ///
+    /// @return whether there is more to do
+    public boolean evictAhead(int lowPercent, int highPercent) {
+        return underLock(() -> slotAllocator.evictAhead(lowPercent, highPercent));
+    }
+
+    /// What reading a block from disk takes, as a share of what computing it takes: above 0 to 1.
+    public void setReloadCostRatio(double share) {
+        parts.slotClassPolicies().state().reloadCostRatio(share);
+    }
+
+    /// What computing blocks takes, for [AdmissionKind#VALUE]: where in a prompt they are dearer, and by how much.
+    public void setPrefillCost(PrefillCost cost) {
+        underLock(() -> writeBackQueue.writeAdmission().recomputeCost().setPrefillCost(cost));
+    }
+
+    /// Records that [#queueUnwritten] looks at in a turn.
+    public static int scanBatch() {
+        return SCAN_BATCH;
+    }
+
+    /// What is alive on disk, and what became of what might be written.
+    public DiskTierStats stats() {
+        return underLock(() -> DiskTierStats.of(parts, tierRecovery));
+    }
+
+    private void underLock(Runnable work) {
+        lock.lock();
+        try {
+            work.run();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private <T extends @Nullable Object> T underLock(Supplier<T> work) {
+        lock.lock();
+        try {
+            return work.get();
+        } finally {
+            lock.unlock();
+        }
+    }
+}

@@ -1,0 +1,320 @@
+package io.kvcache.core.store;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.event.EventKind;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tree.BlockTree;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.NewRecord;
+import io.kvcache.core.tree.RecordPool;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/// Puts what a disk held before the opening back into the tree, newest first, whatever the order of
+/// families.
+///
+/// A block whose parent was not found yet hangs below a PHANTOM, a record that stands for the parent and
+/// knows its key alone; when the parent is found it takes the phantom's place. Blocks become findable when
+/// all above them are there. What hangs below a phantom at the end is dropped.
+///
+/// **Threads.** Owned by the store's lock.
+final class TierRecovery {
+
+    private final RecordPool pool;
+    private final BlockTree tree;
+    private final DiskUsageTable disks;
+    private final RecordStates recordStates;
+    private final DiskResidency diskResidency;
+    private final WriteBackQueue writeBackQueue;
+    private final RecoveredTombstones recoveredTombstones = new RecoveredTombstones();
+    private final RecoveryExclusions recoveryExclusions;
+    private final Map<Long, DeferredCopy> deferred = new HashMap<>();
+    private long restored;
+    private long superseded;
+    private long noRecord;
+    private long orphans;
+
+    TierRecovery(StoreComponents parts, RecordStates recordStates, DiskResidency diskResidency) {
+        pool = parts.pool();
+        tree = parts.tree();
+        disks = parts.diskUsageTable();
+        writeBackQueue = parts.writeBackQueue();
+        recoveryExclusions = parts.recoveryExclusions();
+        this.recordStates = recordStates;
+        this.diskResidency = diskResidency;
+    }
+
+    /// A copy of a block that has come into the store meanwhile, and cannot count before the one above it
+    /// does.
+    private record DeferredCopy(TierBlock block, int record, int generation) {}
+
+    /// A disk is out: what it told does not count any longer.
+    void onDiskLost(int disk) {
+        recoveryExclusions.markReturning(disk);
+        deferred.keySet().removeIf(address -> DiskNumber.of(address) == disk);
+        recoveredTombstones.clearDisk(disk);
+    }
+
+    /// A disk begins to tell what it holds, at the opening or because it is back.
+    void beginDisk(int disk) {
+        recoveryExclusions.begin();
+        writeBackQueue.tombstones().pending(disk).forEach(each -> recoveredTombstones.add(disk, each));
+    }
+
+    /// What callers have done that disks do not know when they tell what they held.
+    RecoveryExclusions exclusions() {
+        return recoveryExclusions;
+    }
+
+    /// Copies of a key that a disk tells of from now on do not count.
+    void onTombstone(int disk, long keyHi, long keyLo) {
+        recoveredTombstones.add(disk, keyHi, keyLo);
+    }
+
+    /// A copy was found.
+    ///
+    /// @return whether it counts
+    boolean onRecovered(TierBlock block, long address) {
+        boolean counts = !recoveredTombstones.covers(block, DiskNumber.of(address)) && accept(block, address);
+        restored += counts ? 1 : 0;
+        superseded += counts ? 0 : 1;
+        return counts;
+    }
+
+    /// Takes a copy that no burial on its disk means.
+    private boolean accept(TierBlock block, long address) {
+        int present = tree.findAny(block.keyHi(), block.keyLo());
+        int disk = DiskNumber.of(address);
+        if (recoveryExclusions.excludes(block, disk)) {
+            rejectStale(block, present, disk);
+            return false;
+        }
+        if (present == NONE) {
+            return insert(block, address);
+        }
+        return recordStates.stateOf(present) == Control.PHANTOM
+                ? materialize(present, block, address)
+                : adopt(present, block, address);
+    }
+
+    /// A copy is older than what callers did. Where that was a put which no disk has yet, the copy is what the next
+    /// restart finds.
+    private void rejectStale(TierBlock block, int present, int disk) {
+        boolean outlived = present != NONE
+                && block.object()
+                && recordStates.stateOf(present) == Control.SEALED
+                && pool.diskPlace(present) == NONE
+                && recoveryExclusions.isReplacedOnly(block, disk);
+        if (outlived) {
+            writeBackQueue.tombstones().addDeferred(present, disk);
+        } else {
+            writeBackQueue.tombstones().addForOlderCopy(TierBurial.of(block), present, disk);
+        }
+    }
+
+    /// A child has told of this block before: now it is known what it is.
+    private boolean materialize(int placeholder, TierBlock block, long address) {
+        pool.describe(placeholder, newRecord(block, NONE));
+        pool.become(placeholder, Control.DETACHED, 0);
+        if (block.hasParent()) {
+            int parent = parentOf(block);
+            if (parent == NONE) {
+                noRecord++;
+                recordStates.markDeleted(placeholder, EventKind.EVICTED);
+                return false;
+            }
+            tree.attach(placeholder, parent);
+        }
+        disks.setAddress(placeholder, address, block.checksum());
+        connectIfComplete(placeholder);
+        return true;
+    }
+
+    /// The block came into the store meanwhile, or a newer copy was found. An object's older copy has other
+    /// bytes; it may lie on another disk than the newer one, so it is buried there.
+    private boolean adopt(int present, TierBlock block, long address) {
+        if (block.object()) {
+            if (pool.diskPlace(present) == NONE) { // a put under way, which may be abandoned
+                recoveryExclusions.addDropped(block.keyHi(), block.keyLo());
+            }
+            writeBackQueue.tombstones().addForOlderCopy(TierBurial.of(block), present, DiskNumber.of(address));
+            return false;
+        }
+        if (pool.diskPlace(present) != NONE) {
+            return false;
+        }
+        boolean now = recordStates.stateOf(present) == Control.SEALED
+                && diskResidency.addCopy(present, address, block.checksum());
+        if (!now) {
+            deferred.put(address, new DeferredCopy(block, present, Control.generation(pool.control(present))));
+        }
+        return true;
+    }
+
+    /// Copies of blocks that came into the store meanwhile count now, if those above them do: also of
+    /// such as are being filled by their callers, who then fill the slot of a block that is on disk.
+    private void adoptDeferred() {
+        retryMissing();
+        List<Map.Entry<Long, DeferredCopy>> parentsFirst = new ArrayList<>(deferred.entrySet());
+        parentsFirst.sort(
+                Comparator.<Map.Entry<Long, DeferredCopy>>comparingInt(each -> pool.depth(each.getValue().record))
+                        .thenComparing(Map.Entry.comparingByKey()));
+        parentsFirst.forEach(each -> adoptDeferred(each.getValue(), each.getKey()));
+        deferred.clear();
+    }
+
+    /// What came into the store meanwhile may have gone again: then the copy is as good as when it was
+    /// told.
+    private void retryMissing() {
+        List<Map.Entry<Long, DeferredCopy>> gone = new ArrayList<>();
+        deferred.entrySet().stream()
+                .filter(each -> isGone(each.getValue()))
+                .map(Map.Entry::copyOf)
+                .sorted(Map.Entry.comparingByKey())
+                .forEach(gone::add);
+        gone.forEach(each -> deferred.remove(each.getKey()));
+        gone.forEach(each -> accept(each.getValue().block, each.getKey()));
+    }
+
+    private boolean isGone(DeferredCopy each) {
+        long control = pool.control(each.record);
+        return Control.generation(control) != each.generation || Control.state(control) == Control.DOOMED;
+    }
+
+    private void adoptDeferred(DeferredCopy each, long address) {
+        int state = recordStates.stateOf(each.record);
+        boolean filling = state == Control.RESERVED || state == Control.FILLED;
+        boolean fits = (filling || state == Control.SEALED)
+                && pool.diskPlace(each.record) == NONE
+                && disks.allowsChildren(pool.parent(each.record));
+        if (fits && filling) {
+            pool.become(each.record, state == Control.RESERVED ? Control.LOADING : Control.LOADED, 0);
+            recordStates.onKnown(each.record);
+        }
+        if (fits) {
+            diskResidency.addCopy(each.record, address, each.block.checksum());
+        }
+    }
+
+    /// A span is about to be reclaimed, and other disks have not told all yet: keeps what may count
+    /// later, as far as that may be.
+    void onReclaim(int disk, TierOffer offer) {
+        for (int i = 0; i < offer.size() && !deferred.isEmpty(); i++) {
+            long address = DiskNumber.place(disk, offer.place(i));
+            if (deferred.containsKey(address) && !offer.keep(i)) {
+                deferred.remove(address);
+            }
+        }
+    }
+
+    /// A copy lies elsewhere now.
+    ///
+    /// @param to or -1 when it is lost
+    void onMoved(long from, long to) {
+        DeferredCopy moved = deferred.remove(from);
+        if (moved != null && to != NONE) {
+            deferred.put(to, moved);
+        }
+    }
+
+    private boolean insert(TierBlock block, long address) {
+        int parent = block.hasParent() ? parentOf(block) : NONE;
+        int record =
+                block.hasParent() && parent == NONE ? NONE : tree.insert(newRecord(block, parent), Control.DETACHED, 0);
+        if (record == NONE) {
+            noRecord++;
+            if (block.object()) {
+                recoveryExclusions.addDropped(block.keyHi(), block.keyLo());
+                writeBackQueue.tombstones().addForOlderCopy(TierBurial.of(block), NONE, DiskNumber.of(address));
+            }
+            return false;
+        }
+        disks.setAddress(record, address, block.checksum());
+        connectIfComplete(record);
+        return true;
+    }
+
+    private void connectIfComplete(int record) {
+        if (disks.allowsChildren(pool.parent(record))) {
+            diskResidency.connect(record);
+            diskResidency.connectDescendants(record);
+        }
+    }
+
+    /// The record of a block's parent, a phantom when it is not known; or -1 when there is no record to be
+    /// had.
+    private int parentOf(TierBlock block) {
+        int parent = tree.findAny(block.parentHi(), block.parentLo());
+        if (parent != NONE) {
+            return parent;
+        }
+        NewRecord unknown = new NewRecord(
+                block.parentHi(),
+                block.parentLo(),
+                NONE,
+                block.depth() - 1,
+                RecordFlags.ofBlock(block.namespaceId()),
+                0,
+                0,
+                NONE);
+        return tree.insert(unknown, Control.PHANTOM, 0);
+    }
+
+    private static NewRecord newRecord(TierBlock block, int parent) {
+        int identity =
+                block.object() ? RecordFlags.ofObject(block.namespaceId()) : RecordFlags.ofBlock(block.namespaceId());
+        return new NewRecord(
+                block.keyHi(), block.keyLo(), parent, block.depth(), identity, block.bytes(), block.engineHash(), NONE);
+    }
+
+    /// All was found: drops what has no whole chain above it, in a run of record numbers.
+    ///
+    /// @return whether there are more records to look at
+    boolean dropOrphans(int from, int turn) {
+        if (from == 0) {
+            adoptDeferred();
+        }
+        int to = Math.min(pool.highWater(), from + turn);
+        for (int record = from; record < to; record++) {
+            int state = recordStates.stateOf(record);
+            if (state == Control.PHANTOM || (state == Control.DETACHED && !hasOrphanAncestor(record))) {
+                orphans++;
+                recordStates.markDeleted(record, EventKind.EVICTED);
+            }
+        }
+        if (to == pool.highWater()) {
+            recoveredTombstones.clear();
+            recoveryExclusions.end();
+        }
+        return to < pool.highWater();
+    }
+
+    private boolean hasOrphanAncestor(int record) {
+        int parent = pool.parent(record);
+        int state = parent == NONE ? Control.FREE : recordStates.stateOf(parent);
+        return state == Control.DETACHED || state == Control.PHANTOM;
+    }
+
+    long restored() {
+        return restored;
+    }
+
+    long superseded() {
+        return superseded;
+    }
+
+    long withoutRecord() {
+        return noRecord;
+    }
+
+    long orphans() {
+        return orphans;
+    }
+}

@@ -1,0 +1,519 @@
+package io.kvcache.core.store;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tree.BlockTree;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.RecordPool;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/// Which records are to be written to disk, in which order.
+///
+/// A block is written after all blocks above it, so whatever makes it worth a write makes them worth one
+/// too. A record waits at most once. When too many bytes wait, none is added: it may be again when it is
+/// used again.
+///
+/// **Threads.** Owned by the store's lock.
+final class WriteBackQueue {
+
+    private static final int MAX_CHILDREN = 64;
+
+    private final RecordPool pool;
+    private final LongQueue waiting = new LongQueue();
+    private final PendingTombstones pendingTombstones;
+    private final WriteBackCounters counters = new WriteBackCounters();
+    private final WriteAdmission writeAdmission;
+    private @Nullable AdmissionKind admission;
+    private boolean writable = true;
+    private long maxWaitingBytes;
+    private long maxRecordBytes;
+    private final Map<Integer, Long> inFlight = new HashMap<>();
+
+    /// Keys of which a copy is being written that counts no longer, and whether that is to be buried at once: it was
+    /// dropped, not replaced.
+    private final Map<BlockKey, Boolean> staleWrites = new HashMap<>();
+
+    /// Places in the queue that a record has taken over from the one that it replaces.
+    private final Map<Long, Long> replacements = new HashMap<>();
+
+    private long waitingBytes;
+    private long enqueued;
+    private long flushTarget;
+    private long unwritten;
+
+    private final AncestorRewrites ancestorRewrites;
+    private final BlockTree tree;
+
+    WriteBackQueue(RecordPool pool, BlockTree tree, WriteAdmission writeAdmission) {
+        this.tree = tree;
+        this.pool = pool;
+        this.writeAdmission = writeAdmission;
+        ancestorRewrites = new AncestorRewrites(pool);
+        pendingTombstones = new PendingTombstones(pool);
+    }
+
+    /// Begins to choose.
+    ///
+    /// @param waitingLimit bytes that may wait
+    /// @param eachLimit a larger block is never written, nor what is below it
+    /// @param usesWorth what one use of a block saves in units of what its write costs
+    void start(AdmissionKind kind, long waitingLimit, long eachLimit, double usesWorth) {
+        admission = kind;
+        writeAdmission.start(kind, usesWorth);
+        maxWaitingBytes = waitingLimit;
+        maxRecordBytes = eachLimit;
+    }
+
+    /// Whether anything can be written at all; while not, nothing waits for it.
+    void setWritable(boolean can) {
+        writable = can;
+        while (!can && !waiting.isEmpty()) {
+            long handle = resolveReplacement(waiting.peek());
+            int record = (int) handle;
+            removeFirst();
+            if (Control.generation(pool.control(record)) == (int) (handle >>> Integer.SIZE)) {
+                onLeaving(record);
+                unwritten++;
+            }
+        }
+    }
+
+    /// Which records are worth a write.
+    WriteAdmission writeAdmission() {
+        return writeAdmission;
+    }
+
+    PendingTombstones tombstones() {
+        return pendingTombstones;
+    }
+
+    WriteBackCounters counters() {
+        return counters;
+    }
+
+    /// Records that are being written.
+    int inFlightCount() {
+        return inFlight.size();
+    }
+
+    long waitingBytes() {
+        return waitingBytes;
+    }
+
+    /// A record was sealed that was not known before.
+    void onStored(int record) {
+        if (admission == null) {
+            return;
+        }
+        boolean worth = writeAdmission.onPut(record);
+        if (pool.bytes(record) > maxRecordBytes) {
+            counters.tooLarge++;
+        } else if (worth) {
+            admit(record);
+        } else {
+            counters.belowThreshold++;
+        }
+    }
+
+    /// An object was sealed in place of another one, which [#onReplacing] was told of. Storing a key again
+    /// counts as a use of it.
+    void onReplaced(int record) {
+        if (admission == null) {
+            return;
+        }
+        boolean worth = writeAdmission.onReplaced(record);
+        pool.flag(record, RecordFlags.USED_ON_DISK, true);
+        if (settled(record)) {
+            return;
+        }
+        if (pool.bytes(record) > maxRecordBytes) {
+            counters.tooLarge++;
+        } else if (worth) {
+            admit(record);
+        } else {
+            counters.belowThreshold++;
+        }
+    }
+
+    /// An object is about to take the place of another one. What a disk has of that one is what a restart
+    /// finds until the new one is written. So the new one is written no later than the older would have been:
+    /// of what was put before a flush and replaced meanwhile, no version from before that may come back.
+    void onReplacing(int record, int older) {
+        if (admission == null) {
+            return;
+        }
+        writeAdmission.onReplacing(record, older);
+        if (pool.diskPlace(older) != NONE) {
+            pendingTombstones.addDeferred(record, DiskNumber.of(pool.diskPlace(older)));
+        }
+        pendingTombstones.inheritDeferred(record, older);
+        if (pool.bytes(record) > maxRecordBytes) {
+            pendingTombstones.releaseDeferred(record, NONE);
+        } else if (RecordFlags.has(pool.identity(older), RecordFlags.QUEUED)) {
+            pool.flag(older, RecordFlags.QUEUED, false);
+            pool.flag(record, RecordFlags.QUEUED, true);
+            long more = pool.bytes(record) - pool.bytes(older);
+            waitingBytes += more;
+            writeAdmission.addWrittenBytes(more);
+            replacements.put(handle(older), handle(record));
+        }
+    }
+
+    /// A record was found that a disk had before; whether it was used since it was written there nobody knows any
+    /// more.
+    void onRecovered(int record) {
+        writeAdmission.onRecovered(record);
+        pool.flag(record, RecordFlags.USED_ON_DISK, true);
+    }
+
+    /// Whether it is to be told of the use of each block above one that is used, and not of that one alone: what
+    /// [AdmissionKind#VALUE] knows of a block is how often it was used.
+    boolean countsAncestorUses() {
+        return admission == AdmissionKind.VALUE;
+    }
+
+    /// A resident record was used, or one that was on disk alone has become resident.
+    void onUsed(int record) {
+        if (admission == null) {
+            return;
+        }
+        boolean worth = writeAdmission.onUsed(record);
+        pool.flag(record, RecordFlags.USED_ON_DISK, true);
+        if (worth && pool.diskPlace(record) == NONE) {
+            admit(record);
+        }
+    }
+
+    /// Whether a copy on disk is worth another write, as its span is about to be reclaimed: under
+    /// [AdmissionKind#VALUE] when it was used since it was last written, which has to happen anew until
+    /// the next time; never when it is [ExpiredBlocks].
+    boolean isWorthKeeping(int record) {
+        boolean worth = (!countsAncestorUses() || RecordFlags.has(pool.identity(record), RecordFlags.USED_ON_DISK))
+                && !RecordFlags.has(pool.identity(record), RecordFlags.EXPIRED);
+        pool.flag(record, RecordFlags.USED_ON_DISK, false);
+        return worth;
+    }
+
+    /// A record that waits to be written is not worth it any more; it stays in the queue as long as
+    /// anything below it waits or is written, or that cannot be seen at a glance; and as long as anything waits
+    /// that a flush has asked for, as the record may be part of that.
+    void cancelWrite(int record) {
+        int under = RecordFlags.QUEUED | RecordFlags.WRITING;
+        if (RecordFlags.has(pool.identity(record), RecordFlags.QUEUED)
+                && startedCount() >= flushTarget
+                && tree.allChildren(record, MAX_CHILDREN, child -> !RecordFlags.has(pool.identity(child), under))) {
+            pool.flag(record, RecordFlags.QUEUED, false);
+            waitingBytes -= pool.bytes(record);
+            writeAdmission.addWrittenBytes(-pool.bytes(record));
+            counters.belowThreshold++;
+        }
+    }
+
+    /// Somebody has said how much of a record matters: what waits to be written and is not worth
+    /// that any more does not.
+    void onWeightChanged(int record) {
+        if (countsAncestorUses() && !writeAdmission.isWorthWriting(record)) {
+            cancelWrite(record);
+        }
+    }
+
+    /// A record is about to leave host memory, or the store.
+    void onLeaving(int record) {
+        if (RecordFlags.has(pool.identity(record), RecordFlags.QUEUED)) {
+            pool.flag(record, RecordFlags.QUEUED, false);
+            waitingBytes -= pool.bytes(record);
+            writeAdmission.addWrittenBytes(-pool.bytes(record));
+            counters.evictedWhileQueued++;
+        }
+    }
+
+    /// A record is about to end. While a copy of it is still being written, no other with its key
+    /// is: a burial that follows the first would be taken to mean both.
+    ///
+    /// @param dropped whether it was known, and nothing newer takes its place
+    void onDeleting(int record, boolean dropped) {
+        onLeaving(record);
+        if (dropped) {
+            pendingTombstones.releaseDeferred(record, NONE);
+        }
+        if (RecordFlags.has(pool.identity(record), RecordFlags.WRITING)) {
+            staleWrites.merge(key(record), dropped, Boolean::logicalOr);
+        } else if (dropped && !staleWrites.isEmpty()) {
+            staleWrites.computeIfPresent(key(record), (_, _) -> true);
+        }
+    }
+
+    /// A copy was written of a record that counts no longer.
+    ///
+    /// @param replaced whether nothing but newer objects ended it, see [#onWriteCompleted]
+    /// @param successor the newest of them, or none
+    void onStaleWrite(int record, int disk, boolean replaced, int successor) {
+        if (successor != NONE) {
+            pendingTombstones.releaseDeferred(successor, disk);
+        }
+        if (replaced && successor != NONE) {
+            pendingTombstones.addDeferred(successor, disk);
+        } else {
+            pendingTombstones.add(record, disk);
+        }
+    }
+
+    private BlockKey key(int record) {
+        return new BlockKey(pool.keyHi(record), pool.keyLo(record));
+    }
+
+    /// A record was evicted that no disk has. An older copy of its key must not come back: others have read the newer.
+    void onEvicted(int record) {
+        pendingTombstones.releaseDeferred(record, NONE);
+        if (admission != null) {
+            onLeaving(record);
+            counters.evictedUnwritten++;
+            writeAdmission.onForgotten(record);
+        }
+    }
+
+    /// A disk has forgotten a record that was nowhere else. By value, when it is put again that counts as a use as
+    /// well; else it would be written at each return, whatever that saves.
+    void onEvictedFromDisk(int record) {
+        if (countsAncestorUses()) {
+            writeAdmission.onForgotten(record);
+        }
+    }
+
+    /// A burial was not written: what it was to bury is on disk as before.
+    ///
+    /// @param present record of that key, or none
+    void onTombstoneFailed(TierBurial burial, int present, int disk) {
+        unwritten++;
+        if (burial.whole()) {
+            pendingTombstones.addFirst(burial, disk);
+        } else {
+            pendingTombstones.addForOlderCopy(burial, present, disk);
+        }
+    }
+
+    private void admit(int record) {
+        if (!writable || waitingBytes + pool.bytes(record) > maxWaitingBytes) {
+            counters.queueFull++;
+        } else {
+            enqueueMissing(record);
+        }
+    }
+
+    /// Has a resident record written, after all blocks above it that are not.
+    ///
+    /// @return whether it waits now, or is being written or on disk; it cannot be when no disk can be
+    ///     written to, or it or a block above it is too large for one
+    boolean enqueueMissing(int record) {
+        if (!writable) {
+            unwritten++;
+            return false;
+        }
+        int depth = 0;
+        for (int at = record; at != NONE && !settled(at); at = pool.parent(at)) {
+            if (Control.state(pool.control(at)) != Control.SEALED || pool.bytes(at) > maxRecordBytes) {
+                unwritten++;
+                return false;
+            }
+            depth++;
+        }
+        if (depth == 1) {
+            enqueue(record);
+        } else if (depth > 1) {
+            enqueuePath(record, depth);
+        }
+        return true;
+    }
+
+    private void enqueuePath(int record, int length) {
+        int[] path = new int[length];
+        int at = record;
+        for (int i = length - 1; i >= 0; i--) {
+            path[i] = at;
+            at = pool.parent(at);
+        }
+        for (int each : path) {
+            enqueue(each);
+        }
+    }
+
+    /// Whether a record is on disk, on its way there, or waits for that.
+    private boolean settled(int record) {
+        return pool.diskPlace(record) != NONE
+                || RecordFlags.has(pool.identity(record), RecordFlags.QUEUED | RecordFlags.WRITING);
+    }
+
+    private void enqueue(int record) {
+        pool.flag(record, RecordFlags.QUEUED, true);
+        waiting.add(handle(record));
+        waitingBytes += pool.bytes(record);
+        writeAdmission.addWrittenBytes(pool.bytes(record));
+        counters.admitted++;
+        enqueued++;
+    }
+
+    private long handle(int record) {
+        return (long) Control.generation(pool.control(record)) << Integer.SIZE | record;
+    }
+
+    /// Whose turn a place in the queue is by now.
+    private long resolveReplacement(long handle) {
+        long at = handle;
+        Long next = replacements.isEmpty() ? null : replacements.get(at);
+        while (next != null) {
+            at = next;
+            next = replacements.get(at);
+        }
+        return at;
+    }
+
+    /// Ends the turn of the first in the queue.
+    private void removeFirst() {
+        Long next = replacements.isEmpty() ? null : replacements.remove(waiting.peek());
+        while (next != null) {
+            next = replacements.remove(next);
+        }
+        waiting.removeFirst();
+    }
+
+    /// Takes the next record to be written and pins it; or answers [io.kvcache.core.policy.RecordView#NONE] when none
+    /// waits.
+    int pollNext() {
+        while (!waiting.isEmpty()) {
+            long handle = resolveReplacement(waiting.peek());
+            int record = (int) handle;
+            long control = pool.control(record);
+            boolean same = Control.generation(control) == (int) (handle >>> Integer.SIZE)
+                    && RecordFlags.has(pool.identity(record), RecordFlags.QUEUED);
+            if (same && isStaleWriteInFlight(record)) {
+                return NONE;
+            }
+            int above = same ? ancestorRewrites.findMissingAncestor(record) : NONE;
+            if (above != NONE && ancestorRewrites.isFirstTime(handle, above)) {
+                return isStaleWriteInFlight(above) ? NONE : startAncestorRewrite(handle, above);
+            }
+            removeFirst();
+            ancestorRewrites.clear();
+            if (!same) {
+                continue;
+            }
+            waitingBytes -= pool.bytes(record);
+            pool.flag(record, RecordFlags.QUEUED, false);
+            if (Control.state(control) == Control.SEALED && pool.diskPlace(record) == NONE && isParentWritten(record)) {
+                return start(record, startedCount() - 1);
+            }
+            writeAdmission.addWrittenBytes(-pool.bytes(record));
+            unwritten(record);
+        }
+        return NONE;
+    }
+
+    private int start(int record, long number) {
+        pool.become(record, Control.SEALED, 1);
+        pool.flag(record, RecordFlags.WRITING, true);
+        inFlight.put(record, number);
+        return record;
+    }
+
+    private boolean isStaleWriteInFlight(int record) {
+        return !staleWrites.isEmpty() && staleWrites.containsKey(key(record));
+    }
+
+    /// Has a block written anew before the one that is first in the queue, which waits for it.
+    private int startAncestorRewrite(long waitingHandle, int record) {
+        ancestorRewrites.begin(waitingHandle, record);
+        if (RecordFlags.has(pool.identity(record), RecordFlags.QUEUED)) {
+            pool.flag(record, RecordFlags.QUEUED, false);
+            waitingBytes -= pool.bytes(record);
+        } else {
+            writeAdmission.addWrittenBytes(pool.bytes(record));
+            counters.admitted++;
+        }
+        return start(record, startedCount());
+    }
+
+    /// A record's turn to be written is over. If it is resident and on no disk, it is not durable, though
+    /// it was to be.
+    void unwritten(int record) {
+        if (Control.state(pool.control(record)) == Control.SEALED && pool.diskPlace(record) == NONE) {
+            unwritten++;
+        }
+    }
+
+    /// The same; one that was replaced meanwhile, and was not written, is not durable either.
+    void unwritten(int record, boolean replaced) {
+        if (replaced) {
+            unwritten++;
+        } else {
+            unwritten(record);
+        }
+    }
+
+    /// How often a record that was to be written was not, and is resident still.
+    long unwritten() {
+        return unwritten;
+    }
+
+    /// A write that [#pollNext] began has ended.
+    ///
+    /// @param on the disk that it was written to, or -1
+    /// @return whether newer objects took the record's place meanwhile, and nothing else ended it
+    boolean onWriteCompleted(int record, int on) {
+        pool.flag(record, RecordFlags.WRITING, false);
+        if (on == NONE) {
+            writeAdmission.addWrittenBytes(-pool.bytes(record));
+        }
+        inFlight.remove(record);
+        Boolean dropped = staleWrites.isEmpty() ? null : staleWrites.remove(key(record));
+        pendingTombstones.onWritten(record, on);
+        return dropped != null && !dropped;
+    }
+
+    /// Records that were queued by now: all of them are done with once [#settled()] has reached this
+    /// number. What has taken the place of a value on disk is among them. A flush counts on each of them,
+    /// so what is said of their worth from now on changes nothing.
+    long flushMark() {
+        for (int record : List.copyOf(pendingTombstones.deferredRecords())) {
+            enqueueMissing(record);
+        }
+        flushTarget = enqueued;
+        return enqueued;
+    }
+
+    /// So many of the records that were ever queued have had their turn to be written.
+    private long startedCount() {
+        return enqueued - waiting.size();
+    }
+
+    /// So many of the records that were ever queued are done with, in their order.
+    long settled() {
+        long settled = startedCount();
+        for (long number : inFlight.values()) {
+            settled = Math.min(settled, number);
+        }
+        return settled;
+    }
+
+    /// Whether the block above is on disk or on its way there.
+    private boolean isParentWritten(int record) {
+        int parent = pool.parent(record);
+        return parent == NONE || ancestorRewrites.isWrittenOrInFlight(parent);
+    }
+
+    /// Whether eviction should spare a record because its write is about to begin.
+    boolean isProtected(int record) {
+        return RecordFlags.has(pool.identity(record), RecordFlags.QUEUED);
+    }
+
+    /// Whether anything waits to be written.
+    boolean isWaiting() {
+        return !waiting.isEmpty();
+    }
+}

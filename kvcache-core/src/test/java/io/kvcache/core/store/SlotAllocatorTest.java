@@ -1,0 +1,157 @@
+package io.kvcache.core.store;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.identity.AxisOrder;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.ArenaMemory;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.tree.Handle;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/// How slabs move between classes. Blocks are 256 KiB and 512 KiB: 128 and 64 to a slab.
+final class SlotAllocatorTest {
+
+    private static final int SLABS = 8;
+    private static final Namespace SMALL = space("small", 256 << 10);
+    private static final Namespace LARGE = space("large", 512 << 10);
+
+    private final HostStore store = new HostStore(
+            new HostStoreConfig(SLABS * SlabPool.SLAB_BYTES, 4096, PolicyKind.LRU, 1024), ArenaMemory.source());
+
+    @AfterEach
+    void validateAndClose() {
+        store.storeStats().validate();
+        store.close();
+    }
+
+    private static Namespace space(String name, int bytes) {
+        int heads = bytes >> 16;
+        return Namespace.of(name, new BlockShape(1, 1, heads, 1 << 16, 1, Dtype.INT8, AxisOrder.LAYER_KV_HEAD_TOKEN));
+    }
+
+    private PutOutcome put(Namespace space, int number) {
+        return put(store, space, number);
+    }
+
+    private static PutOutcome put(HostStore store, Namespace space, int number) {
+        PutReservation putReservation =
+                store.reserve(store.register(space), BlockChain.of(space, new int[] {number}), 0);
+        if (putReservation.outcome() == PutOutcome.RESERVED) {
+            store.seal(putReservation.record(), 0);
+        }
+        return putReservation.outcome();
+    }
+
+    private long find(Namespace space, int number) {
+        return find(store, space, number);
+    }
+
+    private static long find(HostStore store, Namespace space, int number) {
+        BlockChain chain = BlockChain.of(space, new int[] {number});
+        return store.lookup().find(chain.keyHi(0), chain.keyLo(0));
+    }
+
+    private int resident(Namespace space, int numbers) {
+        int found = 0;
+        for (int number = 0; number < numbers; number++) {
+            found += Handle.found(find(space, number)) ? 1 : 0;
+        }
+        return found;
+    }
+
+    @Test
+    void givenStoreFullOfOneClass_whenAnotherComes_thenItGetsASlabAtOnce() {
+        for (int number = 0; number < SLABS * 128; number++) {
+            put(SMALL, number);
+        }
+        assertThat(put(LARGE, 0)).isEqualTo(PutOutcome.RESERVED);
+        assertThat(resident(SMALL, SLABS * 128)).isEqualTo((SLABS - 1) * 128);
+        assertThat(store.storeStats().stats(0).host().slabMoves()).isEqualTo(1);
+    }
+
+    @Test
+    void givenColdBlocks_whenAnotherClassKeepsEvicting_thenSlabsMoveToIt() {
+        for (int number = 0; number < SLABS * 128; number++) {
+            put(SMALL, number);
+        }
+        int churn = 20_000;
+        for (int number = 0; number < churn; number++) {
+            assertThat(put(LARGE, number)).isEqualTo(PutOutcome.RESERVED);
+        }
+        assertThat(resident(LARGE, churn)).isGreaterThanOrEqualTo(6 * 64);
+    }
+
+    @Test
+    void givenBothClassesEquallyBusy_whenTheyEvict_thenNeitherLosesAllItsSlabs() {
+        int rounds = 10_000;
+        for (int number = 0; number < rounds; number++) {
+            put(SMALL, number);
+            put(LARGE, number);
+        }
+        assertThat(resident(SMALL, rounds)).isGreaterThanOrEqualTo(128);
+        assertThat(resident(LARGE, rounds)).isGreaterThanOrEqualTo(64);
+    }
+
+    @Test
+    void givenPinnedBlockInEverySlab_whenAnotherClassComes_thenRefusedByValueUntilOneIsUnpinned() {
+        for (int number = 0; number < SLABS * 128; number++) {
+            put(SMALL, number);
+        }
+        int[] pinned = new int[SLABS];
+        for (int slab = 0; slab < SLABS; slab++) {
+            BlockChain chain = BlockChain.of(SMALL, new int[] {slab * 128});
+            pinned[slab] = Handle.record(store.lookup().pinDeepest(chain));
+        }
+        assertThat(put(LARGE, 0)).isEqualTo(PutOutcome.NO_ROOM);
+        store.lookup().unpin(pinned[3]);
+        assertThat(put(LARGE, 0)).isEqualTo(PutOutcome.RESERVED);
+        for (int slab = 0; slab < SLABS; slab++) {
+            if (slab != 3) {
+                store.lookup().unpin(pinned[slab]);
+            }
+        }
+    }
+
+    /// S3-FIFO keeps in its main queue what comes back soon after an eviction.
+    @Test
+    void givenBlocksOfASlabThatWasTaken_whenTheyComeBack_thenThePolicyKnowsThem() {
+        try (HostStore remembering = new HostStore(
+                new HostStoreConfig(SLABS * SlabPool.SLAB_BYTES, 4096, PolicyKind.S3_FIFO, 1024),
+                ArenaMemory.source())) {
+            for (int number = 0; number < SLABS * 128; number++) {
+                put(remembering, SMALL, number);
+            }
+            put(remembering, LARGE, 0);
+            int gone = 0;
+            while (Handle.found(find(remembering, SMALL, gone))) {
+                gone++;
+            }
+            put(remembering, SMALL, gone);
+            for (int number = 0; number < 2 * SLABS * 128; number++) {
+                put(remembering, SMALL, 10_000 + number);
+            }
+            assertThat(Handle.found(find(remembering, SMALL, gone))).isTrue();
+            remembering.storeStats().validate();
+        }
+    }
+
+    @Test
+    void givenBlockLargerThanASlab_whenPut_thenARunOfSlabsIsCleared() {
+        Namespace huge = space("huge", 70 << 20);
+        for (int number = 0; number < SLABS * 128; number++) {
+            put(SMALL, number);
+        }
+        for (int number = 0; number < 6; number++) {
+            assertThat(put(huge, number)).isEqualTo(PutOutcome.RESERVED);
+        }
+        assertThat(resident(huge, 6)).isEqualTo(2);
+        assertThat(resident(SMALL, SLABS * 128)).isEqualTo(2 * 128);
+    }
+}
