@@ -86,7 +86,7 @@ record Below(
         List<Movement.Target> targets = sources.stream()
                 .map(source -> new Movement.Target(
                         new SourceOpener(source, store.memory()),
-                        source.aliveBytes(),
+                        source.maxLiveBytes(),
                         new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED),
                         true))
                 .toList();

@@ -14,7 +14,7 @@ final class StoreSize {
 
     static int records(long hostBytes, List<DiskOptions> disks, List<TierSource> others) {
         long below = disks.isEmpty()
-                ? others.stream().mapToLong(TierSource::aliveBytes).sum()
+                ? others.stream().mapToLong(TierSource::maxLiveBytes).sum()
                 : disks.stream().mapToLong(DiskOptions::bytes).sum(); // what is in front of them is there as well
         long onDisk = below / DISK_BYTES_PER_RECORD;
         return Math.toIntExact(

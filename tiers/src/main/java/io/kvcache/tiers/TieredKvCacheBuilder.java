@@ -53,7 +53,7 @@ public final class TieredKvCacheBuilder {
     private final List<DiskOptions> disks = new ArrayList<>();
     private final List<TierSource> others = new ArrayList<>();
     private AdmissionKind admission = AdmissionKind.SECOND_HIT;
-    private double gain = AdmissionKind.usualGain();
+    private double gain = AdmissionKind.defaultGain();
     private @Nullable PrefillCost prefill;
     private boolean prefetch;
 
@@ -239,7 +239,7 @@ public final class TieredKvCacheBuilder {
     }
 
     /// What one use of a block saves in units of what its write to disk costs, for [AdmissionKind#VALUE];
-    /// [AdmissionKind#USUAL_GAIN] when not said.
+    /// [AdmissionKind#DEFAULT_GAIN] when not said.
     public TieredKvCacheBuilder gain(double usesWorth) {
         if (!(usesWorth > 0)) {
             throw new IllegalArgumentException("gain is " + usesWorth + "; it takes more than 0");

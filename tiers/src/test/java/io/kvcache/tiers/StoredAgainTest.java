@@ -24,7 +24,7 @@ final class StoredAgainTest {
     private final TickedDisk disk = new TickedDisk();
 
     private TickedCache opened(AdmissionKind admission) {
-        TickedCache cache = disk.open(admission, AdmissionKind.USUAL_GAIN);
+        TickedCache cache = disk.open(admission, AdmissionKind.DEFAULT_GAIN);
         disk.until(() -> !cache.cache().recovering());
         return cache;
     }

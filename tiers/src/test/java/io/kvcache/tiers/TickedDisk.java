@@ -103,7 +103,7 @@ final class TickedDisk implements TierOpener {
 
     /// Opens the store; what the disk held is told by later ticks.
     TickedCache open() {
-        return open(AdmissionKind.ALWAYS, AdmissionKind.USUAL_GAIN);
+        return open(AdmissionKind.ALWAYS, AdmissionKind.DEFAULT_GAIN);
     }
 
     /// As [#open()], with what is written said.

@@ -39,7 +39,7 @@ record DiskChoice(Path directory, String size, List<AdmissionKind> admissions) {
 
     private static List<AdmissionKind> admissions(String names) {
         return Arrays.stream(names.split(","))
-                .map(name -> AdmissionKind.named(name)
+                .map(name -> AdmissionKind.fromName(name)
                         .orElseThrow(() -> new IllegalArgumentException(
                                 "--admission is '" + name + "', must be: " + AdmissionKind.names())))
                 .toList();

@@ -216,7 +216,7 @@ final class TierLabCommand implements Callable<Integer> {
     }
 
     private static AdmissionKind admission(String name) {
-        return AdmissionKind.named(name)
+        return AdmissionKind.fromName(name)
                 .orElseThrow(() -> ReplayChoices.mustBe("--admission", name, AdmissionKind.names()));
     }
 }

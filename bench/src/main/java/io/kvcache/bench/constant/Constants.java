@@ -74,7 +74,7 @@ public final class Constants {
             field("store/ReuseProbability", "PRIOR_AGAIN", Effect.WRITING, "fitted: two in five, as in conversation"),
             field("store/RecomputeCost", "DOUBLING_TOKENS", Effect.WRITING, "computed, of Llama 3 8B"),
             field("store/RecomputeCost", "MEAN_OF", Effect.WRITING, ROUND),
-            field("tier/AdmissionKind", "USUAL_GAIN", Effect.WRITING, "computed, of prices of a GPU and a drive"),
+            field("tier/AdmissionKind", "DEFAULT_GAIN", Effect.WRITING, "computed, of prices of a GPU and a drive"),
             field("tier/AdmissionKind", "WRITTEN_SHARE", Effect.WRITING, "asked for: 40 % of write-through"));
 
     private Constants() {}

@@ -48,7 +48,7 @@ final class TreeReopening {
                             new Opener(tier, memory),
                             Long.MAX_VALUE,
                             new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED))),
-                    new Movement.Admitting(AdmissionKind.ALWAYS, 1, 1, AdmissionKind.usualGain()),
+                    new Movement.Admitting(AdmissionKind.ALWAYS, 1, 1, AdmissionKind.defaultGain()),
                     MoverLimits.of(store.capacityBytes()));
             long start = System.nanoTime();
             movement.open(0);

@@ -1,11 +1,11 @@
 package io.kvcache.bench.sim;
 
-import io.kvcache.core.tier.RelayingListener;
+import io.kvcache.core.tier.ForwardingListener;
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierListener;
-import io.kvcache.core.tier.TierOffer;
 
 /// A store behind a tier, with somebody who hears when a span is about to be reclaimed.
-final class OfferWatch extends RelayingListener {
+final class OfferWatch extends ForwardingListener {
 
     private final Runnable watcher;
 
@@ -15,8 +15,8 @@ final class OfferWatch extends RelayingListener {
     }
 
     @Override
-    public void offered(TierOffer offer) {
+    public void offered(ReclaimCandidates offer) {
         watcher.run();
-        super.offered(offer);
+        super.onReclaim(offer);
     }
 }

@@ -94,7 +94,7 @@ final class SimStore {
                         disk, alive, new WriteBudget(choices.bytesPerSecond(), WriteBudget.UNLIMITED)))
                 .toList();
         Movement.Admitting admitting = new Movement.Admitting(
-                choices.admission(), choices.waitingBytes(), maxBlockBytes(), AdmissionKind.usualGain());
+                choices.admission(), choices.waitingBytes(), maxBlockBytes(), AdmissionKind.defaultGain());
         return new TickedCache.Setup(choices.host(), memory, clock, targets, admitting, choices.limits(), PATIENCE);
     }
 
@@ -165,7 +165,7 @@ final class SimStore {
     boolean toldAll() {
         return !now().cache().recovering()
                 && now().cache().diskStats().stream()
-                        .allMatch(disk -> disk.opened() == 1 && disk.state().reads());
+                        .allMatch(disk -> disk.opened() == 1 && disk.state().isReadable());
     }
 
     /// Whether a life, which may be over, has given up nothing for want of room since its opening: no region

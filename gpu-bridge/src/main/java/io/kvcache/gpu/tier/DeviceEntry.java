@@ -1,7 +1,7 @@
 package io.kvcache.gpu.tier;
 
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tier.Tombstone;
 import io.kvcache.gpu.driver.DeviceSpan;
 
 /// A block in a region.
@@ -27,8 +27,8 @@ record DeviceEntry(TierBlock block, Region region, long sequence, long offset) {
     }
 
     /// Whether a burial means it.
-    boolean buriedBy(TierBurial burial) {
-        return burial.whole()
+    boolean buriedBy(Tombstone burial) {
+        return burial.isNamespace()
                 ? burial.namespaceId() == block.namespaceId()
                 : burial.keyHi() == block.keyHi() && burial.keyLo() == block.keyLo();
     }

@@ -2,7 +2,7 @@ package io.kvcache.gpu.tier;
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tier.Tombstone;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
@@ -41,8 +41,8 @@ final class DeviceIndex {
         return entry.equals(entries.get(key(entry)));
     }
 
-    void bury(TierBurial burial) {
-        if (burial.whole()) {
+    void bury(Tombstone burial) {
+        if (burial.isNamespace()) {
             entries.values().removeIf(entry -> entry.buriedBy(burial));
         } else {
             entries.remove(new BlockKey(burial.keyHi(), burial.keyLo()));

@@ -1,14 +1,14 @@
 package io.kvcache.gpu.tier;
 
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.TierStats;
+import io.kvcache.core.tier.Tombstone;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
 import java.lang.foreign.MemorySegment;
@@ -71,7 +71,7 @@ public final class DeviceTier implements Tier {
         reclaim = new Reclaim(regions, index, device.within(), listener, geometry);
         work = new TierWork(device, regions, index, listener);
         verification = new Verification(driver, index, geometry.regionBytes());
-        stats = TierStats.nothing(path, geometry.bytes());
+        stats = TierStats.empty(path, geometry.bytes());
     }
 
     private static String describe(TierDevice device) {
@@ -143,46 +143,46 @@ public final class DeviceTier implements Tier {
     }
 
     @Override
-    public Taken write(TierBlock block, List<MemorySegment> pages, long tag) {
+    public SubmitResult write(TierBlock block, List<MemorySegment> pages, long tag) {
         if (state != TierState.SERVING || block.bytes() > maxBlockBytes()) {
-            return Taken.REFUSED;
+            return SubmitResult.REJECTED;
         }
         return work.write(block, pages, tag);
     }
 
     @Override
-    public Taken read(TierRead read) {
-        return state == TierState.SERVING ? work.read(read) : Taken.REFUSED;
+    public SubmitResult read(TierRead read) {
+        return state == TierState.SERVING ? work.read(read) : SubmitResult.REJECTED;
     }
 
     /// {@inheritDoc}
     ///
     /// There is nothing that could come back at the next opening; engines no longer find it.
     @Override
-    public Taken bury(TierBurial burial, long tag) {
+    public SubmitResult bury(Tombstone burial, long tag) {
         if (state != TierState.SERVING) {
-            return Taken.REFUSED;
+            return SubmitResult.REJECTED;
         }
         index.bury(burial);
         reclaim.bury(burial);
-        toTell.add(() -> listener.written(tag, 0));
-        return Taken.TAKEN;
+        toTell.add(() -> listener.onWritten(tag, 0));
+        return SubmitResult.ACCEPTED;
     }
 
     @Override
-    public Taken flush(long tag) {
+    public SubmitResult flush(long tag) {
         if (state != TierState.SERVING) {
-            return Taken.REFUSED;
+            return SubmitResult.REJECTED;
         }
-        toTell.add(() -> listener.flushed(tag, false));
-        return Taken.TAKEN;
+        toTell.add(() -> listener.onFlushed(tag, false));
+        return SubmitResult.ACCEPTED;
     }
 
     @Override
     public int tick(long nowNanos, long waitNanos) {
         if (state == TierState.OPENING) {
             state = TierState.SERVING;
-            listener.recoveryEnded();
+            listener.onRecoveryEnded();
         }
         int done = step();
         if (done == 0) {

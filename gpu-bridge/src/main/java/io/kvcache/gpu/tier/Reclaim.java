@@ -1,8 +1,8 @@
 package io.kvcache.gpu.tier;
 
-import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierListener;
-import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tier.Tombstone;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -55,7 +55,7 @@ final class Reclaim {
         leaving = next;
         next.entries().stream().filter(index::remove).forEach(found::add);
         Offer offer = new Offer(next.entries());
-        listener.offered(offer);
+        listener.onReclaim(offer);
         offer.moves.forEach(this::move);
         return 1;
     }
@@ -73,7 +73,7 @@ final class Reclaim {
     }
 
     /// A burial finds nothing in the index of what is being moved: it is not to come back there.
-    void bury(TierBurial burial) {
+    void bury(Tombstone burial) {
         found.removeIf(entry -> entry.buriedBy(burial));
     }
 
@@ -95,9 +95,9 @@ final class Reclaim {
                 if (found.contains(from)) {
                     index.add(to);
                 }
-                listener.moved(to.block(), from.place(), to.place());
+                listener.onMoved(to.block(), from.place(), to.place());
             } else {
-                listener.lost(from.block(), from.place());
+                listener.onLost(from.block(), from.place());
             }
         });
     }
@@ -119,7 +119,7 @@ final class Reclaim {
     }
 
     /// What lies in a region, and what of it is kept.
-    private final class Offer implements TierOffer {
+    private final class Offer implements ReclaimCandidates {
 
         private final List<DeviceEntry> entries;
         private final List<Move> moves = new ArrayList<>();

@@ -1,7 +1,7 @@
 package io.kvcache.gpu.tier;
 
 import io.kvcache.core.store.ChunkedCrc;
-import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierRead;
@@ -36,11 +36,11 @@ final class TierWork {
     }
 
     /// Takes a block that fits a region.
-    Taken write(TierBlock block, List<MemorySegment> pages, long tag) {
+    SubmitResult write(TierBlock block, List<MemorySegment> pages, long tag) {
         Lane lane = device.up();
         DeviceEntry entry = lane.full() ? null : regions.place(block, false);
         if (entry == null) {
-            return Taken.LATER;
+            return SubmitResult.RETRY;
         }
         entry.region().use();
         eachPiece(
@@ -51,9 +51,9 @@ final class TierWork {
         lane.then(copied -> {
             entry.region().endUse();
             ended(entry, copied);
-            listener.written(tag, copied ? entry.place() : -1);
+            listener.onWritten(tag, copied ? entry.place() : -1);
         });
-        return Taken.TAKEN;
+        return SubmitResult.ACCEPTED;
     }
 
     @SuppressWarnings("NonAtomicVolatileUpdate") // one thread writes
@@ -68,16 +68,16 @@ final class TierWork {
         }
     }
 
-    Taken read(TierRead read) {
-        Region region = regions.at(read.place());
+    SubmitResult read(TierRead read) {
+        Region region = regions.at(read.address());
         if (region == null) {
-            return Taken.GONE;
+            return SubmitResult.GONE;
         }
         Lane lane = device.down();
         if (lane.full()) {
-            return Taken.LATER;
+            return SubmitResult.RETRY;
         }
-        long start = DeviceEntry.offsetOf(read.place());
+        long start = DeviceEntry.offsetOf(read.address());
         region.use();
         eachPiece(
                 read.pages(),
@@ -88,9 +88,9 @@ final class TierWork {
                                 region.span(start + offset, piece.byteSize()).address()));
         lane.then(copied -> {
             region.endUse();
-            listener.read(read.tag(), copied ? check(read) : unreadable());
+            listener.onRead(read.tag(), copied ? check(read) : unreadable());
         });
-        return Taken.TAKEN;
+        return SubmitResult.ACCEPTED;
     }
 
     @SuppressWarnings("NonAtomicVolatileUpdate") // one thread writes
@@ -105,7 +105,7 @@ final class TierWork {
         eachPiece(read.pages(), read.bytes(), (_, piece) -> crc.update(piece));
         if (crc.value() == read.checksum()) {
             readsGood++;
-            return Outcome.GOOD;
+            return Outcome.SUCCESS;
         }
         checksumErrors++;
         return Outcome.CORRUPT;

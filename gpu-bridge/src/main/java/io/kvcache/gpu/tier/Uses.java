@@ -25,7 +25,7 @@ final class Uses {
             if (used == null) {
                 return told;
             }
-            listener.used(used.block(), used.place());
+            listener.onUsed(used.block(), used.place());
         }
         return MOST;
     }

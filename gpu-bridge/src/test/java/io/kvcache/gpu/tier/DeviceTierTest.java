@@ -9,7 +9,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.gpu.cuda.StandIn;
 import io.kvcache.gpu.driver.DeviceDriver;
@@ -115,7 +115,7 @@ final class DeviceTierTest {
     @Test
     void givenAFlush_whenAsked_thenNothingIsDurable() {
         DeviceTier tier = open();
-        assertThat(tier.flush(1)).isEqualTo(Taken.TAKEN);
+        assertThat(tier.flush(1)).isEqualTo(SubmitResult.ACCEPTED);
         store.until(tier, () -> !store.flushes.isEmpty());
         assertThat(store.flushes).containsExactly(false);
         tier.close();

@@ -9,13 +9,13 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.ChunkedCrc;
-import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.ReclaimCandidates;
+import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tier.TierListener;
-import io.kvcache.core.tier.TierOffer;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierRead.Outcome;
+import io.kvcache.core.tier.Tombstone;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -112,13 +112,13 @@ final class TierHarness implements TierListener {
         BlockContent.of(key).fill(slot.asSlice(0, BLOCK_BYTES));
         TierBlock block = block(key, ChunkedCrc.of(slot.asSlice(0, BLOCK_BYTES)));
         long tag = ++nextTag;
-        Taken taken = tier.write(block, List.of(slot.asSlice(0, 4096), slot.asSlice(4096)), tag);
-        if (taken == Taken.TAKEN) {
+        SubmitResult taken = tier.write(block, List.of(slot.asSlice(0, 4096), slot.asSlice(4096)), tag);
+        if (taken == SubmitResult.ACCEPTED) {
             writes.put(tag, new Write(block, slot));
         } else {
             giveBack(slot);
         }
-        return taken == Taken.TAKEN;
+        return taken == SubmitResult.ACCEPTED;
     }
 
     /// Has a block read that is somewhere.
@@ -129,20 +129,20 @@ final class TierHarness implements TierListener {
         int checksum = ChunkedCrc.of(slot.asSlice(0, BLOCK_BYTES));
         slot.fill((byte) 0x11);
         long tag = ++nextTag;
-        Taken taken = tier.read(new TierRead(block(key, checksum), place, List.of(slot), tag));
-        if (taken == Taken.TAKEN) {
+        SubmitResult taken = tier.read(new TierRead(block(key, checksum), place, List.of(slot), tag));
+        if (taken == SubmitResult.ACCEPTED) {
             reads.put(tag, new Read(key, slot));
         } else {
             giveBack(slot);
         }
-        return taken == Taken.TAKEN;
+        return taken == SubmitResult.ACCEPTED;
     }
 
     /// Has a block buried.
     void bury(DeviceTier tier, BlockKey key) {
         long tag = ++nextTag;
         burials.add(tag);
-        assertThat(tier.bury(new TierBurial(key.hi(), key.lo(), 0, false), tag)).isEqualTo(Taken.TAKEN);
+        assertThat(tier.bury(new Tombstone(key.hi(), key.lo(), 0, false), tag)).isEqualTo(SubmitResult.ACCEPTED);
     }
 
     void tick(DeviceTier tier) {
@@ -205,7 +205,7 @@ final class TierHarness implements TierListener {
             throw new AssertionError("told twice, or never asked");
         }
         assertThat(outcome).as("damage").isNotEqualTo(Outcome.CORRUPT);
-        if (outcome == Outcome.GOOD) {
+        if (outcome == Outcome.SUCCESS) {
             good++;
             BlockContent.of(read.key).requireEqual(read.slot.asSlice(0, BLOCK_BYTES));
         } else {
@@ -234,11 +234,11 @@ final class TierHarness implements TierListener {
 
     /// Keeps every third block.
     @Override
-    public void offered(TierOffer offer) {
+    public void offered(ReclaimCandidates offer) {
         for (int i = 0; i < offer.size(); i++) {
             BlockKey key = new BlockKey(offer.keyHi(i), offer.keyLo(i));
             Long place = places.get(key);
-            if (place != null && place == offer.place(i) && (key.hi() % 3 != 0 || !offer.keep(i))) {
+            if (place != null && place == offer.address(i) && (key.hi() % 3 != 0 || !offer.keep(i))) {
                 places.remove(key);
             }
         }

@@ -5,7 +5,7 @@ import static io.kvcache.core.policy.RecordView.NONE;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tier.Tombstone;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.RecordPool;
 import java.util.concurrent.locks.ReentrantLock;
@@ -87,7 +87,7 @@ final class Deletion {
             return 0;
         }
         if (known == NONE) {
-            tierPort.addTombstone(new TierBurial(hi, lo, namespaceId, false));
+            tierPort.addTombstone(new Tombstone(hi, lo, namespaceId, false));
         }
         return dropUnder(hi, lo, cause);
     }
@@ -110,7 +110,7 @@ final class Deletion {
             try {
                 tierPort.excludeFromRecovery(entry.id());
                 if (from == 0) {
-                    tierPort.addTombstone(TierBurial.of(entry.id()));
+                    tierPort.addTombstone(Tombstone.of(entry.id()));
                 }
                 if (from >= pool.highWater()) {
                     return dropped;

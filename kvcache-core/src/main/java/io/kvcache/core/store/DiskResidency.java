@@ -5,7 +5,7 @@ import static io.kvcache.core.policy.RecordView.NONE;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.TierKind;
 import io.kvcache.core.policy.PolicyState;
-import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.DiskNumber;
@@ -161,10 +161,10 @@ final class DiskResidency {
     }
 
     /// What is alive of a part of a span that is about to be reclaimed.
-    void collectLive(int disk, TierOffer offer, int from, int to, List<LiveCopy> live) {
+    void collectLive(int disk, ReclaimCandidates offer, int from, int to, List<LiveCopy> live) {
         boolean ranked = disks.usage(disk).isRanked();
         for (int i = from; i < to; i++) {
-            int record = recordAt(offer.keyHi(i), offer.keyLo(i), DiskNumber.place(disk, offer.place(i)));
+            int record = recordAt(offer.keyHi(i), offer.keyLo(i), DiskNumber.place(disk, offer.address(i)));
             if (record != NONE) {
                 boolean within = disks.usage(disk).isWithinShare(shares.group(record));
                 double rank = ranked ? tierRank.rank(record) : 0;
@@ -174,8 +174,8 @@ final class DiskResidency {
     }
 
     /// Forgets a copy that was not kept, if it still counts, with all below it.
-    void discard(int disk, TierOffer offer, LiveCopy refused) {
-        if (pool.diskPlace(refused.record) == DiskNumber.place(disk, offer.place(refused.index))) {
+    void discard(int disk, ReclaimCandidates offer, LiveCopy refused) {
+        if (pool.diskPlace(refused.record) == DiskNumber.place(disk, offer.address(refused.index))) {
             forgetSubtree(refused.record);
         }
     }

@@ -2,7 +2,7 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
-import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tier.Tombstone;
 import io.kvcache.core.tree.DiskNumber;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayDeque;
@@ -31,7 +31,7 @@ final class PendingTombstones {
     static final int MAX_KEPT = 1 << 16;
 
     private final RecordPool pool;
-    private final List<ArrayDeque<TierBurial>> waiting = new ArrayList<>();
+    private final List<ArrayDeque<Tombstone>> waiting = new ArrayList<>();
     private final Map<Integer, BitSet> olderCopies = new HashMap<>();
 
     /// By resident record: the disks that hold the last durable value of its key, one bit each. They are told of the
@@ -42,7 +42,7 @@ final class PendingTombstones {
         this.pool = pool;
     }
 
-    private ArrayDeque<TierBurial> queueOf(int disk) {
+    private ArrayDeque<Tombstone> queueOf(int disk) {
         while (waiting.size() <= disk) {
             waiting.add(new ArrayDeque<>());
         }
@@ -52,7 +52,7 @@ final class PendingTombstones {
     /// Copies of a record's key on a disk count no longer.
     void add(int record, int disk) {
         int namespaceId = RecordFlags.namespaceId(pool.identity(record));
-        queueOf(disk).add(new TierBurial(pool.keyHi(record), pool.keyLo(record), namespaceId, false));
+        queueOf(disk).add(new Tombstone(pool.keyHi(record), pool.keyLo(record), namespaceId, false));
     }
 
     /// A block is about to be dropped: older copies of it may lie on other disks than the one that has it.
@@ -67,7 +67,7 @@ final class PendingTombstones {
 
     /// What was dropped may lie on any disk, also where the store knows nothing of it: evicted from
     /// there, its bytes not yet overwritten.
-    void addOnAllDisks(TierBurial burial, int disks) {
+    void addOnAllDisks(Tombstone burial, int disks) {
         for (int disk = 0; disk < disks; disk++) {
             queueOf(disk).add(burial);
         }
@@ -78,7 +78,7 @@ final class PendingTombstones {
     /// mean both; so [#onWritten] sees to it.
     ///
     /// @param present record of that key, or none
-    void addForOlderCopy(TierBurial burial, int present, int disk) {
+    void addForOlderCopy(Tombstone burial, int present, int disk) {
         if (present != NONE && RecordFlags.has(pool.identity(present), RecordFlags.WRITING)) {
             olderCopies.computeIfAbsent(present, _ -> new BitSet()).set(disk);
         } else if (present == NONE
@@ -136,13 +136,13 @@ final class PendingTombstones {
 
     /// Puts a burial before all others: a disk did not take it, or did not write it, and nothing newer
     /// that it would mean too.
-    void addFirst(TierBurial burial, int disk) {
+    void addFirst(Tombstone burial, int disk) {
         queueOf(disk).addFirst(burial);
     }
 
     /// Takes what a disk is to be told next, or null.
     @Nullable
-    TierBurial poll(int disk) {
+    Tombstone poll(int disk) {
         return queueOf(disk).poll();
     }
 
@@ -151,16 +151,16 @@ final class PendingTombstones {
     }
 
     /// What waits for a disk.
-    Iterable<TierBurial> pending(int disk) {
+    Iterable<Tombstone> pending(int disk) {
         return Collections.unmodifiableCollection(queueOf(disk));
     }
 
     /// A disk cannot be told now, and tells anew what it has before it can.
     void compact(int disk) {
-        ArrayDeque<TierBurial> kept = queueOf(disk);
+        ArrayDeque<Tombstone> kept = queueOf(disk);
         if (kept.size() > MAX_KEPT) {
-            Set<TierBurial> namespaces = new LinkedHashSet<>();
-            kept.forEach(each -> namespaces.add(TierBurial.of(each.namespaceId())));
+            Set<Tombstone> namespaces = new LinkedHashSet<>();
+            kept.forEach(each -> namespaces.add(Tombstone.of(each.namespaceId())));
             kept.clear();
             kept.addAll(namespaces);
         }

@@ -1,6 +1,6 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tier.ReclaimCandidates;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -16,7 +16,7 @@ record ReclaimSelector(DiskResidency diskResidency, ReentrantLock lock) {
     /// Copies looked at in one turn of the lock: some tens of microseconds.
     private static final int BATCH = 256;
 
-    void select(int disk, TierOffer offer) {
+    void select(int disk, ReclaimCandidates offer) {
         List<DiskResidency.LiveCopy> live = new ArrayList<>();
         for (int from = 0; from < offer.size(); from += BATCH) {
             lock.lock();

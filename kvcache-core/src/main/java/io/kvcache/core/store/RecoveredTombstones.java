@@ -1,7 +1,7 @@
 package io.kvcache.core.store;
 
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tier.Tombstone;
 import java.util.HashSet;
 import java.util.Set;
 
@@ -22,8 +22,8 @@ final class RecoveredTombstones {
     }
 
     /// A disk is still to be told of a burial.
-    void add(int disk, TierBurial burial) {
-        if (burial.whole()) {
+    void add(int disk, Tombstone burial) {
+        if (burial.isNamespace()) {
             namespaces.add(new DiskNamespace(disk, burial.namespaceId()));
         } else {
             add(disk, burial.keyHi(), burial.keyLo());

@@ -71,7 +71,7 @@ final class RecoveryExclusions {
 
     /// Whether what a disk has told of is older than what callers did.
     boolean excludes(TierBlock block, int disk) {
-        return (block.object() && returningDisks.get(disk))
+        return (block.isObject() && returningDisks.get(disk))
                 || namespaces.get(block.namespaceId())
                 || (!keys.isEmpty() && keys.containsKey(new BlockKey(block.keyHi(), block.keyLo())));
     }

@@ -6,9 +6,9 @@ import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tier.TierBurial;
-import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tier.Tombstone;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.DiskNumber;
 import io.kvcache.core.tree.RecordPool;
@@ -132,12 +132,12 @@ public final class TierPort {
 
     /// What does not count any longer on a disk, to be told to it before anything else is written; null
     /// when there is nothing.
-    public @Nullable TierBurial nextTombstone(int disk) {
+    public @Nullable Tombstone nextTombstone(int disk) {
         return underLock(() -> writeBackQueue.tombstones().poll(disk));
     }
 
     /// A disk was not told of a burial, and cannot be now; it is to be told first when it can.
-    public void requeueTombstone(int disk, TierBurial burial) {
+    public void requeueTombstone(int disk, Tombstone burial) {
         underLock(() -> writeBackQueue.tombstones().addFirst(burial, disk));
     }
 
@@ -149,7 +149,7 @@ public final class TierPort {
 
     /// A disk could not write a burial. It is to be told again, unless a newer copy counts there by now.
     /// Behind the burial of a namespace nothing may be written before it has ended.
-    public void onTombstoneFailed(int disk, TierBurial burial) {
+    public void onTombstoneFailed(int disk, Tombstone burial) {
         underLock(() ->
                 writeBackQueue.onTombstoneFailed(burial, parts.tree().findAny(burial.keyHi(), burial.keyLo()), disk));
     }
@@ -219,7 +219,7 @@ public final class TierPort {
 
     /// A span of a disk is about to be reclaimed: keeps all that is alive, as far as that may be, and
     /// forgets the rest with all below it; a bounded number of records a turn of the lock.
-    public void onReclaim(int disk, TierOffer offer) {
+    public void onReclaim(int disk, ReclaimCandidates offer) {
         reclaimSelector.select(disk, offer);
         underLock(() -> {
             tierRecovery.onReclaim(disk, offer);
@@ -267,7 +267,7 @@ public final class TierPort {
     }
 
     /// What was dropped is not to come back from any disk. Under the lock.
-    void addTombstone(TierBurial burial) {
+    void addTombstone(Tombstone burial) {
         writeBackQueue.tombstones().addOnAllDisks(burial, parts.diskUsageTable().disks());
     }
 
@@ -352,12 +352,12 @@ public final class TierPort {
         return unflushedScan.countBytes(SCAN_BATCH);
     }
 
-    /// A block was used where it lies: see [io.kvcache.core.tier.TierListener#used].
+    /// A block was used where it lies: see [io.kvcache.core.tier.TierListener#onUsed].
     public void onUsed(TierBlock block) {
         underLock(() -> tierRank.onUsed(block.keyHi(), block.keyLo()));
     }
 
-    /// How much a block is wanted: see [io.kvcache.core.tier.TierListener#worth].
+    /// How much a block is wanted: see [io.kvcache.core.tier.TierListener#score].
     public double score(long keyHi, long keyLo) {
         return underLock(() -> tierRank.score(keyHi, keyLo));
     }

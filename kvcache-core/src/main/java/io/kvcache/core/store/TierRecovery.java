@@ -3,9 +3,9 @@ package io.kvcache.core.store;
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.event.EventKind;
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tier.TierBurial;
-import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tier.Tombstone;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.DiskNumber;
@@ -108,14 +108,14 @@ final class TierRecovery {
     /// restart finds.
     private void rejectStale(TierBlock block, int present, int disk) {
         boolean outlived = present != NONE
-                && block.object()
+                && block.isObject()
                 && recordStates.stateOf(present) == Control.SEALED
                 && pool.diskPlace(present) == NONE
                 && recoveryExclusions.isReplacedOnly(block, disk);
         if (outlived) {
             writeBackQueue.tombstones().addDeferred(present, disk);
         } else {
-            writeBackQueue.tombstones().addForOlderCopy(TierBurial.of(block), present, disk);
+            writeBackQueue.tombstones().addForOlderCopy(Tombstone.of(block), present, disk);
         }
     }
 
@@ -140,11 +140,11 @@ final class TierRecovery {
     /// The block came into the store meanwhile, or a newer copy was found. An object's older copy has other
     /// bytes; it may lie on another disk than the newer one, so it is buried there.
     private boolean adopt(int present, TierBlock block, long address) {
-        if (block.object()) {
+        if (block.isObject()) {
             if (pool.diskPlace(present) == NONE) { // a put under way, which may be abandoned
                 recoveryExclusions.addDropped(block.keyHi(), block.keyLo());
             }
-            writeBackQueue.tombstones().addForOlderCopy(TierBurial.of(block), present, DiskNumber.of(address));
+            writeBackQueue.tombstones().addForOlderCopy(Tombstone.of(block), present, DiskNumber.of(address));
             return false;
         }
         if (pool.diskPlace(present) != NONE) {
@@ -205,9 +205,9 @@ final class TierRecovery {
 
     /// A span is about to be reclaimed, and other disks have not told all yet: keeps what may count
     /// later, as far as that may be.
-    void onReclaim(int disk, TierOffer offer) {
+    void onReclaim(int disk, ReclaimCandidates offer) {
         for (int i = 0; i < offer.size() && !deferred.isEmpty(); i++) {
-            long address = DiskNumber.place(disk, offer.place(i));
+            long address = DiskNumber.place(disk, offer.address(i));
             if (deferred.containsKey(address) && !offer.keep(i)) {
                 deferred.remove(address);
             }
@@ -230,9 +230,9 @@ final class TierRecovery {
                 block.hasParent() && parent == NONE ? NONE : tree.insert(newRecord(block, parent), Control.DETACHED, 0);
         if (record == NONE) {
             noRecord++;
-            if (block.object()) {
+            if (block.isObject()) {
                 recoveryExclusions.addDropped(block.keyHi(), block.keyLo());
-                writeBackQueue.tombstones().addForOlderCopy(TierBurial.of(block), NONE, DiskNumber.of(address));
+                writeBackQueue.tombstones().addForOlderCopy(Tombstone.of(block), NONE, DiskNumber.of(address));
             }
             return false;
         }
@@ -269,7 +269,7 @@ final class TierRecovery {
 
     private static NewRecord newRecord(TierBlock block, int parent) {
         int identity =
-                block.object() ? RecordFlags.ofObject(block.namespaceId()) : RecordFlags.ofBlock(block.namespaceId());
+                block.isObject() ? RecordFlags.ofObject(block.namespaceId()) : RecordFlags.ofBlock(block.namespaceId());
         return new NewRecord(
                 block.keyHi(), block.keyLo(), parent, block.depth(), identity, block.bytes(), block.engineHash(), NONE);
     }

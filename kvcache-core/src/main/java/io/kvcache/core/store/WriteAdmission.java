@@ -32,7 +32,7 @@ final class WriteAdmission {
     private final PolicyState policies;
     private @Nullable AdmissionKind kind;
     private @Nullable PutHistory putHistory;
-    private double gain = AdmissionKind.USUAL_GAIN;
+    private double gain = AdmissionKind.DEFAULT_GAIN;
     private AdmissionThreshold admissionThreshold = new AdmissionThreshold(AdmissionKind.WRITTEN_SHARE, gain);
     private double stay;
 

@@ -4,7 +4,7 @@ import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tier.Tombstone;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.DiskNumber;
@@ -290,9 +290,9 @@ final class WriteBackQueue {
     /// A burial was not written: what it was to bury is on disk as before.
     ///
     /// @param present record of that key, or none
-    void onTombstoneFailed(TierBurial burial, int present, int disk) {
+    void onTombstoneFailed(Tombstone burial, int present, int disk) {
         unwritten++;
-        if (burial.whole()) {
+        if (burial.isNamespace()) {
             pendingTombstones.addFirst(burial, disk);
         } else {
             pendingTombstones.addForOlderCopy(burial, present, disk);

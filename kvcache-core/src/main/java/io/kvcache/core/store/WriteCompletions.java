@@ -2,7 +2,7 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
-import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.DiskNumber;
@@ -62,15 +62,15 @@ final class WriteCompletions {
 
     /// A span is about to be reclaimed: keeps what waits for a block above it, as far as that may be;
     /// what is not kept was not written.
-    void onReclaim(int disk, TierOffer offer) {
+    void onReclaim(int disk, ReclaimCandidates offer) {
         Set<Long> waiting = new HashSet<>();
         waitingForParent
                 .values()
                 .forEach(each ->
                         each.stream().filter(write -> write.disk == disk).forEach(write -> waiting.add(write.address)));
         for (int i = 0; i < offer.size() && !waiting.isEmpty(); i++) {
-            if (waiting.contains(offer.place(i)) && !offer.keep(i)) {
-                onMoved(disk, offer.place(i), NONE);
+            if (waiting.contains(offer.address(i)) && !offer.keep(i)) {
+                onMoved(disk, offer.address(i), NONE);
             }
         }
     }

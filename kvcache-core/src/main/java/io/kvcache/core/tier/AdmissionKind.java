@@ -14,14 +14,14 @@ public enum AdmissionKind {
     /// As far as [#WRITTEN_SHARE] goes, the blocks that promise to save most: by the odds that they
     /// are used again, as observed in this store of blocks that were put with as much of a prompt
     /// behind as much of it, times the root of what computing them takes, if that is worth the cost
-    /// of their write, see [#USUAL_GAIN]. What was used again is taken to be so once more. What is
+    /// of their write, see [#DEFAULT_GAIN]. What was used again is taken to be so once more. What is
     /// on disk is written again, when its region is reclaimed, only if it was used there.
     VALUE("value");
 
     /// What one use of a block saves in units of what its write costs. A GPU at 2.50 dollars an
     /// hour that prefills 10,000 tokens of 128 KiB a second makes a terabyte of KV for 0.53
     /// dollars; a drive of 400 dollars that takes 5 PB in its life has a terabyte written for 0.08.
-    public static final double USUAL_GAIN = 6.6;
+    public static final double DEFAULT_GAIN = 6.6;
 
     /// Of the bytes that are put, those that [#VALUE] writes, on the whole: no more, but for what a
     /// flush wants. A little below two fifths, as more is put than where everything is written, and
@@ -34,10 +34,10 @@ public enum AdmissionKind {
         this.commandName = commandName;
     }
 
-    /// [#USUAL_GAIN] for other packages: a constant is compiled into whoever names it, and this can
+    /// [#DEFAULT_GAIN] for other packages: a constant is compiled into whoever names it, and this can
     /// be changed without compiling them anew.
-    public static double usualGain() {
-        return USUAL_GAIN;
+    public static double defaultGain() {
+        return DEFAULT_GAIN;
     }
 
     /// Name in configuration and on command lines.
@@ -46,7 +46,7 @@ public enum AdmissionKind {
     }
 
     /// The kind with this name, if any.
-    public static Optional<AdmissionKind> named(String name) {
+    public static Optional<AdmissionKind> fromName(String name) {
         return Arrays.stream(values())
                 .filter(kind -> kind.commandName.equals(name))
                 .findFirst();

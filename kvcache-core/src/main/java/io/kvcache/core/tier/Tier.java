@@ -11,7 +11,7 @@ import java.util.List;
 ///
 /// **Opening.** A tier begins in state OPENING and gets to SERVING, or to REFUSED, by ticks. From
 /// then on it reads and writes, and tells what it held before, newest first, until it is no longer
-/// [#recovering()].
+/// [#isRecovering()].
 ///
 /// **Promises.** What is read is what was written, or the read fails. What was written before a [#flush] that was
 /// answered with true is told by every later opening, unless it was reclaimed, replaced or buried since. What was
@@ -36,22 +36,22 @@ public interface Tier extends AutoCloseable {
     long maxBlockBytes();
 
     /// Whether it has more to tell of what it held before.
-    boolean recovering();
+    boolean isRecovering();
 
-    /// Writes a block or object; [TierListener#written] tells where.
+    /// Writes a block or object; [TierListener#onWritten] tells where.
     ///
     /// @param pages native memory at addresses and in lengths of whole pages of 4 KiB, as many as the bytes take
-    Taken write(TierBlock block, List<MemorySegment> pages, long tag);
+    SubmitResult write(TierBlock block, List<MemorySegment> pages, long tag);
 
     /// Has what was written before under a key, or in a namespace, not count any longer after the next opening;
-    /// [TierListener#written] tells when that is written.
-    Taken bury(TierBurial burial, long tag);
+    /// [TierListener#onWritten] tells when that is written.
+    SubmitResult tombstone(Tombstone burial, long tag);
 
-    /// Reads a block or object; [TierListener#read] tells how that went.
-    Taken read(TierRead read);
+    /// Reads a block or object; [TierListener#onRead] tells how that went.
+    SubmitResult read(TierRead read);
 
-    /// Makes durable what was taken by now; [TierListener#flushed] tells when.
-    Taken flush(long tag);
+    /// Makes durable what was taken by now; [TierListener#onFlushed] tells when.
+    SubmitResult flush(long tag);
 
     /// Does what there is to do.
     ///
@@ -64,7 +64,7 @@ public interface Tier extends AutoCloseable {
     void wake();
 
     /// Whether nothing is waiting or on its way.
-    boolean idle();
+    boolean isIdle();
 
     /// Takes nothing more; what is on its way ends by further ticks.
     void stop();
@@ -74,7 +74,7 @@ public interface Tier extends AutoCloseable {
 
     /// Closes it after it failed, for it to be opened again: what somebody still uses of it, and
     /// what does not hinder that, is closed later.
-    default void leave() {
+    default void closeAfterFailure() {
         close();
     }
 

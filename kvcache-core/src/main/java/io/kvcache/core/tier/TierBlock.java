@@ -7,7 +7,7 @@ package io.kvcache.core.tier;
 /// @param parentHi first half of the parent's key; both halves 0 for a first block and for objects
 /// @param parentLo second half of the parent's key
 /// @param namespaceId the store's number of the namespace
-/// @param object whether it is an object
+/// @param isObject whether it is an object
 /// @param depth blocks before this one
 /// @param bytes of it, rounding not included; an object's with its key behind it
 /// @param checksum CRC32C over the CRC32Cs of the 64 KiB chunks
@@ -18,7 +18,7 @@ public record TierBlock(
         long parentHi,
         long parentLo,
         int namespaceId,
-        boolean object,
+        boolean isObject,
         int depth,
         int bytes,
         int checksum,

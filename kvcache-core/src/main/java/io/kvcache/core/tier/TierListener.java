@@ -17,43 +17,43 @@ public interface TierListener {
 
     /// A write or burial has ended, and its memory is the caller's again.
     ///
-    /// @param place where it can be read, or -1 when it was not written
-    void written(long tag, long place);
+    /// @param address where it can be read, or -1 when it was not written
+    void onWritten(long tag, long address);
 
     /// A read has ended, and its memory is the caller's again.
-    void read(long tag, TierRead.Outcome outcome);
+    void onRead(long tag, TierRead.Outcome outcome);
 
     /// A flush has ended.
-    void flushed(long tag, boolean durable);
+    void onFlushed(long tag, boolean durable);
 
     /// A block or object was found that was written before; of several with one key the first told counts. It can
     /// be read at once.
-    void recovered(TierBlock block, long place);
+    void onRecovered(TierBlock block, long address);
 
-    /// What is told of a key from now on by [#recovered] does not count.
-    void buried(long keyHi, long keyLo);
+    /// What is told of a key from now on by [#onRecovered] does not count.
+    void onTombstone(long keyHi, long keyLo);
 
     /// All that was found has been told.
-    void recoveryEnded();
+    void onRecoveryEnded();
 
     /// A span is about to be reclaimed: what is not kept is gone when this returns.
-    void offered(TierOffer offer);
+    void onReclaim(ReclaimCandidates offer);
 
     /// What was kept lies elsewhere now.
-    void moved(TierBlock block, long from, long to);
+    void onMoved(TierBlock block, long from, long to);
 
     /// What was kept could not be.
-    void lost(TierBlock block, long place);
+    void onLost(TierBlock block, long address);
 
     /// A block was used where it lies, by somebody who did not ask the store. Of a path all blocks are told, deepest
     /// first.
-    default void used(TierBlock block, long place) {}
+    default void onUsed(TierBlock block, long address) {}
 
     /// How much a block is wanted: uses that its policy expects for the time that it is kept, so the greater the
     /// rather it stays. Only good for comparing blocks that are asked for together.
     ///
     /// @return [Double#NaN] when the store's policy has no such measure, 0 for a block that it does not know
-    default double worth(long keyHi, long keyLo) {
+    default double score(long keyHi, long keyLo) {
         return Double.NaN;
     }
 }

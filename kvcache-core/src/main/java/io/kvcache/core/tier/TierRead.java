@@ -6,10 +6,10 @@ import java.util.List;
 /// A block or object to be read from a [Tier].
 ///
 /// @param block what it is, with the checksum that its bytes must have
-/// @param place where it lies
+/// @param address where it lies
 /// @param pages native memory that is filled in order, as in [Tier#write]
 /// @param tag comes back with the outcome
-public record TierRead(TierBlock block, long place, List<MemorySegment> pages, long tag) {
+public record TierRead(TierBlock block, long address, List<MemorySegment> pages, long tag) {
 
     public TierRead {
         pages = List.copyOf(pages);
@@ -28,7 +28,7 @@ public record TierRead(TierBlock block, long place, List<MemorySegment> pages, l
     /// How a read went.
     public enum Outcome {
         /// Its bytes are there, and have its checksum.
-        GOOD,
+        SUCCESS,
         /// They could not be read.
         UNREADABLE,
         /// Bytes came that are not the block's.

@@ -12,7 +12,7 @@ public interface TierSource {
     String name();
 
     /// Bytes of blocks, each in whole pages, that may be alive in it.
-    long aliveBytes();
+    long maxLiveBytes();
 
     /// The largest block that it takes.
     long maxBlockBytes();

@@ -16,7 +16,7 @@ public enum TierState {
     STOPPED;
 
     /// Whether blocks can be read.
-    public boolean reads() {
+    public boolean isReadable() {
         return this == SERVING || this == READ_ONLY;
     }
 }

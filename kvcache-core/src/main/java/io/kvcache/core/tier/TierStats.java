@@ -29,7 +29,7 @@ public record TierStats(
         long blocksRecovered) {
 
     /// Of a tier that has done nothing yet.
-    public static TierStats nothing(String path, long capacityBytes) {
+    public static TierStats empty(String path, long capacityBytes) {
         return new TierStats(path, capacityBytes, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     }
 

@@ -9,12 +9,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.contract.TierDriver.TierKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tier.TierRead.Outcome;
 import io.kvcache.core.tier.TierState;
+import io.kvcache.core.tier.Tombstone;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -38,8 +38,8 @@ public abstract class DurableTierContract extends TierContract {
         Tier tier = open();
         List<MemorySegment> pages = List.of(filled(content(1), DEFAULT_BYTES));
         TierBlock block = block(1, DEFAULT_BYTES);
-        assertThat(tier.write(block, pages, 1)).isEqualTo(Taken.LATER);
-        rig.awaitTrue("the namespace is known", () -> tier.write(block, pages, 2) == Taken.TAKEN);
+        assertThat(tier.write(block, pages, 1)).isEqualTo(SubmitResult.RETRY);
+        rig.awaitTrue("the namespace is known", () -> tier.write(block, pages, 2) == SubmitResult.ACCEPTED);
         rig.awaitTrue("the write ends", () -> rig.places.containsKey(2L));
         assertThat(rig.places).as("of what was not taken nothing is told").doesNotContainKey(1L);
     }
@@ -116,13 +116,13 @@ public abstract class DurableTierContract extends TierContract {
         TierBlock first = rig.recovered.getFirst();
         assertThat(first).isEqualTo(object(5, 2, 7_000));
         Outcome outcome = read(first, rig.recoveredAt(first), content(5).withVersion(2));
-        assertThat(outcome).isEqualTo(Outcome.GOOD);
+        assertThat(outcome).isEqualTo(Outcome.SUCCESS);
     }
 
     @Test
     void givenABurialAndAFlush_whenReopened_thenItIsToldBeforeWhatItBuries() {
         open();
-        rig.bury(TierBurial.of(writeObject(5, 1, 9_000)));
+        rig.bury(Tombstone.of(writeObject(5, 1, 9_000)));
         writeObject(6, 1, 9_000);
         rig.flush();
         reopen();
@@ -135,7 +135,7 @@ public abstract class DurableTierContract extends TierContract {
         TierBlock buried = writeObject(5, 1, 9_000);
         writeObject(7, 1, 9_000);
         write(block(1, DEFAULT_BYTES));
-        rig.bury(TierBurial.of(buried.namespaceId()));
+        rig.bury(Tombstone.of(buried.namespaceId()));
         writeObject(6, 1, 9_000);
         rig.flush();
         reopen();
@@ -145,7 +145,7 @@ public abstract class DurableTierContract extends TierContract {
     @Test
     void givenABurialAndAnotherWriteAfterIt_whenReopened_thenThatOneCounts() {
         open();
-        rig.bury(TierBurial.of(writeObject(5, 1, 9_000)));
+        rig.bury(Tombstone.of(writeObject(5, 1, 9_000)));
         writeObject(5, 2, 8_000);
         rig.flush();
         reopen();
@@ -168,7 +168,7 @@ public abstract class DurableTierContract extends TierContract {
         assertThat(rig.recovered).extracting(TierBlock::keyHi).contains(10L, 11L, 13L, 14L);
         for (TierBlock block : rig.recovered) {
             Outcome outcome = read(block, rig.recoveredAt(block), content(block.keyHi()));
-            assertThat(outcome).isEqualTo(block.keyHi() == 12 ? Outcome.CORRUPT : Outcome.GOOD);
+            assertThat(outcome).isEqualTo(block.keyHi() == 12 ? Outcome.CORRUPT : Outcome.SUCCESS);
         }
     }
 
@@ -190,9 +190,9 @@ public abstract class DurableTierContract extends TierContract {
         long before = storage().checksum();
         Tier tier = begin().open(subject);
         assertThat(tier.state()).isEqualTo(TierState.REFUSED);
-        assertThat(tier.state().reads()).isFalse();
+        assertThat(tier.state().isReadable()).isFalse();
         assertThat(tier.cause()).isNotEmpty();
-        assertThat(tier.flush(1)).isEqualTo(Taken.REFUSED);
+        assertThat(tier.flush(1)).isEqualTo(SubmitResult.REJECTED);
         close();
         assertThat(storage().checksum()).isEqualTo(before);
     }

@@ -6,7 +6,7 @@ import static io.kvcache.core.contract.TierTestBlocks.pieces;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.contract.TierDriver.TierKey;
-import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierRead;
@@ -40,7 +40,7 @@ public abstract class TierContract extends TierFixture {
         for (boolean split : new boolean[] {false, true}) {
             long place = rig.write(block, pieces(filled(content(7), bytes), split));
             MemorySegment target = blocks.memory(bytes);
-            assertThat(rig.read(block, place, pieces(target, !split))).isEqualTo(Outcome.GOOD);
+            assertThat(rig.read(block, place, pieces(target, !split))).isEqualTo(Outcome.SUCCESS);
             content(7).requireEqual(target.asSlice(0, bytes));
         }
     }
@@ -64,7 +64,7 @@ public abstract class TierContract extends TierFixture {
     final void requireGone(Tier tier, TierBlock block, long place) {
         List<MemorySegment> pages = List.of(blocks.memory(block.bytes()));
         TierRead read = new TierRead(block, place, pages, rig.tag());
-        assertThat(tier.read(read)).isEqualTo(Taken.GONE);
+        assertThat(tier.read(read)).isEqualTo(SubmitResult.GONE);
     }
 
     /// Writes other blocks until the span of a place was offered, and nothing is on its way.
@@ -124,9 +124,9 @@ public abstract class TierContract extends TierFixture {
     private void requireRefusal(Tier tier, long place) {
         TierBlock block = block(1, DEFAULT_BYTES);
         List<MemorySegment> pages = List.of(filled(content(1), DEFAULT_BYTES));
-        assertThat(tier.write(block, pages, 1_000_001)).isEqualTo(Taken.REFUSED);
-        assertThat(tier.read(new TierRead(block, place, pages, 1_000_002))).isEqualTo(Taken.REFUSED);
-        assertThat(tier.flush(1_000_003)).isEqualTo(Taken.REFUSED);
+        assertThat(tier.write(block, pages, 1_000_001)).isEqualTo(SubmitResult.REJECTED);
+        assertThat(tier.read(new TierRead(block, place, pages, 1_000_002))).isEqualTo(SubmitResult.REJECTED);
+        assertThat(tier.flush(1_000_003)).isEqualTo(SubmitResult.REJECTED);
         rig.tick();
         assertThat(rig.places).doesNotContainKey(1_000_001L);
         assertThat(rig.reads).doesNotContainKey(1_000_002L);

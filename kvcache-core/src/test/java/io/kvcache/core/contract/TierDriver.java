@@ -3,14 +3,14 @@ package io.kvcache.core.contract;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.ReclaimCandidates;
+import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tier.TierListener;
-import io.kvcache.core.tier.TierOffer;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierState;
+import io.kvcache.core.tier.Tombstone;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -71,7 +71,7 @@ class TierDriver implements TierListener {
     Tier openAndRecover(TierUnderTest subject) {
         open(subject);
         assertThat(tier.state()).as(tier.cause()).isEqualTo(TierState.SERVING);
-        awaitTrue("the recovery ends", () -> recoveryEnded && !tier.recovering());
+        awaitTrue("the recovery ends", () -> recoveryEnded && !tier.isRecovering());
         return tier;
     }
 
@@ -124,16 +124,16 @@ class TierDriver implements TierListener {
     long begin(TierBlock block, List<MemorySegment> pages) {
         long tag = tag();
         awaitTrue("a write is taken", () -> {
-            Taken submitResult = tier.write(block, pages, tag);
-            assertThat(submitResult).isIn(Taken.TAKEN, Taken.LATER);
-            return submitResult == Taken.TAKEN;
+            SubmitResult submitResult = tier.write(block, pages, tag);
+            assertThat(submitResult).isIn(SubmitResult.ACCEPTED, SubmitResult.RETRY);
+            return submitResult == SubmitResult.ACCEPTED;
         });
         return tag;
     }
 
-    void bury(TierBurial burial) {
+    void bury(Tombstone burial) {
         long tag = tag();
-        awaitTrue("a burial is taken", () -> tier.bury(burial, tag) == Taken.TAKEN);
+        awaitTrue("a burial is taken", () -> tier.tombstone(burial, tag) == SubmitResult.ACCEPTED);
         awaitTrue("a burial ends", () -> places.containsKey(tag));
     }
 
@@ -141,9 +141,9 @@ class TierDriver implements TierListener {
         long tag = tag();
         TierRead read = new TierRead(block, place, pages, tag);
         awaitTrue("a read is taken", () -> {
-            Taken submitResult = tier.read(read);
-            assertThat(submitResult).isIn(Taken.TAKEN, Taken.LATER);
-            return submitResult == Taken.TAKEN;
+            SubmitResult submitResult = tier.read(read);
+            assertThat(submitResult).isIn(SubmitResult.ACCEPTED, SubmitResult.RETRY);
+            return submitResult == SubmitResult.ACCEPTED;
         });
         awaitTrue("a read ends", () -> reads.containsKey(tag));
         return Objects.requireNonNull(reads.get(tag));
@@ -151,13 +151,13 @@ class TierDriver implements TierListener {
 
     void flush() {
         long tag = tag();
-        assertThat(tier.flush(tag)).isEqualTo(Taken.TAKEN);
+        assertThat(tier.flush(tag)).isEqualTo(SubmitResult.ACCEPTED);
         awaitTrue("a flush ends", () -> flushes.containsKey(tag));
         assertThat(flushes.get(tag)).isTrue();
     }
 
     boolean idle() {
-        return tier.idle();
+        return tier.isIdle();
     }
 
     void close() {
@@ -213,9 +213,9 @@ class TierDriver implements TierListener {
     }
 
     @Override
-    public void onReclaim(TierOffer offer) {
+    public void onReclaim(ReclaimCandidates offer) {
         for (int i = 0; i < offer.size(); i++) {
-            offered.add(offer.place(i));
+            offered.add(offer.address(i));
             if (keep.test(new TierKey(offer.keyHi(i), offer.keyLo(i)))) {
                 offer.keep(i);
             }

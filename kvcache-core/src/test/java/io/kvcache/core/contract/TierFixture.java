@@ -105,13 +105,13 @@ abstract class TierFixture {
     final Outcome read(TierBlock block, long place, BlockContent content) {
         MemorySegment target = blocks.memory(block.bytes());
         Outcome outcome = rig.read(block, place, List.of(target));
-        if (outcome == Outcome.GOOD) {
+        if (outcome == Outcome.SUCCESS) {
             content.requireEqual(target.asSlice(0, block.bytes()));
         }
         return outcome;
     }
 
     final void requireReadable(TierBlock block, long place) {
-        assertThat(read(block, place, content(block.keyHi()))).isEqualTo(Outcome.GOOD);
+        assertThat(read(block, place, content(block.keyHi()))).isEqualTo(Outcome.SUCCESS);
     }
 }

@@ -69,7 +69,7 @@ record TierTestBlocks(Arena arena) {
                 block.parentHi(),
                 block.parentLo(),
                 id,
-                block.object(),
+                block.isObject(),
                 block.depth(),
                 block.bytes(),
                 block.checksum(),

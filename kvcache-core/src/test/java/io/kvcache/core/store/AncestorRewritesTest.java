@@ -10,8 +10,8 @@ import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tier.TierOffer;
 import io.kvcache.core.tree.DiskNumber;
 import java.util.Objects;
 import java.util.stream.IntStream;
@@ -39,7 +39,7 @@ final class AncestorRewritesTest {
     void writeTheChildFirst() {
         assertThat(tierPort.addDisk(1 << 20)).isEqualTo(CHILDS_DISK);
         assertThat(tierPort.addDisk(1 << 20)).isEqualTo(PARENTS_DISK);
-        tierPort.configureAdmission(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.USUAL_GAIN);
+        tierPort.configureAdmission(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.DEFAULT_GAIN);
         tierPort.endRecovery();
         NamespaceEntry entry = store.register(SPACE);
         BlockChain chain = BlockChain.of(SPACE, IntStream.range(0, 8).toArray());
@@ -68,7 +68,7 @@ final class AncestorRewritesTest {
     }
 
     /// An offer of the child's copy alone.
-    private record Offer(TierBlock block, boolean kept) implements TierOffer {
+    private record Offer(TierBlock block, boolean kept) implements ReclaimCandidates {
 
         @Override
         public int size() {

@@ -12,7 +12,7 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tier.Tombstone;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -35,7 +35,7 @@ final class ConcurrentRecoveryTest {
     @BeforeEach
     void open() {
         assertThat(tierPort.addDisk(1 << 20)).isZero();
-        tierPort.configureAdmission(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.USUAL_GAIN);
+        tierPort.configureAdmission(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.DEFAULT_GAIN);
     }
 
     @AfterEach
@@ -144,7 +144,7 @@ final class ConcurrentRecoveryTest {
         assertThat(tell(0)).isFalse();
         tierPort.endRecovery();
         assertThat(known()).isZero();
-        assertThat(burials()).contains(TierBurial.of(block(0)));
+        assertThat(burials()).contains(Tombstone.of(block(0)));
     }
 
     @Test
@@ -158,12 +158,12 @@ final class ConcurrentRecoveryTest {
         tierPort.beginRecovery(0);
         assertThat(tell(0)).isFalse();
         tierPort.endRecovery();
-        assertThat(burials()).containsExactly(TierBurial.of(entry.id()));
+        assertThat(burials()).containsExactly(Tombstone.of(entry.id()));
     }
 
-    private List<TierBurial> burials() {
-        List<TierBurial> all = new ArrayList<>();
-        for (TierBurial next = tierPort.nextTombstone(0); next != null; next = tierPort.nextTombstone(0)) {
+    private List<Tombstone> burials() {
+        List<Tombstone> all = new ArrayList<>();
+        for (Tombstone next = tierPort.nextTombstone(0); next != null; next = tierPort.nextTombstone(0)) {
             all.add(next);
         }
         return all;

@@ -44,7 +44,7 @@ final class ExpiredBlocksTest {
         tierPort = store.tierPort();
         entry = store.register(SPACE);
         assertThat(tierPort.addDisk(ON_DISK * SHAPE.bytes(), ranked)).isZero();
-        tierPort.configureAdmission(admission, 64L << 20, 1 << 20, AdmissionKind.USUAL_GAIN);
+        tierPort.configureAdmission(admission, 64L << 20, 1 << 20, AdmissionKind.DEFAULT_GAIN);
         tierPort.endRecovery();
     }
 

@@ -1,8 +1,8 @@
 package io.kvcache.core.store;
 
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tier.TierBurial;
-import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tier.Tombstone;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
@@ -18,7 +18,7 @@ import java.util.TreeMap;
 final class FakeDisk {
 
     private final NavigableMap<Long, Copy> copies = new TreeMap<>();
-    private final NavigableMap<Long, TierBurial> burials = new TreeMap<>();
+    private final NavigableMap<Long, Tombstone> burials = new TreeMap<>();
     private long next;
 
     record Copy(TierBlock block, long content) {}
@@ -27,7 +27,7 @@ final class FakeDisk {
         return put(new Copy(block, first.get(ValueLayout.JAVA_LONG, 0)));
     }
 
-    void tombstone(TierBurial burial) {
+    void tombstone(Tombstone burial) {
         burials.put(++next, burial);
     }
 
@@ -53,9 +53,9 @@ final class FakeDisk {
     void recoverInto(TierPort tierPort, int disk) {
         Set<Integer> buriedNamespaces = new HashSet<>();
         for (long place = next; place > 0; place--) {
-            TierBurial burial = burials.get(place);
+            Tombstone burial = burials.get(place);
             Copy copy = copies.get(place);
-            if (burial != null && burial.whole()) {
+            if (burial != null && burial.isNamespace()) {
                 buriedNamespaces.add(burial.namespaceId());
             } else if (burial != null) {
                 tierPort.onTombstone(disk, burial.keyHi(), burial.keyLo());
@@ -79,7 +79,7 @@ final class FakeDisk {
         oldest.forEach(each -> copies.remove(each.getKey()));
     }
 
-    private static final class Candidates implements TierOffer {
+    private static final class Candidates implements ReclaimCandidates {
         private final List<Map.Entry<Long, Copy>> all;
         private final List<Map.Entry<Long, Copy>> kept = new ArrayList<>();
         private final int most;

@@ -36,7 +36,7 @@ final class LostCopyTest {
     @BeforeEach
     void writeTheFirst() {
         assertThat(tierPort.addDisk(1 << 20)).isZero();
-        tierPort.configureAdmission(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.USUAL_GAIN);
+        tierPort.configureAdmission(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.DEFAULT_GAIN);
         tierPort.endRecovery();
         NamespaceEntry entry = store.register(SPACE);
         for (int index = 0; index < LENGTH; index++) {

@@ -39,7 +39,7 @@ final class PrefetchAdmissionTest {
     @BeforeEach
     void writeTwenty() {
         assertThat(tierPort.addDisk(LIMIT)).isZero();
-        tierPort.configureAdmission(AdmissionKind.ALWAYS, LIMIT, LIMIT, AdmissionKind.USUAL_GAIN);
+        tierPort.configureAdmission(AdmissionKind.ALWAYS, LIMIT, LIMIT, AdmissionKind.DEFAULT_GAIN);
         tierPort.endRecovery();
         for (int number = 0; number < 20; number++) {
             put(number);

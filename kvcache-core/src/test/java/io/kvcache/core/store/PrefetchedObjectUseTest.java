@@ -35,7 +35,7 @@ final class PrefetchedObjectUseTest {
     @BeforeEach
     void writeOne() {
         assertThat(tierPort.addDisk(LIMIT)).isZero();
-        tierPort.configureAdmission(AdmissionKind.ALWAYS, LIMIT, LIMIT, AdmissionKind.USUAL_GAIN);
+        tierPort.configureAdmission(AdmissionKind.ALWAYS, LIMIT, LIMIT, AdmissionKind.DEFAULT_GAIN);
         tierPort.endRecovery();
         NamespaceEntry things = store.register(THINGS);
         write(things, KEY, 1);

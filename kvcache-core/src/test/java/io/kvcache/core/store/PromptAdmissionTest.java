@@ -35,7 +35,7 @@ final class PromptAdmissionTest {
     @BeforeEach
     void open() {
         assertThat(tierPort.addDisk(1 << 28)).isZero();
-        tierPort.configureAdmission(AdmissionKind.VALUE, 1 << 28, 1 << 20, AdmissionKind.USUAL_GAIN);
+        tierPort.configureAdmission(AdmissionKind.VALUE, 1 << 28, 1 << 20, AdmissionKind.DEFAULT_GAIN);
         tierPort.endRecovery();
     }
 

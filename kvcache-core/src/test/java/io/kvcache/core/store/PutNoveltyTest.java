@@ -46,7 +46,7 @@ final class PutNoveltyTest {
     @BeforeEach
     void putTwo() {
         assertThat(tierPort.addDisk(LIMIT)).isZero();
-        tierPort.configureAdmission(AdmissionKind.ALWAYS, LIMIT, LIMIT, AdmissionKind.USUAL_GAIN);
+        tierPort.configureAdmission(AdmissionKind.ALWAYS, LIMIT, LIMIT, AdmissionKind.DEFAULT_GAIN);
         tierPort.endRecovery();
         seal(reserve(document, 0));
         seal(reserve(document, 1));

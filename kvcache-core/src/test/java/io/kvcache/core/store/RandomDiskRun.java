@@ -79,7 +79,7 @@ final class RandomDiskRun implements AutoCloseable {
         HostStoreConfig config = new HostStoreConfig(3 * SlabPool.SLAB_BYTES, records, policy, 1 << 10);
         store = new HostStore(config, ArenaMemory.source());
         assertThat(store.tierPort().addDisk(diskLimit)).isZero();
-        store.tierPort().configureAdmission(admission, 1L << 30, 1L << 30, AdmissionKind.USUAL_GAIN);
+        store.tierPort().configureAdmission(admission, 1L << 30, 1L << 30, AdmissionKind.DEFAULT_GAIN);
         blocks = store.register(SPACE);
         things = store.register(THINGS);
         disk.recoverInto(store.tierPort(), 0);

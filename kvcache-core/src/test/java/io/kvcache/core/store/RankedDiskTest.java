@@ -49,7 +49,7 @@ final class RankedDiskTest {
             tierPort = store.tierPort();
             entry = store.register(SPACE);
             assertThat(tierPort.addDisk(ON_DISK * SHAPE.bytes(), ranked)).isZero();
-            tierPort.configureAdmission(AdmissionKind.ALWAYS, 32L << 20, 1 << 20, AdmissionKind.USUAL_GAIN);
+            tierPort.configureAdmission(AdmissionKind.ALWAYS, 32L << 20, 1 << 20, AdmissionKind.DEFAULT_GAIN);
             tierPort.endRecovery();
         }
 

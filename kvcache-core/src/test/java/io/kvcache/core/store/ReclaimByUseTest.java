@@ -10,8 +10,8 @@ import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tier.TierOffer;
 import io.kvcache.core.tree.Handle;
 import java.util.ArrayList;
 import java.util.List;
@@ -38,7 +38,7 @@ final class ReclaimByUseTest {
     @BeforeEach
     void writeAChain() {
         assertThat(tierPort.addDisk(1 << 20)).isZero();
-        tierPort.configureAdmission(AdmissionKind.VALUE, 1 << 20, 1 << 20, AdmissionKind.USUAL_GAIN);
+        tierPort.configureAdmission(AdmissionKind.VALUE, 1 << 20, 1 << 20, AdmissionKind.DEFAULT_GAIN);
         tierPort.endRecovery();
         for (int index = 0; index < BLOCKS; index++) {
             store.seal(store.reserve(entry, CHAIN, index, false).record(), index);
@@ -64,7 +64,7 @@ final class ReclaimByUseTest {
     }
 
     /// Everything that was written, with room for all of it.
-    private static final class Offer implements TierOffer {
+    private static final class Offer implements ReclaimCandidates {
 
         private final List<TierPort.PendingWrite> all;
         private final List<Long> kept = new ArrayList<>();

@@ -30,7 +30,7 @@ final class RecoveredReuseTest {
     @BeforeEach
     void open() {
         assertThat(tierPort.addDisk(1 << 24)).isZero();
-        tierPort.configureAdmission(AdmissionKind.VALUE, 1 << 24, 1 << 20, AdmissionKind.USUAL_GAIN);
+        tierPort.configureAdmission(AdmissionKind.VALUE, 1 << 24, 1 << 20, AdmissionKind.DEFAULT_GAIN);
     }
 
     @AfterEach

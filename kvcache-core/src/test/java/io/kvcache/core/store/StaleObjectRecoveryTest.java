@@ -36,7 +36,7 @@ final class StaleObjectRecoveryTest {
     @BeforeEach
     void open() {
         assertThat(tierPort.addDisk(1 << 24)).isZero();
-        tierPort.configureAdmission(AdmissionKind.ALWAYS, 1 << 24, 1 << 20, AdmissionKind.USUAL_GAIN);
+        tierPort.configureAdmission(AdmissionKind.ALWAYS, 1 << 24, 1 << 20, AdmissionKind.DEFAULT_GAIN);
     }
 
     @AfterEach

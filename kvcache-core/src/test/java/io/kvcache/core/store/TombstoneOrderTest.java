@@ -12,7 +12,7 @@ import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tier.Tombstone;
 import java.util.HashSet;
 import java.util.Objects;
 import java.util.Set;
@@ -54,7 +54,7 @@ final class TombstoneOrderTest {
         store.drop(KEY.hi(), KEY.lo());
         put();
         assertThat(store.tierPort().nextWrite(0)).isNull();
-        TierBurial burial = Objects.requireNonNull(store.tierPort().nextTombstone(0));
+        Tombstone burial = Objects.requireNonNull(store.tierPort().nextTombstone(0));
         assertThat(burial.keyLo()).isEqualTo(KEY.lo());
         assertThat(write().block().keyLo()).isEqualTo(KEY.lo());
         store.close();
@@ -180,13 +180,13 @@ final class TombstoneOrderTest {
         for (int disk = 0; disk < 2; disk++) {
             assertThat(store.tierPort().nextTombstone(disk))
                     .as("not known here, and perhaps on disk")
-                    .isEqualTo(new TierBurial(chain.keyHi(2), chain.keyLo(2), entry.id(), false));
+                    .isEqualTo(new Tombstone(chain.keyHi(2), chain.keyLo(2), entry.id(), false));
             assertThat(store.tierPort().nextTombstone(disk))
-                    .isEqualTo(new TierBurial(chain.keyHi(1), chain.keyLo(1), entry.id(), false));
+                    .isEqualTo(new Tombstone(chain.keyHi(1), chain.keyLo(1), entry.id(), false));
             assertThat(store.tierPort().nextTombstone(disk)).isNull();
         }
         store.dropAll(entry);
-        assertThat(store.tierPort().nextTombstone(0)).isEqualTo(TierBurial.of(entry.id()));
+        assertThat(store.tierPort().nextTombstone(0)).isEqualTo(Tombstone.of(entry.id()));
         store.close();
     }
 
@@ -204,16 +204,16 @@ final class TombstoneOrderTest {
         }
         assertThat(store.drop(chain.prefix(1), 0)).isEqualTo(2);
         for (int disk = 0; disk < 2; disk++) {
-            Set<TierBurial> burials = new HashSet<>();
-            for (TierBurial next = store.tierPort().nextTombstone(disk);
+            Set<Tombstone> burials = new HashSet<>();
+            for (Tombstone next = store.tierPort().nextTombstone(disk);
                     next != null;
                     next = store.tierPort().nextTombstone(disk)) {
                 assertThat(burials.add(next)).isTrue();
             }
             assertThat(burials)
                     .containsExactlyInAnyOrder(
-                            new TierBurial(chain.keyHi(0), chain.keyLo(0), entry.id(), false),
-                            new TierBurial(chain.keyHi(1), chain.keyLo(1), entry.id(), false));
+                            new Tombstone(chain.keyHi(0), chain.keyLo(0), entry.id(), false),
+                            new Tombstone(chain.keyHi(1), chain.keyLo(1), entry.id(), false));
         }
         store.close();
     }
@@ -225,7 +225,7 @@ final class TombstoneOrderTest {
         put();
         store.tierPort().onWritten(write().record(), 0, 7);
         store.drop(KEY.hi(), KEY.lo());
-        TierBurial burial = Objects.requireNonNull(store.tierPort().nextTombstone(0));
+        Tombstone burial = Objects.requireNonNull(store.tierPort().nextTombstone(0));
         assertThat(store.tierPort().nextTombstone(0)).isNull();
         long unwritten = store.tierPort().unwrittenCount();
         store.tierPort().onTombstoneFailed(0, burial);
@@ -242,7 +242,7 @@ final class TombstoneOrderTest {
         store.tierPort().onWritten(write().record(), 0, 7);
         store.drop(KEY.hi(), KEY.lo());
         put();
-        TierBurial burial = Objects.requireNonNull(store.tierPort().nextTombstone(0));
+        Tombstone burial = Objects.requireNonNull(store.tierPort().nextTombstone(0));
         store.tierPort().onWritten(write().record(), 0, 9);
         store.tierPort().onTombstoneFailed(0, burial);
         assertThat(store.tierPort().nextTombstone(0)).isNull();
@@ -254,7 +254,7 @@ final class TombstoneOrderTest {
         assertThat(store.tierPort().addDisk(1 << 20)).isZero();
         store.tierPort().configureAdmission(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, 1);
         store.dropAll(things);
-        TierBurial burial = Objects.requireNonNull(store.tierPort().nextTombstone(0));
+        Tombstone burial = Objects.requireNonNull(store.tierPort().nextTombstone(0));
         put();
         store.tierPort().onWritten(write().record(), 0, 7);
         store.drop(KEY.hi(), KEY.lo());

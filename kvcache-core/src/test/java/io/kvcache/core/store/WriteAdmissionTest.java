@@ -128,7 +128,7 @@ final class WriteAdmissionTest {
 
     @Test
     void givenObjectsBehindOthersThatNobodyReads_whenMoreArePut_thenThoseBehindAreNotWorthAWrite() {
-        writeAdmission.start(AdmissionKind.VALUE, AdmissionKind.USUAL_GAIN);
+        writeAdmission.start(AdmissionKind.VALUE, AdmissionKind.DEFAULT_GAIN);
         for (int i = 0; i < RECORDS / 4; i++) {
             int head = insert(RecordFlags.ofObject(things), 0);
             int tail = insert(RecordFlags.ofObject(things), 0);

@@ -204,7 +204,7 @@ final class BlockMissCauseTest {
                         new Opener(diskBytes),
                         diskBytes,
                         new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED))),
-                new Movement.Admitting(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.USUAL_GAIN),
+                new Movement.Admitting(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.DEFAULT_GAIN),
                 MoverLimits.of(SlabPool.SLAB_BYTES),
                 Duration.ofSeconds(5)));
     }

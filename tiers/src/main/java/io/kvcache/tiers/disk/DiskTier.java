@@ -1,14 +1,14 @@
 package io.kvcache.tiers.disk;
 
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.TierStats;
+import io.kvcache.core.tier.Tombstone;
 import io.kvcache.tiers.device.BlockDevice;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -57,7 +57,7 @@ public final class DiskTier implements Tier {
         this.beneath = beneath;
         numbers = new Numbers(listener);
         log = new DiskLog(device, config, new Surroundings(new Index(), new Sink(), this::logMemory, beneath.checking));
-        stats = TierStats.nothing(device.describe(), device.size());
+        stats = TierStats.empty(device.describe(), device.size());
         this.listener = listener;
     }
 
@@ -107,7 +107,7 @@ public final class DiskTier implements Tier {
     }
 
     @Override
-    public Taken write(TierBlock block, List<MemorySegment> pages, long tag) {
+    public SubmitResult write(TierBlock block, List<MemorySegment> pages, long tag) {
         int number = numbers.ofStore(block.namespaceId());
         if (number < 0) {
             return register(block.namespaceId());
@@ -115,38 +115,38 @@ public final class DiskTier implements Tier {
         return taken(log.append(entry(block, number), pages, tag));
     }
 
-    private Taken register(int namespaceId) {
+    private SubmitResult register(int namespaceId) {
         Namespace namespace = listener.namespace(namespaceId);
         int number = log.namespaceNumber(namespace);
         if (number >= 0) {
             numbers.pair(namespaceId, number);
-            return Taken.LATER;
+            return SubmitResult.RETRY;
         }
-        return log.register(namespace) == Admission.TAKEN ? Taken.LATER : Taken.REFUSED;
+        return log.register(namespace) == Admission.TAKEN ? SubmitResult.RETRY : SubmitResult.REJECTED;
     }
 
     /// {@inheritDoc}
     ///
     /// What the log has nothing of needs no burial: it is refused.
     @Override
-    public Taken bury(TierBurial burial, long tag) {
+    public SubmitResult bury(Tombstone burial, long tag) {
         int number = numbers.ofStore(burial.namespaceId());
         if (number < 0) {
             return register(burial.namespaceId());
         }
-        DiskEntry tombstone = burial.whole()
+        DiskEntry tombstone = burial.isNamespace()
                 ? DiskEntry.tombstone(number)
                 : DiskEntry.tombstone(burial.keyHi(), burial.keyLo(), number);
         return taken(log.bury(tombstone, tag));
     }
 
     @Override
-    public Taken read(TierRead read) {
-        return taken(log.read(new BlockRead(read.place(), read.bytes(), read.checksum(), read.pages(), read.tag())));
+    public SubmitResult read(TierRead read) {
+        return taken(log.read(new BlockRead(read.address(), read.bytes(), read.checksum(), read.pages(), read.tag())));
     }
 
     @Override
-    public Taken flush(long tag) {
+    public SubmitResult flush(long tag) {
         return taken(log.flush(tag));
     }
 
@@ -235,12 +235,12 @@ public final class DiskTier implements Tier {
         return log;
     }
 
-    private static Taken taken(Admission admission) {
+    private static SubmitResult taken(Admission admission) {
         return switch (admission) {
-            case TAKEN -> Taken.TAKEN;
-            case FULL -> Taken.LATER;
-            case STALE -> Taken.GONE;
-            case REFUSED -> Taken.REFUSED;
+            case TAKEN -> SubmitResult.ACCEPTED;
+            case FULL -> SubmitResult.RETRY;
+            case STALE -> SubmitResult.GONE;
+            case REFUSED -> SubmitResult.REJECTED;
         };
     }
 
@@ -256,7 +256,7 @@ public final class DiskTier implements Tier {
     }
 
     private static DiskEntry entry(TierBlock block, int number) {
-        int identity = number << Numbers.SHIFT | (block.object() ? DiskEntry.OBJECT : 0);
+        int identity = number << Numbers.SHIFT | (block.isObject() ? DiskEntry.OBJECT : 0);
         return new DiskEntry(
                 block.keyHi(),
                 block.keyLo(),
@@ -295,7 +295,7 @@ public final class DiskTier implements Tier {
         public void recovered(DiskEntry entry, long place) {
             int id = buriedNamespaces.get(entry.namespace()) ? -1 : namespaceId(entry);
             if (id >= 0) {
-                listener.recovered(block(entry, id), place);
+                listener.onRecovered(block(entry, id), place);
             }
         }
 
@@ -304,7 +304,7 @@ public final class DiskTier implements Tier {
             if (tombstone.isOfNamespace()) {
                 buriedNamespaces.set(tombstone.namespace());
             } else {
-                listener.buried(tombstone.keyHi(), tombstone.keyLo());
+                listener.onTombstone(tombstone.keyHi(), tombstone.keyLo());
             }
         }
 
@@ -323,19 +323,19 @@ public final class DiskTier implements Tier {
                         recovered.missing(),
                         recovered.forgotten());
             }
-            listener.recoveryEnded();
+            listener.onRecoveryEnded();
         }
 
         @Override
         public void offered(RegionOffer offer) {
-            listener.offered(new Offer(offer));
+            listener.onReclaim(new Offer(offer));
         }
 
         @Override
         public void moved(DiskEntry entry, long from, long to) {
             int id = namespaceId(entry);
             if (id >= 0) {
-                listener.moved(block(entry, id), from, to);
+                listener.onMoved(block(entry, id), from, to);
             }
         }
 
@@ -343,7 +343,7 @@ public final class DiskTier implements Tier {
         public void lost(DiskEntry entry, long place) {
             int id = namespaceId(entry);
             if (id >= 0) {
-                listener.lost(block(entry, id), place);
+                listener.onLost(block(entry, id), place);
             }
         }
     }
@@ -361,15 +361,15 @@ public final class DiskTier implements Tier {
 
         @Override
         public void appended(long tag, long place) {
-            listener.written(tag, place);
+            listener.onWritten(tag, place);
         }
 
         @Override
         public void read(long tag, ReadOutcome outcome) {
-            listener.read(
+            listener.onRead(
                     tag,
                     switch (outcome) {
-                        case GOOD -> TierRead.Outcome.GOOD;
+                        case GOOD -> TierRead.Outcome.SUCCESS;
                         case IO_ERROR -> TierRead.Outcome.UNREADABLE;
                         case CHECKSUM_ERROR -> TierRead.Outcome.CORRUPT;
                     });
@@ -377,7 +377,7 @@ public final class DiskTier implements Tier {
 
         @Override
         public void flushed(long tag, boolean durable) {
-            listener.flushed(tag, durable);
+            listener.onFlushed(tag, durable);
         }
     }
 }

@@ -1,9 +1,9 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tier.ReclaimCandidates;
 
 /// A region's offer as a tier's.
-record Offer(RegionOffer offer) implements TierOffer {
+record Offer(RegionOffer offer) implements ReclaimCandidates {
 
     @Override
     public int size() {

@@ -1,6 +1,6 @@
 package io.kvcache.tiers.front;
 
-import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tier.ReclaimCandidates;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -18,7 +18,7 @@ final class Copies {
 
     private final Worth worth;
 
-    /// How much a block is wanted, see [io.kvcache.core.tier.TierListener#worth].
+    /// How much a block is wanted, see [io.kvcache.core.tier.TierListener#score].
     interface Worth {
         double of(long keyHi, long keyLo);
     }
@@ -109,10 +109,10 @@ final class Copies {
 
     /// Keeps of a span in front what the store wants, most wanted first and as much as may be; where the store has no
     /// opinion, what was used since it came there or was last on offer.
-    void choose(TierOffer offer) {
+    void choose(ReclaimCandidates offer) {
         List<Candidate> candidates = new ArrayList<>();
         for (int i = 0; i < offer.size(); i++) {
-            Copy copy = byPlace.get(offer.place(i));
+            Copy copy = byPlace.get(offer.address(i));
             if (copy != null) {
                 candidates.add(new Candidate(i, copy, worth.of(offer.keyHi(i), offer.keyLo(i))));
             }

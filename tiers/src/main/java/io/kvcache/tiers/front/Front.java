@@ -1,14 +1,14 @@
 package io.kvcache.tiers.front;
 
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.ReclaimCandidates;
+import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tier.TierListener;
-import io.kvcache.core.tier.TierOffer;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierState;
+import io.kvcache.core.tier.Tombstone;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
@@ -52,7 +52,7 @@ final class Front implements TierListener {
         this.name = name;
         this.opener = opener;
         this.store = store;
-        copies = new Copies(store::worth);
+        copies = new Copies(store::score);
     }
 
     Copies copies() {
@@ -96,11 +96,11 @@ final class Front implements TierListener {
     /// @return whether it will hear
     boolean write(TierBlock block, List<MemorySegment> pages, Consumer<Long> then) {
         Tier present = tier;
-        if (present == null || !serves() || block.object() || block.bytes() > present.maxBlockBytes()) {
+        if (present == null || !serves() || block.isObject() || block.bytes() > present.maxBlockBytes()) {
             return false;
         }
         long tag = ++nextTag;
-        if (present.write(block, pages, tag) != Taken.TAKEN) {
+        if (present.write(block, pages, tag) != SubmitResult.ACCEPTED) {
             return false;
         }
         writes.put(tag, then);
@@ -113,29 +113,29 @@ final class Front implements TierListener {
     /// @return whether it will hear
     boolean read(TierRead read, Consumer<TierRead.Outcome> then) {
         Tier present = tier;
-        Long place = copies.of(read.place());
+        Long place = copies.of(read.address());
         if (present == null || place == null || !serves()) {
             return false;
         }
         long tag = ++nextTag;
         switch (present.read(new TierRead(read.block(), place, read.pages(), tag))) {
-            case TAKEN -> {
+            case ACCEPTED -> {
                 reads.put(tag, then);
-                copies.used(read.place());
+                copies.used(read.address());
                 return true;
             }
-            case GONE -> copies.forget(read.place());
-            case LATER, REFUSED -> {}
+            case GONE -> copies.forget(read.address());
+            case RETRY, REJECTED -> {}
         }
         return false;
     }
 
     /// Has it not be found by those who ask for it here.
-    void bury(TierBurial burial) {
+    void bury(Tombstone burial) {
         Tier present = tier;
         if (present != null && serves()) {
             long tag = ++nextTag;
-            if (present.bury(burial, tag) == Taken.TAKEN) {
+            if (present.tombstone(burial, tag) == SubmitResult.ACCEPTED) {
                 writes.put(tag, _ -> {});
             }
         }
@@ -156,7 +156,7 @@ final class Front implements TierListener {
                 failed = true;
                 LOG.log(Level.WARNING, "{0} is taken out, and its disk serves on: {1}", name, present.cause());
             }
-            if (present.idle() && nowNanos - againAt >= 0) {
+            if (present.isIdle() && nowNanos - againAt >= 0) {
                 takeOut(nowNanos);
             }
         } else if (done > 0) {
@@ -200,7 +200,7 @@ final class Front implements TierListener {
         if (present == null) {
             return false;
         }
-        return present.state() == TierState.FAILED ? !(writes.isEmpty() && reads.isEmpty()) : !present.idle();
+        return present.state() == TierState.FAILED ? !(writes.isEmpty() && reads.isEmpty()) : !present.isIdle();
     }
 
     /// Any thread.
@@ -257,7 +257,7 @@ final class Front implements TierListener {
     }
 
     @Override
-    public void offered(TierOffer offer) {
+    public void offered(ReclaimCandidates offer) {
         copies.choose(offer);
     }
 
@@ -274,7 +274,7 @@ final class Front implements TierListener {
     @Override
     public void used(TierBlock block, long place) {
         copies.usedThere(place);
-        store.used(block, place);
+        store.onUsed(block, place);
     }
 
     /// What it held before counts for nothing: only what goes to the disk in one go with it does.

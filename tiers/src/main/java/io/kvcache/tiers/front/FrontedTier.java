@@ -1,15 +1,15 @@
 package io.kvcache.tiers.front;
 
-import io.kvcache.core.tier.RelayingListener;
-import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.ForwardingListener;
+import io.kvcache.core.tier.ReclaimCandidates;
+import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tier.TierListener;
-import io.kvcache.core.tier.TierOffer;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.TierStats;
+import io.kvcache.core.tier.Tombstone;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.BitSet;
@@ -119,15 +119,15 @@ public final class FrontedTier implements Tier {
 
     @Override
     public boolean recovering() {
-        return disk.recovering();
+        return disk.isRecovering();
     }
 
     @Override
-    public Taken write(TierBlock block, List<MemorySegment> pages, long tag) {
+    public SubmitResult write(TierBlock block, List<MemorySegment> pages, long tag) {
         Writing both = new Writing(block);
         writing.put(tag, both); // before the disk may tell
-        Taken taken = disk.write(block, pages, tag);
-        if (taken != Taken.TAKEN) {
+        SubmitResult taken = disk.write(block, pages, tag);
+        if (taken != SubmitResult.ACCEPTED) {
             writing.remove(tag);
         } else if (!front.write(block, pages, place -> ended(tag, both, place))) {
             ended(tag, both, -1);
@@ -149,68 +149,68 @@ public final class FrontedTier implements Tier {
         if (both.place >= 0 && both.diskPlace >= 0) {
             front.copies().add(both.diskPlace, both.place);
         } else if (both.place >= 0) {
-            front.bury(TierBurial.of(both.block)); // no burial will ever be told of it
+            front.bury(Tombstone.of(both.block)); // no burial will ever be told of it
         }
-        listener.written(tag, both.diskPlace);
+        listener.onWritten(tag, both.diskPlace);
     }
 
     @Override
-    public Taken read(TierRead read) {
-        if (state().reads() && front.read(read, outcome -> readInFront(read, outcome))) {
-            return Taken.TAKEN;
+    public SubmitResult read(TierRead read) {
+        if (state().isReadable() && front.read(read, outcome -> readInFront(read, outcome))) {
+            return SubmitResult.ACCEPTED;
         }
         return fromDisk(read);
     }
 
-    private Taken fromDisk(TierRead read) {
+    private SubmitResult fromDisk(TierRead read) {
         reading.put(read.tag(), read);
-        Taken taken = disk.read(read);
-        if (taken != Taken.TAKEN) {
+        SubmitResult taken = disk.read(read);
+        if (taken != SubmitResult.ACCEPTED) {
             reading.remove(read.tag());
         }
         return taken;
     }
 
     private void readInFront(TierRead read, TierRead.Outcome outcome) {
-        if (outcome == TierRead.Outcome.GOOD) {
-            listener.read(read.tag(), outcome);
+        if (outcome == TierRead.Outcome.SUCCESS) {
+            listener.onRead(read.tag(), outcome);
         } else {
-            front.copies().forget(read.place());
+            front.copies().forget(read.address());
             again.add(read);
         }
     }
 
     private void readAgain() {
         for (TierRead read = again.peek(); read != null; read = again.peek()) {
-            Taken taken = fromDisk(read);
-            if (taken == Taken.LATER) {
+            SubmitResult taken = fromDisk(read);
+            if (taken == SubmitResult.RETRY) {
                 return;
             }
             again.remove();
-            if (taken != Taken.TAKEN) {
-                listener.read(read.tag(), TierRead.Outcome.UNREADABLE);
+            if (taken != SubmitResult.ACCEPTED) {
+                listener.onRead(read.tag(), TierRead.Outcome.UNREADABLE);
             }
         }
     }
 
     @Override
-    public Taken bury(TierBurial burial, long tag) {
-        Taken taken = disk.bury(burial, tag);
-        if (taken == Taken.TAKEN) {
+    public SubmitResult bury(Tombstone burial, long tag) {
+        SubmitResult taken = disk.tombstone(burial, tag);
+        if (taken == SubmitResult.ACCEPTED) {
             front.bury(burial);
             promoting.stream().filter(read -> means(burial, read.block())).forEach(buriedMeanwhile::add);
         }
         return taken;
     }
 
-    private static boolean means(TierBurial burial, TierBlock block) {
-        return burial.whole()
+    private static boolean means(Tombstone burial, TierBlock block) {
+        return burial.isNamespace()
                 ? burial.namespaceId() == block.namespaceId()
                 : burial.keyHi() == block.keyHi() && burial.keyLo() == block.keyLo();
     }
 
     @Override
-    public Taken flush(long tag) {
+    public SubmitResult flush(long tag) {
         return disk.flush(tag);
     }
 
@@ -233,7 +233,7 @@ public final class FrontedTier implements Tier {
 
     @Override
     public boolean idle() {
-        return (diskClosed || disk.idle())
+        return (diskClosed || disk.isIdle())
                 && !front.busy()
                 && again.isEmpty()
                 && writing.isEmpty()
@@ -317,7 +317,7 @@ public final class FrontedTier implements Tier {
     }
 
     /// The store as the disk sees it.
-    private final class DiskSide extends RelayingListener {
+    private final class DiskSide extends ForwardingListener {
 
         DiskSide() {
             super(listener);
@@ -327,7 +327,7 @@ public final class FrontedTier implements Tier {
         public void written(long tag, long place) {
             Writing both = writing.get(tag);
             if (both == null) {
-                super.written(tag, place); // a burial
+                super.onWritten(tag, place); // a burial
                 return;
             }
             both.diskPlace = place;
@@ -338,33 +338,33 @@ public final class FrontedTier implements Tier {
         public void read(long tag, TierRead.Outcome outcome) {
             TierRead read = reading.remove(tag);
             boolean copied = read != null
-                    && outcome == TierRead.Outcome.GOOD
-                    && front.copies().of(read.place()) == null
+                    && outcome == TierRead.Outcome.SUCCESS
+                    && front.copies().of(read.address()) == null
                     && front.write(read.block(), read.pages(), place -> promoted(read, place));
             if (copied) {
                 promoting.add(read);
             } else {
-                super.read(tag, outcome);
+                super.onRead(tag, outcome);
             }
         }
 
         private void promoted(TierRead read, long place) {
             promoting.remove(read);
             if (buriedMeanwhile.remove(read)) {
-                front.bury(TierBurial.of(read.block()));
+                front.bury(Tombstone.of(read.block()));
             } else if (place >= 0) {
-                front.copies().add(read.place(), place);
+                front.copies().add(read.address(), place);
             }
-            super.read(read.tag(), TierRead.Outcome.GOOD);
+            super.onRead(read.tag(), TierRead.Outcome.SUCCESS);
         }
 
         @Override
-        public void offered(TierOffer offer) {
+        public void offered(ReclaimCandidates offer) {
             Watched watched = new Watched(offer, new BitSet());
-            super.offered(watched);
+            super.onReclaim(watched);
             for (int i = 0; i < offer.size(); i++) {
                 if (!watched.kept().get(i)) {
-                    front.copies().forget(offer.place(i));
+                    front.copies().forget(offer.address(i));
                 }
             }
         }
@@ -372,13 +372,13 @@ public final class FrontedTier implements Tier {
         @Override
         public void moved(TierBlock block, long from, long to) {
             front.copies().movedOnDisk(from, to);
-            super.moved(block, from, to);
+            super.onMoved(block, from, to);
         }
 
         @Override
         public void lost(TierBlock block, long place) {
             front.copies().forget(place);
-            super.lost(block, place);
+            super.onLost(block, place);
         }
     }
 }

@@ -1,10 +1,10 @@
 package io.kvcache.tiers.front;
 
-import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tier.ReclaimCandidates;
 import java.util.BitSet;
 
 /// An offer that remembers what was kept.
-record Watched(TierOffer offer, BitSet kept) implements TierOffer {
+record Watched(ReclaimCandidates offer, BitSet kept) implements ReclaimCandidates {
 
     @Override
     public int size() {
@@ -23,7 +23,7 @@ record Watched(TierOffer offer, BitSet kept) implements TierOffer {
 
     @Override
     public long place(int index) {
-        return offer.place(index);
+        return offer.address(index);
     }
 
     @Override

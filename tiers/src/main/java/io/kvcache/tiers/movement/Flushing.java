@@ -36,9 +36,9 @@ final class Flushing {
             }
             long tag = ++nextTag;
             switch (tier.flush(tag)) {
-                case TAKEN -> underWay.put(tag, new Begun(next, writing.lastTaken()));
-                case GONE, REFUSED -> next.complete(false);
-                case LATER -> {
+                case ACCEPTED -> underWay.put(tag, new Begun(next, writing.lastTaken()));
+                case GONE, REJECTED -> next.complete(false);
+                case RETRY -> {
                     held = next;
                     return;
                 }

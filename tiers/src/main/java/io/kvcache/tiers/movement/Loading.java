@@ -79,14 +79,14 @@ final class Loading {
         TierPort.PendingRead read = reading.read;
         long tag = ++nextTag;
         return switch (tier.read(new TierRead(read.block(), read.address(), read.pages(), tag))) {
-            case TAKEN -> {
+            case ACCEPTED -> {
                 pace.begins(count, clock.nanos());
                 underWay.put(tag, reading);
                 count = underWay.size();
                 bytes += read.block().bytes();
                 yield true;
             }
-            case LATER -> {
+            case RETRY -> {
                 held = reading;
                 yield false;
             }
@@ -94,7 +94,7 @@ final class Loading {
                 end(read, false, true);
                 yield true;
             }
-            case REFUSED -> {
+            case REJECTED -> {
                 end(read, false, false);
                 yield true;
             }
@@ -108,7 +108,7 @@ final class Loading {
         }
         count = underWay.size();
         bytes -= reading.read.block().bytes();
-        boolean good = outcome == TierRead.Outcome.GOOD;
+        boolean good = outcome == TierRead.Outcome.SUCCESS;
         if (good) {
             pace.ended(reading.read.block().bytes(), count, clock.nanos());
             loaded.increment();

@@ -3,10 +3,10 @@ package io.kvcache.tiers.movement;
 import io.kvcache.core.Clock;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.TierPort;
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierListener;
-import io.kvcache.core.tier.TierOffer;
 import io.kvcache.core.tier.TierRead;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -104,7 +104,7 @@ public final class Mover implements TierListener {
     /// Whether nothing is on its way or waiting to be moved.
     public boolean idle() {
         Tier tier = outage.present();
-        return loading.idle() && writing.idle() && flushing.idle() && (tier == null || tier.idle());
+        return loading.idle() && writing.idle() && flushing.idle() && (tier == null || tier.isIdle());
     }
 
     void drivenBy(Thread thread) {
@@ -227,7 +227,7 @@ public final class Mover implements TierListener {
     }
 
     @Override
-    public void offered(TierOffer offer) {
+    public void offered(ReclaimCandidates offer) {
         disks.onReclaim(disk, offer);
     }
 

@@ -51,7 +51,7 @@ final class Outage {
         disks = around.disks();
         clock = around.clock();
         this.progress = progress;
-        lastStats = TierStats.nothing("not open", 0);
+        lastStats = TierStats.empty("not open", 0);
     }
 
     /// Waits until the tier serves. Its time goes on meanwhile, so that a disk which hangs is noticed.
@@ -110,7 +110,7 @@ final class Outage {
 
     /// Notices what became of the tier in its last tick.
     void watch(Mover mover, Tier present, long nowNanos) {
-        if (recovering && !present.recovering()) {
+        if (recovering && !present.isRecovering()) {
             recovering = false;
             pauseNanos = FIRST_PROBE_NANOS;
         }
@@ -121,7 +121,7 @@ final class Outage {
             LOG.log(Level.WARNING, "{0} is taken out, and the store serves on: {1}", opener.name(), cause);
             forget();
         }
-        boolean over = present.idle() || nowNanos - failedAt > ENDING_NANOS;
+        boolean over = present.isIdle() || nowNanos - failedAt > ENDING_NANOS;
         boolean ending = state == TierState.FAILED || state == TierState.STOPPED;
         if ((ending && over) || (state == TierState.READ_ONLY && probeNow)) {
             takeOut(mover, present, nowNanos);
@@ -131,7 +131,7 @@ final class Outage {
     private void takeOut(Mover mover, Tier present, long nowNanos) {
         lastStats = present.stats();
         try {
-            present.leave();
+            present.closeAfterFailure();
         } catch (RuntimeException stuck) {
             LOG.log(Level.WARNING, opener.name() + " does not end what is on its way", stuck);
             failedAt = nowNanos;

@@ -14,7 +14,7 @@ public interface TierOpener {
     /// @throws RuntimeException when it cannot be, with the cause
     Tier open(TierListener listener);
 
-    /// Closes what tiers have left behind, see [Tier#leave].
+    /// Closes what tiers have left behind, see [Tier#closeAfterFailure].
     ///
     /// @throws IllegalStateException while somebody uses it
     default void end() {}

@@ -1,10 +1,10 @@
 package io.kvcache.tiers.movement;
 
 import io.kvcache.core.store.TierPort;
-import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.Tier;
-import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tier.TierState;
+import io.kvcache.core.tier.Tombstone;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.NavigableMap;
@@ -29,13 +29,13 @@ final class Writing {
     private final WriteBudget budget;
     private final WriteShares shares;
     private final Map<Long, Begun> underWay = new HashMap<>();
-    private final Map<Long, TierBurial> burying = new HashMap<>();
+    private final Map<Long, Tombstone> burying = new HashMap<>();
 
     /// Burials that were written, and that no flush has made durable yet. By tag, which grows.
-    private final NavigableMap<Long, TierBurial> unsynced = new TreeMap<>();
+    private final NavigableMap<Long, Tombstone> unsynced = new TreeMap<>();
 
     private final Latencies latencies = new Latencies();
-    private @Nullable TierBurial heldBurial;
+    private @Nullable Tombstone heldBurial;
     private @Nullable Begun held;
     private volatile int count;
     private volatile double budgetSpent;
@@ -61,15 +61,15 @@ final class Writing {
             refuseHeld();
             return true;
         }
-        TierBurial next = heldBurial == null ? disks.nextTombstone(disk) : heldBurial;
+        Tombstone next = heldBurial == null ? disks.nextTombstone(disk) : heldBurial;
         while (next != null) {
             long tag = ++nextTag;
-            Taken taken = tier.bury(next, tag);
-            if (taken == Taken.LATER) {
+            SubmitResult taken = tier.tombstone(next, tag);
+            if (taken == SubmitResult.RETRY) {
                 heldBurial = next;
                 return false;
             }
-            if (taken == Taken.TAKEN) {
+            if (taken == SubmitResult.ACCEPTED) {
                 burying.put(tag, next);
             }
             next = disks.nextTombstone(disk);
@@ -96,7 +96,7 @@ final class Writing {
     /// What is written while the burial of a namespace is on its way would be buried too, if that failed
     /// and were told again.
     private boolean buryingAll() {
-        return !burying.isEmpty() && burying.values().stream().anyMatch(TierBurial::whole);
+        return !burying.isEmpty() && burying.values().stream().anyMatch(Tombstone::isNamespace);
     }
 
     private boolean mayWrite() {
@@ -113,7 +113,7 @@ final class Writing {
         TierPort.PendingWrite write = begun.write;
         long tag = ++nextTag;
         return switch (tier.write(write.block(), write.pages(), tag)) {
-            case TAKEN -> {
+            case ACCEPTED -> {
                 underWay.put(tag, begun);
                 recount();
                 bytes += write.block().bytes();
@@ -121,12 +121,12 @@ final class Writing {
                 shares.took(disk, write.block().bytes());
                 yield true;
             }
-            case LATER -> {
+            case RETRY -> {
                 held = begun;
                 recount();
                 yield false;
             }
-            case GONE, REFUSED -> {
+            case GONE, REJECTED -> {
                 disks.onWritten(write.record(), disk, -1);
                 yield true;
             }
@@ -139,7 +139,7 @@ final class Writing {
     }
 
     void ended(long tag, long place) {
-        TierBurial buried = burying.remove(tag);
+        Tombstone buried = burying.remove(tag);
         if (buried != null && place < 0) {
             disks.onTombstoneFailed(disk, buried);
         } else if (buried != null) {

@@ -3,12 +3,12 @@ package io.kvcache.tiers.front;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
-import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierRead.Outcome;
+import io.kvcache.core.tier.Tombstone;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -87,7 +87,7 @@ final class FrontedTierTest {
     }
 
     private void write(long key) {
-        assertThat(tier.write(block(key, false), List.of(slot(key)), key)).isEqualTo(Taken.TAKEN);
+        assertThat(tier.write(block(key, false), List.of(slot(key)), key)).isEqualTo(SubmitResult.ACCEPTED);
     }
 
     private void let(boolean ofDisk, boolean ofFront) {
@@ -108,12 +108,12 @@ final class FrontedTierTest {
     private MemorySegment read(long key, long place, long tag) {
         MemorySegment into = slot(0);
         assertThat(tier.read(new TierRead(block(key, false), place, List.of(into), tag)))
-                .isEqualTo(Taken.TAKEN);
+                .isEqualTo(SubmitResult.ACCEPTED);
         return into;
     }
 
     private void requireRead(MemorySegment into, long key, long tag) {
-        assertThat(store.reads.get(tag)).isEqualTo(Outcome.GOOD);
+        assertThat(store.reads.get(tag)).isEqualTo(Outcome.SUCCESS);
         assertThat(into.get(ValueLayout.JAVA_LONG, BYTES / 8 * 8 - 8)).isEqualTo(key);
     }
 
@@ -211,11 +211,11 @@ final class FrontedTierTest {
         fail();
         read(1, place, 9);
         let(true, false);
-        assertThat(tier.bury(TierBurial.of(block(1, false)), 20)).isEqualTo(Taken.TAKEN);
+        assertThat(tier.bury(Tombstone.of(block(1, false)), 20)).isEqualTo(SubmitResult.ACCEPTED);
         let(true, true);
         assertThat(front().asked).containsExactly("write 1", "bury 1", "bury 1");
         assertThat(tier.copies()).isZero();
-        assertThat(store.reads).containsEntry(9L, Outcome.GOOD);
+        assertThat(store.reads).containsEntry(9L, Outcome.SUCCESS);
     }
 
     @Test
@@ -230,7 +230,7 @@ final class FrontedTierTest {
 
     @Test
     void givenAnObject_whenWritten_thenItGoesToTheDiskAlone() {
-        assertThat(tier.write(block(1, true), List.of(slot(1)), 1)).isEqualTo(Taken.TAKEN);
+        assertThat(tier.write(block(1, true), List.of(slot(1)), 1)).isEqualTo(SubmitResult.ACCEPTED);
         let(true, false);
         assertThat(store.places).containsKey(1L);
         assertThat(front().asked).isEmpty();
@@ -279,14 +279,14 @@ final class FrontedTierTest {
     @Test
     void givenASpanOfTheDiskThatGoes_whenSomethingElseLiesThere_thenItsOldCopyIsNotRead() {
         long place = written(1);
-        diskSide.offered(new Offered(List.of(place), new ArrayList<>()));
+        diskSide.onReclaim(new Offered(List.of(place), new ArrayList<>()));
         assertThat(tier.copies()).isZero();
         long other = written(2);
-        diskSide.moved(block(2, false), other, place);
+        diskSide.onMoved(block(2, false), other, place);
         read(2, place, 9);
         let(false, true);
         assertThat(front().asked).containsExactly("write 1", "write 2", "read 2");
-        assertThat(store.reads).containsEntry(9L, Outcome.GOOD);
+        assertThat(store.reads).containsEntry(9L, Outcome.SUCCESS);
     }
 
     @Test
@@ -335,7 +335,7 @@ final class FrontedTierTest {
             let(false, true);
             let(true, false);
             let(true, true);
-            assertThat(store.reads).containsEntry(9L, Outcome.GOOD);
+            assertThat(store.reads).containsEntry(9L, Outcome.SUCCESS);
             assertThat(tier.idle()).isTrue();
             tick();
             assertThat(counting.said).hasSize(1).first().asString().contains("the test wants it so");

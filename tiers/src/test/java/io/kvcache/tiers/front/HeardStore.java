@@ -3,9 +3,9 @@ package io.kvcache.tiers.front;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierListener;
-import io.kvcache.core.tier.TierOffer;
 import io.kvcache.core.tier.TierRead.Outcome;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -63,7 +63,7 @@ final class HeardStore implements TierListener {
     public void recoveryEnded() {}
 
     @Override
-    public void offered(TierOffer offer) {}
+    public void offered(ReclaimCandidates offer) {}
 
     @Override
     public void moved(TierBlock block, long from, long to) {}

@@ -1,15 +1,15 @@
 package io.kvcache.tiers.front;
 
-import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.ReclaimCandidates;
+import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tier.TierListener;
-import io.kvcache.core.tier.TierOffer;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierRead.Outcome;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.TierStats;
+import io.kvcache.core.tier.Tombstone;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -49,20 +49,20 @@ final class HeldFront implements Tier {
 
     /// Somebody uses a block there.
     void use(TierBlock block, long place) {
-        listener.used(block, place);
+        listener.onUsed(block, place);
     }
 
     /// Is about to give a span up.
-    void offer(TierOffer offer) {
-        listener.offered(offer);
+    void offer(ReclaimCandidates offer) {
+        listener.onReclaim(offer);
     }
 
     @Override
-    public Taken write(TierBlock block, List<MemorySegment> pages, long tag) {
+    public SubmitResult write(TierBlock block, List<MemorySegment> pages, long tag) {
         asked.add("write " + block.keyHi());
         underWay.add(() -> {
             if (state == TierState.FAILED) {
-                listener.written(tag, -1);
+                listener.onWritten(tag, -1);
                 return;
             }
             byte[] bytes = new byte[block.bytes()];
@@ -73,42 +73,42 @@ final class HeldFront implements Tier {
                 at += length;
             }
             blocks.put(++nextPlace, bytes);
-            listener.written(tag, nextPlace);
+            listener.onWritten(tag, nextPlace);
         });
-        return Taken.TAKEN;
+        return SubmitResult.ACCEPTED;
     }
 
     @Override
-    public Taken read(TierRead read) {
+    public SubmitResult read(TierRead read) {
         asked.add("read " + read.block().keyHi());
         underWay.add(() -> {
             if (corrupt || state == TierState.FAILED) {
-                listener.read(read.tag(), corrupt ? Outcome.CORRUPT : Outcome.UNREADABLE);
+                listener.onRead(read.tag(), corrupt ? Outcome.CORRUPT : Outcome.UNREADABLE);
                 return;
             }
-            byte[] bytes = Objects.requireNonNull(blocks.get(read.place()));
+            byte[] bytes = Objects.requireNonNull(blocks.get(read.address()));
             int at = 0;
             for (MemorySegment page : read.pages()) {
                 int length = (int) Math.min(page.byteSize(), bytes.length - at);
                 MemorySegment.copy(MemorySegment.ofArray(bytes), at, page, 0, length);
                 at += length;
             }
-            listener.read(read.tag(), Outcome.GOOD);
+            listener.onRead(read.tag(), Outcome.SUCCESS);
         });
-        return Taken.TAKEN;
+        return SubmitResult.ACCEPTED;
     }
 
     @Override
-    public Taken bury(TierBurial burial, long tag) {
+    public SubmitResult bury(Tombstone burial, long tag) {
         asked.add("bury " + burial.keyHi());
-        underWay.add(() -> listener.written(tag, 0));
-        return Taken.TAKEN;
+        underWay.add(() -> listener.onWritten(tag, 0));
+        return SubmitResult.ACCEPTED;
     }
 
     @Override
-    public Taken flush(long tag) {
+    public SubmitResult flush(long tag) {
         asked.add("flush");
-        return Taken.REFUSED;
+        return SubmitResult.REJECTED;
     }
 
     @Override
@@ -159,7 +159,7 @@ final class HeldFront implements Tier {
 
     @Override
     public TierStats stats() {
-        return TierStats.nothing("held", 1 << 20);
+        return TierStats.empty("held", 1 << 20);
     }
 
     @Override

@@ -1,10 +1,10 @@
 package io.kvcache.tiers.front;
 
-import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tier.ReclaimCandidates;
 import java.util.List;
 
 /// An offer that remembers what was kept, of blocks that were written in the order of their keys.
-record Offered(List<Long> places, List<Long> kept) implements TierOffer {
+record Offered(List<Long> places, List<Long> kept) implements ReclaimCandidates {
 
     @Override
     public int size() {

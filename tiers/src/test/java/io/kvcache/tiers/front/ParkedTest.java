@@ -3,7 +3,7 @@ package io.kvcache.tiers.front;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
-import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierListener;
 import java.lang.foreign.Arena;
@@ -49,7 +49,7 @@ final class ParkedTest {
     private void write(FrontedTier tier) {
         TierBlock block = new TierBlock(1, 1, 0, 0, 3, false, 0, 5000, 0, 0);
         MemorySegment slot = arena.allocate(8192, 4096);
-        assertThat(tier.write(block, List.of(slot), 1)).isEqualTo(Taken.TAKEN);
+        assertThat(tier.write(block, List.of(slot), 1)).isEqualTo(SubmitResult.ACCEPTED);
     }
 
     @Test

@@ -103,7 +103,7 @@ final class OutageTest {
                 Stream.of(devices)
                         .map(device -> new Movement.Target(new Hanging(device, left), DISK_BYTES / 2, budget))
                         .toList(),
-                new Movement.Admitting(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.USUAL_GAIN),
+                new Movement.Admitting(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.DEFAULT_GAIN),
                 MoverLimits.of(SlabPool.SLAB_BYTES));
     }
 

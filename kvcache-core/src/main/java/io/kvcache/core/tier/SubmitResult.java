@@ -1,13 +1,13 @@
 package io.kvcache.core.tier;
 
 /// Whether a [Tier] takes what it is asked to do.
-public enum Taken {
+public enum SubmitResult {
     /// Taken: its outcome will be told.
-    TAKEN,
+    ACCEPTED,
     /// Not now; ask again. Nothing will be told.
-    LATER,
+    RETRY,
     /// What lay there is gone. Nothing will be told.
     GONE,
     /// Not at all. Nothing will be told.
-    REFUSED
+    REJECTED
 }

@@ -6,16 +6,16 @@ package io.kvcache.core.tier;
 /// @param keyHi first half of the key; 0 of a namespace
 /// @param keyLo second half of the key; 0 of a namespace
 /// @param namespaceId the store's number of the namespace
-/// @param whole whether it is of the namespace, and not of a key
-public record TierBurial(long keyHi, long keyLo, int namespaceId, boolean whole) {
+/// @param isNamespace whether it is of the namespace, and not of a key
+public record Tombstone(long keyHi, long keyLo, int namespaceId, boolean isNamespace) {
 
     /// Of one key.
-    public static TierBurial of(TierBlock block) {
-        return new TierBurial(block.keyHi(), block.keyLo(), block.namespaceId(), false);
+    public static Tombstone of(TierBlock block) {
+        return new Tombstone(block.keyHi(), block.keyLo(), block.namespaceId(), false);
     }
 
     /// Of a whole namespace.
-    public static TierBurial of(int namespaceId) {
-        return new TierBurial(0, 0, namespaceId, true);
+    public static Tombstone of(int namespaceId) {
+        return new Tombstone(0, 0, namespaceId, true);
     }
 }

@@ -3,7 +3,7 @@ package io.kvcache.core.tier;
 /// The blocks and objects of a span of a tier that is about to be reclaimed, and which of them are kept.
 ///
 /// Not all can be: whoever chooses begins with what is worth most.
-public interface TierOffer {
+public interface ReclaimCandidates {
 
     /// Blocks and objects on offer.
     int size();
@@ -13,7 +13,7 @@ public interface TierOffer {
     long keyLo(int index);
 
     /// Where it lies.
-    long place(int index);
+    long address(int index);
 
     /// Keeps one.
     ///
