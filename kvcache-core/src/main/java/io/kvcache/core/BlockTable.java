@@ -55,8 +55,8 @@ public interface BlockTable extends AutoCloseable {
 
     /// Where block `index` of the chain lies, for those who map the store's memory.
     ///
-    /// @return a [io.kvcache.core.tree.Handle]; [io.kvcache.core.tree.Handle#MISS] of a table that has no
-    ///     records
+    /// @return a [io.kvcache.core.tree.RecordHandle]; [io.kvcache.core.tree.RecordHandle#MISS] of a table that has
+    ///     no records
     /// @throws IndexOutOfBoundsException when the block is not ready
     /// @throws IllegalStateException when the table is closed
     default long handle(int index) {

@@ -35,8 +35,8 @@ public interface ObjectView extends AutoCloseable {
 
     /// Where the object's record is, for those who map the store's memory.
     ///
-    /// @return a [io.kvcache.core.tree.Handle]; [io.kvcache.core.tree.Handle#MISS] of a view that has no
-    ///     record
+    /// @return a [io.kvcache.core.tree.RecordHandle]; [io.kvcache.core.tree.RecordHandle#MISS] of a view that has
+    ///     no record
     /// @throws IllegalStateException when the view is closed
     default long handle() {
         return -1;

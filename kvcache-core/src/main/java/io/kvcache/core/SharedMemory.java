@@ -27,7 +27,7 @@ public interface SharedMemory {
 
     /// Somebody has read a block without asking. One that is gone meanwhile, or never was, is passed over.
     ///
-    /// @param handle of its record, see [io.kvcache.core.tree.Handle]
+    /// @param handle of its record, see [io.kvcache.core.tree.RecordHandle]
     void recordAccess(long handle);
 
     /// Where memory that a table or view shows lies, in bytes from the start of the slots.

@@ -6,7 +6,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.LoadBatch;
 import io.kvcache.core.store.NamespaceEntry;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import org.jspecify.annotations.Nullable;
 
 /// Pins what host memory has of a chain, and has a disk bring what it has behind that.
@@ -72,13 +72,13 @@ final class Acquiring {
             NamespaceEntry entry, BlockChain chain, int from, long timeoutNanos, @Nullable Deadline first) {
         boolean counts = first == null;
         Hold hold = source.holders().enter(chain);
-        long deepest = Handle.MISS;
+        long deepest = RecordHandle.MISS;
         BlockTable table = null;
         Onboarding.Coming coming;
         int known;
         try {
             deepest = store.lookup().pinDeepest(chain);
-            int here = Handle.found(deepest) ? store.records().depth(Handle.record(deepest)) + 1 : 0;
+            int here = RecordHandle.isFound(deepest) ? store.records().depth(RecordHandle.record(deepest)) + 1 : 0;
             int found = Math.max(0, here - from);
             if (counts) {
                 entry.countRequest(chain.length() - from, found);
@@ -91,7 +91,7 @@ final class Acquiring {
                 Deadline deadline = first == null ? Deadline.in(source.clock(), timeoutNanos) : first;
                 table = new LoadingTable(source, hold, blocks, deadline);
             } else if (found > 0) {
-                table = new HostTable(source, hold, Handle.record(deepest), from, entry.blockBytes());
+                table = new HostTable(source, hold, RecordHandle.record(deepest), from, entry.blockBytes());
             }
         } finally {
             if (table == null) {
@@ -106,8 +106,8 @@ final class Acquiring {
     }
 
     private void giveBack(Hold hold, long deepest) {
-        if (Handle.found(deepest)) {
-            store.lookup().unpin(Handle.record(deepest));
+        if (RecordHandle.isFound(deepest)) {
+            store.lookup().unpin(RecordHandle.record(deepest));
         }
         source.holders().leave(hold);
     }

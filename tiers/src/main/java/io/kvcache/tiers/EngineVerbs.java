@@ -13,7 +13,7 @@ import io.kvcache.core.store.EngineBlock;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.NamespaceEntry;
 import io.kvcache.core.store.PutReservation;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -80,13 +80,13 @@ final class EngineVerbs {
         BlockKey wanted = key.toBlockKey(namespace);
         Hold hold = source.holders().enter(namespace);
         long handle = store.lookup().pinBlock(entry, wanted);
-        if (!Handle.found(handle)) {
+        if (!RecordHandle.isFound(handle)) {
             source.holders().leave(hold);
             return null;
         }
         entry.countRequest(1, 1);
         listeners.asked(AccessListener.LookupKind.GET, namespace, wanted, entry.blockBytes());
-        int record = Handle.record(handle);
+        int record = RecordHandle.record(handle);
         return new HostTable(source, hold, record, store.records().depth(record), entry.blockBytes());
     }
 

@@ -5,7 +5,7 @@ import io.kvcache.core.SealOutcome;
 import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.PutReservation;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -108,8 +108,8 @@ final class Filling {
         try {
             return store.seal(reserved.record(), checksum, equal);
         } finally {
-            if (Handle.found(equal)) {
-                store.lookup().unpin(Handle.record(equal));
+            if (RecordHandle.isFound(equal)) {
+                store.lookup().unpin(RecordHandle.record(equal));
             }
         }
     }

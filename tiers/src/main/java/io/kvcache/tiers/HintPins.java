@@ -5,7 +5,7 @@ import io.kvcache.core.Hint;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.StoreStats;
-import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.ControlWord;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
@@ -101,7 +101,7 @@ final class HintPins implements AutoCloseable {
     }
 
     private boolean isDropped(int record) {
-        return Control.state(store.records().control(record)) == Control.DOOMED;
+        return ControlWord.state(store.records().control(record)) == ControlWord.DELETED;
     }
 
     private void letGo(@Nullable Pinned pinned) {

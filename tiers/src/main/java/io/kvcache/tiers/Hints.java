@@ -13,7 +13,7 @@ import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.NamespaceEntry;
 import io.kvcache.core.store.PutReservation;
 import io.kvcache.core.store.StoreStats;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.util.List;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Supplier;
@@ -131,7 +131,7 @@ final class Hints implements AutoCloseable {
         int blocks = store.lookup().match(chain, chain.length());
         if (!store.hints().expect(chain) && blocks > 0) {
             long handle = store.lookup().find(chain.keyHi(blocks - 1), chain.keyLo(blocks - 1));
-            if (Handle.found(handle)) {
+            if (RecordHandle.isFound(handle)) {
                 store.lookup().touch(handle);
             }
         }
@@ -154,10 +154,10 @@ final class Hints implements AutoCloseable {
             return true;
         }
         long handle = store.lookup().pinDeepest(chain);
-        if (!Handle.found(handle)) {
+        if (!RecordHandle.isFound(handle)) {
             return false;
         }
-        int record = Handle.record(handle);
+        int record = RecordHandle.record(handle);
         long bytes = (store.records().depth(record) + 1L) * store.records().bytes(record);
         return pins.pin(pin.key(), new HintPins.Held(record, bytes), share(chain), pin.forNanos());
     }

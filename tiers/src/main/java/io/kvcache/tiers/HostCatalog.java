@@ -4,7 +4,7 @@ import io.kvcache.core.ObjectCatalog;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.NamespaceEntry;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.util.List;
 
 /// The objects of one namespace of a store.
@@ -17,7 +17,7 @@ record HostCatalog(HostStore store, NamespaceEntry namespace, Hints hints) imple
 
     @Override
     public boolean contains(BlockKey digest) {
-        return Handle.found(store.lookup().findKnown(digest.hi(), digest.lo()));
+        return RecordHandle.isFound(store.lookup().findKnown(digest.hi(), digest.lo()));
     }
 
     @Override

@@ -5,7 +5,7 @@ import io.kvcache.core.SharedMemoryFiles;
 import io.kvcache.core.StagingArea;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.tiers.memory.SharedMemorySource;
 import java.lang.foreign.MemorySegment;
 import java.util.Set;
@@ -43,7 +43,7 @@ record HostShare(HostStore store, SharedMemoryFiles files, Set<String> tenants, 
 
     @Override
     public void touched(long handle) {
-        int record = Handle.record(handle);
+        int record = RecordHandle.record(handle);
         if (record >= 0 && record < store.records().capacity()) {
             store.lookup().touch(handle);
         }

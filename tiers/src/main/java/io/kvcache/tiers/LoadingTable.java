@@ -4,8 +4,8 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.store.LoadBatch;
 import io.kvcache.core.store.NamespaceEntry;
 import io.kvcache.core.store.ReadyWaiters;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.CompletableFuture;
@@ -61,7 +61,7 @@ final class LoadingTable implements BlockTable {
         records = source.store().records();
         scope = SegmentScope.open(source.checked());
         for (int i = 0; i < loads.count(); i++) {
-            if (state(i) != Control.SEALED && source.movement() != null) {
+            if (state(i) != ControlWord.SEALED && source.movement() != null) {
                 source.movement().arrivals().listen(loads.record(i), listener);
             }
         }
@@ -69,7 +69,7 @@ final class LoadingTable implements BlockTable {
     }
 
     private int state(int position) {
-        return Control.state(records.control(loads.record(position)));
+        return ControlWord.state(records.control(loads.record(position)));
     }
 
     /// Counts what has arrived, and tells who waits for it.
@@ -107,12 +107,12 @@ final class LoadingTable implements BlockTable {
     }
 
     private void advance() {
-        while (!ended && arrived < loads.count() && state(arrived) == Control.SEALED) {
+        while (!ended && arrived < loads.count() && state(arrived) == ControlWord.SEALED) {
             arrived++;
         }
         if (arrived < loads.count() && !ended) {
             int next = state(arrived);
-            boolean comes = next == Control.LOADING || next == Control.LOADED || next == Control.SEALED;
+            boolean comes = next == ControlWord.LOADING || next == ControlWord.LOADED || next == ControlWord.SEALED;
             ended = !comes || closed || deadline.over();
         } else {
             ended = true;
@@ -211,7 +211,7 @@ final class LoadingTable implements BlockTable {
         int[] known = inOrder;
         if (known == null) {
             known = new int[blocks.here - blocks.firstBlock];
-            int record = Handle.record(blocks.deepest);
+            int record = RecordHandle.record(blocks.deepest);
             for (int i = known.length - 1; i >= 0; i--) {
                 known[i] = record;
                 record = records.parent(record);
@@ -248,8 +248,8 @@ final class LoadingTable implements BlockTable {
             }
             source.store().lookup().unpin(loads.record(i));
         }
-        if (Handle.found(blocks.deepest)) {
-            source.store().lookup().unpin(Handle.record(blocks.deepest));
+        if (RecordHandle.isFound(blocks.deepest)) {
+            source.store().lookup().unpin(RecordHandle.record(blocks.deepest));
         }
     }
 }

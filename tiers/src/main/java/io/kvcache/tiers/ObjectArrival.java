@@ -1,7 +1,7 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.ControlWord;
 import io.kvcache.tiers.movement.Arrivals;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -46,16 +46,16 @@ final class ObjectArrival {
     }
 
     private void look() {
-        int state = Control.state(store.records().control(record));
-        if (state == Control.SEALED) {
+        int state = ControlWord.state(store.records().control(record));
+        if (state == ControlWord.SEALED) {
             end(true);
-        } else if (state != Control.LOADING && state != Control.LOADED) {
+        } else if (state != ControlWord.LOADING && state != ControlWord.LOADED) {
             end(false);
         }
     }
 
     private void giveUp() {
-        end(Control.state(store.records().control(record)) == Control.SEALED);
+        end(ControlWord.state(store.records().control(record)) == ControlWord.SEALED);
     }
 
     private void end(boolean here) {

@@ -6,7 +6,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.NamespaceEntry;
 import io.kvcache.core.store.StoreStats;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.util.List;
 
 /// Acts on what callers say of objects.
@@ -64,10 +64,10 @@ final class ObjectHints {
             return pins.unpin(key);
         }
         long handle = store.lookup().peekKey(key.hi(), key.lo());
-        if (!Handle.found(handle)) {
+        if (!RecordHandle.isFound(handle)) {
             return false;
         }
-        int record = Handle.record(handle);
+        int record = RecordHandle.record(handle);
         if (!store.lookup().isObjectOf(entry, record)) {
             store.lookup().unpin(record);
             return false;

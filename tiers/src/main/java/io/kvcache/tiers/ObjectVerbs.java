@@ -11,7 +11,7 @@ import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.NamespaceEntry;
 import io.kvcache.core.store.ObjectSpec;
 import io.kvcache.core.store.PutReservation;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
@@ -85,10 +85,11 @@ final class ObjectVerbs {
     ObjectView get(Namespace namespace, byte[] key, long timeoutNanos) {
         Wanted wanted = wanted(namespace, key);
         long handle = find(wanted);
-        if (!Handle.found(handle) && timeoutNanos > 0) {
+        if (!RecordHandle.isFound(handle) && timeoutNanos > 0) {
             handle = onboarding.beginObject(wanted.key);
-            boolean comes = Handle.found(handle) && onboarding.arrives(Handle.record(handle), timeoutNanos);
-            handle = comes ? handle : Handle.MISS;
+            boolean comes =
+                    RecordHandle.isFound(handle) && onboarding.arrives(RecordHandle.record(handle), timeoutNanos);
+            handle = comes ? handle : RecordHandle.MISS;
         }
         return view(wanted, handle);
     }
@@ -96,12 +97,13 @@ final class ObjectVerbs {
     CompletionStage<@Nullable ObjectView> fetch(Namespace namespace, byte[] key, long timeoutNanos, Executor executor) {
         Wanted wanted = wanted(namespace, key);
         long handle = find(wanted);
-        long begun = Handle.found(handle) ? Handle.MISS : onboarding.beginObject(wanted.key);
-        if (!Handle.found(begun)) {
+        long begun = RecordHandle.isFound(handle) ? RecordHandle.MISS : onboarding.beginObject(wanted.key);
+        if (!RecordHandle.isFound(begun)) {
             return view(wanted, CompletableFuture.completedFuture(handle), executor);
         }
-        CompletionStage<Long> arrival =
-                onboarding.arrival(Handle.record(begun), timeoutNanos).thenApply(here -> here ? begun : Handle.MISS);
+        CompletionStage<Long> arrival = onboarding
+                .arrival(RecordHandle.record(begun), timeoutNanos)
+                .thenApply(here -> here ? begun : RecordHandle.MISS);
         return view(wanted, arrival, executor);
     }
 
@@ -110,7 +112,7 @@ final class ObjectVerbs {
             Wanted wanted, CompletionStage<Long> arrival, Executor executor) {
         CompletableFuture<@Nullable ObjectView> answer = new CompletableFuture<>();
         arrival.whenComplete((handle, failed) -> {
-            long known = failed == null ? handle : Handle.MISS;
+            long known = failed == null ? handle : RecordHandle.MISS;
             try {
                 executor.execute(() -> view(wanted, known, answer));
             } catch (RuntimeException | Error refused) {
@@ -134,8 +136,8 @@ final class ObjectVerbs {
     }
 
     private void letGo(Wanted wanted, long handle) {
-        if (Handle.found(handle)) {
-            store.lookup().unpin(Handle.record(handle));
+        if (RecordHandle.isFound(handle)) {
+            store.lookup().unpin(RecordHandle.record(handle));
         }
         source.holders().leave(wanted.hold);
     }
@@ -183,10 +185,10 @@ final class ObjectVerbs {
 
     /// What a handle's record holds, if that has this very key; else its pin is given back.
     private @Nullable StoredObject stored(NamespaceEntry entry, long handle, byte[] key) {
-        if (!Handle.found(handle)) {
+        if (!RecordHandle.isFound(handle)) {
             return null;
         }
-        int record = Handle.record(handle);
+        int record = RecordHandle.record(handle);
         long bytes = store.records().bytes(record) - key.length;
         StoredObject stored = new StoredObject(store, record, bytes);
         if (bytes > 0 && store.lookup().isObjectOf(entry, record) && stored.hasKey(key)) {
@@ -205,7 +207,7 @@ final class ObjectVerbs {
     }
 
     private boolean isKnown(BlockKey key) {
-        return Handle.found(store.lookup().findKnown(key.hi(), key.lo()));
+        return RecordHandle.isFound(store.lookup().findKnown(key.hi(), key.lo()));
     }
 
     boolean drop(Namespace namespace, byte[] key) {

@@ -6,9 +6,9 @@ import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.LoadBatch;
 import io.kvcache.core.store.LoadOutcome;
 import io.kvcache.core.store.NamespaceEntry;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.DiskNumber;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.DiskAddress;
+import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.movement.Movement;
 import java.util.List;
@@ -100,7 +100,7 @@ final class Onboarding {
     /// Whether the block above a reserved one, which has one, is on disk alone.
     boolean isBelowDisk(int record) {
         int parent = store.records().parent(record);
-        return movement != null && Control.state(store.records().control(parent)) == Control.ON_DISK;
+        return movement != null && ControlWord.state(store.records().control(parent)) == ControlWord.ON_DISK;
     }
 
     /// Has blocks brought in that are likely to be wanted.
@@ -126,7 +126,8 @@ final class Onboarding {
         long left = store.capacityBytes() / EXPECT_SHARE;
         for (int i = 0; i < keys.size() && by != null && left > 0; i++) {
             long handle = store.lookup().findKnown(keys.get(i).hi(), keys.get(i).lo());
-            long bytes = Handle.found(handle) ? store.records().bytes(Handle.record(handle)) : Long.MAX_VALUE;
+            long bytes =
+                    RecordHandle.isFound(handle) ? store.records().bytes(RecordHandle.record(handle)) : Long.MAX_VALUE;
             if (bytes <= left && expect(by, handle)) {
                 left -= bytes;
                 come++;
@@ -136,19 +137,19 @@ final class Onboarding {
     }
 
     private boolean expect(Movement by, long handle) {
-        int record = Handle.record(handle);
-        long place = store.records().placeOnDiskAlone(record);
+        int record = RecordHandle.record(handle);
+        long place = store.records().exclusiveDiskAddress(record);
         boolean begun = place != RecordPool.NONE
-                && store.beginLoad(record, Handle.generation(handle), 0) == LoadOutcome.STARTED;
+                && store.beginLoad(record, RecordHandle.generation(handle), 0) == LoadOutcome.STARTED;
         if (begun) {
-            by.expect(record, DiskNumber.of(place));
+            by.expect(record, DiskAddress.diskOf(place));
         }
         return begun;
     }
 
     private int bring(Movement by, BlockChain chain, int to, boolean demanded) {
         long deepest = store.lookup().pinDeepest(chain);
-        int here = Handle.found(deepest) ? store.records().depth(Handle.record(deepest)) + 1 : 0;
+        int here = RecordHandle.isFound(deepest) ? store.records().depth(RecordHandle.record(deepest)) + 1 : 0;
         try {
             if (here >= to) {
                 return 0;
@@ -158,30 +159,30 @@ final class Onboarding {
             by.read(loads, demanded, true);
             return loads.count();
         } finally {
-            if (Handle.found(deepest)) {
-                store.lookup().unpin(Handle.record(deepest));
+            if (RecordHandle.isFound(deepest)) {
+                store.lookup().unpin(RecordHandle.record(deepest));
             }
         }
     }
 
     /// Begins to bring in an object that is on disk, and pins it at once.
     ///
-    /// @return its [Handle], or [Handle#MISS] when it does not come
+    /// @return its [RecordHandle], or [RecordHandle#MISS] when it does not come
     long beginObject(BlockKey key) {
         long handle = store.lookup().findKnown(key.hi(), key.lo());
-        if (movement == null || !Handle.found(handle)) {
-            return Handle.MISS;
+        if (movement == null || !RecordHandle.isFound(handle)) {
+            return RecordHandle.MISS;
         }
-        int record = Handle.record(handle);
-        long place = store.records().diskPlace(record);
+        int record = RecordHandle.record(handle);
+        long place = store.records().diskAddress(record);
         expiries.sweep();
-        LoadOutcome start = store.beginLoad(record, Handle.generation(handle), 1);
+        LoadOutcome start = store.beginLoad(record, RecordHandle.generation(handle), 1);
         if (start == LoadOutcome.STARTED) {
-            movement.read(record, DiskNumber.of(place));
+            movement.read(record, DiskAddress.diskOf(place));
         } else if (start == LoadOutcome.JOINED) {
             movement.hurry(record);
         }
-        return start.isAvailable() ? handle : Handle.MISS;
+        return start.isAvailable() ? handle : RecordHandle.MISS;
     }
 
     /// Waits for an object that [#beginObject] has pinned.
@@ -224,11 +225,11 @@ final class Onboarding {
         } finally {
             by.arrivals().forget(record, listener);
         }
-        return Control.state(store.records().control(record)) == Control.SEALED;
+        return ControlWord.state(store.records().control(record)) == ControlWord.SEALED;
     }
 
     private boolean coming(int record) {
-        int state = Control.state(store.records().control(record));
-        return state == Control.LOADING || state == Control.LOADED;
+        int state = ControlWord.state(store.records().control(record));
+        return state == ControlWord.LOADING || state == ControlWord.LOADED;
     }
 }

@@ -3,8 +3,8 @@ package io.kvcache.tiers;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.tree.DiskNumber;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.DiskAddress;
+import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.movement.Movement;
 import java.util.concurrent.TimeUnit;
@@ -62,10 +62,10 @@ final class Prefetching {
     /// @param chain of at least one block
     /// @return blocks that come
     int continued(BlockChain chain) {
-        long last = movement == null ? Handle.MISS : find(chain.key(chain.length() - 1));
-        long next = Handle.found(last) ? store.prefetchAdmission().likelyNextOnDisk(last) : Handle.MISS;
+        long last = movement == null ? RecordHandle.MISS : find(chain.key(chain.length() - 1));
+        long next = RecordHandle.isFound(last) ? store.prefetchAdmission().likelyNextOnDisk(last) : RecordHandle.MISS;
         int blocks = 0;
-        while (Handle.found(next) && blocks < MOST_AHEAD && begin(next)) {
+        while (RecordHandle.isFound(next) && blocks < MOST_AHEAD && begin(next)) {
             blocks++;
             next = store.prefetchAdmission().likelyNextOnDisk(next);
         }
@@ -76,8 +76,8 @@ final class Prefetching {
     ///
     /// @return whether it does
     boolean begin(BlockKey key) {
-        long handle = movement == null ? Handle.MISS : find(key);
-        return Handle.found(handle) && begin(handle);
+        long handle = movement == null ? RecordHandle.MISS : find(key);
+        return RecordHandle.isFound(handle) && begin(handle);
     }
 
     private long find(BlockKey key) {
@@ -89,11 +89,13 @@ final class Prefetching {
         if (by == null) {
             return false;
         }
-        int record = Handle.record(handle);
-        long place = store.records().placeOnDiskAlone(record);
+        int record = RecordHandle.record(handle);
+        long place = store.records().exclusiveDiskAddress(record);
         boolean away = place != RecordPool.NONE;
-        int disk = away ? DiskNumber.of(place) : 0;
-        if (!away || by.reads(disk) >= BUSY || !store.prefetchAdmission().start(record, Handle.generation(handle))) {
+        int disk = away ? DiskAddress.diskOf(place) : 0;
+        if (!away
+                || by.reads(disk) >= BUSY
+                || !store.prefetchAdmission().start(record, RecordHandle.generation(handle))) {
             return false;
         }
         by.expect(record, disk);

@@ -10,7 +10,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.TickedCache;
 import io.kvcache.tiers.movement.Flush;
@@ -204,9 +204,9 @@ final class Promises {
     private static Set<BlockKey> sealed(HostStore store) {
         RecordPool records = store.records();
         Set<BlockKey> sealed = new HashSet<>();
-        for (int record = 0; record < records.highWater(); record++) {
-            int state = Control.state(records.control(record));
-            if (state == Control.SEALED || (Control.known(state) && records.diskPlace(record) != -1)) {
+        for (int record = 0; record < records.highWaterMark(); record++) {
+            int state = ControlWord.state(records.control(record));
+            if (state == ControlWord.SEALED || (ControlWord.isKnown(state) && records.diskAddress(record) != -1)) {
                 sealed.add(new BlockKey(records.keyHi(record), records.keyLo(record)));
             }
         }
@@ -215,12 +215,13 @@ final class Promises {
 
     private static String describe(HostStore store, BlockKey key) {
         RecordPool records = store.records();
-        for (int record = 0; record < records.highWater(); record++) {
+        for (int record = 0; record < records.highWaterMark(); record++) {
             if (records.keyHi(record) == key.hi() && records.keyLo(record) == key.lo()) {
                 long control = records.control(record);
                 return "record " + record + " of " + records.bytes(record) + " bytes, depth " + records.depth(record)
-                        + ", state " + Control.state(control) + ", " + Control.pins(control) + " pins, identity "
-                        + Integer.toHexString(records.identity(record)) + ", parent " + records.parent(record);
+                        + ", state " + ControlWord.state(control) + ", " + ControlWord.pins(control)
+                        + " pins, identity "
+                        + Integer.toHexString(records.flags(record)) + ", parent " + records.parent(record);
             }
         }
         return "no record";
@@ -230,10 +231,10 @@ final class Promises {
     static Map<BlockKey, Boolean> known(HostStore store) {
         RecordPool records = store.records();
         Map<BlockKey, Boolean> known = new HashMap<>();
-        for (int record = 0; record < records.highWater(); record++) {
-            if (Control.known(Control.state(records.control(record)))) {
+        for (int record = 0; record < records.highWaterMark(); record++) {
+            if (ControlWord.isKnown(ControlWord.state(records.control(record)))) {
                 BlockKey key = new BlockKey(records.keyHi(record), records.keyLo(record));
-                known.put(key, records.diskPlace(record) != -1);
+                known.put(key, records.diskAddress(record) != -1);
             }
         }
         return known;

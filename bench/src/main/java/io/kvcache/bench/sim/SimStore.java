@@ -4,7 +4,7 @@ import static io.kvcache.bench.sim.Checks.require;
 
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierState;
-import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.TickedCache;
 import io.kvcache.tiers.disk.Capacity;
@@ -138,12 +138,12 @@ final class SimStore {
         now().cache().stats(); // lets go of pins whose time is over
         RecordPool records = now().store().records();
         long writing = now().cache().offloadStats().writing();
-        for (int i = 0; i < records.highWater() && writing == 0; i++) {
+        for (int i = 0; i < records.highWaterMark() && writing == 0; i++) {
             int record = i;
             long control = records.control(record);
             require(
-                    Control.state(control) != Control.SEALED || Control.pins(control) == 0,
-                    () -> "record " + record + " has " + Control.pins(control) + " pins that nobody holds");
+                    ControlWord.state(control) != ControlWord.SEALED || ControlWord.pins(control) == 0,
+                    () -> "record " + record + " has " + ControlWord.pins(control) + " pins that nobody holds");
         }
     }
 

@@ -2,7 +2,7 @@ package io.kvcache.bench.sim;
 
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
 import java.util.Map;
@@ -28,8 +28,9 @@ final class SlotPoison {
     void fill() {
         TreeMap<Long, MemorySegment> now = new TreeMap<>();
         RecordPool records = store.records();
-        for (int record = 0; record < records.highWater(); record++) {
-            if (Control.state(records.control(record)) != Control.FREE && records.hostPage(record) != SlabPool.NONE) {
+        for (int record = 0; record < records.highWaterMark(); record++) {
+            if (ControlWord.state(records.control(record)) != ControlWord.FREE
+                    && records.hostPage(record) != SlabPool.NONE) {
                 store.segments(record).forEach(piece -> now.put(piece.address(), piece));
             }
         }

@@ -3,8 +3,8 @@ package io.kvcache.core.store;
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.policy.EvictionPolicy;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
 import java.util.concurrent.locks.ReentrantLock;
 
@@ -53,9 +53,10 @@ final class AccessDrain {
     }
 
     private void apply(long handle) {
-        int record = Handle.record(handle);
+        int record = RecordHandle.record(handle);
         long control = pool.control(record);
-        if (Control.generation(control) != Handle.generation(handle) || Control.state(control) != Control.SEALED) {
+        if (ControlWord.generation(control) != RecordHandle.generation(handle)
+                || ControlWord.state(control) != ControlWord.SEALED) {
             return;
         }
         expiredBlocks.onUsed(record);

@@ -2,7 +2,7 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
-import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 
 /// Which blocks are to be written anew before one that waits to be written below them: their copies left the disk
@@ -25,7 +25,7 @@ final class AncestorRewrites {
     int findMissingAncestor(int record) {
         int missing = NONE;
         for (int at = pool.parent(record); at != NONE && !isWrittenOrInFlight(at); at = pool.parent(at)) {
-            missing = Control.state(pool.control(at)) == Control.SEALED ? at : NONE;
+            missing = ControlWord.state(pool.control(at)) == ControlWord.SEALED ? at : NONE;
         }
         return missing;
     }
@@ -47,6 +47,6 @@ final class AncestorRewrites {
     }
 
     boolean isWrittenOrInFlight(int record) {
-        return pool.diskPlace(record) != NONE || RecordFlags.has(pool.identity(record), RecordFlags.WRITING);
+        return pool.diskAddress(record) != NONE || RecordFlags.has(pool.flags(record), RecordFlags.WRITING);
     }
 }

@@ -4,7 +4,7 @@ import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -51,7 +51,7 @@ final class AncestorScan {
     private @Nullable BlockKey climb(BlockKey from, List<BlockKey> upwards) {
         int record = tree.findAny(from.hi(), from.lo());
         for (int left = BATCH; left > 0; left--) {
-            if (record == NONE || !Control.known(Control.state(pool.control(record)))) {
+            if (record == NONE || !ControlWord.isKnown(ControlWord.state(pool.control(record)))) {
                 upwards.clear();
                 return null;
             }

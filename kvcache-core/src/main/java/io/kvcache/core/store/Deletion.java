@@ -83,7 +83,7 @@ final class Deletion {
 
     private int dropKnownOrNot(long hi, long lo, int namespaceId, EventKind cause) {
         int known = tree.findAny(hi, lo);
-        if (known != NONE && !RecordFlags.isBlockOf(pool.identity(known), namespaceId)) {
+        if (known != NONE && !RecordFlags.isBlockOf(pool.flags(known), namespaceId)) {
             return 0;
         }
         if (known == NONE) {
@@ -112,7 +112,7 @@ final class Deletion {
                 if (from == 0) {
                     tierPort.addTombstone(Tombstone.of(entry.id()));
                 }
-                if (from >= pool.highWater()) {
+                if (from >= pool.highWaterMark()) {
                     return dropped;
                 }
                 accessDrain.drain();

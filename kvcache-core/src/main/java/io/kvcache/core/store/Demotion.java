@@ -1,6 +1,6 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 
 /// Makes records next victims wherever they are: in host memory, on the disk that alone has them,
@@ -31,10 +31,10 @@ final class Demotion {
             return false;
         }
         expiredBlocks.add(record);
-        if (recordStates.stateOf(record) == Control.SEALED) {
+        if (recordStates.stateOf(record) == ControlWord.SEALED) {
             recordStates.policyOf(record).demote(record);
             writeBackQueue.cancelWrite(record);
-        } else if (recordStates.stateOf(record) == Control.ON_DISK) {
+        } else if (recordStates.stateOf(record) == ControlWord.ON_DISK) {
             disks.order(record).demote(record);
         }
         return true;
@@ -42,14 +42,14 @@ final class Demotion {
 
     /// Makes a record that is in host memory worth nothing there, whatever is below it.
     void demote(int record) {
-        if (!demoteUnlessContinued(record) && recordStates.stateOf(record) == Control.SEALED) {
+        if (!demoteUnlessContinued(record) && recordStates.stateOf(record) == ControlWord.SEALED) {
             recordStates.policyOf(record).demote(record);
         }
     }
 
     /// A record is known to be used soon, whatever was said of it before: it is over no longer.
     void expect(int record) {
-        boolean resident = recordStates.stateOf(record) == Control.SEALED;
+        boolean resident = recordStates.stateOf(record) == ControlWord.SEALED;
         if (expiredBlocks.contains(record) && !resident) {
             disks.order(record).touch(record);
         }
@@ -61,7 +61,7 @@ final class Demotion {
 
     /// Whether a record is in host memory or on a disk, for good.
     boolean isSettled(int record) {
-        int state = Control.state(pool.control(record));
-        return state == Control.SEALED || state == Control.ON_DISK;
+        int state = ControlWord.state(pool.control(record));
+        return state == ControlWord.SEALED || state == ControlWord.ON_DISK;
     }
 }

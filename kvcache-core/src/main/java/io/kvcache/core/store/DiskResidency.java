@@ -7,8 +7,8 @@ import io.kvcache.core.event.TierKind;
 import io.kvcache.core.policy.PolicyState;
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayDeque;
 import java.util.List;
@@ -53,7 +53,7 @@ final class DiskResidency {
             return false;
         }
         disks.setAddress(record, address, checksum);
-        pool.flag(record, RecordFlags.USED_ON_DISK, false);
+        pool.setFlags(record, RecordFlags.USED_ON_DISK, false);
         recordStates.onCopyChanged(record);
         storeEvents.onStored(record, TierKind.DISK);
         connectDescendants(record);
@@ -68,8 +68,8 @@ final class DiskResidency {
         ArrayDeque<Integer> ready = new ArrayDeque<>();
         ready.add(record);
         while (!ready.isEmpty()) {
-            tree.eachChild(ready.poll(), child -> {
-                if (recordStates.stateOf(child) == Control.DETACHED) {
+            tree.forEachChild(ready.poll(), child -> {
+                if (recordStates.stateOf(child) == ControlWord.ORPHAN) {
                     connect(child);
                     ready.add(child);
                 }
@@ -79,7 +79,7 @@ final class DiskResidency {
 
     /// Makes a record findable that was found on disk with all above it.
     void connect(int record) {
-        pool.become(record, Control.ON_DISK, 0);
+        pool.transition(record, ControlWord.ON_DISK, 0);
         policies.clearLabel(record);
         writeBackQueue.onRecovered(record);
         disks.order(record).addRecovered(record);
@@ -90,8 +90,8 @@ final class DiskResidency {
     /// Forgets the copies on disk of a record and of all below it.
     void forgetSubtree(int root) {
         int above = pool.parent(root);
-        tree.eachBelow(root, record -> {
-            if (pool.diskPlace(record) != NONE) {
+        tree.forEachDescendant(root, record -> {
+            if (pool.diskAddress(record) != NONE) {
                 forgetOne(record);
             } else {
                 recordStates.reapOne(record);
@@ -102,7 +102,7 @@ final class DiskResidency {
 
     private void forgetOne(int record) {
         int state = recordStates.stateOf(record);
-        if (state == Control.ON_DISK || state == Control.DETACHED) {
+        if (state == ControlWord.ON_DISK || state == ControlWord.ORPHAN) {
             recordStates.markSubtreeDeleted(record, EventKind.EVICTED);
         } else {
             storeEvents.onRemoved(record, EventKind.EVICTED, TierKind.DISK);
@@ -115,9 +115,9 @@ final class DiskResidency {
     /// Forgets what a disk has of a run of record numbers.
     void forgetDisk(int disk, int from, int to) {
         for (int record = from; record < to; record++) {
-            boolean there = recordStates.stateOf(record) != Control.FREE
-                    && pool.diskPlace(record) != NONE
-                    && DiskNumber.of(pool.diskPlace(record)) == disk;
+            boolean there = recordStates.stateOf(record) != ControlWord.FREE
+                    && pool.diskAddress(record) != NONE
+                    && DiskAddress.diskOf(pool.diskAddress(record)) == disk;
             if (there) {
                 forgetSubtree(record);
             }
@@ -130,7 +130,7 @@ final class DiskResidency {
     void trim(int disk) {
         DiskUsage account = disks.usage(disk);
         while (account.isOverLimit()) {
-            int victim = account.evictUnlessExempt(record -> pins.claim(record, Control.ON_DISK), tierRank::rank);
+            int victim = account.evictUnlessExempt(record -> pins.claim(record, ControlWord.ON_DISK), tierRank::rank);
             if (victim == NONE) {
                 return;
             }
@@ -141,7 +141,7 @@ final class DiskResidency {
     /// Evicts one record that is on disk alone, whichever disk that is, to free the record itself.
     boolean freeRecord(int keep) {
         for (int disk = 0; disk < disks.disks(); disk++) {
-            int victim = disks.usage(disk).evict(record -> record != keep && pins.claim(record, Control.ON_DISK));
+            int victim = disks.usage(disk).evict(record -> record != keep && pins.claim(record, ControlWord.ON_DISK));
             if (victim != NONE) {
                 recordStates.onEvictedFromDisk(victim);
                 return true;
@@ -153,7 +153,7 @@ final class DiskResidency {
     /// The record whose copy lies at a place, or -1.
     int recordAt(long keyHi, long keyLo, long address) {
         for (int at = pool.bucketHead(keyLo); at != NONE; at = pool.bucketNext(at)) {
-            if (pool.keyLo(at) == keyLo && pool.keyHi(at) == keyHi && pool.diskPlace(at) == address) {
+            if (pool.keyLo(at) == keyLo && pool.keyHi(at) == keyHi && pool.diskAddress(at) == address) {
                 return at;
             }
         }
@@ -164,7 +164,7 @@ final class DiskResidency {
     void collectLive(int disk, ReclaimCandidates offer, int from, int to, List<LiveCopy> live) {
         boolean ranked = disks.usage(disk).isRanked();
         for (int i = from; i < to; i++) {
-            int record = recordAt(offer.keyHi(i), offer.keyLo(i), DiskNumber.place(disk, offer.address(i)));
+            int record = recordAt(offer.keyHi(i), offer.keyLo(i), DiskAddress.of(disk, offer.address(i)));
             if (record != NONE) {
                 boolean within = disks.usage(disk).isWithinShare(shares.group(record));
                 double rank = ranked ? tierRank.rank(record) : 0;
@@ -175,7 +175,7 @@ final class DiskResidency {
 
     /// Forgets a copy that was not kept, if it still counts, with all below it.
     void discard(int disk, ReclaimCandidates offer, LiveCopy refused) {
-        if (pool.diskPlace(refused.record) == DiskNumber.place(disk, offer.address(refused.index))) {
+        if (pool.diskAddress(refused.record) == DiskAddress.of(disk, offer.address(refused.index))) {
             forgetSubtree(refused.record);
         }
     }
@@ -194,7 +194,7 @@ final class DiskResidency {
     /// What is being read is in use.
     private boolean isInUse(int record) {
         int state = recordStates.stateOf(record);
-        boolean loading = state == Control.LOADING || state == Control.LOADED;
+        boolean loading = state == ControlWord.LOADING || state == ControlWord.LOADED;
         return writeBackQueue.isWorthKeeping(record) || loading;
     }
 
@@ -202,7 +202,7 @@ final class DiskResidency {
         if (pool.hasChildren(record)) {
             return Long.MAX_VALUE - pool.depth(record);
         }
-        boolean alone = recordStates.stateOf(record) == Control.ON_DISK;
+        boolean alone = recordStates.stateOf(record) == ControlWord.ON_DISK;
         return alone ? disks.order(record).lastUse(record) : Long.MAX_VALUE / 2;
     }
 }

@@ -7,8 +7,8 @@ import io.kvcache.core.policy.DiskLru;
 import io.kvcache.core.policy.PolicyState;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayList;
 import java.util.List;
@@ -49,8 +49,8 @@ final class DiskUsageTable {
     /// @param ranked see [DiskUsage#isRanked]
     /// @return its number
     int addDisk(long limitBytes, boolean ranked) {
-        if (usages.size() == DiskNumber.MOST) {
-            throw new IllegalArgumentException("a store takes at most " + DiskNumber.MOST + " disks");
+        if (usages.size() == DiskAddress.MAX_DISKS) {
+            throw new IllegalArgumentException("a store takes at most " + DiskAddress.MAX_DISKS + " disks");
         }
         orders++;
         usages.add(new DiskUsage(shares, new DiskLru(view, state), this::newOrder, limitBytes, ranked));
@@ -71,21 +71,21 @@ final class DiskUsageTable {
 
     /// Gives a record its place; it had none.
     void setAddress(int record, long address, int checksum) {
-        assert pool.diskPlace(record) == NONE : "record " + record + " has a place";
-        tree.place(record, address, checksum);
+        assert pool.diskAddress(record) == NONE : "record " + record + " has a place";
+        tree.setDiskAddress(record, address, checksum);
         usageOf(record).add(shares.group(record), pages(record));
     }
 
     /// The record's copy was written elsewhere on the same disk.
     void updateAddress(int record, long address) {
-        assert DiskNumber.of(address) == DiskNumber.of(pool.diskPlace(record)) : "moved to another disk";
-        pool.diskPlace(record, address);
+        assert DiskAddress.diskOf(address) == DiskAddress.diskOf(pool.diskAddress(record)) : "moved to another disk";
+        pool.diskAddress(record, address);
     }
 
     /// Takes a record's place away; it is in no order.
     void clearAddress(int record) {
         usageOf(record).remove(shares.group(record), pages(record));
-        tree.unplace(record);
+        tree.clearDiskAddress(record);
     }
 
     /// The order of the disk that a record is on, and of its group.
@@ -98,7 +98,7 @@ final class DiskUsageTable {
     /// @param change of the group
     void regroup(int namespaceId, Runnable change) {
         IntStream.Builder placed = IntStream.builder();
-        for (int record = 0; !usages.isEmpty() && record < pool.highWater(); record++) {
+        for (int record = 0; !usages.isEmpty() && record < pool.highWaterMark(); record++) {
             if (isOnDisk(record, namespaceId)) {
                 placed.add(record);
             }
@@ -120,9 +120,9 @@ final class DiskUsageTable {
     }
 
     private boolean isOnDisk(int record, int namespaceId) {
-        return Control.state(pool.control(record)) != Control.FREE
-                && pool.diskPlace(record) != NONE
-                && RecordFlags.namespaceId(pool.identity(record)) == namespaceId;
+        return ControlWord.state(pool.control(record)) != ControlWord.FREE
+                && pool.diskAddress(record) != NONE
+                && RecordFlags.namespaceId(pool.flags(record)) == namespaceId;
     }
 
     /// The account of a disk.
@@ -132,11 +132,12 @@ final class DiskUsageTable {
 
     /// Whether blocks below this one may lie on disk: it does, or it is no block at all.
     boolean allowsChildren(int record) {
-        return record == NONE || (pool.diskPlace(record) != NONE && Control.known(Control.state(pool.control(record))));
+        return record == NONE
+                || (pool.diskAddress(record) != NONE && ControlWord.isKnown(ControlWord.state(pool.control(record))));
     }
 
     private DiskUsage usageOf(int record) {
-        return usages.get(DiskNumber.of(pool.diskPlace(record)));
+        return usages.get(DiskAddress.diskOf(pool.diskAddress(record)));
     }
 
     /// What a record takes on disk.

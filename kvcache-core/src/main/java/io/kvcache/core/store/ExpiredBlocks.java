@@ -3,7 +3,7 @@ package io.kvcache.core.store;
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 
 /// Records of which somebody said that they will not be used again, or not soon: their session is
@@ -28,22 +28,22 @@ final class ExpiredBlocks {
     }
 
     boolean contains(int record) {
-        return count > 0 && RecordFlags.has(pool.identity(record), RecordFlags.EXPIRED);
+        return count > 0 && RecordFlags.has(pool.flags(record), RecordFlags.EXPIRED);
     }
 
     /// Whether there is anything below a record that is not over, in whatever tier.
     boolean hasLiveChildren(int record) {
-        return pool.hasChildren(record) && !tree.allChildren(record, MAX_CHILDREN, this::isExpiredOrDeleted);
+        return pool.hasChildren(record) && !tree.allChildrenMatch(record, MAX_CHILDREN, this::isExpiredOrDeleted);
     }
 
     private boolean isExpiredOrDeleted(int child) {
-        return contains(child) || Control.state(pool.control(child)) == Control.DOOMED;
+        return contains(child) || ControlWord.state(pool.control(child)) == ControlWord.DELETED;
     }
 
     /// A record is over.
     void add(int record) {
         if (!contains(record)) {
-            pool.flag(record, RecordFlags.EXPIRED, true);
+            pool.setFlags(record, RecordFlags.EXPIRED, true);
             count++;
         }
     }
@@ -60,7 +60,7 @@ final class ExpiredBlocks {
     /// A record's number is about to be used for another.
     void remove(int record) {
         if (contains(record)) {
-            pool.flag(record, RecordFlags.EXPIRED, false);
+            pool.setFlags(record, RecordFlags.EXPIRED, false);
             count--;
         }
     }
@@ -68,9 +68,9 @@ final class ExpiredBlocks {
     /// Checks how many there are.
     void validate() {
         long found = 0;
-        for (int record = 0; record < pool.highWater(); record++) {
-            boolean marked = Control.state(pool.control(record)) != Control.FREE
-                    && RecordFlags.has(pool.identity(record), RecordFlags.EXPIRED);
+        for (int record = 0; record < pool.highWaterMark(); record++) {
+            boolean marked = ControlWord.state(pool.control(record)) != ControlWord.FREE
+                    && RecordFlags.has(pool.flags(record), RecordFlags.EXPIRED);
             found += marked ? 1 : 0;
         }
         if (found != count) {

@@ -6,7 +6,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.IntPredicate;
@@ -226,14 +226,15 @@ public final class HintApplier {
     private int findSettled(BlockChain chain, int index, int namespace) {
         int record = tree.findAny(chain.keyHi(index), chain.keyLo(index));
         boolean own =
-                record != NONE && demotion.isSettled(record) && RecordFlags.isBlockOf(pool.identity(record), namespace);
+                record != NONE && demotion.isSettled(record) && RecordFlags.isBlockOf(pool.flags(record), namespace);
         return own ? record : NONE;
     }
 
     /// The record of a block that is resident, if it is of a namespace; under the lock.
     private int find(BlockChain chain, int index, int namespace) {
         long handle = tree.find(chain.keyHi(index), chain.keyLo(index));
-        boolean own = Handle.found(handle) && RecordFlags.isBlockOf(pool.identity(Handle.record(handle)), namespace);
-        return own ? Handle.record(handle) : NONE;
+        boolean own = RecordHandle.isFound(handle)
+                && RecordFlags.isBlockOf(pool.flags(RecordHandle.record(handle)), namespace);
+        return own ? RecordHandle.record(handle) : NONE;
     }
 }

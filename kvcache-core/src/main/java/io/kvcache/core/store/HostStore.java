@@ -14,8 +14,8 @@ import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
@@ -234,7 +234,7 @@ public final class HostStore implements AutoCloseable {
     public LoadOutcome beginLoad(int record, int generation, int pins) {
         lock.lock();
         try {
-            boolean same = Control.generation(pool.control(record)) == generation;
+            boolean same = ControlWord.generation(pool.control(record)) == generation;
             return same ? loadPath.start(record, pins) : LoadOutcome.NOT_FOUND;
         } finally {
             lock.unlock();
@@ -279,14 +279,14 @@ public final class HostStore implements AutoCloseable {
     /// [#seal(int, int, long)] keeps that copy then. Its bytes are compared without the lock, as equal checksums
     /// prove nothing.
     ///
-    /// @return its [Handle], which the caller lets go after sealing, or [Handle#MISS]
+    /// @return its [RecordHandle], which the caller lets go after sealing, or [RecordHandle#MISS]
     public long pinEqual(int record, int checksum) {
         long handle = lookup.peekKey(pool.keyHi(record), pool.keyLo(record));
-        if (!Handle.found(handle)) {
-            return Handle.MISS;
+        if (!RecordHandle.isFound(handle)) {
+            return RecordHandle.MISS;
         }
-        int older = Handle.record(handle);
-        boolean equal = pool.diskPlace(older) != NONE
+        int older = RecordHandle.record(handle);
+        boolean equal = pool.diskAddress(older) != NONE
                 && pool.bytes(older) == pool.bytes(record)
                 && pool.checksum(older) == checksum
                 && ObjectSegments.contentEquals(slabs, pool.hostPage(older), pool.hostPage(record), pool.bytes(record));
@@ -294,12 +294,12 @@ public final class HostStore implements AutoCloseable {
             return handle;
         }
         lookup.unpin(older);
-        return Handle.MISS;
+        return RecordHandle.MISS;
     }
 
     /// The writer of a reserved record has filled it.
     public SealOutcome seal(int record, int checksum) {
-        return seal(record, checksum, Handle.MISS);
+        return seal(record, checksum, RecordHandle.MISS);
     }
 
     /// The writer of a reserved record has filled it.
@@ -308,18 +308,18 @@ public final class HostStore implements AutoCloseable {
     public SealOutcome seal(int record, int checksum, long equal) {
         SpinLock.lock(lock);
         try {
-            if (recordStates.stateOf(record) == Control.DOOMED) {
+            if (recordStates.stateOf(record) == ControlWord.DELETED) {
                 recordStates.release(record);
                 return SealOutcome.DROPPED;
             }
             pool.checksum(record, checksum);
-            if (!RecordFlags.isObject(pool.identity(record))) {
+            if (!RecordFlags.isObject(pool.flags(record))) {
                 return recordStates.seal(record, NONE);
             }
             tierPort.excludeReplaced(pool.keyHi(record), pool.keyLo(record));
-            int older = tree.findOther(record);
-            boolean same = Handle.found(equal) && older == Handle.record(equal);
-            if (same && pool.diskPlace(older) != NONE) {
+            int older = tree.findDuplicate(record);
+            boolean same = RecordHandle.isFound(equal) && older == RecordHandle.record(equal);
+            if (same && pool.diskAddress(older) != NONE) {
                 recordStates.adoptDiskCopy(record, older);
             }
             return recordStates.seal(record, older);

@@ -3,7 +3,7 @@ package io.kvcache.core.store;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.RecordPool;
 import java.util.Arrays;
 import java.util.BitSet;
@@ -62,12 +62,12 @@ public final class LoadBatch {
         int record = tree.findAny(chain.keyHi(index), chain.keyLo(index));
         boolean inPlace = record != RecordView.NONE
                 && pool.depth(record) == index
-                && RecordFlags.isBlockOf(pool.identity(record), namespace)
+                && RecordFlags.isBlockOf(pool.flags(record), namespace)
                 && (count == 0 || pool.parent(record) == records[count - 1]);
         LoadOutcome start = inPlace ? loadPath.start(record, pins) : LoadOutcome.NOT_FOUND;
         if (start.isAvailable()) {
             started.set(count, start == LoadOutcome.STARTED);
-            disks[count] = (byte) (start == LoadOutcome.STARTED ? DiskNumber.of(pool.diskPlace(record)) : 0);
+            disks[count] = (byte) (start == LoadOutcome.STARTED ? DiskAddress.diskOf(pool.diskAddress(record)) : 0);
             records[count++] = record;
         }
         return start.isAvailable();

@@ -3,7 +3,7 @@ package io.kvcache.core.store;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 
 /// Gives records that are on disk a slot to be read into, and what becomes of them then.
@@ -49,20 +49,20 @@ final class LoadPath {
         int state = recordStates.stateOf(record);
         if (pins > 0) { // whoever only says that it will be read has not read it
             prefetchTracker.markRequested(record);
-            if (prefetchTracker.onUsed(record) && state == Control.SEALED) {
+            if (prefetchTracker.onUsed(record) && state == ControlWord.SEALED) {
                 writeBackQueue.onUsed(record);
             }
         }
         return switch (state) {
-            case Control.SEALED -> {
-                pool.become(record, state, pins);
+            case ControlWord.SEALED -> {
+                pool.transition(record, state, pins);
                 yield LoadOutcome.RESIDENT;
             }
-            case Control.LOADING, Control.LOADED -> {
-                pool.become(record, state, pins);
+            case ControlWord.LOADING, ControlWord.LOADED -> {
+                pool.transition(record, state, pins);
                 yield LoadOutcome.JOINED;
             }
-            case Control.ON_DISK -> startLoad(record, pins) ? LoadOutcome.STARTED : LoadOutcome.NO_ROOM;
+            case ControlWord.ON_DISK -> startLoad(record, pins) ? LoadOutcome.STARTED : LoadOutcome.NO_ROOM;
             default -> LoadOutcome.NOT_FOUND;
         };
     }
@@ -90,12 +90,12 @@ final class LoadPath {
 
     private boolean startRead(int record, int pins, boolean sparing) {
         disks.order(record).forget(record);
-        pool.become(record, Control.LOADING, 1 + pins);
-        tree.arrive(record);
+        pool.transition(record, ControlWord.LOADING, 1 + pins);
+        tree.addResident(record);
         int page = allocateSlots(record, sparing);
         if (page == SlabPool.NONE) {
-            tree.depart(record);
-            pool.become(record, Control.ON_DISK, -1 - pins);
+            tree.removeResident(record);
+            pool.transition(record, ControlWord.ON_DISK, -1 - pins);
             disks.order(record).admit(record);
             return false;
         }
@@ -111,7 +111,7 @@ final class LoadPath {
     }
 
     private int allocateSlots(int record, boolean sparing) {
-        if (RecordFlags.isObject(pool.identity(record))) {
+        if (RecordFlags.isObject(pool.flags(record))) {
             return objects.allocate(pool.bytes(record), record, sparing);
         }
         SlotClass slotClass = classOf(record);
@@ -120,7 +120,7 @@ final class LoadPath {
 
     /// The class of a record's first slot.
     SlotClass classOf(int record) {
-        int identity = pool.identity(record);
+        int identity = pool.flags(record);
         return RecordFlags.isObject(identity)
                 ? objects.classOf(pool.bytes(record))
                 : namespaceRegistry.byId(RecordFlags.namespaceId(identity)).slotClass();

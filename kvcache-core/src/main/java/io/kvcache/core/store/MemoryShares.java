@@ -87,8 +87,8 @@ final class MemoryShares {
     }
 
     private boolean holdsAny(int namespaceId) {
-        for (int record = 0; record < pool.highWater(); record++) {
-            if (pool.hostPage(record) != NONE && RecordFlags.namespaceId(pool.identity(record)) == namespaceId) {
+        for (int record = 0; record < pool.highWaterMark(); record++) {
+            if (pool.hostPage(record) != NONE && RecordFlags.namespaceId(pool.flags(record)) == namespaceId) {
                 return true;
             }
         }
@@ -100,7 +100,7 @@ final class MemoryShares {
     }
 
     int group(int record) {
-        return weights.length == 1 ? DEFAULT_GROUP : groupOf(RecordFlags.namespaceId(pool.identity(record)));
+        return weights.length == 1 ? DEFAULT_GROUP : groupOf(RecordFlags.namespaceId(pool.flags(record)));
     }
 
     /// A record got its slots.

@@ -37,7 +37,7 @@ final class NamespaceListing {
         for (int from = 0; from < pool.capacity(); from += NamespaceScan.BATCH) {
             lock.lock();
             try {
-                if (from >= pool.highWater()) {
+                if (from >= pool.highWaterMark()) {
                     return;
                 }
                 turn.accept(from);

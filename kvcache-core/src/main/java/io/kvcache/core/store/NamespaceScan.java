@@ -5,7 +5,7 @@ import static io.kvcache.core.policy.RecordView.NONE;
 import io.kvcache.core.ObjectCatalog;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 import java.util.List;
 
@@ -20,11 +20,11 @@ final class NamespaceScan {
 
     static long drop(RecordPool pool, RecordStates recordStates, int namespaceId, int from) {
         long dropped = 0;
-        int to = Math.min(pool.highWater(), from + BATCH);
+        int to = Math.min(pool.highWaterMark(), from + BATCH);
         for (int record = from; record < to; record++) {
-            int state = Control.state(pool.control(record));
-            boolean known = state != Control.FREE && state != Control.DOOMED;
-            if (known && RecordFlags.namespaceId(pool.identity(record)) == namespaceId && pool.parent(record) == NONE) {
+            int state = ControlWord.state(pool.control(record));
+            boolean known = state != ControlWord.FREE && state != ControlWord.DELETED;
+            if (known && RecordFlags.namespaceId(pool.flags(record)) == namespaceId && pool.parent(record) == NONE) {
                 dropped += recordStates.markDeleted(record, EventKind.DROPPED);
             }
         }
@@ -32,10 +32,10 @@ final class NamespaceScan {
     }
 
     static void objects(RecordPool pool, int namespaceId, int from, List<ObjectCatalog.Entry> found) {
-        int to = Math.min(pool.highWater(), from + BATCH);
+        int to = Math.min(pool.highWaterMark(), from + BATCH);
         for (int record = from; record < to; record++) {
-            int identity = pool.identity(record);
-            if (isKnown(Control.state(pool.control(record)))
+            int identity = pool.flags(record);
+            if (isKnown(ControlWord.state(pool.control(record)))
                     && RecordFlags.isObject(identity)
                     && RecordFlags.namespaceId(identity) == namespaceId) {
                 BlockKey digest = new BlockKey(pool.keyHi(record), pool.keyLo(record));
@@ -45,10 +45,10 @@ final class NamespaceScan {
     }
 
     static void blocks(RecordPool pool, int namespaceId, int from, List<StoredBlock> found) {
-        int to = Math.min(pool.highWater(), from + BATCH);
+        int to = Math.min(pool.highWaterMark(), from + BATCH);
         for (int record = from; record < to; record++) {
-            int identity = pool.identity(record);
-            if (isKnown(Control.state(pool.control(record)))
+            int identity = pool.flags(record);
+            if (isKnown(ControlWord.state(pool.control(record)))
                     && !RecordFlags.isObject(identity)
                     && RecordFlags.namespaceId(identity) == namespaceId) {
                 int parent = pool.parent(record);
@@ -61,7 +61,7 @@ final class NamespaceScan {
 
     private static boolean isKnown(int state) {
         return switch (state) {
-            case Control.SEALED, Control.ON_DISK, Control.LOADING, Control.LOADED -> true;
+            case ControlWord.SEALED, ControlWord.ON_DISK, ControlWord.LOADING, ControlWord.LOADED -> true;
             default -> false;
         };
     }

@@ -31,7 +31,7 @@ final class NoveltyClassifier {
     ///
     /// @param parent the record before it, or [io.kvcache.core.policy.RecordView#NONE]
     int classify(NamespaceEntry entry, BlockChain chain, int index, int parent) {
-        int before = parent == NONE ? 0 : pool.identity(parent);
+        int before = parent == NONE ? 0 : pool.flags(parent);
         if (RecordFlags.has(before, RecordFlags.FRESH) && RecordFlags.noveltyClass(before) >= 0) {
             return RecordFlags.noveltyClass(before);
         }
@@ -58,8 +58,8 @@ final class NoveltyClassifier {
 
     /// A record was used.
     void onUsed(int record) {
-        if (RecordFlags.has(pool.identity(record), RecordFlags.FRESH)) {
-            pool.flag(record, RecordFlags.FRESH, false);
+        if (RecordFlags.has(pool.flags(record), RecordFlags.FRESH)) {
+            pool.setFlags(record, RecordFlags.FRESH, false);
         }
     }
 }

@@ -5,7 +5,7 @@ import static io.kvcache.core.tree.RecordPool.NONE;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
@@ -58,7 +58,7 @@ public final class ObjectHintApplier {
             int record = tree.findAny(key.hi(), key.lo());
             return record != NONE
                     && demotion.isSettled(record)
-                    && RecordFlags.isObjectOf(pool.identity(record), namespace.id())
+                    && RecordFlags.isObjectOf(pool.flags(record), namespace.id())
                     && demotion.demoteUnlessContinued(record);
         });
     }
@@ -126,7 +126,7 @@ public final class ObjectHintApplier {
     private boolean announce(NamespaceEntry namespace, BlockKey key, long uses) {
         int record = tree.findAny(key.hi(), key.lo());
         if (record != NONE) {
-            boolean own = demotion.isSettled(record) && RecordFlags.isObjectOf(pool.identity(record), namespace.id());
+            boolean own = demotion.isSettled(record) && RecordFlags.isObjectOf(pool.flags(record), namespace.id());
             // It has no slot that would tell its size.
             if (own && announce(policies.getOrCreate(loadPath.classOf(record).id(), shares.group(record)), key, uses)) {
                 demotion.expect(record);
@@ -172,7 +172,8 @@ public final class ObjectHintApplier {
     /// The record of an object that is resident, if it is of a namespace; under the lock.
     private int find(BlockKey key, int namespace) {
         long handle = tree.find(key.hi(), key.lo());
-        boolean own = Handle.found(handle) && RecordFlags.isObjectOf(pool.identity(Handle.record(handle)), namespace);
-        return own ? Handle.record(handle) : NONE;
+        boolean own = RecordHandle.isFound(handle)
+                && RecordFlags.isObjectOf(pool.flags(RecordHandle.record(handle)), namespace);
+        return own ? RecordHandle.record(handle) : NONE;
     }
 }

@@ -2,8 +2,8 @@ package io.kvcache.core.store;
 
 import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.RecordView;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
 import java.util.Arrays;
 
@@ -26,7 +26,7 @@ final class ObjectLinks implements RecordView {
     private static final int MAX_DEPTH = Short.MAX_VALUE;
 
     private final RecordPool pool;
-    /// A [Handle] of the object before each, or [Handle#MISS].
+    /// A [RecordHandle] of the object before each, or [RecordHandle#MISS].
     private long[] predecessors = {};
     /// Objects that are linked behind each.
     private int[] successorCounts = {};
@@ -55,7 +55,7 @@ final class ObjectLinks implements RecordView {
 
     @Override
     public int noveltyClass(int record) {
-        int known = RecordFlags.noveltyClass(pool.identity(record));
+        int known = RecordFlags.noveltyClass(pool.flags(record));
         return known >= 0 ? known : NoveltyClass.ofSingleBlock(depth(record));
     }
 
@@ -67,7 +67,7 @@ final class ObjectLinks implements RecordView {
 
     @Override
     public boolean hasCopy(int record) {
-        return pool.diskPlace(record) != NONE;
+        return pool.diskAddress(record) != NONE;
     }
 
     @Override
@@ -82,12 +82,12 @@ final class ObjectLinks implements RecordView {
 
     /// The object before this one, or [#NONE].
     int predecessor(int record) {
-        long handle = predecessors.length == 0 ? Handle.MISS : predecessors[record];
-        if (handle == Handle.MISS) {
+        long handle = predecessors.length == 0 ? RecordHandle.MISS : predecessors[record];
+        if (handle == RecordHandle.MISS) {
             return NONE;
         }
-        int earlier = Handle.record(handle);
-        return Control.generation(pool.control(earlier)) == Handle.generation(handle) ? earlier : NONE;
+        int earlier = RecordHandle.record(handle);
+        return ControlWord.generation(pool.control(earlier)) == RecordHandle.generation(handle) ? earlier : NONE;
     }
 
     /// Links an object that has a slot, or is about to get one, behind another of the same namespace that
@@ -107,17 +107,17 @@ final class ObjectLinks implements RecordView {
         if (successorCounts[record] > 0 || predecessor(record) != NONE) {
             return false;
         }
-        predecessors[record] = Handle.of(Control.generation(pool.control(earlier)), earlier);
+        predecessors[record] = RecordHandle.of(ControlWord.generation(pool.control(earlier)), earlier);
         depths[record] = (short) Math.min(MAX_DEPTH, depths[earlier] + 1);
         successorCounts[earlier]++;
         return true;
     }
 
     private boolean canLink(int record, int earlier) {
-        int identity = pool.identity(earlier);
+        int identity = pool.flags(earlier);
         return earlier != record
                 && RecordFlags.isObject(identity)
-                && RecordFlags.namespaceId(identity) == RecordFlags.namespaceId(pool.identity(record))
+                && RecordFlags.namespaceId(identity) == RecordFlags.namespaceId(pool.flags(record))
                 && pool.hostPage(earlier) != NONE;
     }
 
@@ -130,7 +130,7 @@ final class ObjectLinks implements RecordView {
             successorCounts[earlier]--;
         }
         if (predecessors.length > 0) {
-            predecessors[record] = Handle.MISS;
+            predecessors[record] = RecordHandle.MISS;
             depths[record] = 0;
         }
         return earlier;
@@ -154,7 +154,7 @@ final class ObjectLinks implements RecordView {
 
     private void allocate() {
         predecessors = new long[pool.capacity()];
-        Arrays.fill(predecessors, Handle.MISS);
+        Arrays.fill(predecessors, RecordHandle.MISS);
         successorCounts = new int[pool.capacity()];
         depths = new short[pool.capacity()];
     }

@@ -2,7 +2,7 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
-import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 
 /// Puts objects behind those that are read before them, and tells policies of readers that went on.
@@ -26,7 +26,7 @@ final class ObjectSequence {
     /// @param earlier or -1 for none
     /// @return whether it is so
     boolean linkAfter(int record, int earlier) {
-        if (record == NONE || pool.hostPage(record) == NONE || !RecordFlags.isObject(pool.identity(record))) {
+        if (record == NONE || pool.hostPage(record) == NONE || !RecordFlags.isObject(pool.flags(record))) {
             return false;
         }
         if (objectLinks.predecessor(record) == earlier) {
@@ -43,7 +43,7 @@ final class ObjectSequence {
     /// An object was used: whoever used the one before it has gone on.
     void onUsed(int record) {
         int before = objectLinks.predecessor(record);
-        if (before != NONE && recordStates.stateOf(before) == Control.SEALED) {
+        if (before != NONE && recordStates.stateOf(before) == ControlWord.SEALED) {
             recordStates.policyOf(before).onContinued(before);
         }
     }

@@ -3,7 +3,7 @@ package io.kvcache.core.store;
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.tier.Tombstone;
-import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -51,13 +51,13 @@ final class PendingTombstones {
 
     /// Copies of a record's key on a disk count no longer.
     void add(int record, int disk) {
-        int namespaceId = RecordFlags.namespaceId(pool.identity(record));
+        int namespaceId = RecordFlags.namespaceId(pool.flags(record));
         queueOf(disk).add(new Tombstone(pool.keyHi(record), pool.keyLo(record), namespaceId, false));
     }
 
     /// A block is about to be dropped: older copies of it may lie on other disks than the one that has it.
     void addOnOtherDisks(int record, int disks) {
-        int has = pool.diskPlace(record) == NONE ? NONE : DiskNumber.of(pool.diskPlace(record));
+        int has = pool.diskAddress(record) == NONE ? NONE : DiskAddress.diskOf(pool.diskAddress(record));
         for (int disk = 0; disk < disks; disk++) {
             if (disk != has) {
                 add(record, disk);
@@ -79,11 +79,11 @@ final class PendingTombstones {
     ///
     /// @param present record of that key, or none
     void addForOlderCopy(Tombstone burial, int present, int disk) {
-        if (present != NONE && RecordFlags.has(pool.identity(present), RecordFlags.WRITING)) {
+        if (present != NONE && RecordFlags.has(pool.flags(present), RecordFlags.WRITING)) {
             olderCopies.computeIfAbsent(present, _ -> new BitSet()).set(disk);
         } else if (present == NONE
-                || pool.diskPlace(present) == NONE
-                || DiskNumber.of(pool.diskPlace(present)) != disk) {
+                || pool.diskAddress(present) == NONE
+                || DiskAddress.diskOf(pool.diskAddress(present)) != disk) {
             queueOf(disk).add(burial);
         }
     }

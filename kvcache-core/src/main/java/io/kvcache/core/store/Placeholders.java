@@ -3,8 +3,8 @@ package io.kvcache.core.store;
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.NewRecord;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.RecordInit;
 import io.kvcache.core.tree.RecordPool;
 
 /// Keeps what disks have told of when the block above it goes before its own copy was told: a PHANTOM
@@ -15,23 +15,23 @@ record Placeholders(RecordPool pool, BlockTree tree) {
 
     /// A record that no disk has goes out of the index.
     void substituteFor(int record) {
-        if (pool.diskPlace(record) != NONE || pool.diskChildren(record) == 0) {
+        if (pool.diskAddress(record) != NONE || pool.diskChildren(record) == 0) {
             return;
         }
-        NewRecord unknown = new NewRecord(
+        RecordInit unknown = new RecordInit(
                 pool.keyHi(record),
                 pool.keyLo(record),
                 NONE,
                 pool.depth(record),
-                RecordFlags.ofBlock(RecordFlags.namespaceId(pool.identity(record))),
+                RecordFlags.ofBlock(RecordFlags.namespaceId(pool.flags(record))),
                 0,
                 0,
                 NONE);
-        int phantom = tree.insert(unknown, Control.PHANTOM, 0);
+        int phantom = tree.insert(unknown, ControlWord.PLACEHOLDER, 0);
         if (phantom != NONE) {
-            tree.eachChild(record, child -> {
-                if (Control.state(pool.control(child)) == Control.DETACHED) {
-                    tree.move(child, phantom);
+            tree.forEachChild(record, child -> {
+                if (ControlWord.state(pool.control(child)) == ControlWord.ORPHAN) {
+                    tree.reparent(child, phantom);
                 }
             });
         }

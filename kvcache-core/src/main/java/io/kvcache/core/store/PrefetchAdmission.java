@@ -4,8 +4,8 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
 import java.util.concurrent.locks.ReentrantLock;
 
@@ -64,7 +64,8 @@ public final class PrefetchAdmission {
         lock.lock();
         try {
             long control = pool.control(record);
-            boolean away = Control.state(control) == Control.ON_DISK && Control.generation(control) == generation;
+            boolean away =
+                    ControlWord.state(control) == ControlWord.ON_DISK && ControlWord.generation(control) == generation;
             if (!away || !loadPath.isParentAvailable(record) || expiredBlocks.contains(record) || isOverLimit(record)) {
                 return false;
             }
@@ -83,24 +84,25 @@ public final class PrefetchAdmission {
     /// that was used last.
     ///
     /// @param handle of the block, which may have gone by now
-    /// @return its handle, or [Handle#MISS] when all that is known behind the block is in host
+    /// @return its handle, or [RecordHandle#MISS] when all that is known behind the block is in host
     ///     memory, or nothing is
     public long likelyNextOnDisk(long handle) {
         lock.lock();
         try {
-            int record = Handle.record(handle);
-            if (Control.generation(pool.control(record)) != Handle.generation(handle)) {
-                return Handle.MISS;
+            int record = RecordHandle.record(handle);
+            if (ControlWord.generation(pool.control(record)) != RecordHandle.generation(handle)) {
+                return RecordHandle.MISS;
             }
             int[] next = {RecordView.NONE};
-            boolean few = tree.allChildren(record, MAX_CHILDREN, child -> {
-                boolean away = Control.state(pool.control(child)) == Control.ON_DISK && !expiredBlocks.contains(child);
+            boolean few = tree.allChildrenMatch(record, MAX_CHILDREN, child -> {
+                boolean away =
+                        ControlWord.state(pool.control(child)) == ControlWord.ON_DISK && !expiredBlocks.contains(child);
                 if (away && (next[0] == RecordView.NONE || lastUse(child) > lastUse(next[0]))) {
                     next[0] = child;
                 }
                 return true;
             });
-            return few && next[0] != RecordView.NONE ? pool.handle(next[0]) : Handle.MISS;
+            return few && next[0] != RecordView.NONE ? pool.handle(next[0]) : RecordHandle.MISS;
         } finally {
             lock.unlock();
         }

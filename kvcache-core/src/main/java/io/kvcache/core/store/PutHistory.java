@@ -48,7 +48,7 @@ final class PutHistory {
     /// @param blocks of its prompt from this one on, or 0 when nobody knows
     void onPutStarted(int record, int blocks) {
         int parent = pool.parent(record);
-        boolean unused = parent != NONE && RecordFlags.uses(pool.identity(parent)) == 0;
+        boolean unused = parent != NONE && RecordFlags.uses(pool.flags(parent)) == 0;
         int depth = pool.depth(record);
         if (blocks == 0) {
             kinds[record] = (short) PromptClass.ofSingleBlock(depth);
@@ -63,7 +63,7 @@ final class PutHistory {
     void onPut(int record) {
         bytes += pool.bytes(record);
         times[record] = now();
-        if (RecordFlags.isObject(pool.identity(record))) {
+        if (RecordFlags.isObject(pool.flags(record))) {
             kinds[record] = (short) PromptClass.ofSingleBlock(objectLinks.depth(record));
         }
     }
@@ -99,7 +99,7 @@ final class PutHistory {
 
     /// A record has left, nobody has it any more, and it may be put again.
     void onForgotten(int record) {
-        int uses = RecordFlags.uses(pool.identity(record));
+        int uses = RecordFlags.uses(pool.flags(record));
         int known = uses > 0 ? uses - 1 : RecordFlags.MAX_USES + kinds[record];
         long now = bytes >>> STEP_SHIFT;
         long put = now - (bytesSincePut(record) >>> STEP_SHIFT);

@@ -8,8 +8,8 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.NewRecord;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.RecordInit;
 import io.kvcache.core.tree.RecordPool;
 
 /// Answers requests for room.
@@ -54,7 +54,7 @@ final class PutPath {
         }
         return reserveRoom(
                 entry,
-                new NewRecord(
+                new RecordInit(
                         chain.keyHi(index),
                         chain.keyLo(index),
                         parent,
@@ -81,7 +81,7 @@ final class PutPath {
         }
         return reserveRoom(
                 entry,
-                new NewRecord(
+                new RecordInit(
                         key.hi(),
                         key.lo(),
                         parent,
@@ -95,7 +95,7 @@ final class PutPath {
     }
 
     /// @param blocks of the prompt from this one on, or 0 when nobody knows
-    private PutReservation reserveRoom(NamespaceEntry entry, NewRecord what, int blocks, boolean sparing) {
+    private PutReservation reserveRoom(NamespaceEntry entry, RecordInit what, int blocks, boolean sparing) {
         SlotClass slotClass = entry.slotClass();
         int record = insert(what);
         if (record == NONE) {
@@ -113,30 +113,30 @@ final class PutPath {
     /// below one whose own blocks above were not found yet.
     private boolean allowsChildren(NamespaceEntry entry, int record) {
         int state = recordStates.stateOf(record);
-        return state != Control.PHANTOM
-                && state != Control.DETACHED
-                && RecordFlags.isBlockOf(pool.identity(record), entry.id());
+        return state != ControlWord.PLACEHOLDER
+                && state != ControlWord.ORPHAN
+                && RecordFlags.isBlockOf(pool.flags(record), entry.id());
     }
 
     /// A block that is on disk alone is filled by the caller, who has its bytes at hand, if the block above
     /// is in host memory or on its way there. Where another namespace has something under the key, nothing can
     /// be put, however often it is tried.
     private PutReservation presentOrBusy(NamespaceEntry entry, int record) {
-        if (!RecordFlags.isBlockOf(pool.identity(record), entry.id())) {
+        if (!RecordFlags.isBlockOf(pool.flags(record), entry.id())) {
             return PutReservation.FOREIGN;
         }
         return switch (recordStates.stateOf(record)) {
-            case Control.SEALED -> {
+            case ControlWord.SEALED -> {
                 recordStates.policyOf(record).touch(record);
                 yield PutReservation.PRESENT;
             }
-            case Control.ON_DISK -> {
+            case ControlWord.ON_DISK -> {
                 int parent = pool.parent(record);
-                boolean follows = parent == NONE || recordStates.stateOf(parent) != Control.ON_DISK;
+                boolean follows = parent == NONE || recordStates.stateOf(parent) != ControlWord.ON_DISK;
                 boolean fills = follows && sources.loadPath().startRead(record, 0);
                 yield fills ? new PutReservation(PutOutcome.RESERVED, record) : PutReservation.PRESENT;
             }
-            case Control.LOADING, Control.LOADED -> PutReservation.PRESENT;
+            case ControlWord.LOADING, ControlWord.LOADED -> PutReservation.PRESENT;
             default -> PutReservation.BUSY;
         };
     }
@@ -147,15 +147,15 @@ final class PutPath {
         BlockKey key = what.key();
         int bytes = what.bytes();
         int present = tree.findAny(key.hi(), key.lo());
-        boolean block = present != NONE && !RecordFlags.isObject(pool.identity(present));
-        if (block && !Control.known(recordStates.stateOf(present))) {
+        boolean block = present != NONE && !RecordFlags.isObject(pool.flags(present));
+        if (block && !ControlWord.isKnown(recordStates.stateOf(present))) {
             return PutReservation.BUSY;
         }
         if (bytes > slabs.capacityBytes()) {
             return PutReservation.NO_ROOM;
         }
         int record =
-                insert(new NewRecord(key.hi(), key.lo(), NONE, 0, RecordFlags.ofObject(entry.id()), bytes, 0, NONE));
+                insert(new RecordInit(key.hi(), key.lo(), NONE, 0, RecordFlags.ofObject(entry.id()), bytes, 0, NONE));
         if (record == NONE) {
             return PutReservation.NO_ROOM;
         }
@@ -165,14 +165,14 @@ final class PutPath {
         }
         PutReservation settled = settle(record, sources.objects().allocate(bytes, record, sparing));
         boolean reserved = settled.outcome() == PutOutcome.RESERVED;
-        return reserved && present != NONE && tree.findOther(record) != NONE
+        return reserved && present != NONE && tree.findDuplicate(record) != NONE
                 ? new PutReservation(PutOutcome.RESERVED, record, true)
                 : settled;
     }
 
-    private int insert(NewRecord what) {
+    private int insert(RecordInit what) {
         int record = tree.insert(what);
-        int group = shares.groupOf(RecordFlags.namespaceId(what.identity()));
+        int group = shares.groupOf(RecordFlags.namespaceId(what.flags()));
         while (record == NONE && sources.slotAllocator().freeRecord(what.parent(), group)) {
             record = tree.insert(what);
         }

@@ -38,7 +38,7 @@ final class RecomputeCost {
 
     /// A record was put.
     void onPut(int record) {
-        if (!RecordFlags.isObject(pool.identity(record))) {
+        if (!RecordFlags.isObject(pool.flags(record))) {
             puts = Math.min(MEAN_OF, puts + 1);
             mean += (cost(record) - mean) / puts;
         }
@@ -46,12 +46,12 @@ final class RecomputeCost {
 
     /// What a record takes in units of the mean, above 0.
     double relativeCost(int record) {
-        return RecordFlags.isObject(pool.identity(record)) ? 1 : cost(record) / mean;
+        return RecordFlags.isObject(pool.flags(record)) ? 1 : cost(record) / mean;
     }
 
     /// In units of what the first block of its prompt takes.
     private double cost(int record) {
-        int namespace = RecordFlags.namespaceId(pool.identity(record));
+        int namespace = RecordFlags.namespaceId(pool.flags(record));
         double tokens = namespaceRegistry.byId(namespace).namespace().blockTokens();
         return 1 + (pool.depth(record) + 0.5) * tokens / doublingTokens;
     }

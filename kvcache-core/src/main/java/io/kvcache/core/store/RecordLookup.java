@@ -4,7 +4,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
 import java.util.concurrent.locks.ReentrantLock;
 
@@ -95,16 +95,17 @@ public final class RecordLookup {
     /// Whether a handle is of a block of a namespace that lies so deep; of one that may go at any moment, which is a
     /// matter of the caller's.
     private boolean isBlockAt(long handle, int index, int namespace) {
-        if (!Handle.found(handle)) {
+        if (!RecordHandle.isFound(handle)) {
             return false;
         }
-        long found = pool.identityAndDepth(Handle.record(handle));
+        long found = pool.flagsAndDepth(RecordHandle.record(handle));
         return (int) found == index && RecordFlags.isBlockOf((int) (found >>> 32), namespace);
     }
 
     /// Whether a handle is of a block of a namespace, with the same reserve.
     private boolean isBlockOf(long handle, int namespace) {
-        return Handle.found(handle) && RecordFlags.isBlockOf(pool.identity(Handle.record(handle)), namespace);
+        return RecordHandle.isFound(handle)
+                && RecordFlags.isBlockOf(pool.flags(RecordHandle.record(handle)), namespace);
     }
 
     /// How many leading blocks of a list of keys are here or on disk, each below the one before it, looking at `most`
@@ -114,20 +115,21 @@ public final class RecordLookup {
         int above = RecordView.NONE;
         for (int index = 0; index < most; index++) {
             long handle = findKnown(chain.keyHi(index), chain.keyLo(index));
-            if (!isBlockAt(handle, index, namespace) || (index > 0 && pool.parent(Handle.record(handle)) != above)) {
+            if (!isBlockAt(handle, index, namespace)
+                    || (index > 0 && pool.parent(RecordHandle.record(handle)) != above)) {
                 return index;
             }
-            above = Handle.record(handle);
+            above = RecordHandle.record(handle);
         }
         return most;
     }
 
     /// Finds the record of a key that is here or on disk.
     ///
-    /// @return a [Handle] or [Handle#MISS]
+    /// @return a [RecordHandle] or [RecordHandle#MISS]
     public long findKnown(long hi, long lo) {
         long found = tree.findKnown(hi, lo);
-        if (found != Handle.UNSURE) {
+        if (found != RecordHandle.UNSURE) {
             return found;
         }
         lock.lock();
@@ -149,11 +151,11 @@ public final class RecordLookup {
         for (int at = 0; at < limit; at += PREFETCH_DISTANCE) {
             int end = Math.min(limit, at + PREFETCH_DISTANCE);
             for (int index = at; index < end; index++) {
-                first[index - at] = tree.first(chain.keyLo(index));
+                first[index - at] = tree.bucketHead(chain.keyLo(index));
             }
             long taken = 0;
             for (int index = at; index < end; index++) {
-                taken |= tree.approach(first[index - at]);
+                taken |= tree.prefetchLine(first[index - at]);
             }
             if (taken == 0) {
                 return at;
@@ -173,10 +175,10 @@ public final class RecordLookup {
 
     /// Finds a sealed record by its key; under the lock when records move too fast under its eyes.
     ///
-    /// @return a [Handle] or [Handle#MISS]
+    /// @return a [RecordHandle] or [RecordHandle#MISS]
     public long find(long hi, long lo) {
         long found = tree.find(hi, lo);
-        return found == Handle.UNSURE ? findLocked(hi, lo) : found;
+        return found == RecordHandle.UNSURE ? findLocked(hi, lo) : found;
     }
 
     private long findLocked(long hi, long lo) {
@@ -190,16 +192,18 @@ public final class RecordLookup {
 
     /// Pins the deepest block of the chain that is here, and so all above it, and touches them.
     ///
-    /// @return the record's [Handle], or [Handle#MISS] when not even the first block is here
+    /// @return the record's [RecordHandle], or [RecordHandle#MISS] when not even the first block is here
     public long pinDeepest(BlockChain chain) {
         while (true) {
             int blocks = match(chain, chain.length());
             if (blocks == 0) {
-                return Handle.MISS;
+                return RecordHandle.MISS;
             }
             long handle = find(chain.keyHi(blocks - 1), chain.keyLo(blocks - 1));
-            if (Handle.found(handle) && pin(handle)) {
-                return isAtDepth(handle, blocks - 1, namespaceRegistry.idOf(chain.namespace())) ? handle : Handle.MISS;
+            if (RecordHandle.isFound(handle) && pin(handle)) {
+                return isAtDepth(handle, blocks - 1, namespaceRegistry.idOf(chain.namespace()))
+                        ? handle
+                        : RecordHandle.MISS;
             }
         }
     }
@@ -210,21 +214,21 @@ public final class RecordLookup {
     private boolean isAtDepth(long handle, int index, int namespace) {
         boolean inPlace = isBlockAt(handle, index, namespace);
         if (!inPlace) {
-            unpin(Handle.record(handle));
+            unpin(RecordHandle.record(handle));
         }
         return inPlace;
     }
 
     /// Finds, pins and touches one block of a namespace.
     ///
-    /// @return its [Handle], or [Handle#MISS]
+    /// @return its [RecordHandle], or [RecordHandle#MISS]
     public long pinBlock(NamespaceEntry of, BlockKey key) {
         long handle = pinKey(key.hi(), key.lo());
-        if (!Handle.found(handle) || isBlockOf(handle, of.id())) {
+        if (!RecordHandle.isFound(handle) || isBlockOf(handle, of.id())) {
             return handle;
         }
-        unpin(Handle.record(handle));
-        return Handle.MISS;
+        unpin(RecordHandle.record(handle));
+        return RecordHandle.MISS;
     }
 
     /// Whether a block of a namespace is here or on disk.
@@ -234,15 +238,15 @@ public final class RecordLookup {
 
     /// Whether a record that the caller has pinned is an object of a namespace.
     public boolean isObjectOf(NamespaceEntry of, int record) {
-        return RecordFlags.isObjectOf(pool.identity(record), of.id());
+        return RecordFlags.isObjectOf(pool.flags(record), of.id());
     }
 
     /// Finds, pins and touches one record.
     ///
-    /// @return its [Handle], or [Handle#MISS]
+    /// @return its [RecordHandle], or [RecordHandle#MISS]
     public long pinKey(long hi, long lo) {
         long handle = peekKey(hi, lo);
-        if (Handle.found(handle)) {
+        if (RecordHandle.isFound(handle)) {
             accessDrain.record(handle);
         }
         return handle;
@@ -250,18 +254,19 @@ public final class RecordLookup {
 
     /// Finds and pins one record, which is no use of it.
     ///
-    /// @return its [Handle], or [Handle#MISS]
+    /// @return its [RecordHandle], or [RecordHandle#MISS]
     public long peekKey(long hi, long lo) {
         while (true) {
             long handle = find(hi, lo);
-            if (!Handle.found(handle) || pins.pin(Handle.record(handle), Handle.generation(handle))) {
+            if (!RecordHandle.isFound(handle)
+                    || pins.pin(RecordHandle.record(handle), RecordHandle.generation(handle))) {
                 return handle;
             }
         }
     }
 
     private boolean pin(long handle) {
-        boolean pinned = pins.pin(Handle.record(handle), Handle.generation(handle));
+        boolean pinned = pins.pin(RecordHandle.record(handle), RecordHandle.generation(handle));
         if (pinned) {
             accessDrain.record(handle);
         }

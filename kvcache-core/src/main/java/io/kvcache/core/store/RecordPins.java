@@ -1,6 +1,6 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 
 /// Claims on records: pins, and the claim that ends them all, eviction. By anyone, without the lock.
@@ -18,11 +18,11 @@ final class RecordPins {
     boolean pin(int record, int generation) {
         while (true) {
             long control = pool.control(record);
-            if (Control.generation(control) != generation || Control.state(control) != Control.SEALED) {
+            if (ControlWord.generation(control) != generation || ControlWord.state(control) != ControlWord.SEALED) {
                 return false;
             }
-            if (Control.pins(control) == Control.MAX_PINS) {
-                throw new IllegalStateException("record " + record + " has " + Control.MAX_PINS
+            if (ControlWord.pins(control) == ControlWord.MAX_PINS) {
+                throw new IllegalStateException("record " + record + " has " + ControlWord.MAX_PINS
                         + " pins and takes no more: tables are leaking");
             }
             if (pool.casControl(record, control, control + 1)) {
@@ -38,11 +38,11 @@ final class RecordPins {
     boolean unpin(int record) {
         while (true) {
             long control = pool.control(record);
-            if (Control.pins(control) == 0) {
+            if (ControlWord.pins(control) == 0) {
                 throw new IllegalStateException("record " + record + " is released and holds no pin");
             }
             if (pool.casControl(record, control, control - 1)) {
-                return Control.state(control) == Control.DOOMED && Control.pins(control) == 1;
+                return ControlWord.state(control) == ControlWord.DELETED && ControlWord.pins(control) == 1;
             }
         }
     }
@@ -50,8 +50,8 @@ final class RecordPins {
     /// Claims an unpinned record in a state for eviction.
     boolean claim(int record, int state) {
         long control = pool.control(record);
-        return Control.state(control) == state
-                && Control.pins(control) == 0
-                && pool.casControl(record, control, control + ((long) (Control.EVICTING - state) << 24));
+        return ControlWord.state(control) == state
+                && ControlWord.pins(control) == 0
+                && pool.casControl(record, control, control + ((long) (ControlWord.EVICTING - state) << 24));
     }
 }

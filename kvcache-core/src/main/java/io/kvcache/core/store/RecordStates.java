@@ -8,8 +8,8 @@ import io.kvcache.core.event.TierKind;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayDeque;
 
@@ -59,13 +59,13 @@ final class RecordStates {
 
     /// Claims an unpinned sealed record for eviction.
     boolean claim(int record) {
-        return pins.claim(record, Control.SEALED);
+        return pins.claim(record, ControlWord.SEALED);
     }
 
     /// An object has the same bytes as one that is on disk, which it is about to replace: the copy is its own from now
     /// on.
     void adoptDiskCopy(int record, int older) {
-        long place = pool.diskPlace(older);
+        long place = pool.diskAddress(older);
         int checksum = pool.checksum(older);
         disks.clearAddress(older);
         disks.setAddress(record, place, checksum);
@@ -78,17 +78,18 @@ final class RecordStates {
     ///     other at any moment
     SealOutcome seal(int record, int older) {
         int parent = pool.parent(record);
-        int above = parent == NONE ? Control.SEALED : stateOf(parent);
-        if (above == Control.SEALED) {
+        int above = parent == NONE ? ControlWord.SEALED : stateOf(parent);
+        if (above == ControlWord.SEALED) {
             publishWithChildren(record, older);
             return SealOutcome.SEALED;
         }
-        boolean filling = above == Control.RESERVED
-                || above == Control.FILLED
-                || above == Control.LOADING
-                || above == Control.LOADED;
+        boolean filling = above == ControlWord.RESERVED
+                || above == ControlWord.FILLED
+                || above == ControlWord.LOADING
+                || above == ControlWord.LOADED;
         if (filling) {
-            pool.become(record, stateOf(record) == Control.LOADING ? Control.LOADED : Control.FILLED, -1);
+            pool.transition(
+                    record, stateOf(record) == ControlWord.LOADING ? ControlWord.LOADED : ControlWord.FILLED, -1);
             return SealOutcome.PENDING;
         }
         return abandonFill(record) ? SealOutcome.SEALED : SealOutcome.DROPPED;
@@ -112,8 +113,8 @@ final class RecordStates {
     }
 
     private void publishFilledChildren(int record, ArrayDeque<Integer> ready) {
-        tree.eachChild(record, child -> {
-            if (stateOf(child) == Control.FILLED || stateOf(child) == Control.LOADED) {
+        tree.forEachChild(record, child -> {
+            if (stateOf(child) == ControlWord.FILLED || stateOf(child) == ControlWord.LOADED) {
                 publish(child, NONE, 0);
                 ready.add(child);
             }
@@ -123,8 +124,8 @@ final class RecordStates {
     /// Events say first that the older one has gone: they speak of keys, and of this one the last word is
     /// STORED.
     private void publish(int record, int older, int pinsAdded) {
-        boolean known = Control.known(stateOf(record));
-        pool.become(record, Control.SEALED, pinsAdded);
+        boolean known = ControlWord.isKnown(stateOf(record));
+        pool.transition(record, ControlWord.SEALED, pinsAdded);
         if (older != NONE) {
             writeBackQueue.onReplacing(record, older);
             markDeleted(older, EventKind.REPLACED);
@@ -139,7 +140,7 @@ final class RecordStates {
             policyOf(record).admit(record);
         }
         storeEvents.onStored(record, TierKind.HOST);
-        if (pool.diskPlace(record) != NONE && older != NONE) {
+        if (pool.diskAddress(record) != NONE && older != NONE) {
             onCopyChanged(record);
         }
         if (older != NONE) {
@@ -156,16 +157,16 @@ final class RecordStates {
     ///
     /// @return whether it is on disk still
     boolean abandonFill(int record) {
-        if (stateOf(record) != Control.LOADING || pool.diskPlace(record) == NONE) {
+        if (stateOf(record) != ControlWord.LOADING || pool.diskAddress(record) == NONE) {
             abandon(record);
             release(record);
             return false;
         }
         moveToDisk(record, -1);
-        tree.eachBelow(record, below -> {
-            if (stateOf(below) == Control.LOADED && pool.diskPlace(below) != NONE) {
+        tree.forEachDescendant(record, below -> {
+            if (stateOf(below) == ControlWord.LOADED && pool.diskAddress(below) != NONE) {
                 moveToDisk(below, 0);
-            } else if (stateOf(below) == Control.LOADED || stateOf(below) == Control.FILLED) {
+            } else if (stateOf(below) == ControlWord.LOADED || stateOf(below) == ControlWord.FILLED) {
                 abandonDescendants(below);
             } else {
                 reapOne(below);
@@ -182,8 +183,8 @@ final class RecordStates {
     }
 
     private void abandonDescendants(int root) {
-        tree.eachBelow(root, record -> {
-            if (stateOf(record) != Control.DETACHED) {
+        tree.forEachDescendant(root, record -> {
+            if (stateOf(record) != ControlWord.ORPHAN) {
                 placeholders.substituteFor(record);
                 markOneDeleted(record, EventKind.DROPPED);
             }
@@ -196,9 +197,9 @@ final class RecordStates {
         prefetchTracker.onSlotReleased(record);
         shares.onFreed(record);
         pool.hostPage(record, NONE);
-        pool.flag(record, RecordFlags.FRESH, false); // who needs it again, read or computed, asks anew
-        pool.renew(record, Control.ON_DISK, pinsAdded);
-        int parent = tree.depart(record);
+        pool.setFlags(record, RecordFlags.FRESH, false); // who needs it again, read or computed, asks anew
+        pool.transitionNewGeneration(record, ControlWord.ON_DISK, pinsAdded);
+        int parent = tree.removeResident(record);
         int before = objectLinks.onSlotReleased(record);
         releaseSlots(page);
         disks.order(record).admit(record);
@@ -212,16 +213,16 @@ final class RecordStates {
     /// Ends the residence of a record that [#claim] has claimed and the policy has let go.
     void onEvicted(int record) {
         storeEvents.onRemoved(record, EventKind.EVICTED, TierKind.HOST);
-        if (pool.diskPlace(record) != NONE) {
+        if (pool.diskAddress(record) != NONE) {
             moveToDisk(record, 0);
             return;
         }
         writeBackQueue.onEvicted(record);
         storeEvents.onForgotten(record);
         placeholders.substituteFor(record);
-        tree.unindex(record);
+        tree.removeFromIndex(record);
         if (pool.hasChildren(record)) {
-            pool.become(record, Control.DOOMED, 0);
+            pool.transition(record, ControlWord.DELETED, 0);
         } else {
             free(record);
         }
@@ -234,7 +235,7 @@ final class RecordStates {
         tombstoneObject(record);
         writeBackQueue.onEvictedFromDisk(record);
         disks.clearAddress(record);
-        tree.unindex(record);
+        tree.removeFromIndex(record);
         free(record);
     }
 
@@ -242,8 +243,8 @@ final class RecordStates {
     /// For a block that is a gain; an object may have been put anew meanwhile, so its copy must not
     /// count.
     void tombstoneObject(int record) {
-        if (RecordFlags.isObject(pool.identity(record))) {
-            writeBackQueue.tombstones().add(record, DiskNumber.of(pool.diskPlace(record)));
+        if (RecordFlags.isObject(pool.flags(record))) {
+            writeBackQueue.tombstones().add(record, DiskAddress.diskOf(pool.diskAddress(record)));
         }
     }
 
@@ -253,8 +254,8 @@ final class RecordStates {
     /// @param cause [EventKind#DROPPED] or [EventKind#QUOTA]
     /// @return known records among them
     int drop(int root, EventKind cause) {
-        tree.eachBelow(root, record -> {
-            if (stateOf(record) != Control.DOOMED && !RecordFlags.isObject(pool.identity(record))) {
+        tree.forEachDescendant(root, record -> {
+            if (stateOf(record) != ControlWord.DELETED && !RecordFlags.isObject(pool.flags(record))) {
                 writeBackQueue.tombstones().addOnOtherDisks(record, disks.disks());
             }
         });
@@ -275,8 +276,8 @@ final class RecordStates {
     int markSubtreeDeleted(int root, EventKind cause) {
         boolean dropped = cause == EventKind.DROPPED || cause == EventKind.QUOTA;
         int[] ended = {0};
-        tree.eachBelow(root, record -> {
-            boolean lastCopy = RecordFlags.isObject(pool.identity(record)) && pool.diskPlace(record) != NONE;
+        tree.forEachDescendant(root, record -> {
+            boolean lastCopy = RecordFlags.isObject(pool.flags(record)) && pool.diskAddress(record) != NONE;
             if (dropped || (lastCopy && cause == EventKind.EVICTED)) {
                 recoveryExclusions.addDropped(pool.keyHi(record), pool.keyLo(record));
             }
@@ -289,36 +290,36 @@ final class RecordStates {
     /// told of below it, is still to be visited.
     private boolean markOneDeleted(int record, EventKind cause) {
         int before = stateOf(record);
-        if (before == Control.DOOMED) {
+        if (before == ControlWord.DELETED) {
             reapOne(record);
             return false;
         }
-        if (before == Control.SEALED) {
+        if (before == ControlWord.SEALED) {
             policyOf(record).forget(record);
             storeEvents.onRemoved(record, cause, TierKind.HOST);
-        } else if (before == Control.ON_DISK) {
+        } else if (before == ControlWord.ON_DISK) {
             disks.order(record).forget(record);
             if (cause == EventKind.EVICTED) {
                 writeBackQueue.onEvictedFromDisk(record);
             }
         }
-        boolean known = Control.known(before);
+        boolean known = ControlWord.isKnown(before);
         if (known) {
             storeEvents.onForgotten(record);
         }
-        pool.become(record, Control.DOOMED, 0);
-        if (pool.diskPlace(record) != NONE) {
+        pool.transition(record, ControlWord.DELETED, 0);
+        if (pool.diskAddress(record) != NONE) {
             if (known) {
                 storeEvents.onRemoved(record, cause, TierKind.DISK);
             }
-            boolean buried = cause != EventKind.EVICTED || RecordFlags.isObject(pool.identity(record));
+            boolean buried = cause != EventKind.EVICTED || RecordFlags.isObject(pool.flags(record));
             if (buried && cause != EventKind.REPLACED) {
-                writeBackQueue.tombstones().add(record, DiskNumber.of(pool.diskPlace(record)));
+                writeBackQueue.tombstones().add(record, DiskAddress.diskOf(pool.diskAddress(record)));
             }
             disks.clearAddress(record);
         }
         writeBackQueue.onDeleting(record, known && cause != EventKind.REPLACED);
-        tree.unindex(record);
+        tree.removeFromIndex(record);
         reapOne(record);
         return known;
     }
@@ -347,7 +348,9 @@ final class RecordStates {
 
     private boolean isReapable(int record) {
         long control = pool.control(record);
-        return Control.state(control) == Control.DOOMED && Control.pins(control) == 0 && !pool.hasChildren(record);
+        return ControlWord.state(control) == ControlWord.DELETED
+                && ControlWord.pins(control) == 0
+                && !pool.hasChildren(record);
     }
 
     private int free(int record) {
@@ -358,7 +361,7 @@ final class RecordStates {
         if (page != SlabPool.NONE) {
             shares.onFreed(record);
             pool.hostPage(record, NONE);
-            tree.depart(record);
+            tree.removeResident(record);
         }
         int parent = tree.remove(record);
         releaseSlots(page);
@@ -369,8 +372,8 @@ final class RecordStates {
 
     /// Takes back a record that was reserved and got no slot.
     void cancelReservation(int record) {
-        tree.unindex(record);
-        tree.depart(record);
+        tree.removeFromIndex(record);
+        tree.removeResident(record);
         int before = objectLinks.onSlotReleased(record);
         notifyIfLeaf(tree.remove(record));
         notifyIfLeaf(before);
@@ -378,7 +381,7 @@ final class RecordStates {
 
     /// A disk has got a copy of a record, or has lost it.
     void onCopyChanged(int record) {
-        if (stateOf(record) == Control.SEALED) {
+        if (stateOf(record) == ControlWord.SEALED) {
             policyOf(record).onCopyChanged(record);
         }
     }
@@ -389,9 +392,9 @@ final class RecordStates {
             return;
         }
         int state = stateOf(record);
-        if (state == Control.SEALED && objectLinks.residentChildren(record) == 0) {
+        if (state == ControlWord.SEALED && objectLinks.residentChildren(record) == 0) {
             policyOf(record).onBecameLeaf(record);
-        } else if (state == Control.ON_DISK && !pool.hasChildren(record)) {
+        } else if (state == ControlWord.ON_DISK && !pool.hasChildren(record)) {
             disks.order(record).onBecameLeaf(record);
         }
     }
@@ -411,6 +414,6 @@ final class RecordStates {
     }
 
     int stateOf(int record) {
-        return Control.state(pool.control(record));
+        return ControlWord.state(pool.control(record));
     }
 }

@@ -6,7 +6,7 @@ import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 import java.util.BitSet;
 
@@ -304,8 +304,8 @@ final class SlotAllocator {
 
     /// Records that are pinned or not sealed, and all above them.
     private BitSet heldRecords() {
-        BitSet held = new BitSet(pool.highWater());
-        for (int record = 0; record < pool.highWater(); record++) {
+        BitSet held = new BitSet(pool.highWaterMark());
+        for (int record = 0; record < pool.highWaterMark(); record++) {
             boolean holds = hasSlot(record) && !isUnpinned(record);
             for (int at = record; holds && at != RecordView.NONE && !held.get(at); at = pool.parent(at)) {
                 held.set(at);
@@ -327,38 +327,39 @@ final class SlotAllocator {
     /// at this.
     private boolean hasParentInSlab(int record) {
         int parent = pool.parent(record);
-        return recordStates.stateOf(record) == Control.SEALED
+        return recordStates.stateOf(record) == ControlWord.SEALED
                 && parent != RecordView.NONE
                 && slabs.isSameSlab(pool.hostPage(record), pool.hostPage(parent));
     }
 
     private boolean isSubtreeUnpinned(int root, int[] budget) {
-        return recordStates.stateOf(root) == Control.SEALED
-                && tree.allBelow(root, record -> !hasSlot(record) || (isUnpinned(record) && budget[0]-- > 0));
+        return recordStates.stateOf(root) == ControlWord.SEALED
+                && tree.allDescendantsMatch(
+                        root, record -> !hasSlot(record) || (isUnpinned(record) && budget[0]-- > 0));
     }
 
     /// Whether a record has a slot, or is about to get one.
     private boolean hasSlot(int record) {
         return switch (recordStates.stateOf(record)) {
-            case Control.FREE, Control.ON_DISK, Control.PHANTOM, Control.DETACHED -> false;
+            case ControlWord.FREE, ControlWord.ON_DISK, ControlWord.PLACEHOLDER, ControlWord.ORPHAN -> false;
             default -> true;
         };
     }
 
     private boolean isUnpinned(int record) {
         long control = pool.control(record);
-        return Control.state(control) == Control.SEALED && Control.pins(control) == 0 && canEvict(record);
+        return ControlWord.state(control) == ControlWord.SEALED && ControlWord.pins(control) == 0 && canEvict(record);
     }
 
     /// Evicts a record and all below it; a pin that came meanwhile stops it there.
     private boolean evictSubtree(int root) {
-        int generation = Control.generation(pool.control(root));
-        tree.eachBelow(root, record -> {
+        int generation = ControlWord.generation(pool.control(root));
+        tree.forEachDescendant(root, record -> {
             if (pool.residentChildren(record) == 0 && recordStates.claim(record)) {
                 recordStates.policyOf(record).onEvicted(record);
                 recordStates.onEvicted(record);
             }
         });
-        return Control.generation(pool.control(root)) != generation;
+        return ControlWord.generation(pool.control(root)) != generation;
     }
 }

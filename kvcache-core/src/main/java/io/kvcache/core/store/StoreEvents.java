@@ -58,7 +58,7 @@ final class StoreEvents {
         events.record(event);
         EventLog others = logWithoutPuts;
         boolean put =
-                (kind == EventKind.STORED || kind == EventKind.REPLACED) && RecordFlags.isObject(pool.identity(record));
+                (kind == EventKind.STORED || kind == EventKind.REPLACED) && RecordFlags.isObject(pool.flags(record));
         if (others != null && !put) {
             others.record(event);
         }
@@ -82,7 +82,7 @@ final class StoreEvents {
                 -1,
                 kind,
                 tier,
-                RecordFlags.namespaceId(pool.identity(record)),
+                RecordFlags.namespaceId(pool.flags(record)),
                 pool.keyHi(record),
                 pool.keyLo(record),
                 parent == NONE ? 0 : pool.keyHi(parent),
@@ -98,6 +98,6 @@ final class StoreEvents {
     }
 
     private NamespaceEntry entryOf(int record) {
-        return namespaceRegistry.byId(RecordFlags.namespaceId(pool.identity(record)));
+        return namespaceRegistry.byId(RecordFlags.namespaceId(pool.flags(record)));
     }
 }

@@ -11,7 +11,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.policy.RecordView;
-import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayList;
@@ -175,17 +175,17 @@ public final class StoreStats implements EventStream {
         lock.lock();
         try {
             RecordPool pool = parts.pool();
-            int to = Math.min(pool.highWater(), from + SCAN_BATCH);
+            int to = Math.min(pool.highWaterMark(), from + SCAN_BATCH);
             for (int record = from; record < to; record++) {
-                int state = Control.state(pool.control(record));
-                if (state == Control.SEALED) {
+                int state = ControlWord.state(pool.control(record));
+                if (state == ControlWord.SEALED) {
                     apply(parts.storeEvents().describe(record, EventKind.STORED, TierKind.HOST), stored);
                 }
-                if (Control.known(state) && pool.diskPlace(record) != RecordView.NONE) {
+                if (ControlWord.isKnown(state) && pool.diskAddress(record) != RecordView.NONE) {
                     apply(parts.storeEvents().describe(record, EventKind.STORED, TierKind.DISK), stored);
                 }
             }
-            return to < pool.highWater();
+            return to < pool.highWaterMark();
         } finally {
             lock.unlock();
         }

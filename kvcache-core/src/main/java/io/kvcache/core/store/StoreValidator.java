@@ -5,8 +5,8 @@ import static io.kvcache.core.policy.RecordView.NONE;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.RecordPool;
 
 /// Checks a store against itself, record by record; under its lock.
@@ -44,8 +44,8 @@ final class StoreValidator {
     static void run(StoreComponents parts) {
         StoreValidator check = new StoreValidator(parts);
         parts.slabs().validate();
-        for (int record = 0; record < parts.pool().highWater(); record++) {
-            if (Control.state(parts.pool().control(record)) != Control.FREE) {
+        for (int record = 0; record < parts.pool().highWaterMark(); record++) {
+            if (ControlWord.state(parts.pool().control(record)) != ControlWord.FREE) {
                 check.record(record);
             }
         }
@@ -57,32 +57,32 @@ final class StoreValidator {
     }
 
     private void record(int record) {
-        int state = Control.state(pool.control(record));
+        int state = ControlWord.state(pool.control(record));
         taken++;
-        require(state != Control.EVICTING, record, "is left EVICTING");
+        require(state != ControlWord.EVICTING, record, "is left EVICTING");
         boolean indexed = isInIndex(record);
-        require(indexed == (state != Control.DOOMED), record, "is in the index: " + indexed + ", state " + state);
+        require(indexed == (state != ControlWord.DELETED), record, "is in the index: " + indexed + ", state " + state);
         checkTree(record, state);
         checkFlags(record, state);
         slots(record);
-        sealed += state == Control.SEALED ? 1 : 0;
-        onDiskAlone += state == Control.ON_DISK ? 1 : 0;
+        sealed += state == ControlWord.SEALED ? 1 : 0;
+        onDiskAlone += state == ControlWord.ON_DISK ? 1 : 0;
         checkDisk(record, state);
-        if (Control.known(state)) {
-            int namespace = RecordFlags.namespaceId(pool.identity(record));
+        if (ControlWord.isKnown(state)) {
+            int namespace = RecordFlags.namespaceId(pool.flags(record));
             live[namespace]++;
             liveBytes[namespace] += pool.bytes(record);
         }
-        int pins = Control.pins(pool.control(record));
-        require(state != Control.RESERVED || pins == 1, record, "is RESERVED with " + pins + " pins");
-        require(state != Control.DOOMED || pins > 0 || pool.hasChildren(record), record, "should be freed");
+        int pins = ControlWord.pins(pool.control(record));
+        require(state != ControlWord.RESERVED || pins == 1, record, "is RESERVED with " + pins + " pins");
+        require(state != ControlWord.DELETED || pins > 0 || pool.hasChildren(record), record, "should be freed");
     }
 
     /// Only a block that was put and has been in host memory since is fresh.
     private void checkFlags(int record, int state) {
-        int identity = pool.identity(record);
+        int identity = pool.flags(record);
         boolean fresh = RecordFlags.has(identity, RecordFlags.FRESH);
-        boolean mayBe = !RecordFlags.isObject(identity) && state != Control.ON_DISK && state != Control.DETACHED;
+        boolean mayBe = !RecordFlags.isObject(identity) && state != ControlWord.ON_DISK && state != ControlWord.ORPHAN;
         require(!fresh || mayBe, record, "is fresh, state " + state);
         require(
                 RecordFlags.noveltyClass(identity) < NoveltyClass.COUNT,
@@ -92,23 +92,31 @@ final class StoreValidator {
 
     /// A block on disk has the block above it on disk.
     private void checkDisk(int record, int state) {
-        long place = pool.diskPlace(record);
+        long place = pool.diskAddress(record);
         int parent = pool.parent(record);
-        boolean needed = state == Control.ON_DISK || state == Control.DETACHED;
-        boolean refused = state == Control.DOOMED || state == Control.PHANTOM || state == Control.RESERVED;
+        boolean needed = state == ControlWord.ON_DISK || state == ControlWord.ORPHAN;
+        boolean refused =
+                state == ControlWord.DELETED || state == ControlWord.PLACEHOLDER || state == ControlWord.RESERVED;
         require(!needed || place != NONE, record, "has no place, state " + state);
         require(!refused || place == NONE, record, "has a place, state " + state);
         if (place != NONE) {
-            int disk = DiskNumber.of(place);
+            int disk = DiskAddress.diskOf(place);
             diskBlocks[disk]++;
             diskBytes[disk][disks.usage(disk).orderGroup(shares.group(record))] += disks.pages(record);
-            require(state == Control.DETACHED || disks.allowsChildren(parent), record, "is on disk without its parent");
+            require(
+                    state == ControlWord.ORPHAN || disks.allowsChildren(parent),
+                    record,
+                    "is on disk without its parent");
         }
     }
 
     private static boolean hasSlot(int state) {
         return switch (state) {
-            case Control.RESERVED, Control.FILLED, Control.SEALED, Control.LOADING, Control.LOADED -> true;
+            case ControlWord.RESERVED,
+                    ControlWord.FILLED,
+                    ControlWord.SEALED,
+                    ControlWord.LOADING,
+                    ControlWord.LOADED -> true;
             default -> false;
         };
     }
@@ -124,11 +132,11 @@ final class StoreValidator {
 
     private void checkTree(int record, int state) {
         int[] children = new int[2];
-        tree.eachChild(record, child -> {
+        tree.forEachChild(record, child -> {
             boolean slot = pool.hostPage(child) != SlabPool.NONE;
-            require(!hasSlot(Control.state(pool.control(child))) || slot, child, "has no slot");
+            require(!hasSlot(ControlWord.state(pool.control(child))) || slot, child, "has no slot");
             children[0] += slot ? 1 : 0;
-            children[1] += pool.diskPlace(child) != NONE ? 1 : 0;
+            children[1] += pool.diskAddress(child) != NONE ? 1 : 0;
             require(pool.parent(child) == record, child, "has another parent than " + record);
             require(pool.depth(child) == pool.depth(record) + 1, child, "has depth " + pool.depth(child));
         });
@@ -142,9 +150,12 @@ final class StoreValidator {
                 "counts " + pool.diskChildren(record) + " children on disk and has " + children[1]);
         int parent = pool.parent(record);
         if (parent != NONE) {
-            int parentState = Control.state(pool.control(parent));
-            require(parentState != Control.FREE, record, "has a free parent");
-            require(state != Control.SEALED || parentState == Control.SEALED, record, "is sealed, its parent is not");
+            int parentState = ControlWord.state(pool.control(parent));
+            require(parentState != ControlWord.FREE, record, "has a free parent");
+            require(
+                    state != ControlWord.SEALED || parentState == ControlWord.SEALED,
+                    record,
+                    "is sealed, its parent is not");
         }
     }
 
@@ -163,15 +174,15 @@ final class StoreValidator {
 
     /// Links between objects are of records with slots, and counted.
     private void checkLinks(ObjectLinks chains) {
-        int[] behind = new int[pool.highWater()];
-        for (int record = 0; record < pool.highWater(); record++) {
+        int[] behind = new int[pool.highWaterMark()];
+        for (int record = 0; record < pool.highWaterMark(); record++) {
             int before = chains.predecessor(record);
             if (before != NONE) {
                 behind[before]++;
                 require(pool.hostPage(record) != NONE, record, "is behind " + before + " and has no slot");
             }
         }
-        for (int record = 0; record < pool.highWater(); record++) {
+        for (int record = 0; record < pool.highWaterMark(); record++) {
             require(
                     behind[record] == chains.successorCount(record),
                     record,
@@ -182,7 +193,8 @@ final class StoreValidator {
     /// What waits to be written, and outlives a copy of its key until then, is in host memory alone.
     private void checkTombstones(PendingTombstones pendingTombstones) {
         for (int record : pendingTombstones.deferredRecords()) {
-            boolean alone = Control.state(pool.control(record)) == Control.SEALED && pool.diskPlace(record) == NONE;
+            boolean alone =
+                    ControlWord.state(pool.control(record)) == ControlWord.SEALED && pool.diskAddress(record) == NONE;
             require(alone, record, "outlives an older copy, and is not in host memory alone");
         }
     }

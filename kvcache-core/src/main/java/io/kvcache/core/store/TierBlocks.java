@@ -24,7 +24,7 @@ record TierBlocks(RecordPool pool, SlabPool slabs) {
 
     private TierBlock hostBlock(int record, int checksum) {
         int parent = pool.parent(record);
-        int identity = pool.identity(record);
+        int identity = pool.flags(record);
         return new TierBlock(
                 pool.keyHi(record),
                 pool.keyLo(record),

@@ -9,8 +9,8 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.Tombstone;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 
 /// The store as its disks see it: what is to be written, what was written, found, read, reclaimed, lost.
 ///
-/// Places are numbers that a disk hands out, see [DiskNumber]: below 2^59, and never the same twice while
+/// Places are numbers that a disk hands out, see [DiskAddress]: below 2^59, and never the same twice while
 /// anything lies there.
 ///
 /// **Threads.** Any; takes the store's lock, for metadata only.
@@ -196,7 +196,7 @@ public final class TierPort {
     ///
     /// @return whether it counts
     public boolean onRecovered(int disk, TierBlock block, long address) {
-        return underLock(() -> tierRecovery.onRecovered(block, DiskNumber.place(disk, address)));
+        return underLock(() -> tierRecovery.onRecovered(block, DiskAddress.of(disk, address)));
     }
 
     /// Copies of a key that the disk tells of from now on do not count.
@@ -230,11 +230,11 @@ public final class TierPort {
     /// A copy was written elsewhere on its disk.
     public void onMoved(int disk, TierBlock block, long from, long to) {
         underLock(() -> {
-            int record = diskResidency.recordAt(block.keyHi(), block.keyLo(), DiskNumber.place(disk, from));
+            int record = diskResidency.recordAt(block.keyHi(), block.keyLo(), DiskAddress.of(disk, from));
             if (record != NONE) {
-                parts.diskUsageTable().updateAddress(record, DiskNumber.place(disk, to));
+                parts.diskUsageTable().updateAddress(record, DiskAddress.of(disk, to));
             }
-            tierRecovery.onMoved(DiskNumber.place(disk, from), DiskNumber.place(disk, to));
+            tierRecovery.onMoved(DiskAddress.of(disk, from), DiskAddress.of(disk, to));
             writeCompletions.onMoved(disk, from, to);
         });
     }
@@ -242,11 +242,11 @@ public final class TierPort {
     /// A copy is lost: forgets it and all below it.
     public void onLost(int disk, TierBlock block, long address) {
         underLock(() -> {
-            int record = diskResidency.recordAt(block.keyHi(), block.keyLo(), DiskNumber.place(disk, address));
+            int record = diskResidency.recordAt(block.keyHi(), block.keyLo(), DiskAddress.of(disk, address));
             if (record != NONE) {
                 diskResidency.forgetSubtree(record);
             }
-            tierRecovery.onMoved(DiskNumber.place(disk, address), NONE);
+            tierRecovery.onMoved(DiskAddress.of(disk, address), NONE);
             writeCompletions.onMoved(disk, address, NONE);
         });
     }
@@ -280,9 +280,9 @@ public final class TierPort {
         for (int from = 0; from < pool.capacity(); from += SCAN_BATCH) {
             lock.lock();
             try {
-                int to = Math.min(pool.highWater(), from + SCAN_BATCH);
+                int to = Math.min(pool.highWaterMark(), from + SCAN_BATCH);
                 diskResidency.forgetDisk(disk, from, to);
-                if (to == pool.highWater()) {
+                if (to == pool.highWaterMark()) {
                     return;
                 }
             } finally {
@@ -306,14 +306,15 @@ public final class TierPort {
         lock.lock();
         try {
             long control = pool.control(record);
-            boolean awaited = wanted || Control.pins(control) > 1 || pool.residentChildren(record) > 0;
-            if (Control.state(control) != Control.LOADING || !awaited || pool.diskPlace(record) == NONE) {
+            boolean awaited = wanted || ControlWord.pins(control) > 1 || pool.residentChildren(record) > 0;
+            if (ControlWord.state(control) != ControlWord.LOADING || !awaited || pool.diskAddress(record) == NONE) {
                 recordStates.abandonFill(record);
                 return null;
             }
-            long address = pool.diskPlace(record);
-            int disk = DiskNumber.of(address);
-            return new PendingRead(record, disk, DiskNumber.own(address), views.diskBlock(record), views.pages(record));
+            long address = pool.diskAddress(record);
+            int disk = DiskAddress.diskOf(address);
+            return new PendingRead(
+                    record, disk, DiskAddress.localAddress(address), views.diskBlock(record), views.pages(record));
         } finally {
             lock.unlock();
         }
@@ -325,7 +326,7 @@ public final class TierPort {
     /// @param lost whether the copy is to be forgotten
     public void onRead(int record, int checksum, boolean good, boolean lost) {
         underLock(() -> {
-            boolean loading = recordStates.stateOf(record) == Control.LOADING;
+            boolean loading = recordStates.stateOf(record) == ControlWord.LOADING;
             if (good && loading) {
                 pool.checksum(record, checksum);
                 recordStates.seal(record, NONE);

@@ -4,7 +4,7 @@ import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 
 /// What the policies think of blocks that lie elsewhere than in host memory too, and uses that happened there.
@@ -48,16 +48,15 @@ final class TierRank {
     /// before.
     double rank(int record) {
         int state = recordStates.stateOf(record);
-        if (state != Control.SEALED && state != Control.ON_DISK) {
+        if (state != ControlWord.SEALED && state != ControlWord.ON_DISK) {
             return Double.POSITIVE_INFINITY;
         }
         if (expiredBlocks.contains(record)) {
             return 0;
         }
-        double worth = RecordFlags.isObject(pool.identity(record))
-                ? 0
-                : policyOf(record).score(record);
-        double weight = state == Control.ON_DISK ? policies.state().weight(record) : 1; // else the policy's matter
+        double worth =
+                RecordFlags.isObject(pool.flags(record)) ? 0 : policyOf(record).score(record);
+        double weight = state == ControlWord.ON_DISK ? policies.state().weight(record) : 1; // else the policy's matter
         return Double.isNaN(worth) ? 0 : weight * worth;
     }
 
@@ -69,7 +68,7 @@ final class TierRank {
         }
         expiredBlocks.onUsed(record);
         noveltyClassifier.onUsed(record);
-        if (recordStates.stateOf(record) == Control.SEALED) {
+        if (recordStates.stateOf(record) == ControlWord.SEALED) {
             recordStates.policyOf(record).touch(record);
         } else {
             disks.order(record).touch(record);
@@ -80,16 +79,16 @@ final class TierRank {
 
     private int find(long keyHi, long keyLo) {
         int record = tree.findAny(keyHi, keyLo);
-        int state = record == NONE ? Control.FREE : recordStates.stateOf(record);
-        boolean here = state == Control.SEALED || state == Control.ON_DISK;
-        return here && !RecordFlags.isObject(pool.identity(record)) ? record : NONE;
+        int state = record == NONE ? ControlWord.FREE : recordStates.stateOf(record);
+        boolean here = state == ControlWord.SEALED || state == ControlWord.ON_DISK;
+        return here && !RecordFlags.isObject(pool.flags(record)) ? record : NONE;
     }
 
     private EvictionPolicy policyOf(int record) {
-        if (recordStates.stateOf(record) == Control.SEALED) {
+        if (recordStates.stateOf(record) == ControlWord.SEALED) {
             return recordStates.policyOf(record);
         }
-        NamespaceEntry namespace = namespaceRegistry.byId(RecordFlags.namespaceId(pool.identity(record)));
+        NamespaceEntry namespace = namespaceRegistry.byId(RecordFlags.namespaceId(pool.flags(record)));
         return policies.getOrCreate(namespace.slotClass().id(), shares.group(record));
     }
 }

@@ -7,9 +7,9 @@ import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.Tombstone;
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.DiskNumber;
-import io.kvcache.core.tree.NewRecord;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.DiskAddress;
+import io.kvcache.core.tree.RecordInit;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -58,7 +58,7 @@ final class TierRecovery {
     /// A disk is out: what it told does not count any longer.
     void onDiskLost(int disk) {
         recoveryExclusions.markReturning(disk);
-        deferred.keySet().removeIf(address -> DiskNumber.of(address) == disk);
+        deferred.keySet().removeIf(address -> DiskAddress.diskOf(address) == disk);
         recoveredTombstones.clearDisk(disk);
     }
 
@@ -82,7 +82,7 @@ final class TierRecovery {
     ///
     /// @return whether it counts
     boolean onRecovered(TierBlock block, long address) {
-        boolean counts = !recoveredTombstones.covers(block, DiskNumber.of(address)) && accept(block, address);
+        boolean counts = !recoveredTombstones.covers(block, DiskAddress.diskOf(address)) && accept(block, address);
         restored += counts ? 1 : 0;
         superseded += counts ? 0 : 1;
         return counts;
@@ -91,7 +91,7 @@ final class TierRecovery {
     /// Takes a copy that no burial on its disk means.
     private boolean accept(TierBlock block, long address) {
         int present = tree.findAny(block.keyHi(), block.keyLo());
-        int disk = DiskNumber.of(address);
+        int disk = DiskAddress.diskOf(address);
         if (recoveryExclusions.excludes(block, disk)) {
             rejectStale(block, present, disk);
             return false;
@@ -99,7 +99,7 @@ final class TierRecovery {
         if (present == NONE) {
             return insert(block, address);
         }
-        return recordStates.stateOf(present) == Control.PHANTOM
+        return recordStates.stateOf(present) == ControlWord.PLACEHOLDER
                 ? materialize(present, block, address)
                 : adopt(present, block, address);
     }
@@ -109,8 +109,8 @@ final class TierRecovery {
     private void rejectStale(TierBlock block, int present, int disk) {
         boolean outlived = present != NONE
                 && block.isObject()
-                && recordStates.stateOf(present) == Control.SEALED
-                && pool.diskPlace(present) == NONE
+                && recordStates.stateOf(present) == ControlWord.SEALED
+                && pool.diskAddress(present) == NONE
                 && recoveryExclusions.isReplacedOnly(block, disk);
         if (outlived) {
             writeBackQueue.tombstones().addDeferred(present, disk);
@@ -121,8 +121,8 @@ final class TierRecovery {
 
     /// A child has told of this block before: now it is known what it is.
     private boolean materialize(int placeholder, TierBlock block, long address) {
-        pool.describe(placeholder, newRecord(block, NONE));
-        pool.become(placeholder, Control.DETACHED, 0);
+        pool.initialize(placeholder, newRecord(block, NONE));
+        pool.transition(placeholder, ControlWord.ORPHAN, 0);
         if (block.hasParent()) {
             int parent = parentOf(block);
             if (parent == NONE) {
@@ -141,19 +141,19 @@ final class TierRecovery {
     /// bytes; it may lie on another disk than the newer one, so it is buried there.
     private boolean adopt(int present, TierBlock block, long address) {
         if (block.isObject()) {
-            if (pool.diskPlace(present) == NONE) { // a put under way, which may be abandoned
+            if (pool.diskAddress(present) == NONE) { // a put under way, which may be abandoned
                 recoveryExclusions.addDropped(block.keyHi(), block.keyLo());
             }
-            writeBackQueue.tombstones().addForOlderCopy(Tombstone.of(block), present, DiskNumber.of(address));
+            writeBackQueue.tombstones().addForOlderCopy(Tombstone.of(block), present, DiskAddress.diskOf(address));
             return false;
         }
-        if (pool.diskPlace(present) != NONE) {
+        if (pool.diskAddress(present) != NONE) {
             return false;
         }
-        boolean now = recordStates.stateOf(present) == Control.SEALED
+        boolean now = recordStates.stateOf(present) == ControlWord.SEALED
                 && diskResidency.addCopy(present, address, block.checksum());
         if (!now) {
-            deferred.put(address, new DeferredCopy(block, present, Control.generation(pool.control(present))));
+            deferred.put(address, new DeferredCopy(block, present, ControlWord.generation(pool.control(present))));
         }
         return true;
     }
@@ -185,17 +185,17 @@ final class TierRecovery {
 
     private boolean isGone(DeferredCopy each) {
         long control = pool.control(each.record);
-        return Control.generation(control) != each.generation || Control.state(control) == Control.DOOMED;
+        return ControlWord.generation(control) != each.generation || ControlWord.state(control) == ControlWord.DELETED;
     }
 
     private void adoptDeferred(DeferredCopy each, long address) {
         int state = recordStates.stateOf(each.record);
-        boolean filling = state == Control.RESERVED || state == Control.FILLED;
-        boolean fits = (filling || state == Control.SEALED)
-                && pool.diskPlace(each.record) == NONE
+        boolean filling = state == ControlWord.RESERVED || state == ControlWord.FILLED;
+        boolean fits = (filling || state == ControlWord.SEALED)
+                && pool.diskAddress(each.record) == NONE
                 && disks.allowsChildren(pool.parent(each.record));
         if (fits && filling) {
-            pool.become(each.record, state == Control.RESERVED ? Control.LOADING : Control.LOADED, 0);
+            pool.transition(each.record, state == ControlWord.RESERVED ? ControlWord.LOADING : ControlWord.LOADED, 0);
             recordStates.onKnown(each.record);
         }
         if (fits) {
@@ -207,7 +207,7 @@ final class TierRecovery {
     /// later, as far as that may be.
     void onReclaim(int disk, ReclaimCandidates offer) {
         for (int i = 0; i < offer.size() && !deferred.isEmpty(); i++) {
-            long address = DiskNumber.place(disk, offer.address(i));
+            long address = DiskAddress.of(disk, offer.address(i));
             if (deferred.containsKey(address) && !offer.keep(i)) {
                 deferred.remove(address);
             }
@@ -226,13 +226,14 @@ final class TierRecovery {
 
     private boolean insert(TierBlock block, long address) {
         int parent = block.hasParent() ? parentOf(block) : NONE;
-        int record =
-                block.hasParent() && parent == NONE ? NONE : tree.insert(newRecord(block, parent), Control.DETACHED, 0);
+        int record = block.hasParent() && parent == NONE
+                ? NONE
+                : tree.insert(newRecord(block, parent), ControlWord.ORPHAN, 0);
         if (record == NONE) {
             noRecord++;
             if (block.isObject()) {
                 recoveryExclusions.addDropped(block.keyHi(), block.keyLo());
-                writeBackQueue.tombstones().addForOlderCopy(Tombstone.of(block), NONE, DiskNumber.of(address));
+                writeBackQueue.tombstones().addForOlderCopy(Tombstone.of(block), NONE, DiskAddress.diskOf(address));
             }
             return false;
         }
@@ -255,7 +256,7 @@ final class TierRecovery {
         if (parent != NONE) {
             return parent;
         }
-        NewRecord unknown = new NewRecord(
+        RecordInit unknown = new RecordInit(
                 block.parentHi(),
                 block.parentLo(),
                 NONE,
@@ -264,13 +265,13 @@ final class TierRecovery {
                 0,
                 0,
                 NONE);
-        return tree.insert(unknown, Control.PHANTOM, 0);
+        return tree.insert(unknown, ControlWord.PLACEHOLDER, 0);
     }
 
-    private static NewRecord newRecord(TierBlock block, int parent) {
+    private static RecordInit newRecord(TierBlock block, int parent) {
         int identity =
                 block.isObject() ? RecordFlags.ofObject(block.namespaceId()) : RecordFlags.ofBlock(block.namespaceId());
-        return new NewRecord(
+        return new RecordInit(
                 block.keyHi(), block.keyLo(), parent, block.depth(), identity, block.bytes(), block.engineHash(), NONE);
     }
 
@@ -281,25 +282,25 @@ final class TierRecovery {
         if (from == 0) {
             adoptDeferred();
         }
-        int to = Math.min(pool.highWater(), from + turn);
+        int to = Math.min(pool.highWaterMark(), from + turn);
         for (int record = from; record < to; record++) {
             int state = recordStates.stateOf(record);
-            if (state == Control.PHANTOM || (state == Control.DETACHED && !hasOrphanAncestor(record))) {
+            if (state == ControlWord.PLACEHOLDER || (state == ControlWord.ORPHAN && !hasOrphanAncestor(record))) {
                 orphans++;
                 recordStates.markDeleted(record, EventKind.EVICTED);
             }
         }
-        if (to == pool.highWater()) {
+        if (to == pool.highWaterMark()) {
             recoveredTombstones.clear();
             recoveryExclusions.end();
         }
-        return to < pool.highWater();
+        return to < pool.highWaterMark();
     }
 
     private boolean hasOrphanAncestor(int record) {
         int parent = pool.parent(record);
-        int state = parent == NONE ? Control.FREE : recordStates.stateOf(parent);
-        return state == Control.DETACHED || state == Control.PHANTOM;
+        int state = parent == NONE ? ControlWord.FREE : recordStates.stateOf(parent);
+        return state == ControlWord.ORPHAN || state == ControlWord.PLACEHOLDER;
     }
 
     long restored() {

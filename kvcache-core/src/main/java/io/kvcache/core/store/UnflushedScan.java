@@ -2,7 +2,7 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
-import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.IntConsumer;
@@ -31,7 +31,7 @@ final class UnflushedScan {
         lock.lock();
         try {
             boolean more = forEachUnflushed(from, batch, record -> {
-                if (RecordFlags.uses(pool.identity(record)) >= leastUses) {
+                if (RecordFlags.uses(pool.flags(record)) >= leastUses) {
                     writeBackQueue.enqueueMissing(record);
                 }
             });
@@ -52,13 +52,13 @@ final class UnflushedScan {
     private boolean forEachUnflushed(int from, int batch, IntConsumer use) {
         lock.lock();
         try {
-            int to = Math.min(pool.highWater(), from + batch);
+            int to = Math.min(pool.highWaterMark(), from + batch);
             for (int record = from; record < to; record++) {
-                if (recordStates.stateOf(record) == Control.SEALED && pool.diskPlace(record) == NONE) {
+                if (recordStates.stateOf(record) == ControlWord.SEALED && pool.diskAddress(record) == NONE) {
                     use.accept(record);
                 }
             }
-            return to < pool.highWater();
+            return to < pool.highWaterMark();
         } finally {
             lock.unlock();
         }

@@ -96,7 +96,7 @@ final class WriteAdmission {
 
     /// An object is about to take the place of another, and is one with it as to how it is used.
     void onReplacing(int record, int older) {
-        setUses(record, RecordFlags.uses(pool.identity(older)));
+        setUses(record, RecordFlags.uses(pool.flags(older)));
         if (putHistory != null) {
             putHistory.onReplacing(record, older);
         }
@@ -132,7 +132,7 @@ final class WriteAdmission {
     }
 
     private boolean onUsed(int record, int kind, long since) {
-        int uses = RecordFlags.uses(pool.identity(record));
+        int uses = RecordFlags.uses(pool.flags(record));
         if (uses == 0 && (double) since <= stay) {
             reuseProbability.onFirstUse(kind);
         }
@@ -154,7 +154,7 @@ final class WriteAdmission {
 
     /// Whether a known record is worth a write as things are.
     boolean isWorthWriting(int record) {
-        int uses = RecordFlags.uses(pool.identity(record));
+        int uses = RecordFlags.uses(pool.flags(record));
         return switch (kind) {
             case ALWAYS -> true;
             case SECOND_HIT -> uses > 0;
@@ -170,8 +170,8 @@ final class WriteAdmission {
     }
 
     private void setUses(int record, int uses) {
-        pool.flag(record, RecordFlags.USES, false);
-        pool.flag(record, RecordFlags.usesBits(Math.min(uses, RecordFlags.MAX_USES)), true);
+        pool.setFlags(record, RecordFlags.USES, false);
+        pool.setFlags(record, RecordFlags.usesBits(Math.min(uses, RecordFlags.MAX_USES)), true);
     }
 
     private double probabilityOf(int record) {

@@ -6,8 +6,8 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.Tombstone;
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.RecordPool;
 import java.util.HashMap;
 import java.util.List;
@@ -78,7 +78,7 @@ final class WriteBackQueue {
             long handle = resolveReplacement(waiting.peek());
             int record = (int) handle;
             removeFirst();
-            if (Control.generation(pool.control(record)) == (int) (handle >>> Integer.SIZE)) {
+            if (ControlWord.generation(pool.control(record)) == (int) (handle >>> Integer.SIZE)) {
                 onLeaving(record);
                 unwritten++;
             }
@@ -129,7 +129,7 @@ final class WriteBackQueue {
             return;
         }
         boolean worth = writeAdmission.onReplaced(record);
-        pool.flag(record, RecordFlags.USED_ON_DISK, true);
+        pool.setFlags(record, RecordFlags.USED_ON_DISK, true);
         if (settled(record)) {
             return;
         }
@@ -150,15 +150,15 @@ final class WriteBackQueue {
             return;
         }
         writeAdmission.onReplacing(record, older);
-        if (pool.diskPlace(older) != NONE) {
-            pendingTombstones.addDeferred(record, DiskNumber.of(pool.diskPlace(older)));
+        if (pool.diskAddress(older) != NONE) {
+            pendingTombstones.addDeferred(record, DiskAddress.diskOf(pool.diskAddress(older)));
         }
         pendingTombstones.inheritDeferred(record, older);
         if (pool.bytes(record) > maxRecordBytes) {
             pendingTombstones.releaseDeferred(record, NONE);
-        } else if (RecordFlags.has(pool.identity(older), RecordFlags.QUEUED)) {
-            pool.flag(older, RecordFlags.QUEUED, false);
-            pool.flag(record, RecordFlags.QUEUED, true);
+        } else if (RecordFlags.has(pool.flags(older), RecordFlags.QUEUED)) {
+            pool.setFlags(older, RecordFlags.QUEUED, false);
+            pool.setFlags(record, RecordFlags.QUEUED, true);
             long more = pool.bytes(record) - pool.bytes(older);
             waitingBytes += more;
             writeAdmission.addWrittenBytes(more);
@@ -170,7 +170,7 @@ final class WriteBackQueue {
     /// more.
     void onRecovered(int record) {
         writeAdmission.onRecovered(record);
-        pool.flag(record, RecordFlags.USED_ON_DISK, true);
+        pool.setFlags(record, RecordFlags.USED_ON_DISK, true);
     }
 
     /// Whether it is to be told of the use of each block above one that is used, and not of that one alone: what
@@ -185,8 +185,8 @@ final class WriteBackQueue {
             return;
         }
         boolean worth = writeAdmission.onUsed(record);
-        pool.flag(record, RecordFlags.USED_ON_DISK, true);
-        if (worth && pool.diskPlace(record) == NONE) {
+        pool.setFlags(record, RecordFlags.USED_ON_DISK, true);
+        if (worth && pool.diskAddress(record) == NONE) {
             admit(record);
         }
     }
@@ -195,9 +195,9 @@ final class WriteBackQueue {
     /// [AdmissionKind#VALUE] when it was used since it was last written, which has to happen anew until
     /// the next time; never when it is [ExpiredBlocks].
     boolean isWorthKeeping(int record) {
-        boolean worth = (!countsAncestorUses() || RecordFlags.has(pool.identity(record), RecordFlags.USED_ON_DISK))
-                && !RecordFlags.has(pool.identity(record), RecordFlags.EXPIRED);
-        pool.flag(record, RecordFlags.USED_ON_DISK, false);
+        boolean worth = (!countsAncestorUses() || RecordFlags.has(pool.flags(record), RecordFlags.USED_ON_DISK))
+                && !RecordFlags.has(pool.flags(record), RecordFlags.EXPIRED);
+        pool.setFlags(record, RecordFlags.USED_ON_DISK, false);
         return worth;
     }
 
@@ -206,10 +206,10 @@ final class WriteBackQueue {
     /// that a flush has asked for, as the record may be part of that.
     void cancelWrite(int record) {
         int under = RecordFlags.QUEUED | RecordFlags.WRITING;
-        if (RecordFlags.has(pool.identity(record), RecordFlags.QUEUED)
+        if (RecordFlags.has(pool.flags(record), RecordFlags.QUEUED)
                 && startedCount() >= flushTarget
-                && tree.allChildren(record, MAX_CHILDREN, child -> !RecordFlags.has(pool.identity(child), under))) {
-            pool.flag(record, RecordFlags.QUEUED, false);
+                && tree.allChildrenMatch(record, MAX_CHILDREN, child -> !RecordFlags.has(pool.flags(child), under))) {
+            pool.setFlags(record, RecordFlags.QUEUED, false);
             waitingBytes -= pool.bytes(record);
             writeAdmission.addWrittenBytes(-pool.bytes(record));
             counters.belowThreshold++;
@@ -226,8 +226,8 @@ final class WriteBackQueue {
 
     /// A record is about to leave host memory, or the store.
     void onLeaving(int record) {
-        if (RecordFlags.has(pool.identity(record), RecordFlags.QUEUED)) {
-            pool.flag(record, RecordFlags.QUEUED, false);
+        if (RecordFlags.has(pool.flags(record), RecordFlags.QUEUED)) {
+            pool.setFlags(record, RecordFlags.QUEUED, false);
             waitingBytes -= pool.bytes(record);
             writeAdmission.addWrittenBytes(-pool.bytes(record));
             counters.evictedWhileQueued++;
@@ -243,7 +243,7 @@ final class WriteBackQueue {
         if (dropped) {
             pendingTombstones.releaseDeferred(record, NONE);
         }
-        if (RecordFlags.has(pool.identity(record), RecordFlags.WRITING)) {
+        if (RecordFlags.has(pool.flags(record), RecordFlags.WRITING)) {
             staleWrites.merge(key(record), dropped, Boolean::logicalOr);
         } else if (dropped && !staleWrites.isEmpty()) {
             staleWrites.computeIfPresent(key(record), (_, _) -> true);
@@ -318,7 +318,7 @@ final class WriteBackQueue {
         }
         int depth = 0;
         for (int at = record; at != NONE && !settled(at); at = pool.parent(at)) {
-            if (Control.state(pool.control(at)) != Control.SEALED || pool.bytes(at) > maxRecordBytes) {
+            if (ControlWord.state(pool.control(at)) != ControlWord.SEALED || pool.bytes(at) > maxRecordBytes) {
                 unwritten++;
                 return false;
             }
@@ -346,12 +346,12 @@ final class WriteBackQueue {
 
     /// Whether a record is on disk, on its way there, or waits for that.
     private boolean settled(int record) {
-        return pool.diskPlace(record) != NONE
-                || RecordFlags.has(pool.identity(record), RecordFlags.QUEUED | RecordFlags.WRITING);
+        return pool.diskAddress(record) != NONE
+                || RecordFlags.has(pool.flags(record), RecordFlags.QUEUED | RecordFlags.WRITING);
     }
 
     private void enqueue(int record) {
-        pool.flag(record, RecordFlags.QUEUED, true);
+        pool.setFlags(record, RecordFlags.QUEUED, true);
         waiting.add(handle(record));
         waitingBytes += pool.bytes(record);
         writeAdmission.addWrittenBytes(pool.bytes(record));
@@ -360,7 +360,7 @@ final class WriteBackQueue {
     }
 
     private long handle(int record) {
-        return (long) Control.generation(pool.control(record)) << Integer.SIZE | record;
+        return (long) ControlWord.generation(pool.control(record)) << Integer.SIZE | record;
     }
 
     /// Whose turn a place in the queue is by now.
@@ -390,8 +390,8 @@ final class WriteBackQueue {
             long handle = resolveReplacement(waiting.peek());
             int record = (int) handle;
             long control = pool.control(record);
-            boolean same = Control.generation(control) == (int) (handle >>> Integer.SIZE)
-                    && RecordFlags.has(pool.identity(record), RecordFlags.QUEUED);
+            boolean same = ControlWord.generation(control) == (int) (handle >>> Integer.SIZE)
+                    && RecordFlags.has(pool.flags(record), RecordFlags.QUEUED);
             if (same && isStaleWriteInFlight(record)) {
                 return NONE;
             }
@@ -405,8 +405,10 @@ final class WriteBackQueue {
                 continue;
             }
             waitingBytes -= pool.bytes(record);
-            pool.flag(record, RecordFlags.QUEUED, false);
-            if (Control.state(control) == Control.SEALED && pool.diskPlace(record) == NONE && isParentWritten(record)) {
+            pool.setFlags(record, RecordFlags.QUEUED, false);
+            if (ControlWord.state(control) == ControlWord.SEALED
+                    && pool.diskAddress(record) == NONE
+                    && isParentWritten(record)) {
                 return start(record, startedCount() - 1);
             }
             writeAdmission.addWrittenBytes(-pool.bytes(record));
@@ -416,8 +418,8 @@ final class WriteBackQueue {
     }
 
     private int start(int record, long number) {
-        pool.become(record, Control.SEALED, 1);
-        pool.flag(record, RecordFlags.WRITING, true);
+        pool.transition(record, ControlWord.SEALED, 1);
+        pool.setFlags(record, RecordFlags.WRITING, true);
         inFlight.put(record, number);
         return record;
     }
@@ -429,8 +431,8 @@ final class WriteBackQueue {
     /// Has a block written anew before the one that is first in the queue, which waits for it.
     private int startAncestorRewrite(long waitingHandle, int record) {
         ancestorRewrites.begin(waitingHandle, record);
-        if (RecordFlags.has(pool.identity(record), RecordFlags.QUEUED)) {
-            pool.flag(record, RecordFlags.QUEUED, false);
+        if (RecordFlags.has(pool.flags(record), RecordFlags.QUEUED)) {
+            pool.setFlags(record, RecordFlags.QUEUED, false);
             waitingBytes -= pool.bytes(record);
         } else {
             writeAdmission.addWrittenBytes(pool.bytes(record));
@@ -442,7 +444,7 @@ final class WriteBackQueue {
     /// A record's turn to be written is over. If it is resident and on no disk, it is not durable, though
     /// it was to be.
     void unwritten(int record) {
-        if (Control.state(pool.control(record)) == Control.SEALED && pool.diskPlace(record) == NONE) {
+        if (ControlWord.state(pool.control(record)) == ControlWord.SEALED && pool.diskAddress(record) == NONE) {
             unwritten++;
         }
     }
@@ -466,7 +468,7 @@ final class WriteBackQueue {
     /// @param on the disk that it was written to, or -1
     /// @return whether newer objects took the record's place meanwhile, and nothing else ended it
     boolean onWriteCompleted(int record, int on) {
-        pool.flag(record, RecordFlags.WRITING, false);
+        pool.setFlags(record, RecordFlags.WRITING, false);
         if (on == NONE) {
             writeAdmission.addWrittenBytes(-pool.bytes(record));
         }
@@ -509,7 +511,7 @@ final class WriteBackQueue {
 
     /// Whether eviction should spare a record because its write is about to begin.
     boolean isProtected(int record) {
-        return RecordFlags.has(pool.identity(record), RecordFlags.QUEUED);
+        return RecordFlags.has(pool.flags(record), RecordFlags.QUEUED);
     }
 
     /// Whether anything waits to be written.

@@ -4,8 +4,8 @@ import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tree.BlockTree;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -46,7 +46,7 @@ final class WriteCompletions {
     void onCompleted(int record, int disk, long address) {
         Completion write = new Completion(record, disk, address);
         int parent = pool.parent(record);
-        if (parent != NONE && RecordFlags.has(pool.identity(parent), RecordFlags.WRITING)) {
+        if (parent != NONE && RecordFlags.has(pool.flags(parent), RecordFlags.WRITING)) {
             waitingForParent.computeIfAbsent(parent, _ -> new ArrayList<>()).add(write);
             return;
         }
@@ -99,9 +99,9 @@ final class WriteCompletions {
         boolean replaced = writeBackQueue.onWriteCompleted(record, write.address == NONE ? NONE : write.disk);
         int state = recordStates.stateOf(record);
         boolean counts = write.address != NONE
-                && state == Control.SEALED
-                && pool.diskPlace(record) == NONE
-                && diskResidency.addCopy(record, DiskNumber.place(write.disk, write.address), pool.checksum(record));
+                && state == ControlWord.SEALED
+                && pool.diskAddress(record) == NONE
+                && diskResidency.addCopy(record, DiskAddress.of(write.disk, write.address), pool.checksum(record));
         if (counts) {
             writeBackQueue.counters().written++;
             writeBackQueue.tombstones().releaseDeferred(record, write.disk);
@@ -109,8 +109,8 @@ final class WriteCompletions {
             writeBackQueue.counters().notWritten++;
             writeBackQueue.unwritten(record, replaced && write.address == NONE);
         }
-        if (write.address != NONE && state == Control.DOOMED) {
-            writeBackQueue.onStaleWrite(record, write.disk, replaced, tree.findOther(record));
+        if (write.address != NONE && state == ControlWord.DELETED) {
+            writeBackQueue.onStaleWrite(record, write.disk, replaced, tree.findDuplicate(record));
         }
         recordStates.release(record);
         diskResidency.trim(write.disk);

@@ -24,14 +24,14 @@ import java.util.function.IntPredicate;
 /// A key that is replaced is findable throughout, but a walk may pass by both: its new record enters in
 /// front of where the walk began, or is passed before it is sealed, and then the old one is gone. So a
 /// reader that found nothing looks once more at the first record and at those of its key that were not
-/// sealed, of which an object has one a writer; if any has changed it starts over. After [#RESTARTS]
-/// attempts it answers [Handle#UNSURE] and asks under the lock.
+/// sealed, of which an object has one a writer; if any has changed it starts over. After [#MAX_RESTARTS]
+/// attempts it answers [RecordHandle#UNSURE] and asks under the lock.
 ///
 /// **Why this holds on ARM as on x86.** A writer fills a record, its link included, while it is FREE, and
 /// publishes it by a release store of the control word and then of the bucket's head; a reader's acquire
 /// loads of both see all that was written before, so whoever reads a control word that is not FREE reads
 /// the fields of that generation or of a later one. When a record is freed, the new generation is stored
-/// before any field is overwritten (a store-store fence in [RecordPool#take()] and [RecordPool#give]);
+/// before any field is overwritten (a store-store fence in [RecordPool#allocate()] and [RecordPool#free]);
 /// the reader loads the fields before it loads the generation again (a load-load fence here). So a reader
 /// that sees any field of a later generation also sees that generation.
 ///
@@ -40,9 +40,9 @@ public final class BlockTree {
 
     /// Chains average at most four sevenths of a record; eight times the length that a million random keys
     /// reach.
-    private static final int CHAIN_BOUND = 64;
+    private static final int MAX_CHAIN_LENGTH = 64;
 
-    private static final int RESTARTS = 8;
+    private static final int MAX_RESTARTS = 8;
 
     /// In place of a record: more than one of the key was passed that was not sealed.
     private static final int SEVERAL = -2;
@@ -55,28 +55,28 @@ public final class BlockTree {
 
     /// Finds the sealed record of a key.
     ///
-    /// @return a [Handle], [Handle#MISS] or [Handle#UNSURE]
+    /// @return a [RecordHandle], [RecordHandle#MISS] or [RecordHandle#UNSURE]
     public long find(long hi, long lo) {
-        return find(hi, lo, Control.READABLE);
+        return find(hi, lo, ControlWord.READABLE);
     }
 
     /// Finds the record of a key that is sealed, on disk, or on its way from there.
     ///
-    /// @return a [Handle], [Handle#MISS] or [Handle#UNSURE]
+    /// @return a [RecordHandle], [RecordHandle#MISS] or [RecordHandle#UNSURE]
     public long findKnown(long hi, long lo) {
-        return find(hi, lo, Control.KNOWN);
+        return find(hi, lo, ControlWord.KNOWN);
     }
 
     private long find(long hi, long lo, int states) {
         int bucket = pool.bucketOf(lo);
-        for (int attempt = 0; attempt < RESTARTS; attempt++) {
+        for (int attempt = 0; attempt < MAX_RESTARTS; attempt++) {
             long found = walk(bucket, hi, lo, states);
-            if (found != Handle.UNSURE) {
+            if (found != RecordHandle.UNSURE) {
                 return found;
             }
             Thread.onSpinWait();
         }
-        return Handle.UNSURE;
+        return RecordHandle.UNSURE;
     }
 
     /// Reads a record as one line, with one acquire and one fence: the compiler checks bounds and liveness
@@ -97,54 +97,54 @@ public final class BlockTree {
             int next = line.get(INT32, RecordLayout.NEXT);
             VarHandle.loadLoadFence();
             long after = (long) LONG.getOpaque(line, RecordLayout.CONTROL);
-            boolean torn = Control.state(before) == Control.FREE || moved(before, after);
-            if (torn || steps > CHAIN_BOUND) {
-                return Handle.UNSURE;
+            boolean torn = ControlWord.state(before) == ControlWord.FREE || hasMoved(before, after);
+            if (torn || steps > MAX_CHAIN_LENGTH) {
+                return RecordHandle.UNSURE;
             }
             if (recordLo == lo && recordHi == hi) {
-                if ((states >>> Control.state(after) & 1) != 0) {
-                    return Handle.of(Control.generation(after), record);
+                if ((states >>> ControlWord.state(after) & 1) != 0) {
+                    return RecordHandle.of(ControlWord.generation(after), record);
                 }
-                unsealedControl = passed(unsealed, unsealedControl, record, after);
+                unsealedControl = startUnsealedSum(unsealed, unsealedControl, record, after);
                 unsealed = unsealed == NONE ? record : SEVERAL;
             } else if (pool.bucketOf(recordLo) != bucket) {
-                return Handle.UNSURE;
+                return RecordHandle.UNSURE;
             }
             firstControl = record == first ? after : firstControl;
             record = next;
         }
-        boolean sure =
-                stillUnsealed(unsealed, unsealedControl, first, hi, lo) && unchanged(bucket, first, firstControl);
-        return sure ? Handle.MISS : Handle.UNSURE;
+        boolean sure = isStillUnsealed(unsealed, unsealedControl, first, hi, lo)
+                && isHeadUnchanged(bucket, first, firstControl);
+        return sure ? RecordHandle.MISS : RecordHandle.UNSURE;
     }
 
     /// What a walk keeps of the unsealed records of its key: the control word of one, or the sum of several.
-    private static long passed(int unsealed, long unsealedControl, int record, long control) {
+    private static long startUnsealedSum(int unsealed, long unsealedControl, int record, long control) {
         if (unsealed == NONE) {
             return control;
         }
-        long sum = unsealed == SEVERAL ? unsealedControl : added(0, unsealed, unsealedControl);
-        return added(sum, record, control);
+        long sum = unsealed == SEVERAL ? unsealedControl : addToUnsealedSum(0, unsealed, unsealedControl);
+        return addToUnsealedSum(sum, record, control);
     }
 
     /// Adds a record that was passed, and its control word, to a sum that depends on their order.
-    private static long added(long sum, int record, long control) {
+    private static long addToUnsealedSum(long sum, int record, long control) {
         return (sum + control) * 0x9E3779B97F4A7C15L + record;
     }
 
     /// Walks a bucket once more and compares the records of a key, and their control words, with those that
     /// were passed. A control word has a generation, so an equal one says that the record was not sealed
     /// since. A walk that is led astray finds others.
-    private boolean allStillUnsealed(int first, long hi, long lo, long passed) {
+    private boolean isUnsealedSumUnchanged(int first, long hi, long lo, long passed) {
         long sum = 0;
         int record = first;
-        for (int steps = 0; record != NONE && steps <= CHAIN_BOUND; steps++) {
+        for (int steps = 0; record != NONE && steps <= MAX_CHAIN_LENGTH; steps++) {
             long control = pool.control(record);
             if (pool.keyLo(record) == lo && pool.keyHi(record) == hi) {
-                if (Control.state(control) == Control.DOOMED) {
+                if (ControlWord.state(control) == ControlWord.DELETED) {
                     return false;
                 }
-                sum = added(sum, record, control);
+                sum = addToUnsealedSum(sum, record, control);
             }
             record = pool.next(record);
         }
@@ -152,34 +152,34 @@ public final class BlockTree {
     }
 
     /// Whether the same record stands at the front of a bucket as when a walk began.
-    private boolean unchanged(int bucket, int first, long firstControl) {
-        return pool.head(bucket) == first && (first == NONE || !moved(firstControl, pool.control(first)));
+    private boolean isHeadUnchanged(int bucket, int first, long firstControl) {
+        return pool.head(bucket) == first && (first == NONE || !hasMoved(firstControl, pool.control(first)));
     }
 
     /// Whether the records of the key that were not sealed when they were passed still are not.
     ///
     /// @param record the one that was passed, [#SEVERAL], or none
     /// @param passed its control word, or the sum of several
-    private boolean stillUnsealed(int record, long passed, int first, long hi, long lo) {
+    private boolean isStillUnsealed(int record, long passed, int first, long hi, long lo) {
         if (record == SEVERAL) {
-            return allStillUnsealed(first, hi, lo, passed);
+            return isUnsealedSumUnchanged(first, hi, lo, passed);
         }
-        return record == NONE || (Control.state(passed) != Control.DOOMED && pool.control(record) == passed);
+        return record == NONE || (ControlWord.state(passed) != ControlWord.DELETED && pool.control(record) == passed);
     }
 
-    private static boolean moved(long before, long after) {
-        return Control.generation(before) != Control.generation(after);
+    private static boolean hasMoved(long before, long after) {
+        return ControlWord.generation(before) != ControlWord.generation(after);
     }
 
     /// First record of the bucket of a key, or -1: where [#find] will begin.
-    public int first(long lo) {
+    public int bucketHead(long lo) {
         return pool.head(pool.bucketOf(lo));
     }
 
     /// Brings a record's line into the cache, so that a [#find] soon after need not wait for memory.
     ///
     /// @return its control word; 0 for no record, and for one that was never taken
-    public long approach(int record) {
+    public long prefetchLine(int record) {
         return record == NONE ? 0 : pool.control(record);
     }
 
@@ -194,12 +194,12 @@ public final class BlockTree {
 
     /// Finds another record of the same key that is known, in front of this one or behind it; under the
     /// lock.
-    public int findOther(int record) {
+    public int findDuplicate(int record) {
         long hi = pool.keyHi(record);
         long lo = pool.keyLo(record);
         for (int at = pool.head(pool.bucketOf(lo)); at != NONE; at = pool.next(at)) {
             boolean sameKey = pool.keyLo(at) == lo && pool.keyHi(at) == hi;
-            if (at != record && sameKey && Control.known(Control.state(pool.control(at)))) {
+            if (at != record && sameKey && ControlWord.isKnown(ControlWord.state(pool.control(at)))) {
                 return at;
             }
         }
@@ -210,10 +210,10 @@ public final class BlockTree {
     /// but not to be found by readers. It counts as resident: a slot is about to be its.
     ///
     /// @return the record, or -1 when all are taken
-    public int insert(NewRecord what) {
-        int record = insert(what, Control.RESERVED, 1);
+    public int insert(RecordInit what) {
+        int record = insert(what, ControlWord.RESERVED, 1);
         if (record != NONE) {
-            arrive(record);
+            addResident(record);
         }
         return record;
     }
@@ -221,30 +221,30 @@ public final class BlockTree {
     /// Takes a record for a key and links it below its parent, without its being resident.
     ///
     /// @return the record, or -1 when all are taken
-    public int insert(NewRecord what, int state, int pins) {
-        int record = pool.take();
+    public int insert(RecordInit what, int state, int pins) {
+        int record = pool.allocate();
         if (record == NONE) {
             return NONE;
         }
         pool.key(record, what.keyHi(), what.keyLo());
         pool.parent(record, what.parent());
-        pool.describe(record, what);
+        pool.initialize(record, what);
         pool.hostPage(record, what.hostPage());
         pool.checksum(record, 0);
-        pool.diskPlace(record, NONE);
+        pool.diskAddress(record, NONE);
         pool.firstChild(record, NONE);
         pool.residentChildren(record, 0);
         pool.diskChildren(record, 0);
         int bucket = pool.bucketOf(what.keyLo());
         pool.next(record, pool.head(bucket));
-        pool.control(record, Control.word(Control.generation(pool.control(record)), state, pins));
+        pool.control(record, ControlWord.pack(ControlWord.generation(pool.control(record)), state, pins));
         adopt(what.parent(), record);
         pool.head(bucket, record);
         return record;
     }
 
     /// Takes a record out of the index; its family links stay.
-    public void unindex(int record) {
+    public void removeFromIndex(int record) {
         int bucket = pool.bucketOf(pool.keyLo(record));
         int before = NONE;
         int at = pool.head(bucket);
@@ -265,12 +265,12 @@ public final class BlockTree {
     /// @return the parent, or -1
     public int remove(int record) {
         assert pool.firstChild(record) == NONE : "record " + record + " has children";
-        int parent = cut(record);
-        pool.give(record);
+        int parent = unlink(record);
+        pool.free(record);
         return parent;
     }
 
-    private int cut(int record) {
+    private int unlink(int record) {
         int parent = pool.parent(record);
         int left = pool.previousSibling(record);
         int right = pool.nextSibling(record);
@@ -286,8 +286,8 @@ public final class BlockTree {
     }
 
     /// Links a record that is on disk alone below another parent.
-    public void move(int record, int parent) {
-        int before = cut(record);
+    public void reparent(int record, int parent) {
+        int before = unlink(record);
         pool.diskChildren(before, pool.diskChildren(before) - 1);
         pool.parent(record, parent);
         pool.diskChildren(parent, pool.diskChildren(parent) + 1);
@@ -302,7 +302,7 @@ public final class BlockTree {
     }
 
     /// Counts a record among its parent's resident children.
-    public void arrive(int record) {
+    public void addResident(int record) {
         int parent = pool.parent(record);
         if (parent != NONE) {
             pool.residentChildren(parent, pool.residentChildren(parent) + 1);
@@ -312,7 +312,7 @@ public final class BlockTree {
     /// Counts a record among its parent's resident children no longer.
     ///
     /// @return the parent, or -1
-    public int depart(int record) {
+    public int removeResident(int record) {
         int parent = pool.parent(record);
         if (parent != NONE) {
             pool.residentChildren(parent, pool.residentChildren(parent) - 1);
@@ -321,31 +321,31 @@ public final class BlockTree {
     }
 
     /// Gives a record its place on disk, and counts it among its parent's children there.
-    public void place(int record, long place, int checksum) {
+    public void setDiskAddress(int record, long address, int checksum) {
         int parent = pool.parent(record);
-        if (pool.diskPlace(record) == NONE && parent != NONE) {
+        if (pool.diskAddress(record) == NONE && parent != NONE) {
             pool.diskChildren(parent, pool.diskChildren(parent) + 1);
         }
-        pool.diskPlace(record, place);
+        pool.diskAddress(record, address);
         pool.diskChecksum(record, checksum);
     }
 
     /// Takes a record's place on disk away.
     ///
     /// @return the parent, or -1
-    public int unplace(int record) {
+    public int clearDiskAddress(int record) {
         int parent = pool.parent(record);
-        if (pool.diskPlace(record) != NONE && parent != NONE) {
+        if (pool.diskAddress(record) != NONE && parent != NONE) {
             pool.diskChildren(parent, pool.diskChildren(parent) - 1);
         }
-        pool.diskPlace(record, NONE);
+        pool.diskAddress(record, NONE);
         return parent;
     }
 
     /// Visits a record and all below it, children before parents. The visitor may remove the record it is
     /// shown.
-    public void eachBelow(int root, IntConsumer visitor) {
-        allBelow(root, record -> {
+    public void forEachDescendant(int root, IntConsumer visitor) {
+        allDescendantsMatch(root, record -> {
             visitor.accept(record);
             return true;
         });
@@ -355,8 +355,8 @@ public final class BlockTree {
     /// visitor may remove the record it is shown.
     ///
     /// @return whether the visitor answered true throughout
-    public boolean allBelow(int root, IntPredicate visitor) {
-        int record = deepest(root);
+    public boolean allDescendantsMatch(int root, IntPredicate visitor) {
+        int record = deepestDescendant(root);
         while (true) {
             int sibling = record == root ? NONE : pool.nextSibling(record);
             int parent = pool.parent(record);
@@ -366,12 +366,12 @@ public final class BlockTree {
             if (record == root) {
                 return true;
             }
-            record = sibling == NONE ? parent : deepest(sibling);
+            record = sibling == NONE ? parent : deepestDescendant(sibling);
         }
     }
 
     /// Calls `visitor` with each child.
-    public void eachChild(int record, IntConsumer visitor) {
+    public void forEachChild(int record, IntConsumer visitor) {
         int child = pool.firstChild(record);
         while (child != NONE) {
             int next = pool.nextSibling(child);
@@ -382,7 +382,7 @@ public final class BlockTree {
 
     /// Whether all children of a record are such, and there are no more than so many; under the
     /// lock.
-    public boolean allChildren(int record, int most, IntPredicate such) {
+    public boolean allChildrenMatch(int record, int most, IntPredicate such) {
         int left = most;
         for (int child = pool.firstChild(record); child != NONE; child = pool.nextSibling(child)) {
             if (left-- == 0 || !such.test(child)) {
@@ -392,7 +392,7 @@ public final class BlockTree {
         return true;
     }
 
-    private int deepest(int record) {
+    private int deepestDescendant(int record) {
         int at = record;
         int child = pool.firstChild(at);
         while (child != NONE) {

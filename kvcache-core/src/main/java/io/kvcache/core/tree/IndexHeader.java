@@ -78,7 +78,7 @@ public record IndexHeader(long epoch, int records, long slotBytes) {
     }
 
     /// Whether the store serves, as far as it has said.
-    static boolean serving(MemorySegment page) {
+    static boolean isServing(MemorySegment page) {
         return (int) INT.getAcquire(page, STATE_AT) == SERVING;
     }
 
@@ -86,7 +86,7 @@ public record IndexHeader(long epoch, int records, long slotBytes) {
     ///
     /// @throws IllegalArgumentException when it is none, or of a layout that is not known here
     public static IndexHeader read(MemorySegment page) {
-        require("state", serving(page) ? SERVING : 0, SERVING);
+        require("state", isServing(page) ? SERVING : 0, SERVING);
         require("magic", page.get(INT64, MAGIC_AT), MAGIC);
         require("version", page.get(INT32, VERSION_AT), VERSION);
         int records = page.get(INT32, RECORDS_AT);

@@ -10,22 +10,22 @@ import java.lang.invoke.VarHandle;
 /// Looks blocks up in the index of a store of another process, whose records are mapped here read-only.
 ///
 /// It is the store's own index, so there is nothing to keep in step, and look-ups do here what they do
-/// there: [BlockTree] says why they need no lock, and [Control] why bytes that were copied without a pin
-/// count if [#holds] says so afterwards. Both arguments are about memory and processors, not about whose
+/// there: [BlockTree] says why they need no lock, and [ControlWord] why bytes that were copied without a pin
+/// count if [#isUnchanged] says so afterwards. Both arguments are about memory and processors, not about whose
 /// thread it is.
 ///
 /// **How to read.** [#find] a block, ask for its [#page] and whatever else is needed, copy or compute, and
-/// ask whether the record still [holds][#holds] it. If not, what was read is nobody's: a miss.
+/// ask whether the record still [holds][#isUnchanged] it. If not, what was read is nobody's: a miss.
 ///
 /// What the other process has written is not trusted to be an index: look-ups end whatever is there, and
-/// one that is led to a record that there is not answers [Handle#UNSURE].
+/// one that is led to a record that there is not answers [RecordHandle#UNSURE].
 ///
 /// **Ownership.** The memory is its caller's, and stays mapped for as long as this is used.
 ///
 /// **Threads.** Any.
 public final class IndexReader {
 
-    /// Of [RecordLayout#IDENTITY].
+    /// Of [RecordLayout#FLAGS].
     private static final int NAMESPACE_SHIFT = 16;
 
     private final IndexHeader header;
@@ -37,13 +37,13 @@ public final class IndexReader {
     public IndexReader(IndexHeader header, MemorySegment mapped) {
         this.header = header;
         page = mapped.asSlice(0, IndexHeader.BYTES);
-        pool = RecordPool.reading(mapped.asSlice(IndexHeader.BYTES), header.records());
+        pool = RecordPool.readOnly(mapped.asSlice(IndexHeader.BYTES), header.records());
         tree = new BlockTree(pool);
     }
 
     /// Whether the store still serves, as far as it has said: one that was killed has not.
-    public boolean serving() {
-        return IndexHeader.serving(page);
+    public boolean isServing() {
+        return IndexHeader.isServing(page);
     }
 
     /// What the header says.
@@ -53,23 +53,23 @@ public final class IndexReader {
 
     /// Finds the record of a key that is in host memory.
     ///
-    /// @return a [Handle], [Handle#MISS] or [Handle#UNSURE]
+    /// @return a [RecordHandle], [RecordHandle#MISS] or [RecordHandle#UNSURE]
     public long find(long hi, long lo) {
         try {
             return tree.find(hi, lo);
         } catch (IndexOutOfBoundsException noRecord) {
-            return Handle.UNSURE;
+            return RecordHandle.UNSURE;
         }
     }
 
     /// Finds the record of a key that is in host memory, on disk, or on its way from there.
     ///
-    /// @return a [Handle], [Handle#MISS] or [Handle#UNSURE]
+    /// @return a [RecordHandle], [RecordHandle#MISS] or [RecordHandle#UNSURE]
     public long findKnown(long hi, long lo) {
         try {
             return tree.findKnown(hi, lo);
         } catch (IndexOutOfBoundsException noRecord) {
-            return Handle.UNSURE;
+            return RecordHandle.UNSURE;
         }
     }
 
@@ -79,46 +79,46 @@ public final class IndexReader {
     /// @return its first page, or -1 when the record holds it no more, holds another size, or is none of
     ///     the store's
     public int page(long handle, long bytes) {
-        if (!Handle.found(handle) || Handle.record(handle) >= header.records()) {
+        if (!RecordHandle.isFound(handle) || RecordHandle.record(handle) >= header.records()) {
             return RecordView.NONE;
         }
         MemorySegment line = line(handle);
-        boolean same = generation(line) == Handle.generation(handle);
+        boolean same = generation(line) == RecordHandle.generation(handle);
         int hostPage = line.get(INT32, RecordLayout.HOST_PAGE);
         boolean fits = line.get(INT32, RecordLayout.BYTES) == bytes;
-        return same && fits && holds(handle) ? hostPage : RecordView.NONE;
+        return same && fits && isUnchanged(handle) ? hostPage : RecordView.NONE;
     }
 
     private static int generation(MemorySegment line) {
-        return Control.generation((long) LONG.getAcquire(line, RecordLayout.CONTROL));
+        return ControlWord.generation((long) LONG.getAcquire(line, RecordLayout.CONTROL));
     }
 
-    /// Blocks before this one in its chain; means something if the record [holds][#holds] it afterwards.
+    /// Blocks before this one in its chain; means something if the record [holds][#isUnchanged] it afterwards.
     public int depth(long handle) {
         return line(handle).get(INT32, RecordLayout.DEPTH);
     }
 
-    /// The checksum that the block was sealed with; means something if the record [holds][#holds] it
+    /// The checksum that the block was sealed with; means something if the record [holds][#isUnchanged] it
     /// afterwards.
     public int checksum(long handle) {
         return line(handle).get(INT32, RecordLayout.CHECKSUM);
     }
 
-    /// The number of the block's namespace; means something if the record [holds][#holds] it afterwards.
+    /// The number of the block's namespace; means something if the record [holds][#isUnchanged] it afterwards.
     public int namespace(long handle) {
-        return line(handle).get(INT32, RecordLayout.IDENTITY) >>> NAMESPACE_SHIFT;
+        return line(handle).get(INT32, RecordLayout.FLAGS) >>> NAMESPACE_SHIFT;
     }
 
     /// Whether the record holds the same block as when it was found, so that all that was read of it until
     /// now, and of its slot, is right.
-    public boolean holds(long handle) {
+    public boolean isUnchanged(long handle) {
         VarHandle.loadLoadFence();
         long control = (long) LONG.getOpaque(line(handle), RecordLayout.CONTROL);
-        return Control.generation(control) == Handle.generation(handle);
+        return ControlWord.generation(control) == RecordHandle.generation(handle);
     }
 
     private MemorySegment line(long handle) {
-        int record = Handle.record(handle);
+        int record = RecordHandle.record(handle);
         if (record < 0 || record >= header.records()) {
             throw new IndexOutOfBoundsException("record " + record + " of a store of " + header.records());
         }

@@ -59,12 +59,12 @@ public final class RecordLayout {
     static final long NEXT = 40;
     static final long PARENT = 44;
     static final long DEPTH = 48;
-    static final long IDENTITY = 52;
+    static final long FLAGS = 52;
     static final long CHECKSUM = 56;
     static final long DISK_CHECKSUM = 60;
 
     static final long DEVICE_OFFSET = 0;
-    static final long DISK_PLACE = 8;
+    static final long DISK_ADDRESS = 8;
     static final long FIRST_CHILD = 16;
     static final long NEXT_SIBLING = 20;
     static final long PREVIOUS_SIBLING = 24;

@@ -33,13 +33,13 @@ public final class RecordPool implements RecordView {
 
     /// @param memory zeroed, at least [RecordLayout#spanBytes] of `capacity`
     public RecordPool(MemorySegment memory, int capacity) {
-        this(capacity, checked(memory, capacity));
+        this(capacity, requireSize(memory, capacity));
         for (int bucket = 0; bucket < buckets; bucket++) {
             memory.set(INT32, (long) bucket * RecordLayout.BUCKET_BYTES, NONE);
         }
     }
 
-    private static MemorySegment checked(MemorySegment memory, int capacity) {
+    private static MemorySegment requireSize(MemorySegment memory, int capacity) {
         if (capacity < 1 || capacity > MAX_RECORDS) {
             throw new IllegalArgumentException("records is " + capacity + "; a store takes 1 to " + MAX_RECORDS);
         }
@@ -61,12 +61,12 @@ public final class RecordPool implements RecordView {
 
     /// The records of a store of another process, whose bucket heads and hot lines are mapped here: nothing
     /// else of them may be asked for, and nothing be written.
-    static RecordPool reading(MemorySegment memory, int capacity) {
+    static RecordPool readOnly(MemorySegment memory, int capacity) {
         return new RecordPool(capacity, memory.asSlice(0, RecordLayout.readerBytes(capacity)));
     }
 
     /// Takes a record, state still FREE, or answers [#NONE] when all are taken.
-    int take() {
+    int allocate() {
         int record = freeHead;
         if (record != NONE) {
             freeHead = parent(record);
@@ -81,9 +81,9 @@ public final class RecordPool implements RecordView {
     }
 
     /// Gives a record back, with the next generation.
-    void give(int record) {
-        int generation = Control.generation(control(record));
-        control(record, Control.word(generation + 1, Control.FREE, 0));
+    void free(int record) {
+        int generation = ControlWord.generation(control(record));
+        control(record, ControlWord.pack(generation + 1, ControlWord.FREE, 0));
         VarHandle.storeStoreFence();
         setInt(hot(record) + RecordLayout.PARENT, freeHead);
         freeHead = record;
@@ -101,15 +101,15 @@ public final class RecordPool implements RecordView {
     }
 
     /// Records that were ever taken: all live ones have a lower number.
-    public int highWater() {
+    public int highWaterMark() {
         return fresh;
     }
 
     /// The record as it is now.
     ///
-    /// @return a [Handle]
+    /// @return a [RecordHandle]
     public long handle(int record) {
-        return Handle.of(Control.generation(control(record)), record);
+        return RecordHandle.of(ControlWord.generation(control(record)), record);
     }
 
     public long control(int record) {
@@ -127,22 +127,22 @@ public final class RecordPool implements RecordView {
 
     /// Sets state and pins of a record that nobody else can pin: one that is RESERVED, FILLED or not indexed.
     public void state(int record, int state, int pins) {
-        control(record, Control.word(Control.generation(control(record)), state, pins));
+        control(record, ControlWord.pack(ControlWord.generation(control(record)), state, pins));
     }
 
     /// Changes a record's state and its pins by so many; what others do to the pins meanwhile is kept.
-    public void become(int record, int state, int pins) {
+    public void transition(int record, int state, int pins) {
         long before = control(record);
-        while (!casControl(record, before, Control.changed(before, state, pins))) {
+        while (!casControl(record, before, ControlWord.withState(before, state, pins))) {
             before = control(record);
         }
     }
 
     /// Changes a record's state and pins, and raises its generation: what its slot held is about to be
     /// overwritten.
-    public void renew(int record, int state, int pins) {
+    public void transitionNewGeneration(int record, int state, int pins) {
         long before = control(record);
-        while (!casControl(record, before, Control.renewed(before, state, pins))) {
+        while (!casControl(record, before, ControlWord.withNewGeneration(before, state, pins))) {
             before = control(record);
         }
         VarHandle.storeStoreFence();
@@ -245,25 +245,25 @@ public final class RecordPool implements RecordView {
         setInt(hot(record) + RecordLayout.DEPTH, depth);
     }
 
-    public int identity(int record) {
-        return getInt(hot(record) + RecordLayout.IDENTITY);
+    public int flags(int record) {
+        return getInt(hot(record) + RecordLayout.FLAGS);
     }
 
     /// Depth and identity in one read: `identity << 32 | depth`.
-    public long identityAndDepth(int record) {
+    public long flagsAndDepth(int record) {
         return getLong(hot(record) + RecordLayout.DEPTH);
     }
 
     /// Says of a record that stood for an unknown block what it is.
-    public void describe(int record, NewRecord what) {
+    public void initialize(int record, RecordInit what) {
         depth(record, what.depth());
-        identity(record, what.identity());
+        flags(record, what.flags());
         bytes(record, what.bytes());
         engineHash(record, what.engineHash());
     }
 
-    void identity(int record, int identity) {
-        setInt(hot(record) + RecordLayout.IDENTITY, identity);
+    void flags(int record, int identity) {
+        setInt(hot(record) + RecordLayout.FLAGS, identity);
     }
 
     public int checksum(int record) {
@@ -275,19 +275,19 @@ public final class RecordPool implements RecordView {
     }
 
     /// Where the record's copy on disk lies, or [#NONE] when there is none; what the number means is up to
-    /// whoever wrote it, but for its highest bits, see [DiskNumber].
-    public long diskPlace(int record) {
-        return getLong(cold(record) + RecordLayout.DISK_PLACE);
+    /// whoever wrote it, but for its highest bits, see [DiskAddress].
+    public long diskAddress(int record) {
+        return getLong(cold(record) + RecordLayout.DISK_ADDRESS);
     }
 
-    public void diskPlace(int record, long place) {
-        setLong(cold(record) + RecordLayout.DISK_PLACE, place);
+    public void diskAddress(int record, long address) {
+        setLong(cold(record) + RecordLayout.DISK_ADDRESS, address);
     }
 
     /// The same of a record that is not in host memory too, else [#NONE].
-    public long placeOnDiskAlone(int record) {
-        long place = diskPlace(record);
-        return hostPage(record) == NONE ? place : NONE;
+    public long exclusiveDiskAddress(int record) {
+        long address = diskAddress(record);
+        return hostPage(record) == NONE ? address : NONE;
     }
 
     /// Checksum of the copy on disk.
@@ -309,8 +309,8 @@ public final class RecordPool implements RecordView {
     }
 
     /// Sets or clears bits of the record's identity word.
-    public void flag(int record, int bits, boolean set) {
-        identity(record, set ? identity(record) | bits : identity(record) & ~bits);
+    public void setFlags(int record, int bits, boolean set) {
+        flags(record, set ? flags(record) | bits : flags(record) & ~bits);
     }
 
     /// Whether the record has a child of any kind.

@@ -12,7 +12,7 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.DiskAddress;
 import java.util.Objects;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
@@ -59,12 +59,12 @@ final class AncestorRewritesTest {
     }
 
     private long placeOf(TierPort.PendingWrite write) {
-        return store.records().diskPlace(write.record());
+        return store.records().diskAddress(write.record());
     }
 
     private void endTheParent() {
         tierPort.onWritten(parent.record(), PARENTS_DISK, 3);
-        assertThat(placeOf(parent)).isEqualTo(DiskNumber.place(PARENTS_DISK, 3));
+        assertThat(placeOf(parent)).isEqualTo(DiskAddress.of(PARENTS_DISK, 3));
     }
 
     /// An offer of the child's copy alone.
@@ -99,7 +99,7 @@ final class AncestorRewritesTest {
     @Test
     void givenACopyAhead_whenTheBlockAboveIsWritten_thenItCounts() {
         endTheParent();
-        assertThat(placeOf(child)).isEqualTo(DiskNumber.place(CHILDS_DISK, PLACE));
+        assertThat(placeOf(child)).isEqualTo(DiskAddress.of(CHILDS_DISK, PLACE));
     }
 
     @Test
@@ -116,7 +116,7 @@ final class AncestorRewritesTest {
         tierPort.onReclaim(CHILDS_DISK, new Offer(child.block(), true));
         tierPort.onMoved(CHILDS_DISK, child.block(), PLACE, ELSEWHERE);
         endTheParent();
-        assertThat(placeOf(child)).isEqualTo(DiskNumber.place(CHILDS_DISK, ELSEWHERE));
+        assertThat(placeOf(child)).isEqualTo(DiskAddress.of(CHILDS_DISK, ELSEWHERE));
     }
 
     @Test

@@ -11,7 +11,7 @@ import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -62,8 +62,8 @@ final class DiskEvictionReturnTest {
 
     private void use(BlockChain chain) {
         long handle = store.lookup().pinKey(chain.keyHi(0), chain.keyLo(0));
-        assertThat(Handle.found(handle)).isTrue();
-        store.lookup().unpin(Handle.record(handle));
+        assertThat(RecordHandle.isFound(handle)).isTrue();
+        store.lookup().unpin(RecordHandle.record(handle));
         store.storeStats().validate(); // which is when uses are told
     }
 

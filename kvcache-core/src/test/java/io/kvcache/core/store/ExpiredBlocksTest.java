@@ -11,7 +11,7 @@ import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -128,7 +128,7 @@ final class ExpiredBlocksTest {
         store.hints().demote(late, 0);
         if (used) {
             long handle = store.lookup().pinDeepest(late);
-            store.lookup().unpin(Handle.record(handle));
+            store.lookup().unpin(RecordHandle.record(handle));
         } else {
             put(chain(2, 9), 8);
         }
@@ -174,7 +174,7 @@ final class ExpiredBlocksTest {
         BlockChain hot = written(1, 4);
         for (int use = 0; use < 200; use++) {
             long handle = store.lookup().pinDeepest(hot);
-            store.lookup().unpin(Handle.record(handle));
+            store.lookup().unpin(RecordHandle.record(handle));
             store.storeStats().validate();
         }
         leaveMemory();

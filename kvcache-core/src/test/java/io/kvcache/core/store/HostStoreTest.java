@@ -16,7 +16,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -122,7 +122,7 @@ final class HostStoreTest {
         fill(one, 0, 64);
         long handle = store.lookup().pinDeepest(one);
         assertThat(store.reserve(entry, chain(2, 1), 0).outcome()).isEqualTo(PutOutcome.NO_ROOM);
-        store.lookup().unpin(Handle.record(handle));
+        store.lookup().unpin(RecordHandle.record(handle));
         assertThat(store.reserve(entry, chain(2, 1), 0).outcome()).isEqualTo(PutOutcome.RESERVED);
     }
 
@@ -136,9 +136,9 @@ final class HostStoreTest {
         assertThat(store.storeStats().stats(0).records().live()).isEqualTo(5);
         fill(chain, 1, 5);
         assertThat(match(chain)).isEqualTo(5);
-        store.lookup().unpin(Handle.record(handle));
+        store.lookup().unpin(RecordHandle.record(handle));
         assertThat(store.storeStats().stats(0).records().live()).isEqualTo(5);
-        assertThatIllegalStateException().isThrownBy(() -> store.lookup().unpin(Handle.record(handle)));
+        assertThatIllegalStateException().isThrownBy(() -> store.lookup().unpin(RecordHandle.record(handle)));
     }
 
     @Test

@@ -10,7 +10,7 @@ import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 import java.util.stream.IntStream;
@@ -91,7 +91,7 @@ final class LostCopyTest {
         assertThat(tierPort.stats().writing()).isEqualTo(LENGTH);
         for (int index = 0; index < LENGTH; index++) {
             long handle = store.lookup().findKnown(chain.keyHi(index), chain.keyLo(index));
-            tierPort.onWritten(Handle.record(handle), 0, index);
+            tierPort.onWritten(RecordHandle.record(handle), 0, index);
         }
         assertThat(tierPort.stats().disks().getFirst().blocks()).isEqualTo(LENGTH);
     }

@@ -14,8 +14,8 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.NewRecord;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.RecordInit;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
 import java.util.stream.IntStream;
@@ -56,8 +56,8 @@ final class NoveltyClassifierTest {
     }
 
     private int insert(BlockChain chain, int index, int parent, int identity) {
-        NewRecord record = new NewRecord(chain.keyHi(index), chain.keyLo(index), parent, index, identity, 4096, 0, 0);
-        return parts.tree().insert(record, Control.SEALED, 0);
+        RecordInit record = new RecordInit(chain.keyHi(index), chain.keyLo(index), parent, index, identity, 4096, 0, 0);
+        return parts.tree().insert(record, ControlWord.SEALED, 0);
     }
 
     private int cohort(int record) {

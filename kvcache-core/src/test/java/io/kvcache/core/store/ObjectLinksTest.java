@@ -9,7 +9,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -46,13 +46,13 @@ final class ObjectLinksTest {
         }
 
         boolean has(int number) {
-            return Handle.found(
+            return RecordHandle.isFound(
                     store.lookup().find(key(number).hi(), key(number).lo()));
         }
 
         void use(int number) {
             long handle = store.lookup().pinKey(key(number).hi(), key(number).lo());
-            store.lookup().unpin(Handle.record(handle));
+            store.lookup().unpin(RecordHandle.record(handle));
         }
 
         boolean follow(int number, @Nullable Integer after) {

@@ -1,6 +1,6 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.ControlWord;
 import org.openjdk.jcstress.annotations.Actor;
 import org.openjdk.jcstress.annotations.Arbiter;
 import org.openjdk.jcstress.annotations.Expect;
@@ -33,6 +33,6 @@ public class PinStress {
 
     @Arbiter
     public void count(ZZI_Result result) {
-        result.r3 = Control.generation(store.pool.control(store.record));
+        result.r3 = ControlWord.generation(store.pool.control(store.record));
     }
 }

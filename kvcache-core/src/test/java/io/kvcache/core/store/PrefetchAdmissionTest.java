@@ -12,8 +12,8 @@ import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.RecordHandle;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
@@ -79,13 +79,13 @@ final class PrefetchAdmissionTest {
     }
 
     private int record(int number) {
-        return Handle.record(
+        return RecordHandle.record(
                 store.lookup().findKnown(key(number).hi(), key(number).lo()));
     }
 
     private boolean begin(int number) {
         long handle = store.lookup().findKnown(key(number).hi(), key(number).lo());
-        return store.prefetchAdmission().start(Handle.record(handle), Handle.generation(handle));
+        return store.prefetchAdmission().start(RecordHandle.record(handle), RecordHandle.generation(handle));
     }
 
     private void arrives(int number) {
@@ -96,13 +96,13 @@ final class PrefetchAdmissionTest {
 
     private void use(int number) {
         long handle = store.lookup().pinKey(key(number).hi(), key(number).lo());
-        assertThat(Handle.found(handle)).isTrue();
-        store.lookup().unpin(Handle.record(handle));
+        assertThat(RecordHandle.isFound(handle)).isTrue();
+        store.lookup().unpin(RecordHandle.record(handle));
         store.storeStats().validate(); // which is when uses are told
     }
 
     private int uses(int number) {
-        return RecordFlags.uses(store.records().identity(record(number)));
+        return RecordFlags.uses(store.records().flags(record(number)));
     }
 
     @Test
@@ -134,13 +134,13 @@ final class PrefetchAdmissionTest {
     }
 
     private boolean isResident(int number) {
-        return Control.state(store.records().control(record(number))) == Control.SEALED;
+        return ControlWord.state(store.records().control(record(number))) == ControlWord.SEALED;
     }
 
     @Test
     void givenOneOnItsWay_whenSomebodyAsksForIt_thenItIsUsed() {
         assertThat(begin(3)).isTrue();
-        int generation = Control.generation(store.records().control(record(3)));
+        int generation = ControlWord.generation(store.records().control(record(3)));
         assertThat(store.beginLoad(record(3), generation, 1)).isEqualTo(LoadOutcome.JOINED);
         assertThat(store.prefetchAdmission().stats()).isEqualTo(new PrefetchStats(1, 1, 0, 0));
         arrives(3);
@@ -161,7 +161,7 @@ final class PrefetchAdmissionTest {
         assertThat(tierPort.nextRead(record(3), true)).isNotNull();
         tierPort.onRead(record(3), 0, false, false);
         assertThat(store.prefetchAdmission().stats()).isEqualTo(new PrefetchStats(1, 0, 1, 0));
-        assertThat(Control.state(store.records().control(record(3)))).isEqualTo(Control.ON_DISK);
+        assertThat(ControlWord.state(store.records().control(record(3)))).isEqualTo(ControlWord.ON_DISK);
     }
 
     @Test
@@ -247,14 +247,14 @@ final class PrefetchAdmissionTest {
         }
         assertThat(begun).as("an eighth of half").isEqualTo(4);
         long handle = store.lookup().findKnown(own.hi(), own.lo());
-        assertThat(store.prefetchAdmission().start(Handle.record(handle), Handle.generation(handle)))
+        assertThat(store.prefetchAdmission().start(RecordHandle.record(handle), RecordHandle.generation(handle)))
                 .isTrue();
         for (int number = 0; number < begun; number++) {
             arrives(number);
         }
-        TierPort.PendingRead read = tierPort.nextRead(Handle.record(handle), true);
+        TierPort.PendingRead read = tierPort.nextRead(RecordHandle.record(handle), true);
         assertThat(read).isNotNull();
-        tierPort.onRead(Handle.record(handle), 7, true, false);
+        tierPort.onRead(RecordHandle.record(handle), 7, true, false);
     }
 
     @Test
@@ -278,7 +278,7 @@ final class PrefetchAdmissionTest {
         store.hints().release(first, 1);
         assertThat(store.prefetchAdmission().likelyNextOnDisk(head))
                 .isEqualTo(store.lookup().findKnown(second.keyHi(1), second.keyLo(1)));
-        assertThat(store.prefetchAdmission().start(Handle.record(likely), Handle.generation(likely)))
+        assertThat(store.prefetchAdmission().start(RecordHandle.record(likely), RecordHandle.generation(likely)))
                 .as("what is over")
                 .isFalse();
     }

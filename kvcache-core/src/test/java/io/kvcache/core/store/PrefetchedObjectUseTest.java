@@ -11,7 +11,7 @@ import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
@@ -62,8 +62,8 @@ final class PrefetchedObjectUseTest {
     }
 
     private void arrives() {
-        int record = Handle.record(known());
-        assertThat(store.prefetchAdmission().start(record, Handle.generation(known())))
+        int record = RecordHandle.record(known());
+        assertThat(store.prefetchAdmission().start(record, RecordHandle.generation(known())))
                 .isTrue();
         fill(record);
     }
@@ -102,8 +102,8 @@ final class PrefetchedObjectUseTest {
     @Test
     void givenWhatAHintBringsIn_whenItIsReadOnce_thenThatIsOneUse() {
         long before = uses();
-        int record = Handle.record(known());
-        assertThat(store.beginLoad(record, Handle.generation(known()), 0)).isEqualTo(LoadOutcome.STARTED);
+        int record = RecordHandle.record(known());
+        assertThat(store.beginLoad(record, RecordHandle.generation(known()), 0)).isEqualTo(LoadOutcome.STARTED);
         fill(record);
         assertThat(uses()).as("nobody has waited").isEqualTo(before);
         read();
@@ -113,9 +113,9 @@ final class PrefetchedObjectUseTest {
     @Test
     void givenWhatAHintBringsIn_whenSomebodyComesToWait_thenItsComingIsTheUse() {
         long before = uses();
-        int record = Handle.record(known());
-        assertThat(store.beginLoad(record, Handle.generation(known()), 0)).isEqualTo(LoadOutcome.STARTED);
-        assertThat(store.beginLoad(record, Handle.generation(known()), 1)).isEqualTo(LoadOutcome.JOINED);
+        int record = RecordHandle.record(known());
+        assertThat(store.beginLoad(record, RecordHandle.generation(known()), 0)).isEqualTo(LoadOutcome.STARTED);
+        assertThat(store.beginLoad(record, RecordHandle.generation(known()), 1)).isEqualTo(LoadOutcome.JOINED);
         fill(record);
         store.lookup().unpin(record);
         assertThat(uses()).isEqualTo(before + 1);
@@ -124,13 +124,13 @@ final class PrefetchedObjectUseTest {
     @Test
     void givenAGuessOnItsWay_whenAHintSaysTheSame_thenItIsAGuessUntilItIsRead() {
         long before = uses();
-        int record = Handle.record(known());
-        assertThat(store.prefetchAdmission().start(record, Handle.generation(known())))
+        int record = RecordHandle.record(known());
+        assertThat(store.prefetchAdmission().start(record, RecordHandle.generation(known())))
                 .isTrue();
-        assertThat(store.beginLoad(record, Handle.generation(known()), 0)).isEqualTo(LoadOutcome.JOINED);
+        assertThat(store.beginLoad(record, RecordHandle.generation(known()), 0)).isEqualTo(LoadOutcome.JOINED);
         fill(record);
         assertThat(uses()).isEqualTo(before);
-        assertThat(store.beginLoad(record, Handle.generation(known()), 0)).isEqualTo(LoadOutcome.RESIDENT);
+        assertThat(store.beginLoad(record, RecordHandle.generation(known()), 0)).isEqualTo(LoadOutcome.RESIDENT);
         assertThat(store.prefetchAdmission().stats().used())
                 .as("guesses that came true")
                 .isZero();
@@ -146,19 +146,20 @@ final class PrefetchedObjectUseTest {
         for (int i = 0; i < waiting; i++) {
             assertThat(store.objectHints().expect(things, List.of(KEY), 0)).isZero();
         }
-        int record = Handle.record(known());
-        assertThat(store.beginLoad(record, Handle.generation(known()), 0)).isEqualTo(LoadOutcome.STARTED);
+        int record = RecordHandle.record(known());
+        assertThat(store.beginLoad(record, RecordHandle.generation(known()), 0)).isEqualTo(LoadOutcome.STARTED);
         fill(record);
         read();
         for (int number = 2; number < 100; number++) {
             write(things, BlockKey.ofObject(THINGS, new byte[] {(byte) number}), number);
         }
-        assertThat(Handle.found(store.lookup().find(KEY.hi(), KEY.lo()))).isEqualTo(waiting > 1);
+        assertThat(RecordHandle.isFound(store.lookup().find(KEY.hi(), KEY.lo())))
+                .isEqualTo(waiting > 1);
     }
 
     private void read() {
         long handle = store.lookup().pinKey(KEY.hi(), KEY.lo());
-        assertThat(Handle.found(handle)).isTrue();
-        store.lookup().unpin(Handle.record(handle));
+        assertThat(RecordHandle.isFound(handle)).isTrue();
+        store.lookup().unpin(RecordHandle.record(handle));
     }
 }

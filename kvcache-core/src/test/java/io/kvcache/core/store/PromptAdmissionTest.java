@@ -11,7 +11,7 @@ import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.util.Arrays;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -60,7 +60,7 @@ final class PromptAdmissionTest {
     }
 
     private void use(BlockChain chain) {
-        store.lookup().unpin(Handle.record(store.lookup().pinDeepest(chain)));
+        store.lookup().unpin(RecordHandle.record(store.lookup().pinDeepest(chain)));
     }
 
     private long admittedOf(Runnable puts) {

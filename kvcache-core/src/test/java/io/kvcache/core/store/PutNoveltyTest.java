@@ -13,7 +13,7 @@ import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -75,7 +75,7 @@ final class PutNoveltyTest {
     }
 
     private int cohort(int record) {
-        return RecordFlags.noveltyClass(store.records().identity(record));
+        return RecordFlags.noveltyClass(store.records().flags(record));
     }
 
     /// By somebody who wants a block of all the memory.
@@ -92,7 +92,7 @@ final class PutNoveltyTest {
 
     @Test
     void givenSomebodyHasReadIt_whenPut_thenItIsACohortOfItsOwn() {
-        store.lookup().unpin(Handle.record(store.lookup().pinDeepest(document)));
+        store.lookup().unpin(RecordHandle.record(store.lookup().pinDeepest(document)));
         int question = seal(reserve(asked, 2));
         assertThat(cohort(question)).isEqualTo(QUESTION);
         assertThat(cohort(store.records().parent(question))).isEqualTo(DOCUMENT);

@@ -6,7 +6,7 @@ import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.policy.EvictionPolicy;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -128,11 +128,11 @@ final class RandomBlocks {
                     .isEqualTo(index < blocks);
         }
         long handle = store.lookup().pinDeepest(chain);
-        assertThat(Handle.found(handle)).isEqualTo(blocks > 0);
+        assertThat(RecordHandle.isFound(handle)).isEqualTo(blocks > 0);
         if (blocks == 0) {
             return;
         }
-        int record = Handle.record(handle);
+        int record = RecordHandle.record(handle);
         assertThat(store.records().depth(record)).isEqualTo(blocks - 1);
         List<StoreModel.Entry> path = new ArrayList<>();
         int at = record;

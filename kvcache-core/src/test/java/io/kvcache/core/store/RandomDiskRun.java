@@ -12,8 +12,8 @@ import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.RecordHandle;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
@@ -140,7 +140,7 @@ final class RandomDiskRun implements AutoCloseable {
             PutReservation putReservation = store.reserve(blocks, chain, index, random.nextBoolean());
             if (putReservation.outcome() == PutOutcome.RESERVED) {
                 int record = putReservation.record();
-                if (store.records().diskPlace(record) != -1) {
+                if (store.records().diskAddress(record) != -1) {
                     count(Count.REFILLED);
                 }
                 fill(record);
@@ -192,9 +192,9 @@ final class RandomDiskRun implements AutoCloseable {
     private void getObject() {
         BlockKey key = BlockKey.ofObject(THINGS, new byte[] {(byte) random.nextInt(6)});
         long handle = store.lookup().findKnown(key.hi(), key.lo());
-        if (Handle.found(handle)) {
-            int record = Handle.record(handle);
-            LoadOutcome start = store.beginLoad(record, Handle.generation(handle), 1);
+        if (RecordHandle.isFound(handle)) {
+            int record = RecordHandle.record(handle);
+            LoadOutcome start = store.beginLoad(record, RecordHandle.generation(handle), 1);
             if (start == LoadOutcome.STARTED) {
                 toRead.add(record);
                 count(Count.OBJECTS_READ);
@@ -208,10 +208,10 @@ final class RandomDiskRun implements AutoCloseable {
     /// Answers whether a block that is on disk alone is brought in for nobody.
     private boolean expect(BlockChain chain, int index) {
         long handle = store.lookup().findKnown(chain.keyHi(index), chain.keyLo(index));
-        boolean comes = Handle.found(handle)
-                && store.prefetchAdmission().start(Handle.record(handle), Handle.generation(handle));
+        boolean comes = RecordHandle.isFound(handle)
+                && store.prefetchAdmission().start(RecordHandle.record(handle), RecordHandle.generation(handle));
         if (comes) {
-            toRead.add(Handle.record(handle));
+            toRead.add(RecordHandle.record(handle));
             count(Count.PREFETCHED);
         }
         return comes;
@@ -240,7 +240,7 @@ final class RandomDiskRun implements AutoCloseable {
     private void acquire(int pins) {
         BlockChain chain = chain();
         long deepest = store.lookup().pinDeepest(chain);
-        int here = Handle.found(deepest) ? store.records().depth(Handle.record(deepest)) + 1 : 0;
+        int here = RecordHandle.isFound(deepest) ? store.records().depth(RecordHandle.record(deepest)) + 1 : 0;
         int known = store.lookup().matchKnown(chain, here);
         assertThat(known).isGreaterThanOrEqualTo(here);
         boolean ahead = known > here && (pins == 0 || known % 4 == 0) && expect(chain, here);
@@ -253,8 +253,8 @@ final class RandomDiskRun implements AutoCloseable {
             }
         }
         List<Integer> pinned = new ArrayList<>();
-        if (Handle.found(deepest)) {
-            pinned.add(Handle.record(deepest));
+        if (RecordHandle.isFound(deepest)) {
+            pinned.add(RecordHandle.record(deepest));
         }
         for (int i = 0; pins > 0 && i < loadBatch.count(); i++) {
             pinned.add(loadBatch.record(i));
@@ -282,7 +282,7 @@ final class RandomDiskRun implements AutoCloseable {
     private void releaseTable() {
         if (!tables.isEmpty()) {
             for (int record : tables.remove(random.nextInt(tables.size()))) {
-                if (Control.state(store.records().control(record)) == Control.SEALED) {
+                if (ControlWord.state(store.records().control(record)) == ControlWord.SEALED) {
                     assertThat(first(record).get(ValueLayout.JAVA_LONG, 0)).isEqualTo(content(record));
                 }
                 store.lookup().unpin(record);
@@ -325,7 +325,7 @@ final class RandomDiskRun implements AutoCloseable {
         List<BlockKey> keys = new ArrayList<>();
         RecordReader reader = new RecordReader(store);
         reader.eachKnown(record -> {
-            if (store.records().diskPlace(record) != -1) {
+            if (store.records().diskAddress(record) != -1) {
                 keys.add(new BlockKey(
                         store.records().keyHi(record), store.records().keyLo(record)));
             }
@@ -367,8 +367,8 @@ final class RandomDiskRun implements AutoCloseable {
     /// Looks at every record.
     private record RecordReader(HostStore store) {
         void eachKnown(java.util.function.IntConsumer visitor) {
-            for (int record = 0; record < store.records().highWater(); record++) {
-                if (Control.known(Control.state(store.records().control(record)))) {
+            for (int record = 0; record < store.records().highWaterMark(); record++) {
+                if (ControlWord.isKnown(ControlWord.state(store.records().control(record)))) {
                     visitor.accept(record);
                 }
             }

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.util.List;
 import java.util.Objects;
 import java.util.Random;
@@ -85,12 +85,12 @@ final class RandomObjects {
     private void get(BlockKey key) {
         boolean found = run.has(key);
         long handle = store.lookup().pinKey(key.hi(), key.lo());
-        assertThat(Handle.found(handle)).isEqualTo(found);
+        assertThat(RecordHandle.isFound(handle)).isEqualTo(found);
         if (found) {
             StoreModel.Entry known = Objects.requireNonNull(run.model.get(key));
             assertThat(known.stage).isEqualTo(StoreModel.Stage.SEALED);
-            assertThat(store.records().bytes(Handle.record(handle))).isEqualTo(known.bytes);
-            run.pinned(new RandomStoreRun.Pinned(Handle.record(handle), List.of(known)));
+            assertThat(store.records().bytes(RecordHandle.record(handle))).isEqualTo(known.bytes);
+            run.pinned(new RandomStoreRun.Pinned(RecordHandle.record(handle), List.of(known)));
         }
     }
 

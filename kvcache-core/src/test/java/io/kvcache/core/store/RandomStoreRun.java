@@ -8,7 +8,7 @@ import io.kvcache.core.SealOutcome;
 import io.kvcache.core.contract.EventFollower;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.EnumMap;
@@ -115,7 +115,7 @@ final class RandomStoreRun {
     }
 
     boolean has(BlockKey key) {
-        return Handle.found(store.lookup().find(key.hi(), key.lo()));
+        return RecordHandle.isFound(store.lookup().find(key.hi(), key.lo()));
     }
 
     /// Whether a first block or an object has to find room.

@@ -12,7 +12,7 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;
@@ -68,8 +68,8 @@ final class RankedDiskTest {
                 return false;
             }
             long handle = store.lookup().pinKey(chain.keyHi(0), chain.keyLo(0));
-            if (Handle.found(handle)) {
-                store.lookup().unpin(Handle.record(handle));
+            if (RecordHandle.isFound(handle)) {
+                store.lookup().unpin(RecordHandle.record(handle));
             } else {
                 tierPort.onUsed(Objects.requireNonNull(written.get(number)));
             }

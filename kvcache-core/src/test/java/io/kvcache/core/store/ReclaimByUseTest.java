@@ -12,7 +12,7 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -58,8 +58,8 @@ final class ReclaimByUseTest {
 
     private void use(int index) {
         long handle = store.lookup().pinKey(CHAIN.keyHi(index), CHAIN.keyLo(index));
-        assertThat(Handle.found(handle)).isTrue();
-        store.lookup().unpin(Handle.record(handle));
+        assertThat(RecordHandle.isFound(handle)).isTrue();
+        store.lookup().unpin(RecordHandle.record(handle));
         store.seal(store.reserve(entry, CHAIN, BLOCKS, false).record(), BLOCKS); // which is when uses are told
     }
 
@@ -110,7 +110,7 @@ final class ReclaimByUseTest {
     }
 
     private boolean onDisk(int index) {
-        return store.records().diskPlace(written.get(index).record()) != -1;
+        return store.records().diskAddress(written.get(index).record()) != -1;
     }
 
     @Test

@@ -11,7 +11,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -61,7 +61,7 @@ final class SlotAllocatorTest {
     private int resident(Namespace space, int numbers) {
         int found = 0;
         for (int number = 0; number < numbers; number++) {
-            found += Handle.found(find(space, number)) ? 1 : 0;
+            found += RecordHandle.isFound(find(space, number)) ? 1 : 0;
         }
         return found;
     }
@@ -107,7 +107,7 @@ final class SlotAllocatorTest {
         int[] pinned = new int[SLABS];
         for (int slab = 0; slab < SLABS; slab++) {
             BlockChain chain = BlockChain.of(SMALL, new int[] {slab * 128});
-            pinned[slab] = Handle.record(store.lookup().pinDeepest(chain));
+            pinned[slab] = RecordHandle.record(store.lookup().pinDeepest(chain));
         }
         assertThat(put(LARGE, 0)).isEqualTo(PutOutcome.NO_ROOM);
         store.lookup().unpin(pinned[3]);
@@ -130,14 +130,14 @@ final class SlotAllocatorTest {
             }
             put(remembering, LARGE, 0);
             int gone = 0;
-            while (Handle.found(find(remembering, SMALL, gone))) {
+            while (RecordHandle.isFound(find(remembering, SMALL, gone))) {
                 gone++;
             }
             put(remembering, SMALL, gone);
             for (int number = 0; number < 2 * SLABS * 128; number++) {
                 put(remembering, SMALL, 10_000 + number);
             }
-            assertThat(Handle.found(find(remembering, SMALL, gone))).isTrue();
+            assertThat(RecordHandle.isFound(find(remembering, SMALL, gone))).isTrue();
             remembering.storeStats().validate();
         }
     }

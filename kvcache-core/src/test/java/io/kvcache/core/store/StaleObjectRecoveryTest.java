@@ -10,7 +10,7 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
@@ -60,7 +60,7 @@ final class StaleObjectRecoveryTest {
     }
 
     private boolean isKnown() {
-        return Handle.found(store.lookup().findKnown(KEY.hi(), KEY.lo()));
+        return RecordHandle.isFound(store.lookup().findKnown(KEY.hi(), KEY.lo()));
     }
 
     @Test

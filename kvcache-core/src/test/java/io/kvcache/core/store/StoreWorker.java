@@ -7,7 +7,7 @@ import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -114,11 +114,11 @@ final class StoreWorker {
 
     private void get(TestNamespace testNamespace, BlockChain chain) {
         long handle = store.lookup().pinDeepest(chain);
-        if (!Handle.found(handle)) {
+        if (!RecordHandle.isFound(handle)) {
             return;
         }
         RecordPool records = store.records();
-        int deepest = Handle.record(handle);
+        int deepest = RecordHandle.record(handle);
         int record = deepest;
         for (int index = records.depth(deepest); index >= 0; index--) {
             assertThat(records.keyHi(record)).isEqualTo(chain.keyHi(index));
@@ -149,8 +149,8 @@ final class StoreWorker {
             return;
         }
         long handle = store.lookup().pinKey(key.hi(), key.lo());
-        if (Handle.found(handle)) {
-            int record = Handle.record(handle);
+        if (RecordHandle.isFound(handle)) {
+            int record = RecordHandle.record(handle);
             BlockContent content =
                     BlockContent.of(key).withVersion(store.records().bytes(record));
             long at = 0;

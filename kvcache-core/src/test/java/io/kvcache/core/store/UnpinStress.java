@@ -1,6 +1,6 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.ControlWord;
 import org.openjdk.jcstress.annotations.Actor;
 import org.openjdk.jcstress.annotations.Arbiter;
 import org.openjdk.jcstress.annotations.Expect;
@@ -41,7 +41,7 @@ public class UnpinStress {
 
     @Arbiter
     public void count(II_Result result) {
-        result.r1 = Control.generation(store.pool.control(store.record));
+        result.r1 = ControlWord.generation(store.pool.control(store.record));
         result.r2 = store.pool.live();
     }
 }

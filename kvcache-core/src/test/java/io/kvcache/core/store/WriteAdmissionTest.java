@@ -13,8 +13,8 @@ import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.NewRecord;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.RecordInit;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
 import org.junit.jupiter.api.AfterEach;
@@ -61,7 +61,8 @@ final class WriteAdmissionTest {
     }
 
     private int insert(int identity, int depth) {
-        return parts.tree().insert(new NewRecord(++key, key, NONE, depth, identity, BYTES, 0, 0), Control.SEALED, 0);
+        return parts.tree()
+                .insert(new RecordInit(++key, key, NONE, depth, identity, BYTES, 0, 0), ControlWord.SEALED, 0);
     }
 
     private int block(int depth) {
@@ -73,8 +74,8 @@ final class WriteAdmissionTest {
         int[] prompt = new int[blocks];
         int parent = NONE;
         for (int i = 0; i < blocks; i++) {
-            NewRecord next = new NewRecord(++key, key, parent, i, RecordFlags.ofBlock(space), BYTES, 0, 0);
-            prompt[i] = parts.tree().insert(next, Control.SEALED, 0);
+            RecordInit next = new RecordInit(++key, key, parent, i, RecordFlags.ofBlock(space), BYTES, 0, 0);
+            prompt[i] = parts.tree().insert(next, ControlWord.SEALED, 0);
             writeAdmission.onPutStarted(prompt[i], blocks - i);
             writeAdmission.onPut(prompt[i]);
             parent = prompt[i];

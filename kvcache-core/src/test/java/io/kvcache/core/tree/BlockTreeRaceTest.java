@@ -25,7 +25,7 @@ final class BlockTreeRaceTest {
     private static final int WRITERS = 3;
 
     private static final int COMING = 24;
-    private static final int MOST_COMING = RECORDS - STAYING - WRITERS - 1; // one is for replacing
+    private static final int MAX_ADDED = RECORDS - STAYING - WRITERS - 1; // one is for replacing
     private static final int READERS = 2;
     private static final int REMEMBERED = 1 << 16;
     private static final int WRITES = Integer.getInteger("kvcache.race.writes", 10_000_000);
@@ -48,15 +48,15 @@ final class BlockTreeRaceTest {
     private int insert(long key) {
         int record = reserve(key);
         if (record >= 0) {
-            pool.state(record, Control.SEALED, 0);
+            pool.state(record, ControlWord.SEALED, 0);
         }
         return record;
     }
 
     private int reserve(long key) {
-        int record = tree.insert(new NewRecord(~key, key, -1, 0, 0, 4096, 0, 0));
+        int record = tree.insert(new RecordInit(~key, key, -1, 0, 0, 4096, 0, 0));
         if (record >= 0) {
-            int generation = Control.generation(pool.control(record));
+            int generation = ControlWord.generation(pool.control(record));
             keyOfGeneration[record][generation & (REMEMBERED - 1)] = key;
         }
         return record;
@@ -92,9 +92,9 @@ final class BlockTreeRaceTest {
         for (int i = 0; i < WRITES; i++) {
             if (random.nextInt(8) == 0) {
                 replace(random.nextInt(STAYING), random);
-            } else if (count > 0 && (count == MOST_COMING || random.nextInt(3) == 0)) {
+            } else if (count > 0 && (count == MAX_ADDED || random.nextInt(3) == 0)) {
                 int at = random.nextInt(count);
-                tree.unindex(coming[at]);
+                tree.removeFromIndex(coming[at]);
                 tree.remove(coming[at]);
                 coming[at] = coming[--count];
             } else {
@@ -112,12 +112,12 @@ final class BlockTreeRaceTest {
         int writer = random.nextInt(WRITERS);
         if (number == 0) {
             staying[0] = writers[writer];
-            pool.state(staying[0], Control.SEALED, 0);
+            pool.state(staying[0], ControlWord.SEALED, 0);
         } else {
             staying[number] = insert(key(number));
         }
-        pool.state(older, Control.DOOMED, 0);
-        tree.unindex(older);
+        pool.state(older, ControlWord.DELETED, 0);
+        tree.removeFromIndex(older);
         tree.remove(older);
         if (number == 0) {
             writers[writer] = reserve(key(0));
@@ -132,13 +132,13 @@ final class BlockTreeRaceTest {
                 int number = random.nextInt(STAYING + COMING);
                 long key = key(number);
                 long handle = tree.find(~key, key);
-                if (number < STAYING && handle == Handle.MISS) {
+                if (number < STAYING && handle == RecordHandle.MISS) {
                     throw new AssertionError("false miss of key " + number + ", reader seed " + seed);
                 }
-                if (Handle.found(handle)) {
-                    checkHit(key, Handle.record(handle), Handle.generation(handle));
+                if (RecordHandle.isFound(handle)) {
+                    checkHit(key, RecordHandle.record(handle), RecordHandle.generation(handle));
                 }
-                answered += handle == Handle.UNSURE ? 0 : 1;
+                answered += handle == RecordHandle.UNSURE ? 0 : 1;
             }
             return answered;
         };
@@ -147,7 +147,7 @@ final class BlockTreeRaceTest {
     private void checkHit(long key, int record, int generation) {
         long held = keyOfGeneration[record][generation & (REMEMBERED - 1)];
         // A reader that slept for that many generations looks at what a later one had.
-        boolean remembered = Control.generation(pool.control(record)) - generation < REMEMBERED;
+        boolean remembered = ControlWord.generation(pool.control(record)) - generation < REMEMBERED;
         if (held != key && remembered) {
             throw new AssertionError("false hit: key " + key + " gave the record of " + held);
         }

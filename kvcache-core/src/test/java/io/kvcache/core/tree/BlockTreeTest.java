@@ -19,23 +19,23 @@ final class BlockTreeTest {
 
     private int insert(long key, int parent) {
         int depth = parent == NONE ? 0 : pool.depth(parent) + 1;
-        return tree.insert(new NewRecord(~key, key, parent, depth, 3 << 16, 4096, 99, 17));
+        return tree.insert(new RecordInit(~key, key, parent, depth, 3 << 16, 4096, 99, 17));
     }
 
     private int sealed(long key, int parent) {
         int record = insert(key, parent);
-        pool.state(record, Control.SEALED, 0);
+        pool.state(record, ControlWord.SEALED, 0);
         return record;
     }
 
     private int found(long key) {
         long handle = tree.find(~key, key);
-        return Handle.found(handle) ? Handle.record(handle) : NONE;
+        return RecordHandle.isFound(handle) ? RecordHandle.record(handle) : NONE;
     }
 
     private void remove(int record) {
-        tree.unindex(record);
-        tree.depart(record);
+        tree.removeFromIndex(record);
+        tree.removeResident(record);
         tree.remove(record);
     }
 
@@ -44,11 +44,11 @@ final class BlockTreeTest {
         int record = insert(1, NONE);
         assertThat(found(1)).isEqualTo(NONE);
         assertThat(tree.findAny(~1, 1)).isEqualTo(record);
-        assertThat(Control.state(pool.control(record))).isEqualTo(Control.RESERVED);
-        assertThat(Control.pins(pool.control(record))).isEqualTo(1);
-        pool.state(record, Control.SEALED, 0);
+        assertThat(ControlWord.state(pool.control(record))).isEqualTo(ControlWord.RESERVED);
+        assertThat(ControlWord.pins(pool.control(record))).isEqualTo(1);
+        pool.state(record, ControlWord.SEALED, 0);
         assertThat(found(1)).isEqualTo(record);
-        assertThat(tree.find(1, 1)).isEqualTo(Handle.MISS);
+        assertThat(tree.find(1, 1)).isEqualTo(RecordHandle.MISS);
     }
 
     @Test
@@ -56,11 +56,11 @@ final class BlockTreeTest {
         int record = sealed(1, NONE);
         long old = tree.find(~1, 1);
         remove(record);
-        assertThat(tree.find(~1, 1)).isEqualTo(Handle.MISS);
+        assertThat(tree.find(~1, 1)).isEqualTo(RecordHandle.MISS);
         assertThat(sealed(1, NONE)).isEqualTo(record);
         long again = tree.find(~1, 1);
-        assertThat(Handle.record(again)).isEqualTo(Handle.record(old));
-        assertThat(Handle.generation(again)).isEqualTo(Handle.generation(old) + 1);
+        assertThat(RecordHandle.record(again)).isEqualTo(RecordHandle.record(old));
+        assertThat(RecordHandle.generation(again)).isEqualTo(RecordHandle.generation(old) + 1);
     }
 
     @Test
@@ -69,7 +69,7 @@ final class BlockTreeTest {
         int younger = insert(1, NONE);
         assertThat(found(1)).isEqualTo(older);
         assertThat(tree.findAny(~1, 1)).isEqualTo(younger);
-        pool.state(younger, Control.SEALED, 0);
+        pool.state(younger, ControlWord.SEALED, 0);
         assertThat(found(1)).isEqualTo(younger);
     }
 
@@ -78,22 +78,22 @@ final class BlockTreeTest {
         int first = insert(1, NONE);
         insert(1, NONE);
         insert(1, NONE);
-        assertThat(tree.find(~1, 1)).isEqualTo(Handle.MISS);
-        pool.state(first, Control.SEALED, 0);
+        assertThat(tree.find(~1, 1)).isEqualTo(RecordHandle.MISS);
+        pool.state(first, ControlWord.SEALED, 0);
         assertThat(found(1)).isEqualTo(first);
-        pool.state(first, Control.DOOMED, 1);
-        assertThat(tree.find(~1, 1)).as("it may have been replaced").isEqualTo(Handle.UNSURE);
-        tree.unindex(first);
-        assertThat(tree.find(~1, 1)).isEqualTo(Handle.MISS);
+        pool.state(first, ControlWord.DELETED, 1);
+        assertThat(tree.find(~1, 1)).as("it may have been replaced").isEqualTo(RecordHandle.UNSURE);
+        tree.removeFromIndex(first);
+        assertThat(tree.find(~1, 1)).isEqualTo(RecordHandle.MISS);
     }
 
     @Test
     void givenADoomedRecordStillInItsBucket_whenFound_thenTheReaderIsUnsure() {
         int record = sealed(1, NONE);
-        pool.state(record, Control.DOOMED, 1);
-        assertThat(tree.find(~1, 1)).isEqualTo(Handle.UNSURE);
-        tree.unindex(record);
-        assertThat(tree.find(~1, 1)).isEqualTo(Handle.MISS);
+        pool.state(record, ControlWord.DELETED, 1);
+        assertThat(tree.find(~1, 1)).isEqualTo(RecordHandle.UNSURE);
+        tree.removeFromIndex(record);
+        assertThat(tree.find(~1, 1)).isEqualTo(RecordHandle.MISS);
     }
 
     @Test
@@ -131,7 +131,7 @@ final class BlockTreeTest {
         int leaf = sealed(3, left);
         int other = sealed(4, NONE);
         List<Integer> visited = new ArrayList<>();
-        tree.eachBelow(root, record -> {
+        tree.forEachDescendant(root, record -> {
             visited.add(record);
             remove(record);
         });
@@ -174,7 +174,7 @@ final class BlockTreeTest {
             assertThat(pool.parent(record)).as(when).isEqualTo(parent);
             assertThat(tree.findAny(pool.keyHi(record), pool.keyLo(record))).isEqualTo(record);
             List<Integer> children = new ArrayList<>();
-            tree.eachChild(record, children::add);
+            tree.forEachChild(record, children::add);
             long expected = parents.values().stream().filter(record::equals).count();
             assertThat(children).as(when).hasSize((int) expected).allMatch(child -> record.equals(parents.get(child)));
             assertThat(pool.residentChildren(record)).as(when).isEqualTo((int) expected);

@@ -22,21 +22,21 @@ public class CopyStress {
     private static final long NEW = 0x3E33E33E33E33EL;
     private static final int WORDS = 16;
 
-    private final StressedTree tree = new StressedTree();
+    private final StressTree tree = new StressTree();
     private final MemorySegment slot = MemorySegment.ofArray(new long[WORDS]);
-    private final int record = tree.reserve(StressedTree.GOES);
+    private final int record = tree.reserve(StressTree.KEY_REMOVED);
 
     public CopyStress() {
         fill(OLD);
-        tree.pool.state(record, Control.SEALED, 0);
+        tree.pool.state(record, ControlWord.SEALED, 0);
     }
 
     @Actor
     public void reuse() {
         tree.drop(record);
-        int taken = tree.reserve(StressedTree.COMES);
+        int taken = tree.reserve(StressTree.KEY_ADDED);
         fill(NEW);
-        tree.pool.state(taken, Control.SEALED, 0);
+        tree.pool.state(taken, ControlWord.SEALED, 0);
     }
 
     @Actor
@@ -47,12 +47,12 @@ public class CopyStress {
 
     private char copy() {
         long before = tree.pool.control(record);
-        if (Control.generation(before) != 0 || Control.state(before) != Control.SEALED) {
+        if (ControlWord.generation(before) != 0 || ControlWord.state(before) != ControlWord.SEALED) {
             return 'R';
         }
         long[] copied = slot.toArray(ValueLayout.JAVA_LONG);
         VarHandle.loadLoadFence();
-        if (Control.generation(tree.pool.control(record)) != 0) {
+        if (ControlWord.generation(tree.pool.control(record)) != 0) {
             return 'R';
         }
         for (long word : copied) {

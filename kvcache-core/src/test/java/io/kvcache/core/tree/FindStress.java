@@ -17,20 +17,20 @@ import org.openjdk.jcstress.infra.results.CCC_Result;
 @Outcome(expect = Expect.FORBIDDEN, desc = "False miss of the key that stays, or a false hit.")
 public class FindStress {
 
-    private final StressedTree tree = new StressedTree();
-    private final int stays = tree.add(StressedTree.STAYS);
-    private final int reused = tree.add(StressedTree.GOES);
+    private final StressTree tree = new StressTree();
+    private final int stays = tree.add(StressTree.KEY_KEPT);
+    private final int reused = tree.add(StressTree.KEY_REMOVED);
 
     @Actor
     public void write() {
         tree.drop(reused);
-        tree.add(StressedTree.COMES);
+        tree.add(StressTree.KEY_ADDED);
     }
 
     @Actor
     public void read(CCC_Result result) {
-        result.r1 = tree.verdict(StressedTree.STAYS, stays, 0);
-        result.r2 = tree.verdict(StressedTree.GOES, reused, 0);
-        result.r3 = tree.verdict(StressedTree.COMES, reused, 1);
+        result.r1 = tree.verdict(StressTree.KEY_KEPT, stays, 0);
+        result.r2 = tree.verdict(StressTree.KEY_REMOVED, reused, 0);
+        result.r3 = tree.verdict(StressTree.KEY_ADDED, reused, 1);
     }
 }

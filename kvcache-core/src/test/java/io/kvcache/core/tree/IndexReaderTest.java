@@ -32,15 +32,15 @@ final class IndexReaderTest {
     }
 
     private int sealed(long lo) {
-        int record = tree.insert(new NewRecord(1, lo, RecordView.NONE, 3, 0, BYTES, 0, PAGE));
+        int record = tree.insert(new RecordInit(1, lo, RecordView.NONE, 3, 0, BYTES, 0, PAGE));
         pool.checksum(record, 77);
-        pool.state(record, Control.SEALED, 0);
+        pool.state(record, ControlWord.SEALED, 0);
         return record;
     }
 
     private void free(int record) {
-        tree.unindex(record);
-        tree.depart(record);
+        tree.removeFromIndex(record);
+        tree.removeResident(record);
         tree.remove(record);
     }
 
@@ -48,18 +48,18 @@ final class IndexReaderTest {
     void givenASealedBlock_whenItIsLookedUp_thenItsPageDepthAndChecksumAreTold() {
         sealed(9);
         long handle = reader.find(1, 9);
-        assertThat(Handle.found(handle)).isTrue();
+        assertThat(RecordHandle.isFound(handle)).isTrue();
         assertThat(reader.page(handle, BYTES)).isEqualTo(PAGE);
         assertThat(reader.depth(handle)).isEqualTo(3);
         assertThat(reader.checksum(handle)).isEqualTo(77);
-        assertThat(reader.holds(handle)).isTrue();
-        assertThat(reader.find(1, 10)).isEqualTo(Handle.MISS);
+        assertThat(reader.isUnchanged(handle)).isTrue();
+        assertThat(reader.find(1, 10)).isEqualTo(RecordHandle.MISS);
     }
 
     @Test
     void givenABlockThatIsBeingWritten_whenItIsLookedUp_thenItIsAMiss() {
-        tree.insert(new NewRecord(1, 9, RecordView.NONE, 0, 0, BYTES, 0, PAGE));
-        assertThat(reader.find(1, 9)).isEqualTo(Handle.MISS);
+        tree.insert(new RecordInit(1, 9, RecordView.NONE, 0, 0, BYTES, 0, PAGE));
+        assertThat(reader.find(1, 9)).isEqualTo(RecordHandle.MISS);
     }
 
     @Test
@@ -67,7 +67,7 @@ final class IndexReaderTest {
         int record = sealed(9);
         long handle = reader.find(1, 9);
         free(record);
-        assertThat(reader.holds(handle)).isFalse();
+        assertThat(reader.isUnchanged(handle)).isFalse();
         assertThat(reader.page(handle, BYTES)).isEqualTo(RecordView.NONE);
     }
 
@@ -77,7 +77,7 @@ final class IndexReaderTest {
         long handle = reader.find(1, 9);
         free(record);
         assertThat(sealed(11)).as("the same record").isEqualTo(record);
-        assertThat(reader.holds(handle)).isFalse();
+        assertThat(reader.isUnchanged(handle)).isFalse();
         assertThat(reader.page(handle, BYTES)).isEqualTo(RecordView.NONE);
         assertThat(reader.page(reader.find(1, 11), BYTES)).isEqualTo(PAGE);
     }
@@ -90,16 +90,16 @@ final class IndexReaderTest {
 
     @Test
     void givenAHandleOfNoRecord_whenItIsAsked_thenItIsRefused() {
-        assertThatThrownBy(() -> reader.holds(RECORDS)).isInstanceOf(IndexOutOfBoundsException.class);
+        assertThatThrownBy(() -> reader.isUnchanged(RECORDS)).isInstanceOf(IndexOutOfBoundsException.class);
         assertThat(reader.page(RECORDS, BYTES)).isEqualTo(RecordView.NONE);
-        assertThat(reader.page(Handle.MISS, BYTES)).isEqualTo(RecordView.NONE);
+        assertThat(reader.page(RecordHandle.MISS, BYTES)).isEqualTo(RecordView.NONE);
     }
 
     @Test
     void givenAStoreThatCloses_whenAsked_thenItServesNoMore() {
-        assertThat(reader.serving()).isTrue();
+        assertThat(reader.isServing()).isTrue();
         IndexHeader.close(file);
-        assertThat(reader.serving()).isFalse();
+        assertThat(reader.isServing()).isFalse();
     }
 
     @Test
@@ -146,7 +146,7 @@ final class IndexReaderTest {
             for (int key = 0; key < 20; key++) {
                 long handle = reader.find(random.nextInt(3), random.nextLong());
                 long known = reader.findKnown(random.nextInt(3), random.nextLong());
-                unsure += handle == Handle.UNSURE || known == Handle.UNSURE ? 1 : 0;
+                unsure += handle == RecordHandle.UNSURE || known == RecordHandle.UNSURE ? 1 : 0;
                 assertThat(reader.page(handle, BYTES)).isGreaterThanOrEqualTo(RecordView.NONE);
             }
         }

@@ -17,37 +17,37 @@ final class RecordPoolTest {
     @Test
     void givenAllTaken_whenOneMore_thenNone() {
         RecordPool pool = pool(3);
-        assertThat(pool.take()).isZero();
-        assertThat(pool.take()).isEqualTo(1);
-        assertThat(pool.take()).isEqualTo(2);
-        assertThat(pool.take()).isEqualTo(RecordPool.NONE);
+        assertThat(pool.allocate()).isZero();
+        assertThat(pool.allocate()).isEqualTo(1);
+        assertThat(pool.allocate()).isEqualTo(2);
+        assertThat(pool.allocate()).isEqualTo(RecordPool.NONE);
         assertThat(pool.live()).isEqualTo(3);
-        assertThat(pool.highWater()).isEqualTo(3);
+        assertThat(pool.highWaterMark()).isEqualTo(3);
     }
 
     @Test
     void givenARecord_whenGivenBack_thenItComesAgainWithTheNextGeneration() {
         RecordPool pool = pool(2);
-        int record = pool.take();
-        pool.state(record, Control.SEALED, 5);
-        pool.give(record);
-        assertThat(Control.state(pool.control(record))).isEqualTo(Control.FREE);
-        assertThat(Control.pins(pool.control(record))).isZero();
-        assertThat(Control.generation(pool.control(record))).isEqualTo(1);
+        int record = pool.allocate();
+        pool.state(record, ControlWord.SEALED, 5);
+        pool.free(record);
+        assertThat(ControlWord.state(pool.control(record))).isEqualTo(ControlWord.FREE);
+        assertThat(ControlWord.pins(pool.control(record))).isZero();
+        assertThat(ControlWord.generation(pool.control(record))).isEqualTo(1);
         assertThat(pool.live()).isZero();
-        assertThat(pool.take()).isEqualTo(record);
-        assertThat(pool.highWater()).isEqualTo(1);
+        assertThat(pool.allocate()).isEqualTo(record);
+        assertThat(pool.highWaterMark()).isEqualTo(1);
     }
 
     @Test
     void givenTheLastGeneration_whenGivenBack_thenItStartsOver() {
         RecordPool pool = pool(1);
-        int record = pool.take();
-        pool.control(record, Control.word(-1, Control.SEALED, Control.MAX_PINS));
-        assertThat(Control.generation(pool.control(record))).isEqualTo(-1);
-        assertThat(Control.pins(pool.control(record))).isEqualTo(Control.MAX_PINS);
-        assertThat(Handle.found(Handle.of(-1, record))).isTrue();
-        pool.give(record);
+        int record = pool.allocate();
+        pool.control(record, ControlWord.pack(-1, ControlWord.SEALED, ControlWord.MAX_PINS));
+        assertThat(ControlWord.generation(pool.control(record))).isEqualTo(-1);
+        assertThat(ControlWord.pins(pool.control(record))).isEqualTo(ControlWord.MAX_PINS);
+        assertThat(RecordHandle.isFound(RecordHandle.of(-1, record))).isTrue();
+        pool.free(record);
         assertThat(pool.control(record)).isZero();
     }
 
@@ -56,7 +56,7 @@ final class RecordPoolTest {
         long seed = 7;
         RecordPool pool = pool(50);
         for (int record = 0; record < 50; record++) {
-            pool.take();
+            pool.allocate();
             write(pool, record, new SplittableRandom(seed + record));
         }
         for (int record = 0; record < 50; record++) {
@@ -72,7 +72,7 @@ final class RecordPoolTest {
         pool.next(record, random.nextInt());
         pool.parent(record, random.nextInt());
         pool.depth(record, random.nextInt());
-        pool.identity(record, random.nextInt());
+        pool.flags(record, random.nextInt());
         pool.checksum(record, random.nextInt());
         pool.firstChild(record, random.nextInt());
         pool.nextSibling(record, random.nextInt());
@@ -90,7 +90,7 @@ final class RecordPoolTest {
         assertThat(pool.next(record)).isEqualTo(random.nextInt());
         assertThat(pool.parent(record)).isEqualTo(random.nextInt());
         assertThat(pool.depth(record)).isEqualTo(random.nextInt());
-        assertThat(pool.identity(record)).isEqualTo(random.nextInt());
+        assertThat(pool.flags(record)).isEqualTo(random.nextInt());
         assertThat(pool.checksum(record)).isEqualTo(random.nextInt());
         assertThat(pool.firstChild(record)).isEqualTo(random.nextInt());
         assertThat(pool.nextSibling(record)).isEqualTo(random.nextInt());

@@ -1,7 +1,7 @@
 package io.kvcache.server.config;
 
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.DiskAddress;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashSet;
@@ -32,8 +32,8 @@ public record DisksConfig(
 
     public DisksConfig {
         disks = List.copyOf(disks);
-        if (disks.size() > DiskNumber.MOST) {
-            throw new IllegalArgumentException("disks are " + disks.size() + "; there may be " + DiskNumber.MOST);
+        if (disks.size() > DiskAddress.MAX_DISKS) {
+            throw new IllegalArgumentException("disks are " + disks.size() + "; there may be " + DiskAddress.MAX_DISKS);
         }
         Set<Path> directories = new HashSet<>();
         for (DiskConfig disk : disks) {

@@ -2,7 +2,7 @@ package io.kvcache.transport.remote;
 
 import io.kvcache.core.Match;
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.transport.shm.Copied;
 import io.kvcache.transport.shm.SharedStore;
 import java.lang.foreign.MemorySegment;
@@ -55,7 +55,7 @@ final class InPlace {
             long blockBytes = chain.namespace().parts().getFirst().bytes();
             SharedStore.Wanted wanted = new SharedStore.Wanted(chain, number);
             Copied copied = store.copy(wanted, from, blockBytes, into);
-            if (Handle.found(copied.last())) {
+            if (RecordHandle.isFound(copied.last())) {
                 attachment.touch(copied.last());
             }
             return copied.blocks();

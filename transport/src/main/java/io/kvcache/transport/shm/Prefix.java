@@ -1,6 +1,6 @@
 package io.kvcache.transport.shm;
 
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import java.util.function.IntToLongFunction;
 
 /// How far a chain is known. What is known of one is a prefix of it, so this is a binary search; first and
@@ -15,7 +15,7 @@ final class Prefix {
     ///
     /// @param known blocks that are known to be there
     /// @param limit blocks looked at
-    /// @param find answers a [Handle] of a block
+    /// @param find answers a [RecordHandle] of a block
     /// @return blocks that are there, or -1 when a look-up could not tell
     static int length(int known, int limit, IntToLongFunction find) {
         int there = known;
@@ -23,11 +23,11 @@ final class Prefix {
         int next = there;
         while (there < unknown) {
             long handle = find.applyAsLong(next);
-            if (handle == Handle.UNSURE) {
+            if (handle == RecordHandle.UNSURE) {
                 return UNSURE;
             }
             boolean first = there == known && unknown == limit;
-            if (Handle.found(handle)) {
+            if (RecordHandle.isFound(handle)) {
                 there = next + 1;
                 next = first ? unknown - 1 : (there + unknown) >>> 1;
             } else {

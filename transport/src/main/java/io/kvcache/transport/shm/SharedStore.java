@@ -3,9 +3,9 @@ package io.kvcache.transport.shm;
 import io.kvcache.core.SharedMemoryFiles;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.memory.Pages;
-import io.kvcache.core.tree.Handle;
 import io.kvcache.core.tree.IndexHeader;
 import io.kvcache.core.tree.IndexReader;
+import io.kvcache.core.tree.RecordHandle;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -85,7 +85,7 @@ public final class SharedStore {
     /// @return false when it is not mapped any more, or the store has said that it serves no more
     public boolean retain() {
         boolean mapped = mapping.retain();
-        if (mapped && !index.serving()) {
+        if (mapped && !index.isServing()) {
             mapping.release();
             return false;
         }
@@ -114,10 +114,10 @@ public final class SharedStore {
 
     /// A block of another namespace, or at another place of a chain, is not here.
     private long own(Wanted wanted, int block, long handle) {
-        boolean another = Handle.found(handle)
+        boolean another = RecordHandle.isFound(handle)
                 && ((wanted.namespace != ANY && index.namespace(handle) != wanted.namespace)
                         || index.depth(handle) != block);
-        return another ? Handle.MISS : handle;
+        return another ? RecordHandle.MISS : handle;
     }
 
     /// How many leading blocks of a chain are in host memory or on disk.
@@ -147,10 +147,10 @@ public final class SharedStore {
             return here < 0 ? Copied.UNSURE : Copied.NOTHING;
         }
         int copied = 0;
-        long last = Handle.MISS;
+        long last = RecordHandle.MISS;
         for (boolean whole = true; whole && from + copied < here; ) {
             long handle = find(wanted, from + copied);
-            whole = Handle.found(handle) && copy(handle, blockBytes, into.get(copied));
+            whole = RecordHandle.isFound(handle) && copy(handle, blockBytes, into.get(copied));
             if (whole) {
                 last = handle;
                 copied++;
@@ -169,7 +169,7 @@ public final class SharedStore {
             return true;
         }
         long handle = find(wanted, blocks - 1);
-        return Handle.found(handle) && index.depth(handle) == blocks - 1 && index.holds(handle);
+        return RecordHandle.isFound(handle) && index.depth(handle) == blocks - 1 && index.isUnchanged(handle);
     }
 
     private boolean copy(long handle, long bytes, MemorySegment target) {
@@ -178,7 +178,7 @@ public final class SharedStore {
             return false;
         }
         MemorySegment.copy(slots, Pages.offset(page), target, 0, bytes);
-        boolean whole = index.holds(handle);
+        boolean whole = index.isUnchanged(handle);
         if (!whole) {
             counters.torn.increment();
         }
@@ -212,11 +212,12 @@ public final class SharedStore {
 
     /// Whether a handle that the server has told is of a record that it may have.
     public boolean knows(long handle) {
-        return Handle.found(handle) && Handle.record(handle) < index.header().records();
+        return RecordHandle.isFound(handle)
+                && RecordHandle.record(handle) < index.header().records();
     }
 
     /// Whether a record still holds what it held: what was read of its slots until now is right.
     public boolean holds(long handle) {
-        return index.holds(handle);
+        return index.isUnchanged(handle);
     }
 }

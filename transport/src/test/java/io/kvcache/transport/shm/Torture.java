@@ -9,7 +9,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -138,7 +138,7 @@ final class Torture implements AutoCloseable {
                 BlockContent content = BlockContent.of(chain.key(0));
                 Copied copied =
                         store.copy(new SharedStore.Wanted(chain, SharedStore.ANY), 0, BLOCK_BYTES, List.of(into));
-                if (Handle.found(copied.last())) {
+                if (RecordHandle.isFound(copied.last())) {
                     content.requireEqual(into);
                     hits++;
                     boolean right = matches(store, content, copied.last());

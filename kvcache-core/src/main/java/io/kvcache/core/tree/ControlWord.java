@@ -37,19 +37,19 @@ package io.kvcache.core.tree;
 /// and the copy comes before. With the fence, a copy with a byte of the next owner in it sees the next
 /// generation. The state has to be SEALED at the first look; at the second the generation alone counts, as a
 /// slot is given back only after it has risen.
-public final class Control {
+public final class ControlWord {
 
     public static final int FREE = 0;
     public static final int RESERVED = 1;
     public static final int FILLED = 2;
     public static final int SEALED = 3;
     public static final int EVICTING = 4;
-    public static final int DOOMED = 5;
+    public static final int DELETED = 5;
     public static final int ON_DISK = 6;
     public static final int LOADING = 7;
     public static final int LOADED = 8;
-    public static final int PHANTOM = 9;
-    public static final int DETACHED = 10;
+    public static final int PLACEHOLDER = 9;
+    public static final int ORPHAN = 10;
 
     /// 16.7 million claims on one record; more is a leak and is refused as such.
     public static final int MAX_PINS = (1 << 24) - 1;
@@ -57,7 +57,7 @@ public final class Control {
     private static final int STATE_SHIFT = 24;
     private static final int GENERATION_SHIFT = 32;
 
-    private Control() {}
+    private ControlWord() {}
 
     /// The states in which a key is known: its bytes are in host memory, on disk, or on their way from there.
     static final int KNOWN = 1 << SEALED | 1 << ON_DISK | 1 << LOADING | 1 << LOADED;
@@ -66,21 +66,21 @@ public final class Control {
     static final int READABLE = 1 << SEALED;
 
     /// Whether a record in this state is known: a match counts it.
-    public static boolean known(int state) {
+    public static boolean isKnown(int state) {
         return (KNOWN >>> state & 1) != 0;
     }
 
-    static long changed(long control, int state, int pins) {
+    static long withState(long control, int state, int pins) {
         int after = pins(control) + pins;
         assert after >= 0 && after <= MAX_PINS : "pins would be " + after;
-        return word(generation(control), state, after);
+        return pack(generation(control), state, after);
     }
 
-    static long renewed(long control, int state, int pins) {
-        return word(generation(control) + 1, state, pins(control) + pins);
+    static long withNewGeneration(long control, int state, int pins) {
+        return pack(generation(control) + 1, state, pins(control) + pins);
     }
 
-    static long word(int generation, int state, int pins) {
+    static long pack(int generation, int state, int pins) {
         return (long) generation << GENERATION_SHIFT | (long) state << STATE_SHIFT | pins;
     }
 

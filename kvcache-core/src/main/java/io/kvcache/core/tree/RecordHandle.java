@@ -2,7 +2,7 @@ package io.kvcache.core.tree;
 
 /// A record as it was when it was found: `generation << 32 | record`. Stale once the record's generation has moved
 /// on.
-public final class Handle {
+public final class RecordHandle {
 
     /// Nothing found. No handle has this value, as no record has the number -1.
     public static final long MISS = -1;
@@ -10,7 +10,7 @@ public final class Handle {
     /// The look-up met records on the move too often to tell; ask again under the store's lock.
     public static final long UNSURE = -2;
 
-    private Handle() {}
+    private RecordHandle() {}
 
     /// The handle of a record in one of its generations.
     public static long of(int generation, int record) {
@@ -26,7 +26,7 @@ public final class Handle {
     }
 
     /// Whether a look-up found something.
-    public static boolean found(long handle) {
+    public static boolean isFound(long handle) {
         return (int) handle >= 0;
     }
 }

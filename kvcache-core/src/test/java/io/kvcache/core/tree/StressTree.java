@@ -4,16 +4,16 @@ import io.kvcache.core.policy.RecordView;
 import java.lang.foreign.MemorySegment;
 
 /// A pool of three records in heap memory, so small that jcstress can have thousands, and all keys in one bucket.
-final class StressedTree {
+final class StressTree {
 
     /// Key that is there throughout.
-    static final long STAYS = 1;
+    static final long KEY_KEPT = 1;
 
     /// Key that goes.
-    static final long GOES = 2;
+    static final long KEY_REMOVED = 2;
 
     /// Key that comes in the place of the one that goes.
-    static final long COMES = 3;
+    static final long KEY_ADDED = 3;
 
     private static final int RECORDS = 3;
 
@@ -24,16 +24,16 @@ final class StressedTree {
     /// Reserves and seals a record of this key.
     int add(long key) {
         int record = reserve(key);
-        pool.state(record, Control.SEALED, 0);
+        pool.state(record, ControlWord.SEALED, 0);
         return record;
     }
 
     int reserve(long key) {
-        return tree.insert(new NewRecord(~key, key, RecordView.NONE, 0, 0, 4096, 0, 0));
+        return tree.insert(new RecordInit(~key, key, RecordView.NONE, 0, 0, 4096, 0, 0));
     }
 
     void drop(int record) {
-        tree.unindex(record);
+        tree.removeFromIndex(record);
         tree.remove(record);
     }
 
@@ -44,12 +44,12 @@ final class StressedTree {
     /// One letter for what a look-up said: hit of this very record and generation, miss, unsure, or a lie.
     char verdict(long key, int record, int generation) {
         long handle = find(key);
-        if (handle == Handle.MISS) {
+        if (handle == RecordHandle.MISS) {
             return 'M';
         }
-        if (handle == Handle.UNSURE) {
+        if (handle == RecordHandle.UNSURE) {
             return 'U';
         }
-        return handle == Handle.of(generation, record) ? 'H' : 'X';
+        return handle == RecordHandle.of(generation, record) ? 'H' : 'X';
     }
 }

@@ -4,9 +4,9 @@ package io.kvcache.core.tree;
 ///
 /// @param parent record of the block before, or -1
 /// @param depth blocks before this one
-/// @param identity `namespace << 16 | marks`
+/// @param flags `namespace << 16 | marks`
 /// @param bytes of the block or object
 /// @param engineHash low 64 bits of the engine's own hash, or 0
 /// @param hostPage first page of the slot
-public record NewRecord(
-        long keyHi, long keyLo, int parent, int depth, int identity, int bytes, long engineHash, int hostPage) {}
+public record RecordInit(
+        long keyHi, long keyLo, int parent, int depth, int flags, int bytes, long engineHash, int hostPage) {}
