@@ -290,7 +290,7 @@ public final class CacheServer implements AutoCloseable {
 
     private void tick() {
         boolean before = recovering;
-        recovering = cache.recovering();
+        recovering = cache.isRecovering();
         if (before && !recovering) {
             FoundOnDisk.log(cache, clock.nanos() - startedNanos);
             tenants.recovered();

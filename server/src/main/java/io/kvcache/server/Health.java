@@ -28,7 +28,7 @@ final class Health implements Supplier<String> {
     public String get() {
         StringBuilder text =
                 new StringBuilder(ready() ? "ready\n" : connections.draining() ? "draining\n" : "leaving\n");
-        if (cache.recovering()) {
+        if (cache.isRecovering()) {
             text.append("recovering: not all that the disks hold is known yet, ")
                     .append(cache.offloadStats().restored())
                     .append(" blocks and values so far; what is not known is a miss\n");

@@ -35,7 +35,8 @@ final class ServedStore {
             return builder(config).clock(clock).build();
         }
         try {
-            TieredKvCache cache = builder(config).clock(clock).shared(shared).build();
+            TieredKvCache cache =
+                    builder(config).clock(clock).shareMemory(shared).build();
             LOG.log(Level.INFO, "Clients on this host may read in place: {0}", shared);
             return cache;
         } catch (IllegalStateException refused) {
@@ -54,7 +55,7 @@ final class ServedStore {
         TieredKvCacheBuilder builder = inMemory(config, domain.hostBytes()).clock(clock);
         Path folder = domain.folder();
         if (folder != null) {
-            builder.shared(folder, Set.copyOf(domain.tenants()));
+            builder.shareMemory(folder, Set.copyOf(domain.tenants()));
             LOG.log(
                     Level.INFO,
                     "Tenants {0} on this host may read in place what is theirs: {1}",
@@ -76,11 +77,11 @@ final class ServedStore {
         return TieredKvCache.builder()
                 .hostBytes(hostBytes)
                 .policy(config.memory().policy())
-                .touched(config.memory().prefault() == Prefault.BACKGROUND)
-                .touchedFirst(config.memory().prefault() == Prefault.BEFORE_READY)
+                .prefaultInBackground(config.memory().prefault() == Prefault.BACKGROUND)
+                .prefaultAtStart(config.memory().prefault() == Prefault.BEFORE_READY)
                 .closeWait(CLOSE_WAIT)
                 .flushOnClose(Duration.ZERO) // a server that goes down flushes by itself, within shutdown.drain
-                .staging(config.memory().staging());
+                .stagingLimits(config.memory().staging());
     }
 
     /// All but the clock and what clients map.

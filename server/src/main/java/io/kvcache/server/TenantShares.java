@@ -46,7 +46,7 @@ final class TenantShares {
         }
         Queue queue = new Queue(namespace.tenant(), namespace.parts().getFirst().bytes());
         boolean fits = queues.contains(queue) || queues.size() < most;
-        if (fits && cache.share(namespace, Tenants.namespace(namespace.tenant()))) {
+        if (fits && cache.joinShare(namespace, Tenants.namespace(namespace.tenant()))) {
             queues.add(queue);
         } else {
             LOG.log(

@@ -63,7 +63,7 @@ final class Tenants {
                                             && !config.disks().disks().isEmpty(),
                                     terms(config.disks(), cache))));
             if (count > 1) {
-                cache.weigh(namespace, tenant.weight());
+                cache.setWeight(namespace, tenant.weight());
             }
         }
         return new Tenants(keyspaces, labels);
@@ -74,7 +74,7 @@ final class Tenants {
         PrefillCost cost = prefill.cost();
         return cost == null || disks.disks().isEmpty()
                 ? null
-                : new PrefillTerms(cost, prefill.chunkTokens(), prefill.deadline(), cache::readNanos);
+                : new PrefillTerms(cost, prefill.chunkTokens(), prefill.deadline(), cache::estimateReadNanos);
     }
 
     /// Each has a part of what may be on its way, so that one who reads slowly keeps nobody else from reading.

@@ -33,7 +33,7 @@ final class UseWatch implements AutoCloseable {
         }
         TraceCapture trace =
                 TraceCapture.start(clock, config.trace(), config.memory().hostBytes());
-        cache.listen(trace);
+        cache.addAccessListener(trace);
         return new UseWatch(cache, memory, trace);
     }
 

@@ -167,7 +167,7 @@ final class DiskValuesTest {
         }
         try (DiskServer server = new DiskServer(folder);
                 Socket socket = server.connect()) {
-            while (server.server().cache().recovering()) {
+            while (server.server().cache().isRecovering()) {
                 Thread.onSpinWait();
             }
             StringBuilder all = new StringBuilder("MULTI\r\n");
@@ -206,7 +206,7 @@ final class DiskValuesTest {
             assertThat(answers(server, "LASTSAVE\r\n")).hasSize(1).doesNotContain(":0");
         }
         try (DiskServer server = new DiskServer(folder)) {
-            while (server.server().cache().recovering()) {
+            while (server.server().cache().isRecovering()) {
                 Thread.onSpinWait();
             }
             assertThat(answers(server, "EXPIRETIME timed\r\nSTRLEN b\r\nTYPE a\r\n"))
@@ -226,7 +226,7 @@ final class DiskValuesTest {
                     .containsOnly("+OK");
         }
         try (DiskServer server = new DiskServer(folder)) {
-            while (server.server().cache().recovering()) {
+            while (server.server().cache().isRecovering()) {
                 Thread.onSpinWait();
             }
             assertThat(answers(server, "SET a 9 GET\r\nGETSET b 8\r\n")).containsExactly("$1", "1", "$2", "22");
@@ -258,7 +258,7 @@ final class DiskValuesTest {
                 HttpClient client = HttpClient.newBuilder()
                         .version(HttpClient.Version.HTTP_1_1)
                         .build()) {
-            while (server.server().cache().recovering()) {
+            while (server.server().cache().isRecovering()) {
                 Thread.onSpinWait();
             }
             assertThat(page(client, server, "/health/ready")).isEqualTo("ready\n");

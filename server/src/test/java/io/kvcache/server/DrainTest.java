@@ -121,7 +121,7 @@ final class DrainTest {
         }
         try (TestServer server = onDisk();
                 Socket socket = connect(server)) {
-            while (server.server().cache().recovering()) {
+            while (server.server().cache().isRecovering()) {
                 Thread.onSpinWait();
             }
             String values = "*3\r\n$1\r\n1\r\n$2\r\n22\r\n$5\r\nhalve\r\n";

@@ -353,7 +353,7 @@ final class HttpBlocksTest {
         try (DiskServer disk = new DiskServer(folder);
                 Http client = new Http(disk.port())) {
             client.put("/v1/namespaces/m", SMALL);
-            while (disk.server().cache().recovering()) {
+            while (disk.server().cache().isRecovering()) {
                 Thread.onSpinWait(); // until the disk has told all
             }
             assertThat(client.get("/v1/blocks/m/" + key(1)).body()).isEqualTo(content(1, SMALL_BYTES));

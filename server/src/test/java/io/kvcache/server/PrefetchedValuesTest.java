@@ -89,10 +89,10 @@ final class PrefetchedValuesTest {
     void givenASequenceOnDisk_whenReadOneByOne_thenChunksAreThereBeforeTheyAreAskedFor() throws Exception {
         try (DiskServer server = start(true)) {
             readByResp(server);
-            PrefetchStats first = server.server().cache().prefetched();
+            PrefetchStats first = server.server().cache().prefetchStats();
             assertThat(first.used()).isPositive();
             readByLm(server);
-            assertThat(server.server().cache().prefetched().used()).isGreaterThan(first.used());
+            assertThat(server.server().cache().prefetchStats().used()).isGreaterThan(first.used());
             assertThat(stats(server)).contains("\"prefetched\":{\"begun\":");
             server.server().cache().validate();
         }
@@ -102,7 +102,7 @@ final class PrefetchedValuesTest {
     void givenAServerThatWasNotToldTo_whenReadOneByOne_thenEachIsReadWhenAskedFor() throws Exception {
         try (DiskServer server = start(false)) {
             readByResp(server);
-            assertThat(server.server().cache().prefetched().begun()).isZero();
+            assertThat(server.server().cache().prefetchStats().begun()).isZero();
         }
     }
 }

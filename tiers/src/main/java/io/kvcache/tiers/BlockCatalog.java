@@ -35,9 +35,9 @@ public final class BlockCatalog {
     /// a
     /// look-up for each, and is for keys of which it is not known that they are those of one chain.
     ///
-    /// @param most keys that are looked at
-    public int chained(BlockChain chain, int most) {
-        return store.lookup().matchLinked(chain, most);
+    /// @param maxKeys keys that are looked at
+    public int countLeading(BlockChain chain, int maxKeys) {
+        return store.lookup().matchLinked(chain, maxKeys);
     }
 
     /// Forgets a block and all below it, in every tier, also when it is on a disk that has not told of it yet.

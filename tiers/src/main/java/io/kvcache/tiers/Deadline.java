@@ -10,16 +10,16 @@ import io.kvcache.core.Clock;
 record Deadline(Clock clock, long start, long timeoutNanos) {
 
     /// A time-out that begins now.
-    static Deadline in(Clock clock, long timeoutNanos) {
+    static Deadline after(Clock clock, long timeoutNanos) {
         return new Deadline(clock, clock.nanos(), timeoutNanos);
     }
 
     /// Nanoseconds that are left; 0 or less once the time is over.
-    long left() {
+    long remainingNanos() {
         return timeoutNanos - (clock.nanos() - start);
     }
 
-    boolean over() {
-        return left() <= 0;
+    boolean isExpired() {
+        return remainingNanos() <= 0;
     }
 }

@@ -14,7 +14,7 @@ import java.util.Objects;
 /// @param directory holds the tier's file and lock; made when it is missing
 /// @param bytes of the file
 /// @param reservePercent of it that holds nothing alive, see [Capacity]
-/// @param mostAliveBytes blocks, in whole pages, that are alive at most, though the reserve would leave room for
+/// @param maxLiveBytes blocks, in whole pages, that are alive at most, though the reserve would leave room for
 ///     more
 /// @param bytesPerSecond and `bytesPerDay`: written at most, or [WriteBudget#UNLIMITED]
 /// @param files how the file is opened
@@ -22,7 +22,7 @@ public record DiskOptions(
         Path directory,
         long bytes,
         int reservePercent,
-        long mostAliveBytes,
+        long maxLiveBytes,
         long bytesPerSecond,
         long bytesPerDay,
         DirectoryOptions files) {
@@ -51,22 +51,22 @@ public record DiskOptions(
     /// Limits what is written.
     public DiskOptions withWriteBudget(long newBytesPerSecond, long newBytesPerDay) {
         return new DiskOptions(
-                directory, bytes, reservePercent, mostAliveBytes, newBytesPerSecond, newBytesPerDay, files);
+                directory, bytes, reservePercent, maxLiveBytes, newBytesPerSecond, newBytesPerDay, files);
     }
 
     /// Keeps another share of the disk without anything alive.
     public DiskOptions withReservePercent(int percent) {
-        return new DiskOptions(directory, bytes, percent, mostAliveBytes, bytesPerSecond, bytesPerDay, files);
+        return new DiskOptions(directory, bytes, percent, maxLiveBytes, bytesPerSecond, bytesPerDay, files);
     }
 
     /// Keeps no more than this alive.
-    public DiskOptions withMostAliveBytes(long most) {
+    public DiskOptions withMaxLiveBytes(long most) {
         return new DiskOptions(directory, bytes, reservePercent, most, bytesPerSecond, bytesPerDay, files);
     }
 
     /// Bytes of blocks that may be alive, each in whole pages.
-    public long aliveBytes() {
-        return Math.min(mostAliveBytes, Capacity.aliveBytes(Geometry.of(bytes), files.reclaim(), reservePercent));
+    public long liveBytes() {
+        return Math.min(maxLiveBytes, Capacity.aliveBytes(Geometry.of(bytes), files.reclaim(), reservePercent));
     }
 
     /// Refuses or discards what is in the directory and is no tier of this format and size.
@@ -75,7 +75,7 @@ public record DiskOptions(
     }
 
     /// As a store with this rule of admission opens it.
-    DiskOptions under(AdmissionKind admission) {
+    DiskOptions forAdmission(AdmissionKind admission) {
         return admission == AdmissionKind.VALUE
                 ? withFiles(files.withReclaim(files.reclaim().whenUsed()))
                 : this;
@@ -83,6 +83,6 @@ public record DiskOptions(
 
     /// Opens the file in another way.
     public DiskOptions withFiles(DirectoryOptions change) {
-        return new DiskOptions(directory, bytes, reservePercent, mostAliveBytes, bytesPerSecond, bytesPerDay, change);
+        return new DiskOptions(directory, bytes, reservePercent, maxLiveBytes, bytesPerSecond, bytesPerDay, change);
     }
 }

@@ -26,46 +26,46 @@ import java.util.function.Supplier;
 final class Hints implements AutoCloseable {
 
     private final HostStore store;
-    private final Onboarding onboarding;
-    private final UseRate rate;
-    private final Expiries expiries;
-    private final SessionTails sessions;
-    private final LongAdder taken = new LongAdder();
-    private final LongAdder notTaken = new LongAdder();
+    private final DiskLoader diskLoader;
+    private final AccessRate rate;
+    private final TtlQueue ttlQueue;
+    private final SessionTracker sessions;
+    private final LongAdder accepted = new LongAdder();
+    private final LongAdder rejected = new LongAdder();
     private final LongAdder labelled = new LongAdder();
     private final LongAdder weighed = new LongAdder();
-    private final HintPins pins;
+    private final TimedPins pins;
     private final ObjectHints objects;
 
-    Hints(HostStore store, Clock clock, Onboarding onboarding, Expiries expiries) {
+    Hints(HostStore store, Clock clock, DiskLoader diskLoader, TtlQueue ttlQueue) {
         this.store = store;
-        this.onboarding = onboarding;
-        rate = new UseRate(clock, store.hints()::clock);
-        this.expiries = expiries;
-        sessions = new SessionTails();
-        pins = new HintPins(store, clock);
-        objects = new ObjectHints(store, onboarding, rate, pins, expiries);
+        this.diskLoader = diskLoader;
+        rate = new AccessRate(clock, store.hints()::clock);
+        this.ttlQueue = ttlQueue;
+        sessions = new SessionTracker();
+        pins = new TimedPins(store, clock);
+        objects = new ObjectHints(store, diskLoader, rate, pins, ttlQueue);
     }
 
-    boolean take(Hint hint) {
+    boolean apply(Hint hint) {
         store.require(hint.chain().namespace());
-        boolean done = act(hint);
-        (done ? taken : notTaken).increment();
+        boolean done = dispatch(hint);
+        (done ? accepted : rejected).increment();
         return done;
     }
 
     /// Acts on what is said of objects.
     ///
     /// @return of how many it was taken
-    int take(Namespace namespace, List<byte[]> keys, ObjectHint hint) {
-        int done = objects.take(namespace, keys, hint);
+    int apply(Namespace namespace, List<byte[]> keys, ObjectHint hint) {
+        int done = objects.apply(namespace, keys, hint);
         if (hint instanceof ObjectHint.Label label) {
             labelled.add(done);
             done = isOfSession(namespace, keys, label.label()) ? keys.size() : done;
         } else if (hint instanceof ObjectHint.Weigh) {
             weighed.add(done);
         }
-        (done > 0 ? taken : notTaken).increment();
+        (done > 0 ? accepted : rejected).increment();
         return done;
     }
 
@@ -78,10 +78,10 @@ final class Hints implements AutoCloseable {
         List<BlockKey> keys =
                 names.stream().map(name -> BlockKey.ofObject(namespace, name)).toList();
         int group = store.storeStats().share(entry).group();
-        return sessions.take(group, new SessionTurn.Objects(store.objectHints(), entry, keys), label);
+        return sessions.update(group, new SessionTurn.Objects(store.objectHints(), entry, keys), label);
     }
 
-    private boolean act(Hint hint) {
+    private boolean dispatch(Hint hint) {
         return switch (hint) {
             case Hint.Expect expect -> expect(expect);
             case Hint.Forget forget -> forget(forget.chain(), forget.from());
@@ -93,27 +93,27 @@ final class Hints implements AutoCloseable {
     }
 
     private boolean expire(Hint.Expire hint) {
-        expiries.sweep(); // what is over by now takes nobody's place
-        return expiries.take(share(hint.chain()).group(), hint);
+        ttlQueue.releaseExpired(); // what is over by now takes nobody's place
+        return ttlQueue.add(share(hint.chain()).group(), hint);
     }
 
     private boolean label(Hint.Label hint) {
         SessionTurn turn = new SessionTurn.Blocks(store.hints(), hint.chain(), 0);
-        boolean known = sessions.take(share(hint.chain()).group(), turn, hint.label());
+        boolean known = sessions.update(share(hint.chain()).group(), turn, hint.label());
         int blocks = store.hints().label(hint.chain(), hint.from(), hint.label().reuseClass());
         labelled.add(blocks);
         return known || blocks > 0;
     }
 
     private boolean weigh(Hint.Weigh hint) {
-        int[] halvings = hint.weights().stream().mapToInt(Hints::halvings).toArray();
+        int[] halvings = hint.weights().stream().mapToInt(Hints::weightExponent).toArray();
         int blocks = store.hints().setWeights(hint.chain(), hint.from(), halvings);
         weighed.add(blocks);
         return blocks > 0;
     }
 
     /// The nearest power of two, as how often 1 is halved.
-    static int halvings(float weight) {
+    static int weightExponent(float weight) {
         double exact = -Math.log(weight) / Math.log(2);
         return (int) Math.min(EvictionPolicy.MAX_HALVINGS, Math.round(exact));
     }
@@ -124,7 +124,7 @@ final class Hints implements AutoCloseable {
 
     private boolean expect(Hint.Expect hint) {
         BlockChain chain = hint.chain();
-        long uses = rate.in(hint.inNanos());
+        long uses = rate.expectedWithin(hint.inNanos());
         if (!store.hints().isWorthKeeping(store.require(chain.namespace()), uses)) {
             return false;
         }
@@ -135,7 +135,7 @@ final class Hints implements AutoCloseable {
                 store.lookup().touch(handle);
             }
         }
-        return blocks + onboarding.expect(chain, blocks) > 0;
+        return blocks + diskLoader.prefetch(chain, blocks) > 0;
     }
 
     private boolean forget(BlockChain chain, int from) {
@@ -145,7 +145,7 @@ final class Hints implements AutoCloseable {
 
     private boolean pin(Hint.Pin pin) {
         BlockChain chain = pin.chain();
-        pins.sweep();
+        pins.releaseExpired();
         if (chain.length() == 0) {
             return false;
         }
@@ -159,54 +159,54 @@ final class Hints implements AutoCloseable {
         }
         int record = RecordHandle.record(handle);
         long bytes = (store.records().depth(record) + 1L) * store.records().bytes(record);
-        return pins.pin(pin.key(), new HintPins.Held(record, bytes), share(chain), pin.forNanos());
+        return pins.pin(pin.key(), new TimedPins.PinRequest(record, bytes), share(chain), pin.forNanos());
     }
 
     /// Asks for room, which what is over by its time makes first, and once more without the pins
     /// whose time is over.
-    PutReservation room(Supplier<PutReservation> ask) {
-        expiries.sweep();
-        PutReservation reserved = ask.get();
-        if (reserved.outcome() != PutOutcome.NO_ROOM) {
-            return reserved;
+    PutReservation reserve(Supplier<PutReservation> ask) {
+        ttlQueue.releaseExpired();
+        PutReservation putReservation = ask.get();
+        if (putReservation.outcome() != PutOutcome.NO_ROOM) {
+            return putReservation;
         }
-        sweep();
+        sweepPins();
         return ask.get();
     }
 
     /// Lets go of what was dropped, if anything was: there may be many pins.
     ///
     /// @return the same count
-    long sweep(long dropped) {
+    long sweepPins(long dropped) {
         if (dropped > 0) {
-            sweep();
+            sweepPins();
         }
         return dropped;
     }
 
     /// Lets go of pins whose time is over, or whose blocks were dropped.
-    void sweep() {
-        pins.sweep();
+    void sweepPins() {
+        pins.releaseExpired();
     }
 
     /// An object was dropped: its pin ends at once, without a look at the others.
-    void dropped(BlockKey object) {
+    void onObjectDropped(BlockKey object) {
         var _ = pins.unpin(object);
     }
 
     /// What became of hints.
     HintStats stats() {
-        expiries.sweep();
-        sweep();
+        ttlQueue.releaseExpired();
+        sweepPins();
         return new HintStats(
-                taken.sum(),
-                notTaken.sum(),
+                accepted.sum(),
+                rejected.sum(),
                 pins.count(),
                 pins.bytes(),
                 labelled.sum(),
                 weighed.sum(),
-                expiries.waiting(),
-                expiries.expired(),
+                ttlQueue.waitingBlocks(),
+                ttlQueue.expiredBlocks(),
                 sessions.sessions(),
                 sessions.released());
     }

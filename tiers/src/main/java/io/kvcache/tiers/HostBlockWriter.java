@@ -10,58 +10,58 @@ import java.util.List;
 /// Writes one block into its slot.
 final class HostBlockWriter implements BlockWriter {
 
-    private final Filling filling;
+    private final SlotWriter slotWriter;
     private final int blockBytes;
-    private boolean summed;
+    private boolean checksummed;
 
-    HostBlockWriter(Filling filling, int blockBytes) {
-        this.filling = filling;
+    HostBlockWriter(SlotWriter slotWriter, int blockBytes) {
+        this.slotWriter = slotWriter;
         this.blockBytes = blockBytes;
     }
 
     @Override
     public PutOutcome outcome() {
-        return filling.outcome();
+        return slotWriter.outcome();
     }
 
     @Override
     public MemorySegment segment() {
-        filling.requireOpen();
-        return filling.limit(slot());
+        slotWriter.requireOpen();
+        return slotWriter.bind(slot());
     }
 
     @Override
     public void copyFrom(MemorySegment source) {
-        filling.requireOpen();
+        slotWriter.requireOpen();
         if (source.byteSize() != blockBytes) {
             throw new IllegalArgumentException(
                     "the source has " + source.byteSize() + " bytes; a block of this namespace has " + blockBytes);
         }
-        filling.copy(source, List.of(slot()));
-        summed = true;
+        slotWriter.copyIn(source, List.of(slot()));
+        checksummed = true;
     }
 
     @Override
     public SealOutcome seal() {
-        filling.requireOpen();
-        if (!summed) {
-            filling.sum(slot());
+        slotWriter.requireOpen();
+        if (!checksummed) {
+            slotWriter.addToChecksum(slot());
         }
-        return filling.seal();
+        return slotWriter.seal();
     }
 
     @Override
     public SealOutcome seal(int checksum) {
-        return filling.seal(checksum);
+        return slotWriter.seal(checksum);
     }
 
     @Override
     public void close() {
-        filling.close();
+        slotWriter.close();
     }
 
     private MemorySegment slot() {
-        HostStore store = filling.store();
-        return store.slotSegment(store.records().hostPage(filling.record()), blockBytes);
+        HostStore store = slotWriter.store();
+        return store.slotSegment(store.records().hostPage(slotWriter.record()), blockBytes);
     }
 }

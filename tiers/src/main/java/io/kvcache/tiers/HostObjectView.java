@@ -9,18 +9,18 @@ import java.util.concurrent.atomic.AtomicBoolean;
 /// A pinned object in host memory.
 final class HostObjectView implements ObjectView {
 
-    private final HostTable.Source source;
-    private final Hold hold;
+    private final HostTable.StoreContext storeContext;
+    private final OpenHandle openHandle;
     private final StoredObject stored;
     private final SegmentScope scope;
     private final AtomicBoolean closed = new AtomicBoolean();
 
     /// Takes over a pin and a hold.
-    HostObjectView(HostTable.Source source, Hold hold, StoredObject stored) {
-        this.source = source;
-        this.hold = hold;
+    HostObjectView(HostTable.StoreContext storeContext, OpenHandle openHandle, StoredObject stored) {
+        this.storeContext = storeContext;
+        this.openHandle = openHandle;
         this.stored = stored;
-        scope = SegmentScope.open(source.checked());
+        scope = SegmentScope.open(storeContext.checked());
     }
 
     @Override
@@ -32,7 +32,7 @@ final class HostObjectView implements ObjectView {
     public void visit(long offset, long bytes, SegmentVisitor each) {
         requireOpen();
         Objects.checkFromIndexSize(offset, bytes, stored.valueBytes());
-        MemorySegment readable = scope.limit(source.store().memory()).asReadOnly();
+        MemorySegment readable = scope.bind(storeContext.store().memory()).asReadOnly();
         stored.visit(offset, bytes, (_, from, length) -> each.visitSegment(readable, from, length));
     }
 
@@ -45,7 +45,7 @@ final class HostObjectView implements ObjectView {
     @Override
     public long handle() {
         requireOpen();
-        return source.store().records().handle(stored.record());
+        return storeContext.store().records().handle(stored.record());
     }
 
     @Override
@@ -70,8 +70,8 @@ final class HostObjectView implements ObjectView {
         try {
             scope.close();
         } finally {
-            source.store().lookup().unpin(stored.record());
-            source.holders().leave(hold);
+            storeContext.store().lookup().unpin(stored.record());
+            storeContext.openHandles().release(openHandle);
         }
     }
 }

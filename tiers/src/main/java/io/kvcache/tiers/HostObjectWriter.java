@@ -14,81 +14,84 @@ import java.util.Objects;
 /// would wait for it.
 final class HostObjectWriter implements ObjectWriter {
 
-    private final Filling filling;
+    private final SlotWriter slotWriter;
     private final long valueBytes;
     private final StoredObject stored;
-    private final boolean later;
-    private long summed;
+    private final boolean deferChecksum;
+    private long checksummedBytes;
 
-    HostObjectWriter(Filling filling, byte[] key, long valueBytes) {
-        this.filling = filling;
+    HostObjectWriter(SlotWriter slotWriter, byte[] key, long valueBytes) {
+        this.slotWriter = slotWriter;
         this.valueBytes = valueBytes;
-        stored = new StoredObject(filling.store(), filling.record(), valueBytes);
-        later = !filling.store().tierPort().hasDisks();
-        if (filling.outcome() == PutOutcome.RESERVED) {
+        stored = new StoredObject(slotWriter.store(), slotWriter.record(), valueBytes);
+        deferChecksum = !slotWriter.store().tierPort().hasDisks();
+        if (slotWriter.outcome() == PutOutcome.RESERVED) {
             stored.writeKey(key);
         }
     }
 
     @Override
     public PutOutcome outcome() {
-        return filling.outcome();
+        return slotWriter.outcome();
     }
 
     @Override
-    public List<MemorySegment> pieces() {
-        filling.requireOpen();
-        List<MemorySegment> pieces = stored.value();
-        pieces.replaceAll(filling::limit);
+    public List<MemorySegment> segments() {
+        slotWriter.requireOpen();
+        List<MemorySegment> pieces = stored.valueSegments();
+        pieces.replaceAll(slotWriter::bind);
         return pieces;
     }
 
     @Override
     public void copyFrom(MemorySegment source) {
-        filling.requireOpen();
+        slotWriter.requireOpen();
         if (source.byteSize() != valueBytes) {
             throw new IllegalArgumentException(
                     "the source has " + source.byteSize() + " bytes; the room is for " + valueBytes);
         }
-        if (later) {
+        if (deferChecksum) {
             stored.copyFrom(source);
         } else {
-            filling.copy(source, stored.value());
+            slotWriter.copyIn(source, stored.valueSegments());
         }
-        summed = valueBytes;
+        checksummedBytes = valueBytes;
     }
 
     @Override
-    public void arrived(long bytes) {
-        filling.requireOpen();
-        Objects.checkFromIndexSize(summed, bytes, valueBytes);
+    public void advance(long bytes) {
+        slotWriter.requireOpen();
+        Objects.checkFromIndexSize(checksummedBytes, bytes, valueBytes);
         sum(bytes);
     }
 
     @Override
     public SealOutcome seal() {
-        filling.requireOpen();
-        if (later) {
-            return filling.seal(StoredObject.UNSUMMED);
+        slotWriter.requireOpen();
+        if (deferChecksum) {
+            return slotWriter.seal(StoredObject.NO_CHECKSUM);
         }
-        sum(stored.bytes() - summed);
-        return filling.seal();
+        sum(stored.bytes() - checksummedBytes);
+        return slotWriter.seal();
     }
 
     private void sum(long bytes) {
-        if (!later) {
-            stored.visit(summed, bytes, (memory, from, length) -> filling.sum(memory.asSlice(from, length)));
+        if (!deferChecksum) {
+            stored.visit(
+                    checksummedBytes,
+                    bytes,
+                    (memory, from, length) -> slotWriter.addToChecksum(memory.asSlice(from, length)));
         }
-        summed += bytes;
+        checksummedBytes += bytes;
     }
 
     @Override
     public SealOutcome seal(int checksum) {
-        return filling.seal(checksum);
+        return slotWriter.seal(checksum);
     }
 
     @Override
     public void close() {
-        filling.close();
+        slotWriter.close();
     }
 }

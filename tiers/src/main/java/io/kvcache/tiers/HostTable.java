@@ -21,50 +21,50 @@ final class HostTable implements BlockTable {
 
     /// What a table needs of its store.
     ///
-    /// @param movement null of a store without disks
+    /// @param tierScheduler null of a store without disks
     /// @param prefill what computing takes, or null when nobody said
     /// @param prefetch whether what is likely to be read next is brought from disk
-    record Source(
+    record StoreContext(
             HostStore store,
-            Holders holders,
+            OpenHandles openHandles,
             boolean checked,
             Clock clock,
-            @Nullable Movement movement,
+            @Nullable Movement tierScheduler,
             @Nullable PrefillCost prefill,
             boolean prefetch) {
 
         /// Whether a disk has more to tell of what it held before.
-        boolean recovering() {
-            return movement != null && movement.recovering();
+        boolean isRecovering() {
+            return tierScheduler != null && tierScheduler.recovering();
         }
 
         /// A record's slot was filled by a writer, or will not be.
-        void changed(int record) {
-            if (movement != null) {
-                movement.arrivals().changed(record);
+        void notifyChanged(int record) {
+            if (tierScheduler != null) {
+                tierScheduler.arrivals().changed(record);
             }
         }
     }
 
-    private final Source source;
+    private final StoreContext storeContext;
     private final int blockBytes;
     private final int deepest;
     private final int firstBlock;
     private final int endBlock;
-    private final Hold hold;
+    private final OpenHandle openHandle;
     private final SegmentScope scope;
     private final AtomicBoolean closed = new AtomicBoolean();
-    private volatile int @Nullable [] inOrder;
+    private volatile int @Nullable [] recordsInOrder;
 
     /// Takes over a pin and a hold.
-    HostTable(Source source, Hold hold, int deepest, int firstBlock, int blockBytes) {
-        this.source = source;
-        this.hold = hold;
+    HostTable(StoreContext storeContext, OpenHandle openHandle, int deepest, int firstBlock, int blockBytes) {
+        this.storeContext = storeContext;
+        this.openHandle = openHandle;
         this.deepest = deepest;
         this.firstBlock = firstBlock;
         this.blockBytes = blockBytes;
-        endBlock = source.store.records().depth(deepest) + 1;
-        scope = SegmentScope.open(source.checked);
+        endBlock = storeContext.store.records().depth(deepest) + 1;
+        scope = SegmentScope.open(storeContext.checked);
     }
 
     @Override
@@ -84,7 +84,7 @@ final class HostTable implements BlockTable {
 
     @Override
     public int await(int blocks, long timeoutNanos) {
-        Waiting.requireNotNegative(timeoutNanos);
+        RoomWaiter.requireNotNegative(timeoutNanos);
         return readyBlocks();
     }
 
@@ -96,18 +96,19 @@ final class HostTable implements BlockTable {
     @Override
     public MemorySegment segment(int index) {
         int record = record(index);
-        return scope.limit(source.store.slotSegment(source.store.records().hostPage(record), blockBytes))
+        return scope.bind(storeContext.store.slotSegment(
+                        storeContext.store.records().hostPage(record), blockBytes))
                 .asReadOnly();
     }
 
     @Override
     public int checksum(int index) {
-        return source.store.records().checksum(record(index));
+        return storeContext.store.records().checksum(record(index));
     }
 
     @Override
     public long handle(int index) {
-        return source.store.records().handle(record(index));
+        return storeContext.store.records().handle(record(index));
     }
 
     private int record(int index) {
@@ -118,20 +119,20 @@ final class HostTable implements BlockTable {
         if (closed.get()) {
             throw new IllegalStateException("the table is closed");
         }
-        return resolved()[index - firstBlock];
+        return resolveRecords()[index - firstBlock];
     }
 
-    private int[] resolved() {
-        int[] known = inOrder;
+    private int[] resolveRecords() {
+        int[] known = recordsInOrder;
         if (known == null) {
             known = new int[endBlock - firstBlock];
-            RecordPool records = source.store.records();
+            RecordPool records = storeContext.store.records();
             int record = deepest;
             for (int i = known.length - 1; i >= 0; i--) {
                 known[i] = record;
                 record = records.parent(record);
             }
-            inOrder = known;
+            recordsInOrder = known;
         }
         return known;
     }
@@ -144,8 +145,8 @@ final class HostTable implements BlockTable {
         try {
             scope.close();
         } finally {
-            source.store.lookup().unpin(deepest);
-            source.holders.leave(hold);
+            storeContext.store.lookup().unpin(deepest);
+            storeContext.openHandles.release(openHandle);
         }
     }
 }

@@ -21,67 +21,67 @@ import org.jspecify.annotations.Nullable;
 /// records: the table is told when to look, and looks.
 final class LoadingTable implements BlockTable {
 
-    private static final long LEAST_TIMER_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+    private static final long MIN_TIMER_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
-    private final HostTable.Source source;
-    private final Hold hold;
-    private final Blocks blocks;
-    private final LoadBatch loads;
+    private final HostTable.StoreContext storeContext;
+    private final OpenHandle openHandle;
+    private final BlockRange blockRange;
+    private final LoadBatch loadBatch;
     private final RecordPool records;
     private final SegmentScope scope;
-    private final Runnable listener = this::look;
+    private final Runnable listener = this::update;
     private final ReadyWaiters waiters = new ReadyWaiters();
-    private final Alarm timeout = new Alarm(this::timedOut);
+    private final DelayedTask timeout = new DelayedTask(this::onTimeout);
     private final Deadline deadline;
-    private int @Nullable [] inOrder;
+    private int @Nullable [] recordsInOrder;
     private int arrived;
     private boolean ended;
     private boolean closed;
 
     /// Nobody in [#await] wants to be woken for less: a block may arrive every few microseconds.
-    private int leastAwaited = Integer.MAX_VALUE;
+    private int minAwaited = Integer.MAX_VALUE;
 
     /// Which blocks they are.
     ///
     /// @param deepest handle of the deepest resident one, or a miss
-    /// @param here blocks of the chain that are resident
-    /// @param loads those after them that come
+    /// @param residentBlocks blocks of the chain that are resident
+    /// @param loadBatch those after them that come
     /// @param firstBlock of the table
-    record Blocks(NamespaceEntry entry, long deepest, int here, LoadBatch loads, int firstBlock) {}
+    record BlockRange(NamespaceEntry entry, long deepest, int residentBlocks, LoadBatch loadBatch, int firstBlock) {}
 
     /// Takes over all pins, and a hold.
     ///
     /// @param deadline until when blocks may go on arriving
-    LoadingTable(HostTable.Source source, Hold hold, Blocks blocks, Deadline deadline) {
-        this.source = source;
-        this.hold = hold;
-        this.blocks = blocks;
+    LoadingTable(HostTable.StoreContext storeContext, OpenHandle openHandle, BlockRange blockRange, Deadline deadline) {
+        this.storeContext = storeContext;
+        this.openHandle = openHandle;
+        this.blockRange = blockRange;
         this.deadline = deadline;
-        loads = blocks.loads;
-        records = source.store().records();
-        scope = SegmentScope.open(source.checked());
-        for (int i = 0; i < loads.count(); i++) {
-            if (state(i) != ControlWord.SEALED && source.movement() != null) {
-                source.movement().arrivals().listen(loads.record(i), listener);
+        loadBatch = blockRange.loadBatch;
+        records = storeContext.store().records();
+        scope = SegmentScope.open(storeContext.checked());
+        for (int i = 0; i < loadBatch.count(); i++) {
+            if (state(i) != ControlWord.SEALED && storeContext.tierScheduler() != null) {
+                storeContext.tierScheduler().arrivals().listen(loadBatch.record(i), listener);
             }
         }
-        look();
+        update();
     }
 
     private int state(int position) {
-        return ControlWord.state(records.control(loads.record(position)));
+        return ControlWord.state(records.control(loadBatch.record(position)));
     }
 
     /// Counts what has arrived, and tells who waits for it.
-    private void look() {
+    private void update() {
         Runnable tell;
         boolean over;
         synchronized (this) {
             advance();
             over = ended;
-            tell = waiters.takeReady(ready(), ended);
-            if (ended || ready() >= leastAwaited) {
-                leastAwaited = Integer.MAX_VALUE;
+            tell = waiters.takeReady(readyCount(), ended);
+            if (ended || readyCount() >= minAwaited) {
+                minAwaited = Integer.MAX_VALUE;
                 notifyAll();
             }
         }
@@ -91,76 +91,76 @@ final class LoadingTable implements BlockTable {
         tell.run();
     }
 
-    private void timedOut() {
-        look();
-        setTimeout(); // again, where the store's clock goes slower than the machine's
+    private void onTimeout() {
+        update();
+        scheduleTimeout(); // again, where the store's clock goes slower than the machine's
     }
 
-    private void setTimeout() {
+    private void scheduleTimeout() {
         boolean goesOn;
         synchronized (this) {
             goesOn = !ended;
         }
         if (goesOn) {
-            timeout.in(Math.max(LEAST_TIMER_NANOS, deadline.left()));
+            timeout.schedule(Math.max(MIN_TIMER_NANOS, deadline.remainingNanos()));
         }
     }
 
     private void advance() {
-        while (!ended && arrived < loads.count() && state(arrived) == ControlWord.SEALED) {
+        while (!ended && arrived < loadBatch.count() && state(arrived) == ControlWord.SEALED) {
             arrived++;
         }
-        if (arrived < loads.count() && !ended) {
+        if (arrived < loadBatch.count() && !ended) {
             int next = state(arrived);
             boolean comes = next == ControlWord.LOADING || next == ControlWord.LOADED || next == ControlWord.SEALED;
-            ended = !comes || closed || deadline.over();
+            ended = !comes || closed || deadline.isExpired();
         } else {
             ended = true;
         }
     }
 
-    private int ready() {
-        return Math.max(0, blocks.here + arrived - blocks.firstBlock);
+    private int readyCount() {
+        return Math.max(0, blockRange.residentBlocks + arrived - blockRange.firstBlock);
     }
 
     @Override
     public int firstBlock() {
-        return blocks.firstBlock;
+        return blockRange.firstBlock;
     }
 
     @Override
     public synchronized int endBlock() {
         advance();
-        return ended ? blocks.firstBlock + ready() : loads.end();
+        return ended ? blockRange.firstBlock + readyCount() : loadBatch.end();
     }
 
     @Override
     public synchronized int readyBlocks() {
         advance();
-        return ready();
+        return readyCount();
     }
 
     @Override
     public int await(int wanted, long awaitNanos) {
-        Waiting.requireNotNegative(awaitNanos);
-        long since = source.clock().nanos();
+        RoomWaiter.requireNotNegative(awaitNanos);
+        long since = storeContext.clock().nanos();
         synchronized (this) {
             advance();
-            while (ready() < wanted && !ended) {
-                long left = awaitNanos - (source.clock().nanos() - since);
+            while (readyCount() < wanted && !ended) {
+                long left = awaitNanos - (storeContext.clock().nanos() - since);
                 if (left <= 0) {
                     break;
                 }
                 try {
-                    leastAwaited = Math.min(leastAwaited, wanted);
-                    source.clock().await(this, left);
+                    minAwaited = Math.min(minAwaited, wanted);
+                    storeContext.clock().await(this, left);
                 } catch (InterruptedException stopped) {
                     Thread.currentThread().interrupt();
                     break;
                 }
                 advance();
             }
-            return ready();
+            return readyCount();
         }
     }
 
@@ -170,9 +170,9 @@ final class LoadingTable implements BlockTable {
         synchronized (this) {
             ready = waiters.add(wanted, executor);
         }
-        look();
+        update();
         if (!ready.isDone()) {
-            setTimeout();
+            scheduleTimeout();
         }
         return ready;
     }
@@ -180,7 +180,7 @@ final class LoadingTable implements BlockTable {
     @Override
     public synchronized MemorySegment segment(int index) {
         int page = records.hostPage(record(index));
-        return scope.limit(source.store().slotSegment(page, blocks.entry.blockBytes()))
+        return scope.bind(storeContext.store().slotSegment(page, blockRange.entry.blockBytes()))
                 .asReadOnly();
     }
 
@@ -198,25 +198,27 @@ final class LoadingTable implements BlockTable {
         if (closed) {
             throw new IllegalStateException("the table is closed");
         }
-        int end = blocks.firstBlock + readyBlocks();
-        if (index < blocks.firstBlock || index >= end) {
-            throw new IndexOutOfBoundsException("block " + index + " of a table whose blocks " + blocks.firstBlock
+        int end = blockRange.firstBlock + readyBlocks();
+        if (index < blockRange.firstBlock || index >= end) {
+            throw new IndexOutOfBoundsException("block " + index + " of a table whose blocks " + blockRange.firstBlock
                     + " to " + end + " (exclusive) are ready");
         }
-        return index < blocks.here ? resident()[index - blocks.firstBlock] : loads.record(index - blocks.here);
+        return index < blockRange.residentBlocks
+                ? residentRecords()[index - blockRange.firstBlock]
+                : loadBatch.record(index - blockRange.residentBlocks);
     }
 
     /// The records of the table's resident blocks, found by one walk over the parents.
-    private int[] resident() {
-        int[] known = inOrder;
+    private int[] residentRecords() {
+        int[] known = recordsInOrder;
         if (known == null) {
-            known = new int[blocks.here - blocks.firstBlock];
-            int record = RecordHandle.record(blocks.deepest);
+            known = new int[blockRange.residentBlocks - blockRange.firstBlock];
+            int record = RecordHandle.record(blockRange.deepest);
             for (int i = known.length - 1; i >= 0; i--) {
                 known[i] = record;
                 record = records.parent(record);
             }
-            inOrder = known;
+            recordsInOrder = known;
         }
         return known;
     }
@@ -234,22 +236,23 @@ final class LoadingTable implements BlockTable {
             scope.close();
         } finally {
             timeout.cancel();
-            letGo();
-            source.holders().leave(hold);
+            release();
+            storeContext.openHandles().release(openHandle);
         }
-        look();
+        update();
     }
 
-    private void letGo() {
-        blocks.entry.countLoaded(Math.max(0, ready() - Math.max(0, blocks.here - blocks.firstBlock)));
-        for (int i = 0; i < loads.count(); i++) {
-            if (source.movement() != null) {
-                source.movement().arrivals().forget(loads.record(i), listener);
+    private void release() {
+        blockRange.entry.countLoaded(
+                Math.max(0, readyCount() - Math.max(0, blockRange.residentBlocks - blockRange.firstBlock)));
+        for (int i = 0; i < loadBatch.count(); i++) {
+            if (storeContext.tierScheduler() != null) {
+                storeContext.tierScheduler().arrivals().forget(loadBatch.record(i), listener);
             }
-            source.store().lookup().unpin(loads.record(i));
+            storeContext.store().lookup().unpin(loadBatch.record(i));
         }
-        if (RecordHandle.isFound(blocks.deepest)) {
-            source.store().lookup().unpin(RecordHandle.record(blocks.deepest));
+        if (RecordHandle.isFound(blockRange.deepest)) {
+            storeContext.store().lookup().unpin(RecordHandle.record(blockRange.deepest));
         }
     }
 }

@@ -18,34 +18,36 @@ final class ObjectHints {
     private static final long PAGE = 4096;
 
     private final HostStore store;
-    private final Onboarding onboarding;
-    private final UseRate rate;
-    private final HintPins pins;
-    private final Expiries expiries;
+    private final DiskLoader diskLoader;
+    private final AccessRate rate;
+    private final TimedPins pins;
+    private final TtlQueue ttlQueue;
 
-    ObjectHints(HostStore store, Onboarding onboarding, UseRate rate, HintPins pins, Expiries expiries) {
+    ObjectHints(HostStore store, DiskLoader diskLoader, AccessRate rate, TimedPins pins, TtlQueue ttlQueue) {
         this.store = store;
-        this.onboarding = onboarding;
+        this.diskLoader = diskLoader;
         this.rate = rate;
         this.pins = pins;
-        this.expiries = expiries;
+        this.ttlQueue = ttlQueue;
     }
 
     /// Acts on a hint.
     ///
     /// @return of how many objects it was taken
-    int take(Namespace namespace, List<byte[]> names, ObjectHint hint) {
+    int apply(Namespace namespace, List<byte[]> names, ObjectHint hint) {
         NamespaceEntry entry = store.require(namespace);
         List<BlockKey> keys =
                 names.stream().map(name -> BlockKey.ofObject(namespace, name)).toList();
         return switch (hint) {
             case ObjectHint.Expect expect ->
-                store.objectHints().expect(entry, keys, rate.in(expect.inNanos())) + onboarding.expect(keys);
+                store.objectHints().expect(entry, keys, rate.expectedWithin(expect.inNanos()))
+                        + diskLoader.prefetch(keys);
             case ObjectHint.Forget _ -> store.objectHints().demote(entry, keys);
             case ObjectHint.Pin pin -> pin(entry, keys, pin.forNanos());
             case ObjectHint.Label label ->
                 store.objectHints().label(entry, keys, label.label().reuseClass());
-            case ObjectHint.Weigh weigh -> store.objectHints().setWeights(entry, keys, Hints.halvings(weigh.weight()));
+            case ObjectHint.Weigh weigh ->
+                store.objectHints().setWeights(entry, keys, Hints.weightExponent(weigh.weight()));
             case ObjectHint.Expire expire -> expire(entry, keys, expire.afterNanos());
         };
     }
@@ -73,18 +75,18 @@ final class ObjectHints {
             return false;
         }
         long bytes = (store.records().bytes(record) + PAGE - 1) / PAGE * PAGE;
-        return pins.pin(key, new HintPins.Held(record, bytes), share, forNanos);
+        return pins.pin(key, new TimedPins.PinRequest(record, bytes), share, forNanos);
     }
 
     private int expire(NamespaceEntry entry, List<BlockKey> keys, long afterNanos) {
         if (keys.isEmpty()) {
             return 0;
         }
-        expiries.sweep(); // what is over by now takes nobody's place
+        ttlQueue.releaseExpired(); // what is over by now takes nobody's place
         int group = store.storeStats().share(entry).group();
-        Expiries.Place place = new Expiries.Place(entry.namespace(), keys.getLast());
-        Expiries.Tail tail =
-                new Expiries.Tail(keys.size(), () -> store.objectHints().demote(entry, keys));
-        return expiries.take(group, place, tail, afterNanos) ? keys.size() : 0;
+        TtlQueue.TtlKey ttlKey = new TtlQueue.TtlKey(entry.namespace(), keys.getLast());
+        TtlQueue.ReleaseAction releaseAction = new TtlQueue.ReleaseAction(
+                keys.size(), () -> store.objectHints().demote(entry, keys));
+        return ttlQueue.add(group, ttlKey, releaseAction, afterNanos) ? keys.size() : 0;
     }
 }

@@ -20,14 +20,14 @@ import org.jspecify.annotations.Nullable;
 final class RecoveringTable implements BlockTable {
 
     /// How often [#await] asks whether the chain is known by now.
-    private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+    private static final long POLL_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
-    private final HostTable.Source source;
-    private final Movement movement;
+    private final HostTable.StoreContext storeContext;
+    private final Movement tierScheduler;
     private final BlockTable first;
-    private final Wanted wanted;
-    private final Runnable listener = this::look;
-    private final Alarm timeout = new Alarm(this::timedOut);
+    private final SecondLookup secondLookup;
+    private final Runnable listener = this::update;
+    private final DelayedTask timeout = new DelayedTask(this::onTimeout);
     private final ReadyWaiters waiters = new ReadyWaiters();
     private final Deadline deadline;
 
@@ -37,63 +37,68 @@ final class RecoveringTable implements BlockTable {
     /// Whether the table in use tells when it has more ready.
     private boolean followed;
 
-    private boolean looked;
+    private boolean lookedAgain;
     private boolean closed;
 
     /// What is asked for.
     ///
     /// @param end the block behind the last
-    /// @param known whether all of it is known by now
-    /// @param again looks a second time, for blocks that arrive by the deadline; null when there is nothing
-    record Wanted(int end, BooleanSupplier known, Function<Deadline, @Nullable BlockTable> again) {}
+    /// @param isKnown whether all of it is known by now
+    /// @param lookAgain looks a second time, for blocks that arrive by the deadline; null when there is nothing
+    record SecondLookup(int end, BooleanSupplier isKnown, Function<Deadline, @Nullable BlockTable> lookAgain) {}
 
     private RecoveringTable(
-            HostTable.Source source, Movement movement, BlockTable first, long timeoutNanos, Wanted wanted) {
-        this.source = source;
-        this.movement = movement;
+            HostTable.StoreContext storeContext,
+            Movement tierScheduler,
+            BlockTable first,
+            long timeoutNanos,
+            SecondLookup secondLookup) {
+        this.storeContext = storeContext;
+        this.tierScheduler = tierScheduler;
         this.first = first;
-        this.wanted = wanted;
-        deadline = Deadline.in(source.clock(), timeoutNanos);
+        this.secondLookup = secondLookup;
+        deadline = Deadline.after(storeContext.clock(), timeoutNanos);
     }
 
     /// @param first what is known at once, the table's from now on
-    static BlockTable of(HostTable.Source source, BlockTable first, long timeoutNanos, Wanted wanted) {
-        Movement movement = source.movement();
-        if (movement == null) {
+    static BlockTable of(
+            HostTable.StoreContext storeContext, BlockTable first, long timeoutNanos, SecondLookup secondLookup) {
+        Movement tierScheduler = storeContext.tierScheduler();
+        if (tierScheduler == null) {
             return first;
         }
-        RecoveringTable table = new RecoveringTable(source, movement, first, timeoutNanos, wanted);
-        movement.whenRecovered(table.listener);
-        table.look(); // the recovery may have ended before it knew of the listener
+        RecoveringTable table = new RecoveringTable(storeContext, tierScheduler, first, timeoutNanos, secondLookup);
+        tierScheduler.whenRecovered(table.listener);
+        table.update(); // the recovery may have ended before it knew of the listener
         return table;
     }
 
     /// Looks again if it is time.
-    private void look() {
+    private void update() {
         synchronized (this) {
-            if (looked || closed) {
+            if (lookedAgain || closed) {
                 return;
             }
-            boolean over = deadline.over();
-            if (!over && movement.recovering() && !wanted.known.getAsBoolean()) {
+            boolean over = deadline.isExpired();
+            if (!over && tierScheduler.recovering() && !secondLookup.isKnown.getAsBoolean()) {
                 return;
             }
-            looked = true;
+            lookedAgain = true;
             if (!over) {
-                second = found();
+                second = lookAgain();
                 followed = false;
             }
             notifyAll();
         }
-        movement.forgetRecovered(listener);
+        tierScheduler.forgetRecovered(listener);
         timeout.cancel();
         follow();
     }
 
-    private @Nullable BlockTable found() {
+    private @Nullable BlockTable lookAgain() {
         BlockTable found;
         try {
-            found = wanted.again.apply(deadline);
+            found = secondLookup.lookAgain.apply(deadline);
         } catch (IllegalStateException closing) {
             return null;
         }
@@ -105,22 +110,22 @@ final class RecoveringTable implements BlockTable {
     }
 
     /// What questions go to; under the lock.
-    private BlockTable now() {
+    private BlockTable current() {
         return second == null ? first : second;
     }
 
-    private void timedOut() {
-        look();
-        setTimeout(); // again, where the store's clock goes slower than the machine's
+    private void onTimeout() {
+        update();
+        scheduleTimeout(); // again, where the store's clock goes slower than the machine's
     }
 
-    private void setTimeout() {
+    private void scheduleTimeout() {
         boolean goesOn;
         synchronized (this) {
-            goesOn = !looked && !closed;
+            goesOn = !lookedAgain && !closed;
         }
         if (goesOn) {
-            timeout.in(Math.max(LOOK_NANOS, deadline.left()));
+            timeout.schedule(Math.max(POLL_NANOS, deadline.remainingNanos()));
         }
     }
 
@@ -132,10 +137,10 @@ final class RecoveringTable implements BlockTable {
         boolean isSecond;
         int ready;
         synchronized (this) {
-            of = now();
+            of = current();
             isSecond = second != null;
             ready = of.readyBlocks();
-            boolean last = closed || (looked && ready >= of.blocks());
+            boolean last = closed || (lookedAgain && ready >= of.blocks());
             tell = waiters.takeReady(ready, last);
             goesOn = !last && waiters.hasWaiters() && ready < of.blocks() && !followed;
             followed |= goesOn;
@@ -155,41 +160,41 @@ final class RecoveringTable implements BlockTable {
 
     @Override
     public synchronized int firstBlock() {
-        return now().firstBlock();
+        return current().firstBlock();
     }
 
     @Override
     public int endBlock() {
-        look(); // its time may be over, and nothing else asked since
+        update(); // its time may be over, and nothing else asked since
         synchronized (this) {
-            return looked || closed ? now().endBlock() : wanted.end;
+            return lookedAgain || closed ? current().endBlock() : secondLookup.end;
         }
     }
 
     @Override
     public int readyBlocks() {
-        look();
+        update();
         synchronized (this) {
-            return now().readyBlocks();
+            return current().readyBlocks();
         }
     }
 
     @Override
     public int await(int blocks, long timeoutNanos) {
-        Waiting.requireNotNegative(timeoutNanos);
-        long since = source.clock().nanos();
+        RoomWaiter.requireNotNegative(timeoutNanos);
+        long since = storeContext.clock().nanos();
         BlockTable of;
         long left;
         while (true) {
-            look();
-            left = Math.max(0, timeoutNanos - (source.clock().nanos() - since));
+            update();
+            left = Math.max(0, timeoutNanos - (storeContext.clock().nanos() - since));
             synchronized (this) {
-                of = now();
-                if (looked || closed || left == 0 || of.readyBlocks() >= blocks) {
+                of = current();
+                if (lookedAgain || closed || left == 0 || of.readyBlocks() >= blocks) {
                     break;
                 }
                 try {
-                    source.clock().await(this, Math.min(left, LOOK_NANOS));
+                    storeContext.clock().await(this, Math.min(left, POLL_NANOS));
                 } catch (InterruptedException stopped) {
                     Thread.currentThread().interrupt();
                     return of.readyBlocks();
@@ -205,37 +210,37 @@ final class RecoveringTable implements BlockTable {
         synchronized (this) {
             ready = waiters.add(blocks, executor);
         }
-        look();
+        update();
         follow();
-        setTimeout();
+        scheduleTimeout();
         return ready;
     }
 
     @Override
     public MemorySegment segment(int index) {
-        return open().segment(index);
+        return requireOpen().segment(index);
     }
 
     @Override
     public int checksum(int index) {
-        return open().checksum(index);
+        return requireOpen().checksum(index);
     }
 
     @Override
     public long handle(int index) {
-        return open().handle(index);
+        return requireOpen().handle(index);
     }
 
     @Override
-    public synchronized int cheaperComputed() {
-        return now().blocksToRecompute();
+    public synchronized int blocksToRecompute() {
+        return current().blocksToRecompute();
     }
 
-    private synchronized BlockTable open() {
+    private synchronized BlockTable requireOpen() {
         if (closed) {
             throw new IllegalStateException("the table is closed");
         }
-        return now();
+        return current();
     }
 
     @Override
@@ -249,7 +254,7 @@ final class RecoveringTable implements BlockTable {
             more = second;
             notifyAll();
         }
-        movement.forgetRecovered(listener);
+        tierScheduler.forgetRecovered(listener);
         timeout.cancel();
         try {
             if (more != null) {

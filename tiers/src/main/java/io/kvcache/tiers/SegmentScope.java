@@ -24,7 +24,7 @@ final class SegmentScope implements AutoCloseable {
 
     /// The same memory, for as long as this scope.
     @SuppressWarnings("restricted") // the span and its length stay what the slab pool has bounded
-    MemorySegment limit(MemorySegment slot) {
+    MemorySegment bind(MemorySegment slot) {
         return arena == null ? slot : slot.reinterpret(arena, null);
     }
 

@@ -14,7 +14,7 @@ import java.util.Set;
 sealed interface SessionTurn {
 
     /// Blocks or objects of a turn that are kept for the next one.
-    int MOST_KEPT = 1024;
+    int MAX_KEPT = 1024;
 
     Namespace namespace();
 
@@ -22,18 +22,18 @@ sealed interface SessionTurn {
     int size();
 
     /// The end of it, with no memory shared with what it was made of.
-    SessionTurn tail();
+    SessionTurn copyOfEnd();
 
     /// Lets go what an earlier turn had and this one has not; of blocks, but for what others have
     /// gone on from.
     ///
     /// @return of how many blocks or objects
-    int leaves(SessionTurn before);
+    int releaseDropped(SessionTurn before);
 
     /// A chain of blocks.
     ///
     /// @param first the block of the session's chain that this one begins with
-    record Blocks(HintApplier forecast, BlockChain chain, int first) implements SessionTurn {
+    record Blocks(HintApplier hintApplier, BlockChain chain, int first) implements SessionTurn {
 
         @Override
         public Namespace namespace() {
@@ -46,14 +46,14 @@ sealed interface SessionTurn {
         }
 
         @Override
-        public SessionTurn tail() {
-            int from = Math.max(0, chain.length() - MOST_KEPT);
-            return new Blocks(forecast, Tails.of(chain, from), first + from);
+        public SessionTurn copyOfEnd() {
+            int from = Math.max(0, chain.length() - MAX_KEPT);
+            return new Blocks(hintApplier, ChainSuffixes.of(chain, from), first + from);
         }
 
         @Override
-        public int leaves(SessionTurn before) {
-            return before instanceof Blocks blocks ? forecast.release(blocks.chain, blocks.keptBy(this)) : 0;
+        public int releaseDropped(SessionTurn before) {
+            return before instanceof Blocks blocks ? hintApplier.release(blocks.chain, blocks.keptBy(this)) : 0;
         }
 
         /// Leading blocks that another one has too.
@@ -81,13 +81,13 @@ sealed interface SessionTurn {
         }
 
         @Override
-        public SessionTurn tail() {
-            int from = Math.max(0, keys.size() - MOST_KEPT);
+        public SessionTurn copyOfEnd() {
+            int from = Math.max(0, keys.size() - MAX_KEPT);
             return new Objects(forecast, entry, List.copyOf(keys.subList(from, keys.size())));
         }
 
         @Override
-        public int leaves(SessionTurn before) {
+        public int releaseDropped(SessionTurn before) {
             if (!(before instanceof Objects objects)) {
                 return 0;
             }

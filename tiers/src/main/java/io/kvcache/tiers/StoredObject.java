@@ -20,7 +20,7 @@ import java.util.List;
 record StoredObject(HostStore store, int record, long valueBytes) {
 
     /// Stands for a checksum that nobody has taken. Some bytes do have this sum: they are summed whenever asked.
-    static final int UNSUMMED = 0;
+    static final int NO_CHECKSUM = 0;
 
     /// Shows where a range of value and key lies.
     void visit(long offset, long bytes, SegmentVisitor each) {
@@ -28,7 +28,7 @@ record StoredObject(HostStore store, int record, long valueBytes) {
     }
 
     /// The value's memory, in order; a list of the caller's own.
-    List<MemorySegment> value() {
+    List<MemorySegment> valueSegments() {
         List<MemorySegment> pieces = new ArrayList<>(1);
         visit(0, valueBytes, (memory, from, length) -> pieces.add(memory.asSlice(from, length)));
         return pieces;
@@ -42,7 +42,7 @@ record StoredObject(HostStore store, int record, long valueBytes) {
     /// The checksum over value and key, taken now if nobody has before. Several may do so at once; all find the same.
     int checksum() {
         int known = store.records().checksum(record);
-        if (known != UNSUMMED) {
+        if (known != NO_CHECKSUM) {
             return known;
         }
         ChunkedCrc crc = new ChunkedCrc();
@@ -57,7 +57,7 @@ record StoredObject(HostStore store, int record, long valueBytes) {
             private int at;
 
             @Override
-            public void piece(MemorySegment memory, long to, long bytes) {
+            public void visitSegment(MemorySegment memory, long to, long bytes) {
                 MemorySegment.copy(key, at, memory, ValueLayout.JAVA_BYTE, to, (int) bytes);
                 at += (int) bytes;
             }
@@ -88,7 +88,7 @@ record StoredObject(HostStore store, int record, long valueBytes) {
         }
 
         @Override
-        public void piece(MemorySegment memory, long from, long bytes) {
+        public void visitSegment(MemorySegment memory, long from, long bytes) {
             long end = from + bytes;
             long to = from;
             for (; equal && to + Long.BYTES <= end; to += Long.BYTES, at += Long.BYTES) {
@@ -106,7 +106,7 @@ record StoredObject(HostStore store, int record, long valueBytes) {
             private long at;
 
             @Override
-            public void piece(MemorySegment memory, long to, long length) {
+            public void visitSegment(MemorySegment memory, long to, long length) {
                 MemorySegment.copy(source, at, memory, to, length);
                 at += length;
             }
@@ -119,7 +119,7 @@ record StoredObject(HostStore store, int record, long valueBytes) {
             private long at;
 
             @Override
-            public void piece(MemorySegment memory, long from, long length) {
+            public void visitSegment(MemorySegment memory, long from, long length) {
                 MemorySegment.copy(memory, from, target, at, length);
                 at += length;
             }

@@ -10,7 +10,7 @@ final class SystemClock implements Clock {
     static final SystemClock INSTANCE = new SystemClock();
 
     /// How soon a waiter sees what nobody notifies it of: that its time is over.
-    private static final long LONGEST_WAIT_MILLIS = 10;
+    private static final long MAX_WAIT_MILLIS = 10;
 
     private SystemClock() {}
 
@@ -20,13 +20,13 @@ final class SystemClock implements Clock {
     }
 
     @Override
-    public void pause(long nanos) {
+    public void sleep(long nanos) {
         LockSupport.parkNanos(nanos);
     }
 
     @Override
     @SuppressWarnings("WaitNotInLoop") // the caller's loop asks again
     public void await(Object monitor, long nanos) throws InterruptedException {
-        monitor.wait(Math.clamp(TimeUnit.NANOSECONDS.toMillis(nanos), 1, LONGEST_WAIT_MILLIS));
+        monitor.wait(Math.clamp(TimeUnit.NANOSECONDS.toMillis(nanos), 1, MAX_WAIT_MILLIS));
     }
 }

@@ -48,7 +48,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **On disk.** Closing writes what is in host memory alone to the disks, within
 /// [TieredKvCacheBuilder#flushOnClose]; a process that ends without it leaves there what the admission chose, and what
-/// the last [#flush] wrote. After an opening the disks tell what they hold: until they have ([#recovering]), what is
+/// the last [#flush] wrote. After an opening the disks tell what they hold: until they have ([#isRecovering]), what is
 /// not told yet is missed at once by all but an [#acquire] with a time-out, which waits for its own blocks;
 /// [#awaitRecovered] waits for all.
 ///
@@ -56,34 +56,34 @@ import org.jspecify.annotations.Nullable;
 public final class TieredKvCache implements KvCache {
 
     private final HostStore store;
-    private final Holders holders;
+    private final OpenHandles openHandles;
     private final Hints hints;
-    private final Onboarding onboarding;
-    private final Acquiring acquiring;
-    private final ChainPuts puts;
-    private final ObjectVerbs objects;
-    private final EngineVerbs engine;
-    private final DiskVerbs disks;
-    private final Prefetching prefetching;
-    private final Closing closing;
-    private final UseListeners listeners = new UseListeners();
-    private final @Nullable HostShare share;
+    private final DiskLoader diskLoader;
+    private final BlockReads blockReads;
+    private final BlockWrites puts;
+    private final ObjectOperations objects;
+    private final EngineKeyOperations engine;
+    private final DiskOperations disks;
+    private final Prefetcher prefetcher;
+    private final StoreShutdown storeShutdown;
+    private final AccessListeners listeners = new AccessListeners();
+    private final @Nullable SharedHostMemory share;
 
     /// @param share null when nobody else may map the memory
-    TieredKvCache(HostTable.Source source, Closing closing, @Nullable HostShare share) {
-        store = source.store();
-        holders = source.holders();
-        Waiting waiting = new Waiting(source.clock(), store::countRefused);
-        Expiries expiries = new Expiries(source.clock(), store.hints());
-        onboarding = new Onboarding(source, expiries);
-        prefetching = new Prefetching(source);
-        acquiring = new Acquiring(source, onboarding, listeners, prefetching);
-        hints = new Hints(store, source.clock(), onboarding, expiries);
-        puts = new ChainPuts(source, waiting, onboarding, hints, listeners);
-        objects = new ObjectVerbs(source, waiting, onboarding, hints, listeners);
-        engine = new EngineVerbs(source, waiting, onboarding, hints, listeners);
-        disks = new DiskVerbs(source);
-        this.closing = closing;
+    TieredKvCache(HostTable.StoreContext storeContext, StoreShutdown storeShutdown, @Nullable SharedHostMemory share) {
+        store = storeContext.store();
+        openHandles = storeContext.openHandles();
+        RoomWaiter roomWaiter = new RoomWaiter(storeContext.clock(), store::countRefused);
+        TtlQueue ttlQueue = new TtlQueue(storeContext.clock(), store.hints());
+        diskLoader = new DiskLoader(storeContext, ttlQueue);
+        prefetcher = new Prefetcher(storeContext);
+        blockReads = new BlockReads(storeContext, diskLoader, listeners, prefetcher);
+        hints = new Hints(store, storeContext.clock(), diskLoader, ttlQueue);
+        puts = new BlockWrites(storeContext, roomWaiter, diskLoader, hints, listeners);
+        objects = new ObjectOperations(storeContext, roomWaiter, diskLoader, hints, listeners);
+        engine = new EngineKeyOperations(storeContext, roomWaiter, diskLoader, hints, listeners);
+        disks = new DiskOperations(storeContext);
+        this.storeShutdown = storeShutdown;
         this.share = share;
     }
 
@@ -96,9 +96,9 @@ public final class TieredKvCache implements KvCache {
     ///     none of them
     @Override
     public void register(Namespace namespace) {
-        holders.requireOpen();
+        openHandles.requireOpen();
         if (share != null) {
-            share.requireOwn(namespace);
+            share.requireTenant(namespace);
         }
         store.register(namespace);
     }
@@ -109,57 +109,57 @@ public final class TieredKvCache implements KvCache {
     /// many blocks go to it has no shares. To be said before the namespace holds any host memory.
     ///
     /// @param weight 1 to 1,000
-    public void weigh(Namespace namespace, int weight) {
-        holders.requireOpen();
+    public void setWeight(Namespace namespace, int weight) {
+        openHandles.requireOpen();
         store.setWeight(store.require(namespace), weight);
     }
 
     /// Has a namespace hold host memory out of the share of another one, before it holds anything.
     ///
     /// @return whether it does; not when it holds something already
-    public boolean share(Namespace namespace, Namespace with) {
-        holders.requireOpen();
+    public boolean joinShare(Namespace namespace, Namespace with) {
+        openHandles.requireOpen();
         return store.joinShare(store.require(namespace), store.require(with));
     }
 
     /// Has somebody hear, from now on, what is asked of the store and put into it.
-    public void listen(AccessListener listener) {
+    public void addAccessListener(AccessListener listener) {
         listeners.add(listener);
     }
 
     @Override
     public Match match(BlockChain chain) {
-        holders.requireOpen();
+        openHandles.requireOpen();
         store.require(chain.namespace());
         int host = store.lookup().match(chain, chain.length());
-        int disk = onboarding.onDisk(chain, host);
-        if (disk > 0 && prefetching.any()) {
-            int worth = onboarding.worthLoading(chain, host, Prefetching.FOR_ONE_THAT_COMES_NANOS);
-            var _ = prefetching.matched(chain, host, host + worth);
+        int disk = diskLoader.countOnDisk(chain, host);
+        if (disk > 0 && prefetcher.isEnabled()) {
+            int worth = diskLoader.blocksWorthLoading(chain, host, Prefetcher.DEFAULT_DEADLINE_NANOS);
+            var _ = prefetcher.onMatch(chain, host, host + worth);
         }
         return host + disk == 0 ? Match.NOTHING : new Match(0, host, disk);
     }
 
     @Override
     public Match match(BlockChain chain, long timeoutNanos) {
-        Waiting.requireNotNegative(timeoutNanos);
-        holders.requireOpen();
+        RoomWaiter.requireNotNegative(timeoutNanos);
+        openHandles.requireOpen();
         store.require(chain.namespace());
         int host = store.lookup().match(chain, chain.length());
-        int disk = onboarding.worthLoading(chain, host, timeoutNanos);
-        var _ = prefetching.matched(chain, host, host + disk);
+        int disk = diskLoader.blocksWorthLoading(chain, host, timeoutNanos);
+        var _ = prefetcher.onMatch(chain, host, host + disk);
         return host + disk == 0 ? Match.NOTHING : new Match(0, host, disk);
     }
 
     /// How long it takes by now to read so many bytes from the disks, after what waits to be read,
     /// in nanoseconds; 0 while nothing is known.
-    public double readNanos(long bytes) {
-        return disks.readNanos(bytes);
+    public double estimateReadNanos(long bytes) {
+        return disks.estimateReadNanos(bytes);
     }
 
     @Override
     public BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
-        return acquiring.acquire(chain, from, timeoutNanos);
+        return blockReads.acquire(chain, from, timeoutNanos);
     }
 
     @Override
@@ -173,7 +173,7 @@ public final class TieredKvCache implements KvCache {
     /// @param timeoutNanos how long to wait for room while every block is pinned
     /// @return as [#put(BlockChain, int, int, long)]
     public BlockWriter put(Namespace namespace, EngineKey key, @Nullable EngineKey parent, long timeoutNanos) {
-        Waiting.requireNotNegative(timeoutNanos);
+        RoomWaiter.requireNotNegative(timeoutNanos);
         return engine.put(namespace, key, parent, timeoutNanos);
     }
 
@@ -182,29 +182,31 @@ public final class TieredKvCache implements KvCache {
     /// @param timeoutNanos how long it may take to arrive from a slower tier; 0 takes what is resident
     /// @return a table of this block alone, numbered [BlockTable#firstBlock()], or an empty one
     public BlockTable acquire(Namespace namespace, EngineKey key, long timeoutNanos) {
-        Waiting.requireNotNegative(timeoutNanos);
-        holders.requireOpen();
-        BlockTable resident = engine.resident(namespace, key);
+        RoomWaiter.requireNotNegative(timeoutNanos);
+        openHandles.requireOpen();
+        BlockTable resident = engine.acquireResident(namespace, key);
         if (resident != null) {
             return resident;
         }
-        BlockChain chain = timeoutNanos == 0 ? null : engine.chainTo(namespace, key);
+        BlockChain chain = timeoutNanos == 0 ? null : engine.findChain(namespace, key);
         if (chain != null) {
             return acquire(chain, chain.length() - 1, timeoutNanos);
         }
-        BlockTable missing = engine.missing(namespace, key);
-        return timeoutNanos == 0 || !disks.recovering()
+        BlockTable missing = engine.emptyTable(namespace, key);
+        return timeoutNanos == 0 || !disks.isRecovering()
                 ? missing
-                : acquiring.recovering(
+                : blockReads.awaitRecovery(
                         missing,
                         timeoutNanos,
-                        new RecoveringTable.Wanted(
-                                1, () -> engine.knows(namespace, key), deadline -> toldOf(namespace, key, deadline)));
+                        new RecoveringTable.SecondLookup(
+                                1,
+                                () -> engine.contains(namespace, key),
+                                deadline -> acquireDuringRecovery(namespace, key, deadline)));
     }
 
-    private @Nullable BlockTable toldOf(Namespace namespace, EngineKey key, Deadline first) {
-        BlockChain chain = engine.chainTo(namespace, key);
-        return chain == null ? null : acquiring.again(chain, chain.length() - 1, first);
+    private @Nullable BlockTable acquireDuringRecovery(Namespace namespace, EngineKey key, Deadline first) {
+        BlockChain chain = engine.findChain(namespace, key);
+        return chain == null ? null : blockReads.acquireAgain(chain, chain.length() - 1, first);
     }
 
     @Override
@@ -217,21 +219,21 @@ public final class TieredKvCache implements KvCache {
         if (from < 0 || from > chain.length()) {
             throw new IndexOutOfBoundsException("from is " + from + "; this chain takes 0 to " + chain.length());
         }
-        holders.requireOpen();
+        openHandles.requireOpen();
         store.require(chain.namespace());
-        return (int) hints.sweep(from == chain.length() ? 0 : store.drop(chain, from));
+        return (int) hints.sweepPins(from == chain.length() ? 0 : store.drop(chain, from));
     }
 
     @Override
     public long drop(Namespace namespace) {
-        holders.requireOpen();
-        return hints.sweep(store.dropAll(store.require(namespace)));
+        openHandles.requireOpen();
+        return hints.sweepPins(store.dropAll(store.require(namespace)));
     }
 
     @Override
     public boolean hint(Hint hint) {
-        holders.requireOpen();
-        return hints.take(hint);
+        openHandles.requireOpen();
+        return hints.apply(hint);
     }
 
     @Override
@@ -242,19 +244,19 @@ public final class TieredKvCache implements KvCache {
     @Override
     public ObjectWriter putObject(
             Namespace namespace, byte[] key, byte @Nullable [] after, long bytes, long timeoutNanos) {
-        Waiting.requireNotNegative(timeoutNanos);
+        RoomWaiter.requireNotNegative(timeoutNanos);
         return objects.put(namespace, key, after, bytes, timeoutNanos);
     }
 
     @Override
-    public boolean followObject(Namespace namespace, byte[] key, byte @Nullable [] after) {
-        holders.requireOpen();
-        return objects.follow(namespace, key, after);
+    public boolean linkObject(Namespace namespace, byte[] key, byte @Nullable [] after) {
+        openHandles.requireOpen();
+        return objects.linkAfter(namespace, key, after);
     }
 
     @Override
     public @Nullable ObjectView holdObject(Namespace namespace, byte[] key) {
-        return objects.hold(namespace, key);
+        return objects.getResident(namespace, key);
     }
 
     @Override
@@ -264,60 +266,60 @@ public final class TieredKvCache implements KvCache {
 
     @Override
     public @Nullable ObjectView getObject(Namespace namespace, byte[] key, long timeoutNanos) {
-        Waiting.requireNotNegative(timeoutNanos);
-        holders.requireOpen();
+        RoomWaiter.requireNotNegative(timeoutNanos);
+        openHandles.requireOpen();
         return objects.get(namespace, key, timeoutNanos);
     }
 
     @Override
     public CompletionStage<@Nullable ObjectView> fetchObject(
             Namespace namespace, byte[] key, long timeoutNanos, Executor executor) {
-        Waiting.requireNotNegative(timeoutNanos);
-        holders.requireOpen();
+        RoomWaiter.requireNotNegative(timeoutNanos);
+        openHandles.requireOpen();
         return objects.fetch(namespace, key, timeoutNanos, executor);
     }
 
     @Override
-    public boolean expectObject(Namespace namespace, byte[] key) {
-        holders.requireOpen();
+    public boolean prefetchObject(Namespace namespace, byte[] key) {
+        openHandles.requireOpen();
         store.require(namespace);
-        return prefetching.begin(BlockKey.ofObject(namespace, key));
+        return prefetcher.startLoad(BlockKey.ofObject(namespace, key));
     }
 
     @Override
     public int hintObjects(Namespace namespace, List<byte[]> keys, ObjectHint hint) {
-        holders.requireOpen();
-        return hints.take(namespace, keys, hint);
+        openHandles.requireOpen();
+        return hints.apply(namespace, keys, hint);
     }
 
     @Override
     public boolean containsObject(Namespace namespace, byte[] key) {
-        holders.requireOpen();
+        openHandles.requireOpen();
         return objects.contains(namespace, key);
     }
 
     @Override
     public boolean dropObject(Namespace namespace, byte[] key) {
-        holders.requireOpen();
+        openHandles.requireOpen();
         return objects.drop(namespace, key);
     }
 
     @Override
     public ObjectCatalog objects(Namespace namespace) {
-        holders.requireOpen();
-        return new HostCatalog(store, store.require(namespace), hints);
+        openHandles.requireOpen();
+        return new HostObjectCatalog(store, store.require(namespace), hints);
     }
 
     /// The blocks of a namespace, one by one.
     public BlockCatalog blocks(Namespace namespace) {
-        holders.requireOpen();
+        openHandles.requireOpen();
         return new BlockCatalog(store, store.require(namespace));
     }
 
     @Override
     public boolean flush(long timeoutNanos) {
-        Waiting.requireNotNegative(timeoutNanos);
-        holders.requireOpen();
+        RoomWaiter.requireNotNegative(timeoutNanos);
+        openHandles.requireOpen();
         return disks.flush(timeoutNanos);
     }
 
@@ -325,51 +327,51 @@ public final class TieredKvCache implements KvCache {
     ///
     /// @param disk in the order in which disks were given to the builder
     public void reopenDisk(int disk) {
-        holders.requireOpen();
+        openHandles.requireOpen();
         disks.reopen(disk);
     }
 
     @Override
     public CacheStats stats() {
-        holders.requireOpen();
-        hints.sweep();
-        return store.storeStats().stats(holders.count());
+        openHandles.requireOpen();
+        hints.sweepPins();
+        return store.storeStats().stats(openHandles.openCount());
     }
 
     /// What a policy that learns has found, and what plain LRU would have; all zero under the others.
-    public LruFallback.Report guard() {
-        holders.requireOpen();
+    public LruFallback.Report lruFallbackReport() {
+        openHandles.requireOpen();
         return store.storeStats().fallbackReport();
     }
 
     /// What became of hints.
     public HintStats hintStats() {
-        holders.requireOpen();
+        openHandles.requireOpen();
         return hints.stats();
     }
 
     /// What goes on between host memory and the disks, by disk.
     public List<MoverStats> diskStats() {
-        holders.requireOpen();
+        openHandles.requireOpen();
         return disks.stats();
     }
 
     /// Blocks that were left on disk, as [BlockTable#blocksToRecompute] says.
-    public long cheaperComputed() {
-        return onboarding.left();
+    public long blocksLeftOnDisk() {
+        return diskLoader.blocksLeftOnDisk();
     }
 
     /// What was brought from disk before anybody asked for it.
-    public PrefetchStats prefetched() {
-        holders.requireOpen();
+    public PrefetchStats prefetchStats() {
+        openHandles.requireOpen();
         return store.prefetchAdmission().stats();
     }
 
     /// Whether a disk has more to tell of what it held before the opening; until then [#match] and an [#acquire]
     /// without a time-out miss that.
-    public boolean recovering() {
-        holders.requireOpen();
-        return disks.recovering();
+    public boolean isRecovering() {
+        openHandles.requireOpen();
+        return disks.isRecovering();
     }
 
     /// Waits until the disks have told all that they held before the opening. The store serves from the first
@@ -381,7 +383,7 @@ public final class TieredKvCache implements KvCache {
         if (longest.isNegative()) {
             throw new IllegalArgumentException("longest is " + longest + "; it takes 0 and up");
         }
-        holders.requireOpen();
+        openHandles.requireOpen();
         return disks.awaitRecovered(nanos(longest));
     }
 
@@ -392,24 +394,24 @@ public final class TieredKvCache implements KvCache {
 
     /// What the tree knows of the disks, and what became of blocks that might have been written.
     public DiskTierStats offloadStats() {
-        holders.requireOpen();
+        openHandles.requireOpen();
         return store.tierPort().stats();
     }
 
     /// Bytes of blocks and objects in host memory that no disk has; looks at every record.
     public long unsavedBytes() {
-        holders.requireOpen();
+        openHandles.requireOpen();
         return store.tierPort().unflushedBytes();
     }
 
     /// Where memory that an open table or view shows lies, in bytes from the start of all: for who maps it too.
-    public long place(MemorySegment shown) {
-        return HostShare.place(store, shown);
+    public long offsetOf(MemorySegment shown) {
+        return SharedHostMemory.offsetOf(store, shown);
     }
 
     @Override
     public MemorySegment hostMemory() {
-        holders.requireOpen();
+        openHandles.requireOpen();
         return store.memory().asReadOnly();
     }
 
@@ -420,7 +422,7 @@ public final class TieredKvCache implements KvCache {
 
     @Override
     public EventStream events() {
-        holders.requireOpen();
+        openHandles.requireOpen();
         return store.storeStats();
     }
 
@@ -428,7 +430,7 @@ public final class TieredKvCache implements KvCache {
     ///
     /// @throws AssertionError that names what does not agree
     public void validate() {
-        holders.requireOpen();
+        openHandles.requireOpen();
         store.storeStats().validate();
     }
 
@@ -437,6 +439,6 @@ public final class TieredKvCache implements KvCache {
     @Override
     public void close() {
         hints.close();
-        closing.run();
+        storeShutdown.run();
     }
 }

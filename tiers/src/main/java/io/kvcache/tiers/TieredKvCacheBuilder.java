@@ -31,7 +31,7 @@ public final class TieredKvCacheBuilder {
 
     private static final long DEFAULT_HOST_BYTES = 1L << 30;
     private static final Duration DEFAULT_FLUSH_ON_CLOSE = Duration.ofSeconds(10);
-    private static final Duration LONGEST_FLUSH_ON_CLOSE = Duration.ofDays(1);
+    private static final Duration MAX_FLUSH_ON_CLOSE = Duration.ofDays(1);
 
     private long hostBytes = DEFAULT_HOST_BYTES;
     private int records;
@@ -39,14 +39,14 @@ public final class TieredKvCacheBuilder {
     private int eventCapacity = EventLog.DEFAULT_CAPACITY;
     private MemoryOptions memoryOptions = MemoryOptions.defaults();
     private @Nullable HostMemorySource memory;
-    private @Nullable Path shared;
-    private Set<String> sharedBy = Set.of();
+    private @Nullable Path sharedFolder;
+    private Set<String> sharedTenants = Set.of();
     private StagingLimits staging = StagingLimits.DEFAULTS;
-    private boolean touched = true;
-    private boolean touchedFirst;
-    private boolean checked = assertionsOn();
-    private boolean strict;
-    private boolean trackHolders;
+    private boolean prefaultInBackground = true;
+    private boolean prefaultAtStart;
+    private boolean checkedSegments = assertionsEnabled();
+    private boolean failOnLeak;
+    private boolean trackOpenHandles;
     private Duration closeWait = Duration.ofSeconds(10);
     private Duration flushOnClose = DEFAULT_FLUSH_ON_CLOSE;
     private Clock clock = SystemClock.INSTANCE;
@@ -116,64 +116,64 @@ public final class TieredKvCacheBuilder {
     /// @param tenants that may read each other, and so may map it; who may speak for all tenants may in any
     ///     case. If there are any, namespaces of others are refused here: each trust domain has a store of its
     ///     own
-    public TieredKvCacheBuilder shared(Path folder, Set<String> tenants) {
-        shared = folder;
-        sharedBy = Set.copyOf(tenants);
+    public TieredKvCacheBuilder shareMemory(Path folder, Set<String> tenants) {
+        sharedFolder = folder;
+        sharedTenants = Set.copyOf(tenants);
         return this;
     }
 
     /// The same, for those alone who may speak for all tenants.
-    public TieredKvCacheBuilder shared(Path folder) {
-        return shared(folder, Set.of());
+    public TieredKvCacheBuilder shareMemory(Path folder) {
+        return shareMemory(folder, Set.of());
     }
 
     /// How much memory clients that map this store may have to write into, beside it in the folder;
     /// [StagingLimits#DEFAULTS] when not said. It is taken when a client puts for the first time.
-    public TieredKvCacheBuilder staging(StagingLimits limits) {
+    public TieredKvCacheBuilder stagingLimits(StagingLimits limits) {
         staging = limits;
         return this;
     }
 
     /// Whether a background thread touches the memory at once, so that first requests need not; true when not
     /// said.
-    public TieredKvCacheBuilder touched(boolean inBackground) {
-        touched = inBackground;
+    public TieredKvCacheBuilder prefaultInBackground(boolean inBackground) {
+        prefaultInBackground = inBackground;
         return this;
     }
 
     /// Whether all memory is touched before the store is built; false when not said. Can take a second a GiB.
-    public TieredKvCacheBuilder touchedFirst(boolean beforeBuilt) {
-        touchedFirst = beforeBuilt;
+    public TieredKvCacheBuilder prefaultAtStart(boolean beforeBuilt) {
+        prefaultAtStart = beforeBuilt;
         return this;
     }
 
     /// Memory that [#build] will reserve, in bytes: for blocks and objects, and for the records of them.
     public long reservedBytes() {
-        return hostBytes + RecordLayout.spanBytes(known());
+        return hostBytes + RecordLayout.spanBytes(recordCount());
     }
 
-    private int known() {
-        return records == 0 ? StoreSize.records(hostBytes, disks, others) : records;
+    private int recordCount() {
+        return records == 0 ? RecordCount.estimate(hostBytes, disks, others) : records;
     }
 
     /// Whether segments throw once their table or writer is closed; true under `-ea`, false otherwise.
     ///
     /// Costs ten to twenty microseconds a table.
-    public TieredKvCacheBuilder checked(boolean throwAfterClose) {
-        checked = throwAfterClose;
+    public TieredKvCacheBuilder checkSegments(boolean throwAfterClose) {
+        checkedSegments = throwAfterClose;
         return this;
     }
 
     /// Whether closing the store throws when tables are still open, instead of logging a warning; false when not
     /// said.
-    public TieredKvCacheBuilder strict(boolean throwOnLeak) {
-        strict = throwOnLeak;
+    public TieredKvCacheBuilder failOnLeak(boolean throwOnLeak) {
+        failOnLeak = throwOnLeak;
         return this;
     }
 
     /// Whether to remember who opened each table, for the report at close. Costs microseconds a table.
-    public TieredKvCacheBuilder trackHolders(boolean withStacks) {
-        trackHolders = withStacks;
+    public TieredKvCacheBuilder trackOpenHandles(boolean withStacks) {
+        trackOpenHandles = withStacks;
         return this;
     }
 
@@ -196,7 +196,7 @@ public final class TieredKvCacheBuilder {
     ///
     /// @param longest 0 to 24 hours
     public TieredKvCacheBuilder flushOnClose(Duration longest) {
-        if (longest.isNegative() || longest.compareTo(LONGEST_FLUSH_ON_CLOSE) > 0) {
+        if (longest.isNegative() || longest.compareTo(MAX_FLUSH_ON_CLOSE) > 0) {
             throw new IllegalArgumentException("flushOnClose is " + longest + "; it takes 0 to 24 hours");
         }
         flushOnClose = longest;
@@ -276,44 +276,59 @@ public final class TieredKvCacheBuilder {
     /// @throws IllegalArgumentException for more tiers of other kinds than disks, where there are disks
     /// @throws RuntimeException when another tier cannot be opened, with its cause
     public TieredKvCache build() {
-        if (shared == null) {
+        if (sharedFolder == null) {
             return build(memory == null ? new MappedMemorySource(memoryOptions) : memory, null);
         }
-        SharedMemorySource source = new SharedMemorySource(shared, new SecureRandom().nextLong(), staging);
+        SharedMemorySource source = new SharedMemorySource(sharedFolder, new SecureRandom().nextLong(), staging);
         return build(source, source);
     }
 
     private TieredKvCache build(HostMemorySource source, @Nullable SharedMemorySource toPublish) {
         HostStore store = new HostStore(
-                new HostStoreConfig(hostBytes, known(), policy, eventCapacity),
-                touchedFirst ? TouchedMemory.before(source) : touched ? TouchedMemory.over(source) : source);
-        Below below;
-        HostShare share;
+                new HostStoreConfig(hostBytes, recordCount(), policy, eventCapacity),
+                prefaultAtStart
+                        ? PrefaultedMemory.atStart(source)
+                        : prefaultInBackground ? PrefaultedMemory.inBackground(source) : source);
+        TierStack tierStack;
+        SharedHostMemory share;
         try {
-            share = toPublish == null ? null : new HostShare(store, toPublish.publish(known()), sharedBy, toPublish);
-            below = below(store);
+            share = toPublish == null
+                    ? null
+                    : new SharedHostMemory(store, toPublish.publish(recordCount()), sharedTenants, toPublish);
+            tierStack = openTiers(store);
         } catch (RuntimeException refused) {
             store.close();
             throw refused;
         }
-        Holders holders = new Holders(trackHolders);
+        OpenHandles openHandles = new OpenHandles(trackOpenHandles);
         Duration flush = disks.isEmpty() ? Duration.ZERO : flushOnClose;
         return new TieredKvCache(
-                new HostTable.Source(store, holders, checked, clock, below.movement(), prefill, prefetch),
-                new Closing(store, holders, clock, closeWait, strict, () -> below.end(store, flush, closeWait)),
+                new HostTable.StoreContext(
+                        store, openHandles, checkedSegments, clock, tierStack.tierScheduler(), prefill, prefetch),
+                new StoreShutdown(
+                        store,
+                        openHandles,
+                        clock,
+                        closeWait,
+                        failOnLeak,
+                        () -> tierStack.shutDown(store, flush, closeWait)),
                 share);
     }
 
-    private Below below(HostStore store) {
-        Below.Admission admitting = new Below.Admission(admission, gain);
+    private TierStack openTiers(HostStore store) {
+        TierStack.AdmissionSettings admitting = new TierStack.AdmissionSettings(admission, gain);
         if (!disks.isEmpty()) {
-            return Below.open(
-                    store, disks.stream().map(disk -> disk.under(admission)).toList(), others, admitting, clock);
+            return TierStack.open(
+                    store,
+                    disks.stream().map(disk -> disk.forAdmission(admission)).toList(),
+                    others,
+                    admitting,
+                    clock);
         }
-        return others.isEmpty() ? Below.NOTHING : Below.openOthers(store, others, admitting, clock);
+        return others.isEmpty() ? TierStack.EMPTY : TierStack.openOthers(store, others, admitting, clock);
     }
 
-    private static boolean assertionsOn() {
+    private static boolean assertionsEnabled() {
         return TieredKvCacheBuilder.class.desiredAssertionStatus();
     }
 }

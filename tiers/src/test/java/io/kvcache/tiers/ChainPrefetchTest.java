@@ -43,8 +43,8 @@ final class ChainPrefetchTest {
         cache.close();
         cache = TieredKvCache.builder()
                 .hostBytes(64 * MIB)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .admission(AdmissionKind.ALWAYS)
                 .disk(folder.resolve("disk"), 600 * MIB)
                 .prefetch(true)
@@ -113,9 +113,9 @@ final class ChainPrefetchTest {
         passTime();
         assertThat(cache.match(chain).diskBlocks()).isEqualTo(4);
         await(() -> cache.match(chain).hostBlocks() == 4);
-        assertThat(cache.prefetched().begun()).isEqualTo(4);
+        assertThat(cache.prefetchStats().begun()).isEqualTo(4);
         assertThat(read(chain, 0)).isEqualTo(4);
-        assertThat(cache.prefetched().used()).isEqualTo(4);
+        assertThat(cache.prefetchStats().used()).isEqualTo(4);
     }
 
     @Test
@@ -125,7 +125,7 @@ final class ChainPrefetchTest {
         passTime();
         assertThat(read(chain.prefix(3), PATIENCE)).isEqualTo(3);
         await(() -> cache.match(chain, 0).hostBlocks() == 6);
-        assertThat(cache.prefetched().begun()).isEqualTo(3);
+        assertThat(cache.prefetchStats().begun()).isEqualTo(3);
         assertThat(read(chain, 0)).isEqualTo(6);
     }
 
@@ -136,7 +136,7 @@ final class ChainPrefetchTest {
         put(2, 64);
         passTime();
         assertThat(read(chain.prefix(3), PATIENCE)).isEqualTo(3);
-        assertThat(cache.prefetched().begun()).isZero();
+        assertThat(cache.prefetchStats().begun()).isZero();
     }
 
     @Test

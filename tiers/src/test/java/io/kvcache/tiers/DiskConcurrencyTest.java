@@ -35,7 +35,7 @@ final class DiskConcurrencyTest {
     /// -Dkvcache.stress.steps=20000`.
     private static final int STEPS = Integer.getInteger("kvcache.stress.steps", 600);
     private static final int TRUNKS = 12;
-    private static final int LONGEST = 40;
+    private static final int MAX_BLOCKS = 40;
     private static final long PATIENCE = TimeUnit.SECONDS.toNanos(60);
 
     @TempDir
@@ -45,8 +45,8 @@ final class DiskConcurrencyTest {
     void givenThreadsAtASmallStoreWithADisk_whenTheyWork_thenEveryByteIsRight() {
         try (TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(32 << 20)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .admission(AdmissionKind.ALWAYS)
                 .disk(folder.resolve("one"), 96 << 20)
                 .disk(folder.resolve("two"), 64 << 20)
@@ -129,11 +129,11 @@ final class DiskConcurrencyTest {
     private static BlockChain chain(Random random) {
         int trunk = (int) Math.abs(random.nextGaussian() * TRUNKS / 2);
         int branch = random.nextInt(3);
-        int length = 1 + random.nextInt(LONGEST);
+        int length = 1 + random.nextInt(MAX_BLOCKS);
         return BlockChain.of(
                 SPACE,
                 IntStream.range(0, length * TOKENS)
-                        .map(i -> trunk * 100_000 + (i < LONGEST * TOKENS / 2 ? i : branch * 1000 + i))
+                        .map(i -> trunk * 100_000 + (i < MAX_BLOCKS * TOKENS / 2 ? i : branch * 1000 + i))
                         .toArray());
     }
 }

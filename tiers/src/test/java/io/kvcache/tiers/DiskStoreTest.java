@@ -46,8 +46,8 @@ final class DiskStoreTest {
     private TieredKvCacheBuilder builder(long hostMib, AdmissionKind admission) {
         return TieredKvCache.builder()
                 .hostBytes(hostMib * MIB)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .clock(new SlowClock())
                 .admission(admission)
                 .disk(folder.resolve("disk"), 600 * MIB);
@@ -183,10 +183,10 @@ final class DiskStoreTest {
     @ValueSource(booleans = {true, false})
     void givenWhatWasEvictedFromDisk_whenDroppedAndReopened_thenItsBytesDoNotComeBack(boolean namespace) {
         BlockChain evicted = chain(1, 20);
-        DiskOptions few = DiskOptions.of(folder.resolve("disk"), 600 * MIB).withMostAliveBytes(30 * MIB);
+        DiskOptions few = DiskOptions.of(folder.resolve("disk"), 600 * MIB).withMaxLiveBytes(30 * MIB);
         try (TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(64 * MIB)
-                .touched(false)
+                .prefaultInBackground(false)
                 .admission(AdmissionKind.ALWAYS)
                 .disk(few)
                 .build()) {
@@ -331,7 +331,7 @@ final class DiskStoreTest {
 
     private static void recovered(TieredKvCache cache) {
         long start = System.nanoTime();
-        while (cache.recovering() && System.nanoTime() - start < PATIENCE) {
+        while (cache.isRecovering() && System.nanoTime() - start < PATIENCE) {
             Thread.onSpinWait();
         }
     }

@@ -29,17 +29,17 @@ final class FailingListenerTest {
 
     private record Failing() implements AccessListener {
         @Override
-        public void asked(BlockChain chain, int from, int found, int blockBytes) {
+        public void onAccess(BlockChain chain, int from, int found, int blockBytes) {
             throw new IllegalStateException("a listener's own bug");
         }
 
         @Override
-        public void asked(LookupKind verb, Namespace namespace, BlockKey key, long bytes) {
+        public void onAccess(LookupKind lookupKind, Namespace namespace, BlockKey key, long bytes) {
             throw new IllegalStateException("a listener's own bug");
         }
 
         @Override
-        public void put(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces) {
+        public void onPut(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces) {
             throw new IllegalStateException("a listener's own bug");
         }
     }
@@ -48,12 +48,12 @@ final class FailingListenerTest {
     void givenAListenerThatThrows_whenTheStoreIsUsed_thenAllIsServedAndNothingStaysPinned() {
         try (TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(64L << 20)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .build()) {
             cache.register(SPACE);
             cache.register(THINGS);
-            cache.listen(new Failing());
+            cache.addAccessListener(new Failing());
             BlockChain chain = BlockChain.of(SPACE, IntStream.range(0, 4 * 16).toArray());
             MemorySegment block = MemorySegment.ofArray(new byte[1024]);
             assertThat(cache.putAll(chain, 0, List.of(block, block, block, block), 0)

@@ -31,8 +31,8 @@ final class FlushOnCloseTest {
     private TieredKvCacheBuilder builder() {
         return TieredKvCache.builder()
                 .hostBytes(64L << 20)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .clock(new SlowClock())
                 .disk(folder.resolve("disk"), 600L << 20);
     }
@@ -71,8 +71,10 @@ final class FlushOnCloseTest {
 
     @Test
     void givenNoDisk_whenRecoveryIsAwaited_thenItIsOverAtOnce() {
-        try (TieredKvCache cache =
-                TieredKvCache.builder().hostBytes(64L << 20).touched(false).build()) {
+        try (TieredKvCache cache = TieredKvCache.builder()
+                .hostBytes(64L << 20)
+                .prefaultInBackground(false)
+                .build()) {
             assertThat(cache.awaitRecovered(Duration.ZERO)).isTrue();
         }
     }

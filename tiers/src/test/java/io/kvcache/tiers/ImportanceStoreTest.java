@@ -68,9 +68,9 @@ final class ImportanceStoreTest {
         new PolicyMetrics(cache, "kv").bindTo(registry);
         cache.register(SPACE);
         fill(0, 2 * FIT);
-        assertThat(cache.guard().uses()).isEqualTo(2 * FIT);
-        assertThat(cache.guard().followsLru()).isFalse();
-        assertThat(cache.guard().sampledUses()).isPositive();
+        assertThat(cache.lruFallbackReport().uses()).isEqualTo(2 * FIT);
+        assertThat(cache.lruFallbackReport().followsLru()).isFalse();
+        assertThat(cache.lruFallbackReport().sampledUses()).isPositive();
         assertThat(registry.get("kv.policy.uses")
                         .tag("order", "own")
                         .functionCounter()

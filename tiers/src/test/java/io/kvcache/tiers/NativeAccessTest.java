@@ -73,8 +73,10 @@ class NativeAccessTest {
 
         public static void main(String[] arguments) {
             Namespace space = Namespace.objects("objects", "");
-            try (TieredKvCache cache =
-                    TieredKvCache.builder().hostBytes(32 << 20).checked(true).build()) {
+            try (TieredKvCache cache = TieredKvCache.builder()
+                    .hostBytes(32 << 20)
+                    .checkSegments(true)
+                    .build()) {
                 cache.register(space);
                 try (var writer = cache.putObject(space, new byte[] {1}, 3, 0)) {
                     writer.copyFrom(MemorySegment.ofArray(new byte[] {1, 2, 3}));

@@ -39,10 +39,10 @@ final class ObjectHintsTest {
     private TieredKvCache store(PolicyKind policy) {
         TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(64 * MIB)
-                .touched(false)
+                .prefaultInBackground(false)
                 .policy(policy)
                 .clock(clock)
-                .strict(true)
+                .failOnLeak(true)
                 .build();
         cache.register(THINGS);
         cache.register(OTHERS);
@@ -182,8 +182,8 @@ final class ObjectHintsTest {
     @Test
     void givenTenantsWithShares_whenOnePinsAllItCan_thenAQuarterOfItsShareAndTheOtherHasItsOwn() {
         try (TieredKvCache cache = store(PolicyKind.LRU)) {
-            cache.weigh(THINGS, 1);
-            cache.weigh(OTHERS, 1);
+            cache.setWeight(THINGS, 1);
+            cache.setWeight(OTHERS, 1);
             MemorySegment value = MemorySegment.ofArray(new byte[(int) MIB - 100]);
             for (byte[] key : keys(0, 12)) {
                 assertThat(cache.storeObject(THINGS, key, value, 0)).isTrue();
@@ -284,8 +284,8 @@ final class ObjectHintsTest {
     void givenObjectsOnDiskAlone_whenForgottenOrTheirTimeIsOver_thenThatIsSaidOfThemToo() {
         try (TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(64 * MIB)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .admission(AdmissionKind.ALWAYS)
                 .disk(folder.resolve("disk"), 600 * MIB)
                 .build()) {
@@ -312,7 +312,7 @@ final class ObjectHintsTest {
     void givenObjectsOnDisk_whenExpected_thenAQuarterOfMemoryIsBroughtIn() {
         try (TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(64 * MIB)
-                .touched(false)
+                .prefaultInBackground(false)
                 .admission(AdmissionKind.ALWAYS)
                 .disk(folder.resolve("disk"), 600 * MIB)
                 .build()) {

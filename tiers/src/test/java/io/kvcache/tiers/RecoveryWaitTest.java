@@ -33,7 +33,7 @@ final class RecoveryWaitTest {
     private static final EngineKey NAMED = EngineKey.of(new byte[] {1, 2, 3, 4, 5, 6, 7, 8});
     private static final long PATIENCE = TimeUnit.SECONDS.toNanos(60);
 
-    private final TickedDisk disk = new TickedDisk();
+    private final TickDrivenStore disk = new TickDrivenStore();
 
     @BeforeEach
     void restart() {
@@ -55,7 +55,7 @@ final class RecoveryWaitTest {
     private TieredKvCache open() {
         TieredKvCache cache = disk.open().cache();
         cache.register(SPACE);
-        assertThat(cache.recovering()).isTrue();
+        assertThat(cache.isRecovering()).isTrue();
         assertThat(cache.match(CHAIN).blocks()).isZero();
         return cache;
     }
@@ -78,7 +78,7 @@ final class RecoveryWaitTest {
             assertThat(table.readyBlocks()).isZero();
             assertThat(table.endBlock()).isEqualTo(BLOCKS);
 
-            disk.until(() -> table.await(BLOCKS, KvCache.NO_WAIT) == BLOCKS);
+            disk.tickUntil(() -> table.await(BLOCKS, KvCache.NO_WAIT) == BLOCKS);
 
             for (int i = 0; i < BLOCKS; i++) {
                 assertThat(table.segment(i).toArray(ValueLayout.JAVA_BYTE)).isEqualTo(content(i));
@@ -95,7 +95,7 @@ final class RecoveryWaitTest {
         try (BlockTable table = cache.acquire(CHAIN, 2, PATIENCE)) {
             CompletableFuture<Integer> all =
                     table.onReady(BLOCKS - 2, Runnable::run).toCompletableFuture();
-            disk.until(all::isDone);
+            disk.tickUntil(all::isDone);
 
             assertThat(all.join()).isEqualTo(BLOCKS - 2);
             assertThat(table.segment(3).toArray(ValueLayout.JAVA_BYTE)).isEqualTo(content(3));
@@ -109,7 +109,7 @@ final class RecoveryWaitTest {
         BlockChain other = BlockChain.of(SPACE, IntStream.range(7, 7 + 64).toArray());
         try (BlockTable table = cache.acquire(other, 0, PATIENCE)) {
             assertThat(table.await(1, PATIENCE)).isZero();
-            assertThat(cache.recovering()).isFalse();
+            assertThat(cache.isRecovering()).isFalse();
             assertThat(table.endBlock()).isZero();
         }
     }
@@ -121,7 +121,7 @@ final class RecoveryWaitTest {
             disk.tick();
             assertThat(table.await(1, PATIENCE)).isZero();
             assertThat(table.endBlock()).isZero();
-            assertThat(cache.recovering()).isTrue();
+            assertThat(cache.isRecovering()).isTrue();
         }
     }
 
@@ -132,7 +132,7 @@ final class RecoveryWaitTest {
         try (BlockTable table = cache.acquire(CHAIN, 0, 1)) {
             disk.tick();
             assertThat(table.endBlock()).isZero();
-            assertThat(cache.recovering()).isTrue();
+            assertThat(cache.isRecovering()).isTrue();
         }
     }
 
@@ -142,15 +142,15 @@ final class RecoveryWaitTest {
         TieredKvCache cache = open();
         long end = disk.nanos() + PATIENCE;
         try (BlockTable table = cache.acquire(CHAIN, 0, PATIENCE)) {
-            disk.readingTakes(TimeUnit.MICROSECONDS.toNanos(1));
-            disk.until(() -> !cache.recovering());
+            disk.setReadNanos(TimeUnit.MICROSECONDS.toNanos(1));
+            disk.tickUntil(() -> !cache.isRecovering());
             disk.device().hang();
-            disk.readingTakes(0);
+            disk.setReadNanos(0);
             assertThat(table.readyBlocks()).isZero();
 
-            disk.passUntil(end - 1);
+            disk.advanceTo(end - 1);
             assertThat(table.endBlock()).isEqualTo(BLOCKS);
-            disk.passUntil(end);
+            disk.advanceTo(end);
             assertThat(table.endBlock()).isZero();
         }
         disk.device().resume();
@@ -160,7 +160,7 @@ final class RecoveryWaitTest {
     void givenARestart_whenTheBlocksAreToldAndTheTableIsAsked_thenTheyBecomeReady() {
         TieredKvCache cache = open();
         try (BlockTable table = cache.acquire(CHAIN, 0, PATIENCE)) {
-            disk.until(() -> table.readyBlocks() == BLOCKS);
+            disk.tickUntil(() -> table.readyBlocks() == BLOCKS);
             assertThat(table.endBlock()).isEqualTo(BLOCKS);
         }
     }
@@ -174,7 +174,7 @@ final class RecoveryWaitTest {
 
         assertThat(all.join()).isZero();
         assertThat(cache.stats().openTables()).isZero();
-        disk.until(() -> !cache.recovering());
+        disk.tickUntil(() -> !cache.isRecovering());
         assertThat(cache.stats().openTables()).isZero();
     }
 
@@ -182,7 +182,7 @@ final class RecoveryWaitTest {
     void givenARestart_whenABlockIsAskedForByAnEnginesKey_thenItWaitsToo() {
         TieredKvCache cache = open();
         try (BlockTable table = cache.acquire(SPACE, NAMED, PATIENCE)) {
-            disk.until(() -> table.await(1, KvCache.NO_WAIT) == 1);
+            disk.tickUntil(() -> table.await(1, KvCache.NO_WAIT) == 1);
             assertThat(table.segment(table.firstBlock()).toArray(ValueLayout.JAVA_BYTE))
                     .isEqualTo(content(99));
         }
@@ -194,7 +194,7 @@ final class RecoveryWaitTest {
         try (BlockTable table = cache.acquire(CHAIN, 0, KvCache.NO_WAIT)) {
             assertThat(table.endBlock()).isZero();
         }
-        assertThat(cache.recovering()).isTrue();
+        assertThat(cache.isRecovering()).isTrue();
     }
 
     @Test
@@ -204,18 +204,18 @@ final class RecoveryWaitTest {
 
         assertThat(cache.awaitRecovered(Duration.ofSeconds(60))).isTrue();
 
-        assertThat(cache.recovering()).isFalse();
+        assertThat(cache.isRecovering()).isFalse();
         assertThat(cache.match(CHAIN).diskBlocks()).isEqualTo(BLOCKS);
     }
 
     @Test
     void givenManyThatWait_whenTheRecoveryEnds_thenTheyAreToldInTheOrderTheyCame() {
-        TickedCache opened = disk.open();
+        TickDrivenCache opened = disk.open();
         List<Integer> told = new ArrayList<>();
         List<Integer> asked = IntStream.range(0, 50).boxed().toList();
-        asked.forEach(i -> opened.movement().whenRecovered(() -> told.add(i)));
+        asked.forEach(i -> opened.tierScheduler().whenRecovered(() -> told.add(i)));
 
-        disk.until(() -> !opened.cache().recovering());
+        disk.tickUntil(() -> !opened.cache().isRecovering());
 
         assertThat(told).isEqualTo(asked);
     }

@@ -10,22 +10,22 @@ import java.util.concurrent.locks.LockSupport;
 /// **Threads.** Any.
 final class SlowClock implements Clock {
 
-    private static final int SLOWER = 20;
-    private static final long LONGEST_WAIT_MILLIS = 10;
+    private static final int SLOWDOWN = 20;
+    private static final long MAX_WAIT_MILLIS = 10;
 
     @Override
     public long nanos() {
-        return System.nanoTime() / SLOWER;
+        return System.nanoTime() / SLOWDOWN;
     }
 
     @Override
-    public void pause(long nanos) {
+    public void sleep(long nanos) {
         LockSupport.parkNanos(nanos);
     }
 
     @Override
     @SuppressWarnings("WaitNotInLoop") // the caller's loop asks again
     public void await(Object monitor, long nanos) throws InterruptedException {
-        monitor.wait(Math.clamp(TimeUnit.NANOSECONDS.toMillis(nanos), 1, LONGEST_WAIT_MILLIS));
+        monitor.wait(Math.clamp(TimeUnit.NANOSECONDS.toMillis(nanos), 1, MAX_WAIT_MILLIS));
     }
 }

@@ -29,8 +29,8 @@ final class StoredObjectTest {
         HostStoreConfig config = new HostStoreConfig(SlabPool.SLAB_BYTES, 1000, PolicyKind.LRU, 1024);
         try (HostStore store = new HostStore(config, ArenaMemory.source())) {
             ObjectSpec object = new ObjectSpec(BlockKey.ofObject(SPACE, key), null, 4000 + length);
-            PutReservation reserved = store.reserveObject(store.register(SPACE), object, false);
-            StoredObject stored = new StoredObject(store, reserved.record(), 4000);
+            PutReservation putReservation = store.reserveObject(store.register(SPACE), object, false);
+            StoredObject stored = new StoredObject(store, putReservation.record(), 4000);
             stored.writeKey(key);
             assertThat(stored.hasKey(key.clone())).isTrue();
             for (int at = 0; at < length; at++) {

@@ -29,10 +29,10 @@ final class TieredKvCacheContractTest {
         TieredKvCacheBuilder builder = TieredKvCache.builder()
                 .hostBytes(setup.hostBytes())
                 .eventCapacity(setup.eventCapacity())
-                .strict(setup.strict())
-                .checked(true)
-                .trackHolders(true)
-                .touched(false)
+                .failOnLeak(setup.strict())
+                .checkSegments(true)
+                .trackOpenHandles(true)
+                .prefaultInBackground(false)
                 .closeWait(Duration.ofMillis(1));
         TieredKvCacheBuilder timed = setup.manualTime() ? builder.clock(time) : builder;
         return new Subject(more.apply(timed).build(), setup, time);

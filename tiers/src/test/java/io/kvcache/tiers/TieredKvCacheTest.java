@@ -89,7 +89,7 @@ final class TieredKvCacheTest {
 
     @Test
     void givenCheckedStore_whenSegmentIsUsedAfterClose_thenItThrows() {
-        try (TieredKvCache cache = small().checked(true).build()) {
+        try (TieredKvCache cache = small().checkSegments(true).build()) {
             cache.register(SPACE);
             put(cache, 0, (byte) 7);
             BlockTable table = cache.acquire(CHAIN);
@@ -103,7 +103,7 @@ final class TieredKvCacheTest {
 
     @Test
     void givenOpenTable_whenStoreCloses_thenMemoryStaysMapped() {
-        TieredKvCache cache = small().checked(false).build();
+        TieredKvCache cache = small().checkSegments(false).build();
         cache.register(SPACE);
         put(cache, 0, (byte) 7);
         BlockTable table = cache.acquire(CHAIN);
@@ -117,7 +117,7 @@ final class TieredKvCacheTest {
 
     @Test
     void givenStrictStoreThatTracks_whenClosedWithATable_thenTheReportShowsWhoTookIt() {
-        TieredKvCache cache = small().strict(true).trackHolders(true).build();
+        TieredKvCache cache = small().failOnLeak(true).trackOpenHandles(true).build();
         cache.register(SPACE);
         put(cache, 0, (byte) 7);
         BlockTable table = cache.acquire(CHAIN);
@@ -212,7 +212,7 @@ final class TieredKvCacheTest {
     @Test
     void givenAnExecutorThatIsClosed_whenAnObjectIsFetched_thenNothingIsHeldForIt() {
         byte[] key = {1};
-        try (TieredKvCache cache = small().strict(true).build()) {
+        try (TieredKvCache cache = small().failOnLeak(true).build()) {
             cache.register(SPACE);
             try (ObjectWriter writer = cache.putObject(SPACE, key, 100, 0)) {
                 writer.seal();

@@ -35,7 +35,7 @@ final class TieredPutAllTest {
         }
 
         @Override
-        public void pause(long nanos) {
+        public void sleep(long nanos) {
             now += nanos;
             if (now - lastRelease >= TIMEOUT / 10 * 9 && !tables.isEmpty()) {
                 lastRelease = now;
@@ -45,7 +45,7 @@ final class TieredPutAllTest {
 
         @Override
         public void await(Object monitor, long nanos) {
-            pause(nanos);
+            sleep(nanos);
         }
     }
 
@@ -59,7 +59,7 @@ final class TieredPutAllTest {
         ReleasingClock clock = new ReleasingClock();
         try (TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(32 << 20)
-                .touched(false)
+                .prefaultInBackground(false)
                 .clock(clock)
                 .build()) {
             cache.register(SPACE);

@@ -74,7 +74,7 @@ public final class CrashRounds {
         long bad = site.bad();
         long start = System.nanoTime();
         try (TieredKvCache cache = site.open()) {
-            while (cache.recovering()) {
+            while (cache.isRecovering()) {
                 LockSupport.parkNanos(TimeUnit.MICROSECONDS.toNanos(100));
             }
             double seconds = (System.nanoTime() - start) / 1e9;

@@ -29,8 +29,8 @@ record CrashSite(Path directory, long bytes) {
     TieredKvCache open() {
         TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(HOST_BYTES)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .admission(AdmissionKind.ALWAYS)
                 .disk(directory, bytes)
                 .build();

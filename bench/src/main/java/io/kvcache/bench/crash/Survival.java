@@ -100,7 +100,7 @@ public record Survival(
         long start = System.nanoTime();
         try (TieredKvCache cache = TierReplay.open(script.settings())) {
             cache.register(chains.namespace());
-            while (cache.recovering()) {
+            while (cache.isRecovering()) {
                 LockSupport.parkNanos(TimeUnit.MICROSECONDS.toNanos(100));
             }
             double seconds = (System.nanoTime() - start) / 1e9;

@@ -52,7 +52,7 @@ final class StoreMover implements AutoCloseable {
                 .toList();
         cache = TieredKvCache.builder()
                 .hostBytes(HOST_BYTES)
-                .checked(false)
+                .checkSegments(false)
                 .admission(AdmissionKind.ALWAYS)
                 .disk(DiskOptions.of(folder, TIER_BYTES))
                 .flushOnClose(Duration.ZERO)

@@ -50,8 +50,8 @@ public class GetBenchmark {
         final MemorySegment[] places = new MemorySegment[Blocks.RESIDENT];
         final TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(Blocks.RESIDENT_BYTES)
-                .touched(false)
-                .checked(false)
+                .prefaultInBackground(false)
+                .checkSegments(false)
                 .build();
         private final HostMemory outside = Blocks.memory(Blocks.OUTSIDE);
         private final BlockTable[] open;

@@ -64,8 +64,8 @@ public class PutBenchmark {
 
         final TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(Blocks.RESIDENT_BYTES)
-                .touched(false)
-                .checked(false)
+                .prefaultInBackground(false)
+                .checkSegments(false)
                 .build();
         int number;
 

@@ -26,8 +26,8 @@ public class ResidentCache {
     final TieredKvCache cache = TieredKvCache.builder()
             .hostBytes((long) RECORDS * SLOT_BYTES + (64 << 20))
             .records(RECORDS)
-            .touched(false)
-            .checked(false)
+            .prefaultInBackground(false)
+            .checkSegments(false)
             .build();
 
     public ResidentCache() {

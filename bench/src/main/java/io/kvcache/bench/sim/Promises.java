@@ -12,7 +12,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
-import io.kvcache.tiers.TickedCache;
+import io.kvcache.tiers.TickDrivenCache;
 import io.kvcache.tiers.movement.Flush;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -76,19 +76,19 @@ final class Promises {
     }
 
     /// Begins a flush; [#follow] ends it.
-    void flush(TickedCache store, long[] floors, long nowNanos) {
+    void flush(TickDrivenCache store, long[] floors, long nowNanos) {
         Set<BlockKey> keys = sealed(store.store());
-        pending.add(new Pending(store.movement().flush(), keys, gone.last(), floors, nowNanos));
+        pending.add(new Pending(store.tierScheduler().flush(), keys, gone.last(), floors, nowNanos));
     }
 
     /// Reads the events, and looks whether flushes have ended.
-    void follow(TickedCache store, ObjectModel objects) {
+    void follow(TickDrivenCache store, ObjectModel objects) {
         readEvents(store).forEach(objects::happened);
         pending.removeIf(each -> each.flush.ended() && end(each, store, objects));
     }
 
     /// Reads the events, also of a store that was closed.
-    List<CacheEvent> readEvents(TickedCache store) {
+    List<CacheEvent> readEvents(TickDrivenCache store) {
         EventBatch batch = store.store().storeStats().since(nextEvent, EVENTS);
         require(!batch.hasGap(), () -> "more events than are kept");
         nextEvent = batch.nextSequence();
@@ -116,7 +116,7 @@ final class Promises {
         }
     }
 
-    private boolean end(Pending each, TickedCache store, ObjectModel objects) {
+    private boolean end(Pending each, TickDrivenCache store, ObjectModel objects) {
         rare.count(each.flush.durable() ? "flush durable" : "flush not durable");
         if (each.flush.durable()) {
             Map<BlockKey, Boolean> known = known(store.store());

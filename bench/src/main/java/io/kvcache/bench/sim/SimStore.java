@@ -6,7 +6,7 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
-import io.kvcache.tiers.TickedCache;
+import io.kvcache.tiers.TickDrivenCache;
 import io.kvcache.tiers.disk.Capacity;
 import io.kvcache.tiers.movement.Movement;
 import io.kvcache.tiers.movement.MoverStats;
@@ -35,7 +35,7 @@ final class SimStore {
     private final RareCounts rare;
     private final List<SimDisk> disks = new ArrayList<>();
     private final long diskBytes;
-    private @Nullable TickedCache life;
+    private @Nullable TickDrivenCache life;
 
     /// @param fronted whether a faster tier is in front of each disk
     SimStore(SimChoices choices, boolean fronted, SimMemory memory, SplittableRandom random, RareCounts rare) {
@@ -60,15 +60,15 @@ final class SimStore {
         return disks;
     }
 
-    TickedCache now() {
+    TickDrivenCache now() {
         return Objects.requireNonNull(life, "not open");
     }
 
     private void tick() {
-        TickedCache present = life;
+        TickDrivenCache present = life;
         if (present != null) {
-            for (int disk = 0; disk < present.movement().tiers(); disk++) {
-                present.movement().tick(disk, 0);
+            for (int disk = 0; disk < present.tierScheduler().tiers(); disk++) {
+                present.tierScheduler().tick(disk, 0);
             }
         }
     }
@@ -80,14 +80,14 @@ final class SimStore {
                 heal();
             }
             try {
-                life = TickedCache.open(setup());
+                life = TickDrivenCache.open(setup());
             } catch (IllegalStateException refused) {
                 powerFails();
             }
         }
     }
 
-    private TickedCache.Setup setup() {
+    private TickDrivenCache.Setup setup() {
         long alive = Capacity.aliveBytes(choices.geometry(), choices.reclaim(), RESERVE_PERCENT);
         List<Movement.Target> targets = disks.stream()
                 .map(disk -> new Movement.Target(
@@ -95,7 +95,7 @@ final class SimStore {
                 .toList();
         Movement.Admitting admitting = new Movement.Admitting(
                 choices.admission(), choices.waitingBytes(), maxBlockBytes(), AdmissionKind.defaultGain());
-        return new TickedCache.Setup(choices.host(), memory, clock, targets, admitting, choices.limits(), PATIENCE);
+        return new TickDrivenCache.Setup(choices.host(), memory, clock, targets, admitting, choices.limits(), PATIENCE);
     }
 
     long maxBlockBytes() {
@@ -105,7 +105,7 @@ final class SimStore {
     /// The process and the power go at once.
     void crash() {
         rare.count("crash");
-        rare.countIf("crash while recovering", now().cache().recovering());
+        rare.countIf("crash while recovering", now().cache().isRecovering());
         for (MoverStats disk : now().cache().diskStats()) {
             rare.count("crash when " + disk.state());
         }
@@ -163,22 +163,22 @@ final class SimStore {
 
     /// Whether every disk has told what it had without having been out.
     boolean toldAll() {
-        return !now().cache().recovering()
+        return !now().cache().isRecovering()
                 && now().cache().diskStats().stream()
                         .allMatch(disk -> disk.opened() == 1 && disk.state().isReadable());
     }
 
     /// Whether a life, which may be over, has given up nothing for want of room since its opening: no region
     /// reclaimed, no record too few.
-    boolean keptAll(TickedCache of) {
+    boolean keptAll(TickDrivenCache of) {
         return of.store().tierPort().stats().withoutRecord() == 0
-                && of.movement().stats().stream().allMatch(disk -> disk.opened() == 1)
+                && of.tierScheduler().stats().stream().allMatch(disk -> disk.opened() == 1)
                 && disks.stream().allMatch(disk -> disk.offers() == 0);
     }
 
     boolean idle() {
-        for (int disk = 0; disk < now().movement().tiers(); disk++) {
-            if (!now().movement().idle(disk)) {
+        for (int disk = 0; disk < now().tierScheduler().tiers(); disk++) {
+            if (!now().tierScheduler().idle(disk)) {
                 return false;
             }
         }

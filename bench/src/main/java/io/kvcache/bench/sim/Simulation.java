@@ -5,7 +5,7 @@ import static io.kvcache.bench.sim.Checks.require;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.tiers.TickedCache;
+import io.kvcache.tiers.TickDrivenCache;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.MoverStats;
 import java.util.List;
@@ -179,7 +179,7 @@ public final class Simulation {
             if (settled) {
                 flushBeforeClosing();
             }
-            TickedCache closing = store.now();
+            TickDrivenCache closing = store.now();
             store.close();
             promises.readEvents(closing);
             releaseUntold(closing);
@@ -206,7 +206,7 @@ public final class Simulation {
     }
 
     /// What no disk has told of may have been given up with nobody hearing of it.
-    private void releaseUntold(TickedCache life) {
+    private void releaseUntold(TickDrivenCache life) {
         if (!told && !store.keptAll(life)) {
             promises.release();
         }
@@ -294,7 +294,7 @@ public final class Simulation {
             require(
                     store.clock().nanos() - since < PATIENCE_NANOS,
                     () -> "something does not end: " + cache().offloadStats() + " " + cache().diskStats());
-        } while (!store.idle() || cache().recovering() || promises.oldestNanos() < Long.MAX_VALUE);
+        } while (!store.idle() || cache().isRecovering() || promises.oldestNanos() < Long.MAX_VALUE);
     }
 
     private void readAll() {

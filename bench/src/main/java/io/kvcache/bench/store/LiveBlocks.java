@@ -16,16 +16,16 @@ final class LiveBlocks {
     static DiskOptions disk(Path directory, long blocks, int blockBytes) {
         long wanted = blocks * slotBytes(blockBytes);
         DiskOptions disk = DiskOptions.of(directory, Geometry.MIN_DEVICE_BYTES + wanted);
-        while (disk.aliveBytes() < wanted) {
-            long missing = wanted - disk.aliveBytes();
+        while (disk.liveBytes() < wanted) {
+            long missing = wanted - disk.liveBytes();
             disk = DiskOptions.of(directory, disk.bytes() + Math.ceilDiv(missing, STEP_BYTES) * STEP_BYTES);
         }
-        return disk.withMostAliveBytes(wanted);
+        return disk.withMaxLiveBytes(wanted);
     }
 
     /// How many have room on a disk.
     static long on(DiskOptions disk, int blockBytes) {
-        return disk.aliveBytes() / slotBytes(blockBytes);
+        return disk.liveBytes() / slotBytes(blockBytes);
     }
 
     private static long slotBytes(int blockBytes) {

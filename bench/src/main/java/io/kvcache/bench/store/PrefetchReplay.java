@@ -131,8 +131,8 @@ public final class PrefetchReplay {
                 .disk(disk)
                 .flushOnClose(Duration.ZERO)
                 .prefetch(prefetch)
-                .checked(false)
-                .strict(true)
+                .checkSegments(false)
+                .failOnLeak(true)
                 .build();
         cache.register(chains.namespace());
         return cache;
@@ -196,7 +196,7 @@ public final class PrefetchReplay {
             }
         }
         Arrays.sort(nanos);
-        PrefetchStats guesses = side.cache.prefetched();
+        PrefetchStats guesses = side.cache.prefetchStats();
         return new Result(
                 timed.length,
                 side.waited,

@@ -95,8 +95,8 @@ public final class StoreReplay {
                 .hostBytes(settings.hostBytes())
                 .records(settings.blocks())
                 .policy(settings.policy())
-                .checked(false)
-                .strict(true)
+                .checkSegments(false)
+                .failOnLeak(true)
                 .build();
     }
 

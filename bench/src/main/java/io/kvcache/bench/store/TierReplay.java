@@ -135,7 +135,7 @@ public final class TierReplay {
         TierReplayResult.Written written;
         try (TieredKvCache cache = open(settings, device)) {
             cache.register(chains.namespace());
-            await("what the disk held is told", () -> !cache.recovering());
+            await("what the disk held is told", () -> !cache.isRecovering());
             for (int request = span.first; request < span.end; request++) {
                 serve(cache, chains.chain(request), request, watcher);
                 await("all is written", () -> settled(cache.offloadStats()));
@@ -167,8 +167,8 @@ public final class TierReplay {
                 .admission(settings.admission())
                 .disk(settings.disk())
                 .flushOnClose(Duration.ZERO)
-                .checked(false)
-                .strict(true);
+                .checkSegments(false)
+                .failOnLeak(true);
         return (device == null ? builder : builder.tier(device)).build();
     }
 

@@ -155,7 +155,7 @@ public final class TransportServer implements OtherSide, AutoCloseable {
             } else if (argument.startsWith(UCX)) {
                 transports = argument.substring(UCX.length());
             } else {
-                builder = builder.shared(Path.of(argument));
+                builder = builder.shareMemory(Path.of(argument));
             }
         }
         try (TieredKvCache store = builder.build();

@@ -56,8 +56,8 @@ final class DeviceStoreTest {
     private static TieredKvCacheBuilder builder() {
         return TieredKvCache.builder()
                 .hostBytes(64L << 20)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .admission(AdmissionKind.ALWAYS);
     }
 

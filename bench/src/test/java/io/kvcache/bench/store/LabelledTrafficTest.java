@@ -47,7 +47,7 @@ final class LabelledTrafficTest {
         try (TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(32L << 20)
                 .policy(policy)
-                .strict(true)
+                .failOnLeak(true)
                 .build()) {
             cache.register(SPACE);
             for (int i = 1; i < REQUESTS; i++) {

@@ -45,12 +45,12 @@ final class LyingTenantTest {
         try (TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(HOST_BYTES)
                 .policy(policy)
-                .strict(true)
+                .failOnLeak(true)
                 .build()) {
             cache.register(HONEST);
-            cache.weigh(HONEST, HONEST_WEIGHT);
+            cache.setWeight(HONEST, HONEST_WEIGHT);
             cache.register(LIAR);
-            cache.weigh(LIAR, LIAR_WEIGHT);
+            cache.setWeight(LIAR, LIAR_WEIGHT);
             List<TraceRequest> requests =
                     new HostileTrace(1).generate("hostile").requests().subList(0, REQUESTS);
             double share = (double) HOST_BYTES * HONEST_WEIGHT / (HONEST_WEIGHT + LIAR_WEIGHT);

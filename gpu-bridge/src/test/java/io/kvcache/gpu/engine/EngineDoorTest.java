@@ -53,8 +53,8 @@ final class EngineDoorTest {
     void open() {
         cache = TieredKvCache.builder()
                 .hostBytes(64 << 20)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .build();
         door = EngineDoor.open(
                 cache,

@@ -121,8 +121,8 @@ final class EngineFaultsTest {
             try (PoolOfTwoProcesses pool = new PoolOfTwoProcesses(standIn, peer);
                     TieredKvCache cache = TieredKvCache.builder()
                             .hostBytes(64 << 20)
-                            .touched(false)
-                            .strict(true)
+                            .prefaultInBackground(false)
+                            .failOnLeak(true)
                             .build();
                     EngineDoor door = EngineDoor.open(
                             cache,

@@ -103,8 +103,8 @@ final class EngineLayoutsTest {
         new BlockContent(order.layer + order.side).fill(pool);
         try (TieredKvCache cache = TieredKvCache.builder()
                         .hostBytes(64 << 20)
-                        .touched(false)
-                        .strict(true)
+                        .prefaultInBackground(false)
+                        .failOnLeak(true)
                         .build();
                 EngineDoor door = EngineDoor.open(
                         cache,

@@ -231,8 +231,8 @@ final class EngineStagingTest {
                 .toArray();
         try (TieredKvCache cache = TieredKvCache.builder()
                         .hostBytes(64 << 20)
-                        .touched(false)
-                        .strict(true)
+                        .prefaultInBackground(false)
+                        .failOnLeak(true)
                         .build();
                 EngineDoor door =
                         EngineDoor.open(cache, standIn::open, Map.of(NAME, space), folder.resolve("door"), threshold);

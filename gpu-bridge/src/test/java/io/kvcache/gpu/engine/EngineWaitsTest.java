@@ -70,8 +70,8 @@ final class EngineWaitsTest {
     private static TieredKvCache cache() {
         return TieredKvCache.builder()
                 .hostBytes(64 << 20)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .build();
     }
 

@@ -60,8 +60,8 @@ final class TwoDoorsTest {
     private static TieredKvCache store(CudaTier tier) {
         return TieredKvCache.builder()
                 .hostBytes(64 << 20)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .admission(AdmissionKind.ALWAYS)
                 .tier(tier)
                 .build();

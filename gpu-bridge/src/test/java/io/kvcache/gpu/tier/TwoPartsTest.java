@@ -46,8 +46,8 @@ final class TwoPartsTest {
         assumeThat(standIn.holds()).as("a driver that counts calls").isTrue();
         TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(64 << 20)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .tier(CudaTier.over("a GPU", standIn::open, 64 << 20))
                 .disk(folder.resolve("a"), DISK_BYTES)
                 .disk(folder.resolve("b"), DISK_BYTES)
@@ -72,8 +72,8 @@ final class TwoPartsTest {
                 SPACE, IntStream.range(0, BLOCKS * SPACE.blockTokens()).toArray());
         try (TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(64 << 20)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .admission(AdmissionKind.ALWAYS)
                 .tier(gpu)
                 .disk(folder.resolve("a"), DISK_BYTES)

@@ -243,7 +243,7 @@ public final class BlockArea implements Area {
     /// What is here of keys that a client lists, each of which must lie below the one before it.
     private Match chained(BlockChain chain) {
         Match match = cache.match(chain);
-        int chained = cache.blocks(chain.namespace()).chained(chain, match.blocks());
+        int chained = cache.blocks(chain.namespace()).countLeading(chain, match.blocks());
         int fast = Math.min(match.deviceBlocks() + match.hostBlocks(), chained);
         return new Match(0, fast, chained - fast);
     }

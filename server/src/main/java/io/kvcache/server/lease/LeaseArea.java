@@ -145,7 +145,7 @@ public final class LeaseArea implements Area {
                 0,
                 value.bytes(),
                 (memory, from, bytes) ->
-                        offsets.add(Map.of("offset", cache.place(memory.asSlice(from, bytes)), "len", bytes)));
+                        offsets.add(Map.of("offset", cache.offsetOf(memory.asSlice(from, bytes)), "len", bytes)));
         String id = leases.take(value, forNanos);
         if (id == null) {
             out.problem(new Problem(

@@ -23,7 +23,7 @@ import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.Wire;
 import io.kvcache.server.quota.InFlight;
 import io.kvcache.server.quota.Quota;
-import io.kvcache.tiers.TickedCache;
+import io.kvcache.tiers.TickDrivenCache;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.MemoryDevice;
@@ -194,9 +194,9 @@ final class BlockMissCauseTest {
         }
     }
 
-    private static TickedCache overADisk(ManualTime time) {
+    private static TickDrivenCache overADisk(ManualTime time) {
         long diskBytes = 4 * SlabPool.SLAB_BYTES;
-        return TickedCache.open(new TickedCache.Setup(
+        return TickDrivenCache.open(new TickDrivenCache.Setup(
                 new HostStoreConfig(SlabPool.SLAB_BYTES, 2000, PolicyKind.LRU, 1 << 10),
                 ArenaMemory.source(),
                 new Running(time),
@@ -209,9 +209,9 @@ final class BlockMissCauseTest {
                 Duration.ofSeconds(5)));
     }
 
-    private static void tick(TickedCache ticked, ManualTime time) {
+    private static void tick(TickDrivenCache ticked, ManualTime time) {
         time.pass(Duration.ofMillis(1));
-        ticked.movement().tick(0, 0);
+        ticked.tierScheduler().tick(0, 0);
     }
 
     private static boolean isAway(TieredKvCache cache, Served served, int number) {
@@ -223,7 +223,7 @@ final class BlockMissCauseTest {
     void givenABlockOnDisk_whenItDoesNotComeInTime_thenItIsLateUntilItIsThere() {
         int stored = 600; // 512 fit the memory
         ManualTime time = new ManualTime();
-        TickedCache ticked = overADisk(time);
+        TickDrivenCache ticked = overADisk(time);
         TieredKvCache cache = ticked.cache();
         try (Served served = new Served(cache, time, new Quota(0), Duration.ofNanos(1))) {
             for (int number = 0; number < stored; number++) {

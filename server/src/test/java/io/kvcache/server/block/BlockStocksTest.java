@@ -32,8 +32,8 @@ final class BlockStocksTest {
     private final Namespace unlimited = model("green");
     private final TieredKvCache cache = TieredKvCache.builder()
             .hostBytes(64L << 20)
-            .touched(false)
-            .strict(true)
+            .prefaultInBackground(false)
+            .failOnLeak(true)
             .closeWait(Duration.ZERO)
             .build();
     private final Quota quota = new Quota(8 * PAGE);

@@ -9,8 +9,10 @@ import org.junit.jupiter.api.Test;
 
 final class SnapshotsTest {
 
-    private final TieredKvCache cache =
-            TieredKvCache.builder().hostBytes(64L << 20).touched(false).build();
+    private final TieredKvCache cache = TieredKvCache.builder()
+            .hostBytes(64L << 20)
+            .prefaultInBackground(false)
+            .build();
     private final AtomicLong entries = new AtomicLong();
     private final Snapshots snapshots = new Snapshots(cache.events(), entries::get, 1000);
 

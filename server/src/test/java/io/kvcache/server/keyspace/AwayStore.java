@@ -25,8 +25,8 @@ public final class AwayStore implements AutoCloseable {
     private final ManualTime time = new ManualTime();
     private final TieredKvCache real = TieredKvCache.builder()
             .hostBytes(64L << 20)
-            .touched(false)
-            .strict(true)
+            .prefaultInBackground(false)
+            .failOnLeak(true)
             .closeWait(Duration.ZERO)
             .build();
     private final Deque<Wanted> wanted = new ArrayDeque<>();

@@ -24,8 +24,8 @@ public final class TestKeyspace implements AutoCloseable {
     TestKeyspace(long hostBytes, KeyspaceOptions options) {
         cache = TieredKvCache.builder()
                 .hostBytes(hostBytes)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .closeWait(Duration.ZERO)
                 .build();
         keyspace = new Keyspace(cache, Namespace.objects("objects", "default"), time, time, options);

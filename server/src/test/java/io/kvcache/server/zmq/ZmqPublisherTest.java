@@ -37,8 +37,10 @@ final class ZmqPublisherTest {
             "default",
             false);
 
-    private final TieredKvCache cache =
-            TieredKvCache.builder().hostBytes(64L << 20).touched(false).build();
+    private final TieredKvCache cache = TieredKvCache.builder()
+            .hostBytes(64L << 20)
+            .prefaultInBackground(false)
+            .build();
 
     @BeforeEach
     void put() {

@@ -136,7 +136,7 @@ public final class DiskMetrics implements MeterBinder {
         prefetch(registry, "begun", PrefetchStats::begun);
         prefetch(registry, "used", PrefetchStats::used);
         prefetch(registry, "wasted", PrefetchStats::wasted);
-        FunctionCounter.builder("kv.blocks.left.to.compute", cache, TieredKvCache::cheaperComputed)
+        FunctionCounter.builder("kv.blocks.left.to.compute", cache, TieredKvCache::blocksLeftOnDisk)
                 .description(MeterText.of("kv.blocks.left.to.compute"))
                 .tags(tags)
                 .register(registry);
@@ -150,7 +150,7 @@ public final class DiskMetrics implements MeterBinder {
     }
 
     private void prefetch(MeterRegistry registry, String outcome, ToDoubleFunction<PrefetchStats> value) {
-        FunctionCounter.builder("kv.prefetch", cache, store -> value.applyAsDouble(store.prefetched()))
+        FunctionCounter.builder("kv.prefetch", cache, store -> value.applyAsDouble(store.prefetchStats()))
                 .description(MeterText.of("kv.prefetch"))
                 .tags(tags.and("outcome", outcome))
                 .register(registry);

@@ -32,7 +32,10 @@ public final class PolicyMetrics implements MeterBinder {
 
     @Override
     public void bindTo(MeterRegistry registry) {
-        Gauge.builder("kv.policy.follows.lru", cache, store -> store.guard().followsLru() ? 1 : 0)
+        Gauge.builder(
+                        "kv.policy.follows.lru",
+                        cache,
+                        store -> store.lruFallbackReport().followsLru() ? 1 : 0)
                 .tags(tags)
                 .description(MeterText.of("kv.policy.follows.lru"))
                 .register(registry);
@@ -45,7 +48,7 @@ public final class PolicyMetrics implements MeterBinder {
     }
 
     private void counter(MeterRegistry registry, String name, Tags own, ToDoubleFunction<LruFallback.Report> value) {
-        FunctionCounter.builder(name, cache, store -> value.applyAsDouble(store.guard()))
+        FunctionCounter.builder(name, cache, store -> value.applyAsDouble(store.lruFallbackReport()))
                 .tags(own)
                 .description(MeterText.of(name))
                 .baseUnit(MeterText.unit(name))

@@ -42,7 +42,7 @@ public final class MemoryCurve implements AccessListener {
     /// Has one listen to an embedded store from now on, for as long as that is open.
     public static MemoryCurve of(TieredKvCache cache) {
         MemoryCurve curve = new MemoryCurve(cache.stats().host().capacityBytes());
-        cache.listen(curve);
+        cache.addAccessListener(curve);
         return curve;
     }
 

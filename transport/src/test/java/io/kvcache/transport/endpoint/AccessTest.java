@@ -39,8 +39,10 @@ final class AccessTest {
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 1, 1024, 16, Dtype.BF16));
 
     private final Logger log = Logger.getLogger(Tries.class.getName());
-    private final TieredKvCache store =
-            TieredKvCache.builder().hostBytes(64 << 20).touched(false).build();
+    private final TieredKvCache store = TieredKvCache.builder()
+            .hostBytes(64 << 20)
+            .prefaultInBackground(false)
+            .build();
 
     @AfterEach
     void close() {

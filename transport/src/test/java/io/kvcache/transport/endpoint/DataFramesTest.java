@@ -28,8 +28,8 @@ final class DataFramesTest {
 
     private final TieredKvCache store = TieredKvCache.builder()
             .hostBytes(64 << 20)
-            .strict(true)
-            .touched(false)
+            .failOnLeak(true)
+            .prefaultInBackground(false)
             .build();
     private final Endpoint endpoint = new Endpoint(store, EndpointOptions.DEFAULTS, System::nanoTime);
 

@@ -35,8 +35,10 @@ final class DrainingTest {
     private static final Duration MOMENT = Duration.ofMillis(101);
 
     private final AtomicLong nanos = new AtomicLong(1);
-    private final TieredKvCache store =
-            TieredKvCache.builder().hostBytes(64 << 20).touched(false).build();
+    private final TieredKvCache store = TieredKvCache.builder()
+            .hostBytes(64 << 20)
+            .prefaultInBackground(false)
+            .build();
     private final Endpoint endpoint = new Endpoint(store, EndpointOptions.DEFAULTS, nanos::get);
     private final BlockChain chain = BlockChain.of(SPACE, IntStream.range(0, 16).toArray());
 

@@ -68,11 +68,11 @@ final class EndpointFuzzTest {
     void givenFramesThatAreAlmostRight_whenSent_thenNothingIsLeft() throws Violation {
         try (ShmFolder folder = ShmFolder.make();
                 TieredKvCache store = TieredKvCache.builder()
-                        .shared(folder.path())
+                        .shareMemory(folder.path())
                         .hostBytes(64 << 20)
-                        .checked(true)
-                        .strict(true)
-                        .touched(false)
+                        .checkSegments(true)
+                        .failOnLeak(true)
+                        .prefaultInBackground(false)
                         .build();
                 Endpoint endpoint = new Endpoint(store, EndpointOptions.DEFAULTS, nanos::get)) {
             int sent = 0;

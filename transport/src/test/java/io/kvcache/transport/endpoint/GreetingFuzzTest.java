@@ -38,8 +38,8 @@ final class GreetingFuzzTest {
     void givenStrangers_whenTheySayAnything_thenNobodyGetsInAndNothingIsLeft() {
         try (TieredKvCache store = TieredKvCache.builder()
                         .hostBytes(32 << 20)
-                        .strict(true)
-                        .touched(false)
+                        .failOnLeak(true)
+                        .prefaultInBackground(false)
                         .build();
                 Endpoint endpoint = new Endpoint(store, GUARDED, nanos::get)) {
             int violations = 0;

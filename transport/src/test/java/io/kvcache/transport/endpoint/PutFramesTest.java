@@ -52,8 +52,8 @@ final class PutFramesTest {
 
     private final TieredKvCache store = TieredKvCache.builder()
             .hostBytes(64 << 20)
-            .strict(true)
-            .touched(false)
+            .failOnLeak(true)
+            .prefaultInBackground(false)
             .build();
     private final Endpoint endpoint = new Endpoint(store, EndpointOptions.DEFAULTS, System::nanoTime);
     private final BlockChain chain = BlockChain.of(SPACE, new int[] {1, 2});

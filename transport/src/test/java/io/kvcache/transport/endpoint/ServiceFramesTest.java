@@ -31,8 +31,8 @@ final class ServiceFramesTest {
 
     private final TieredKvCache store = TieredKvCache.builder()
             .hostBytes(64 << 20)
-            .strict(true)
-            .touched(false)
+            .failOnLeak(true)
+            .prefaultInBackground(false)
             .build();
     private final CompletableFuture<Integer> arrival = new CompletableFuture<>();
     private final Endpoint endpoint = new Endpoint(growing(), EndpointOptions.DEFAULTS, System::nanoTime);

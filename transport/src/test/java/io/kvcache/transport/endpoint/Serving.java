@@ -33,9 +33,9 @@ final class Serving {
     private final AtomicLong nanos = new AtomicLong(1);
     private final TieredKvCache store = TieredKvCache.builder()
             .hostBytes(64 << 20)
-            .checked(true)
-            .strict(true)
-            .touched(false)
+            .checkSegments(true)
+            .failOnLeak(true)
+            .prefaultInBackground(false)
             .build();
 
     TieredKvCache store() {

@@ -39,8 +39,8 @@ final class SnapshotsTest {
     private final AtomicLong nanos = new AtomicLong(1);
     private final TieredKvCache store = TieredKvCache.builder()
             .hostBytes(64 << 20)
-            .touched(false)
-            .strict(true)
+            .prefaultInBackground(false)
+            .failOnLeak(true)
             .build();
 
     private static HeapLimits limits(long entries) {

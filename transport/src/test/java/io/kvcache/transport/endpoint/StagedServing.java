@@ -52,10 +52,10 @@ final class StagedServing implements AutoCloseable {
     static TieredKvCache store(ShmFolder folder, StagingLimits limits) {
         return TieredKvCache.builder()
                 .hostBytes(32 << 20)
-                .strict(true)
-                .touched(false)
-                .shared(folder.path())
-                .staging(limits)
+                .failOnLeak(true)
+                .prefaultInBackground(false)
+                .shareMemory(folder.path())
+                .stagingLimits(limits)
                 .build();
     }
 

@@ -56,14 +56,16 @@ final class TrustDomainTest {
     private final ShmFolder folderOfB = ShmFolder.make();
     private final TieredKvCache storeOfA = store(folderOfA, Set.of("a", "a2"));
     private final TieredKvCache storeOfB = store(folderOfB, Set.of("b"));
-    private final TieredKvCache common =
-            TieredKvCache.builder().hostBytes(32 << 20).touched(false).build();
+    private final TieredKvCache common = TieredKvCache.builder()
+            .hostBytes(32 << 20)
+            .prefaultInBackground(false)
+            .build();
 
     private static TieredKvCache store(ShmFolder folder, Set<String> tenants) {
         return TieredKvCache.builder()
                 .hostBytes(32 << 20)
-                .touched(false)
-                .shared(folder.path(), tenants)
+                .prefaultInBackground(false)
+                .shareMemory(folder.path(), tenants)
                 .build();
     }
 

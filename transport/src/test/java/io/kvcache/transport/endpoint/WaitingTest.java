@@ -34,8 +34,8 @@ final class WaitingTest {
     private final AtomicLong nanos = new AtomicLong(1);
     private final TieredKvCache store = TieredKvCache.builder()
             .hostBytes(64 << 20)
-            .touched(false)
-            .strict(true)
+            .prefaultInBackground(false)
+            .failOnLeak(true)
             .closeWait(Duration.ZERO)
             .build();
     private final List<ObjectWriter> writers = new ArrayList<>();

@@ -49,8 +49,8 @@ final class HeldPeerTest {
     private static TieredKvCache store() {
         return TieredKvCache.builder()
                 .hostBytes(32 << 20)
-                .strict(true)
-                .touched(false)
+                .failOnLeak(true)
+                .prefaultInBackground(false)
                 .build();
     }
 

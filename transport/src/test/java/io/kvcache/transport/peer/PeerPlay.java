@@ -77,9 +77,9 @@ final class PeerPlay {
     static TieredKvCache store(Namespace namespace) {
         TieredKvCache store = TieredKvCache.builder()
                 .hostBytes(32 << 20)
-                .checked(true)
-                .strict(true)
-                .touched(false)
+                .checkSegments(true)
+                .failOnLeak(true)
+                .prefaultInBackground(false)
                 .build();
         store.register(namespace);
         return store;

@@ -31,8 +31,10 @@ final class PeerTest {
     private static final Namespace SPACE = Namespace.of("peer", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
     private static final long PAUSE = 100_000_000;
 
-    private final TieredKvCache store =
-            TieredKvCache.builder().hostBytes(32 << 20).touched(false).build();
+    private final TieredKvCache store = TieredKvCache.builder()
+            .hostBytes(32 << 20)
+            .prefaultInBackground(false)
+            .build();
     private final Deque<Runnable> connecting = new ArrayDeque<>();
     private final List<PeerCache> connected = new ArrayList<>();
     private final Logger log = Logger.getLogger(Peer.class.getName());

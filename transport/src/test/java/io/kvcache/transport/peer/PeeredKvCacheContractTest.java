@@ -42,16 +42,16 @@ final class PeeredKvCacheContractTest {
         TieredKvCacheBuilder builder = TieredKvCache.builder()
                 .hostBytes(setup.hostBytes())
                 .eventCapacity(setup.eventCapacity())
-                .checked(true)
-                .strict(setup.strict())
-                .trackHolders(true)
-                .touched(false)
+                .checkSegments(true)
+                .failOnLeak(setup.strict())
+                .trackOpenHandles(true)
+                .prefaultInBackground(false)
                 .closeWait(Duration.ofMillis(100));
         TieredKvCache store = (setup.manualTime() ? builder.clock(new ManualClock(now)) : builder).build();
         TieredKvCache peer = TieredKvCache.builder()
                 .hostBytes(64 << 20)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .build();
         try {
             TcpEndpoint endpoint = TcpEndpoint.open(

@@ -81,9 +81,9 @@ final class PeeredKvCacheTest {
     private static TieredKvCache store() {
         return TieredKvCache.builder()
                 .hostBytes(64 << 20)
-                .checked(true)
-                .strict(true)
-                .touched(false)
+                .checkSegments(true)
+                .failOnLeak(true)
+                .prefaultInBackground(false)
                 .build();
     }
 

@@ -24,8 +24,8 @@ final class AeronLossTest {
         try (TestDriver driver = TestDriver.losing(SHARE, SEED);
                 TieredKvCache store = TieredKvCache.builder()
                         .hostBytes(64 << 20)
-                        .touched(false)
-                        .strict(true)
+                        .prefaultInBackground(false)
+                        .failOnLeak(true)
                         .closeWait(Duration.ofSeconds(10))
                         .build();
                 AeronEndpoint endpoint = AeronEndpoint.open(

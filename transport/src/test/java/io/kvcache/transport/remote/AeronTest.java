@@ -41,8 +41,8 @@ final class AeronTest {
     private static TieredKvCache store() {
         return TieredKvCache.builder()
                 .hostBytes(128 << 20)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .closeWait(Duration.ofSeconds(10))
                 .build();
     }

@@ -29,8 +29,10 @@ final class BusyCauseTest {
     private static final int BUSY = 7;
     private static final int ACQUIRE = MessageType.ACQUIRE.code();
 
-    private final TieredKvCache store =
-            TieredKvCache.builder().hostBytes(64 << 20).touched(false).build();
+    private final TieredKvCache store = TieredKvCache.builder()
+            .hostBytes(64 << 20)
+            .prefaultInBackground(false)
+            .build();
     private final AtomicInteger busy = new AtomicInteger();
 
     @AfterEach

@@ -40,7 +40,7 @@ final class BusySnapshotTest {
     void givenSnapshotsOfOthers_whenOneIsWanted_thenItIsAskedForUntilItComes() {
         try (TieredKvCache store = TieredKvCache.builder()
                         .hostBytes(64 << 20)
-                        .touched(false)
+                        .prefaultInBackground(false)
                         .build();
                 Endpoint endpoint = new Endpoint(store, EndpointOptions.DEFAULTS, System::nanoTime)) {
             DirectServer server = new DirectServer(endpoint, (wire, frame) -> busy(frame));

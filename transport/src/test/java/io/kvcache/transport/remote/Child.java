@@ -158,8 +158,8 @@ final class Child implements AutoCloseable {
     @SuppressWarnings("SystemOut")
     private static void serve(int port, @Nullable Path folder, BufferedReader told) throws IOException {
         TieredKvCacheBuilder builder =
-                TieredKvCache.builder().hostBytes(128 << 20).touched(false);
-        try (KvCache store = (folder == null ? builder : builder.shared(folder)).build();
+                TieredKvCache.builder().hostBytes(128 << 20).prefaultInBackground(false);
+        try (KvCache store = (folder == null ? builder : builder.shareMemory(folder)).build();
                 TcpEndpoint endpoint = TcpEndpoint.open(
                         store,
                         new InetSocketAddress(InetAddress.getLoopbackAddress(), port),
@@ -173,7 +173,7 @@ final class Child implements AutoCloseable {
     private static void serveAeron(String address, BufferedReader told) throws IOException {
         try (KvCache store = TieredKvCache.builder()
                         .hostBytes(128 << 20)
-                        .touched(false)
+                        .prefaultInBackground(false)
                         .build();
                 AeronEndpoint endpoint = AeronEndpoint.open(store, address, EndpointOptions.DEFAULTS)) {
             System.out.println(endpoint.address());
@@ -185,8 +185,8 @@ final class Child implements AutoCloseable {
     private static void serveUcx(String transports, Path folder, BufferedReader told) throws IOException {
         try (KvCache store = TieredKvCache.builder()
                         .hostBytes(128 << 20)
-                        .touched(false)
-                        .shared(folder)
+                        .prefaultInBackground(false)
+                        .shareMemory(folder)
                         .build();
                 UcxServer server = UcxServer.open(store, transports)) {
             System.out.println(server.address());

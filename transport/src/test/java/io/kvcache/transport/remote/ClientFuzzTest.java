@@ -84,10 +84,10 @@ final class ClientFuzzTest {
     void givenFramesThatAreAlmostRight_whenHeard_thenNothingIsWrongAndNothingIsLeft() {
         try (ShmFolder folder = ShmFolder.make();
                 TieredKvCache store = TieredKvCache.builder()
-                        .shared(folder.path())
+                        .shareMemory(folder.path())
                         .hostBytes(64 << 20)
-                        .strict(true)
-                        .touched(false)
+                        .failOnLeak(true)
+                        .prefaultInBackground(false)
                         .closeWait(Duration.ofSeconds(30))
                         .build();
                 Endpoint endpoint = new Endpoint(store, EndpointOptions.DEFAULTS, System::nanoTime)) {

@@ -31,8 +31,8 @@ final class DataLinesTest {
 
     private final TieredKvCache store = TieredKvCache.builder()
             .hostBytes(32 << 20)
-            .touched(false)
-            .strict(true)
+            .prefaultInBackground(false)
+            .failOnLeak(true)
             .build();
     private final Endpoint endpoint = new Endpoint(store, EndpointOptions.DEFAULTS, System::nanoTime);
     private final Deadlines deadlines = new Deadlines();

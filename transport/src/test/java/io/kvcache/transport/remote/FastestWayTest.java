@@ -34,8 +34,8 @@ final class FastestWayTest {
 
     private final TieredKvCache store = TieredKvCache.builder()
             .hostBytes(64 << 20)
-            .touched(false)
-            .strict(true)
+            .prefaultInBackground(false)
+            .failOnLeak(true)
             .closeWait(Duration.ofSeconds(10))
             .build();
 

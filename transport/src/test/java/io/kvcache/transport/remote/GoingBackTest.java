@@ -49,13 +49,13 @@ final class GoingBackTest {
 
     private final ShmFolder folder = ShmFolder.make();
     private final TieredKvCache one = builder().build();
-    private final TieredKvCache two = builder().shared(folder.path()).build();
+    private final TieredKvCache two = builder().shareMemory(folder.path()).build();
 
     private static TieredKvCacheBuilder builder() {
         return TieredKvCache.builder()
                 .hostBytes(128 << 20)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .closeWait(Duration.ofSeconds(10));
     }
 

@@ -29,8 +29,8 @@ final class KeeperTest {
 
     private final TieredKvCache store = TieredKvCache.builder()
             .hostBytes(64 << 20)
-            .touched(false)
-            .strict(true)
+            .prefaultInBackground(false)
+            .failOnLeak(true)
             .build();
     private final Endpoint endpoint = new Endpoint(store, EndpointOptions.DEFAULTS, System::nanoTime);
 

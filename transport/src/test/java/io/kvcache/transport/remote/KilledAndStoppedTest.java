@@ -47,8 +47,8 @@ final class KilledAndStoppedTest {
     private static TieredKvCache store() {
         return TieredKvCache.builder()
                 .hostBytes(64 << 20)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .closeWait(Duration.ofSeconds(10))
                 .build();
     }

@@ -75,7 +75,7 @@ final class LostAnswersTest {
     private static void losing(MessageType type, Use use) throws Exception {
         try (TieredKvCache store = TieredKvCache.builder()
                         .hostBytes(64 << 20)
-                        .touched(false)
+                        .prefaultInBackground(false)
                         .build();
                 TcpEndpoint endpoint = TcpEndpoint.open(
                         store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS)) {

@@ -45,7 +45,7 @@ final class RefusedAgainTest {
     void givenARegistrationThatIsRefusedForNow_whenTheNamespaceIsUsed_thenItIsRegisteredAgain(Status status) {
         try (TieredKvCache store = TieredKvCache.builder()
                         .hostBytes(64 << 20)
-                        .touched(false)
+                        .prefaultInBackground(false)
                         .build();
                 Endpoint endpoint = new Endpoint(store, EndpointOptions.DEFAULTS, System::nanoTime)) {
             DirectServer server = new DirectServer(endpoint, (wire, frame) -> refused(frame, status));

@@ -38,8 +38,8 @@ final class RemoteFaultsTest {
     private static TieredKvCacheBuilder store() {
         return TieredKvCache.builder()
                 .hostBytes(128 << 20)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .closeWait(Duration.ofSeconds(10));
     }
 

@@ -80,10 +80,10 @@ final class RemoteKvCacheContractTest {
         TieredKvCacheBuilder builder = TieredKvCache.builder()
                 .hostBytes(setup.hostBytes())
                 .eventCapacity(setup.eventCapacity())
-                .checked(true)
-                .strict(true)
-                .trackHolders(true)
-                .touched(false)
+                .checkSegments(true)
+                .failOnLeak(true)
+                .trackOpenHandles(true)
+                .prefaultInBackground(false)
                 .closeWait(Duration.ofSeconds(10));
         TieredKvCache store =
                 more.apply(setup.manualTime() ? builder.clock(time) : builder).build();

@@ -30,8 +30,8 @@ final class RemoteObjectHintsTest {
     private final TieredKvCache store = TieredKvCache.builder()
             .hostBytes((long) FIT << 20)
             .policy(PolicyKind.IMPORTANCE)
-            .strict(true)
-            .touched(false)
+            .failOnLeak(true)
+            .prefaultInBackground(false)
             .build();
     private final TcpEndpoint endpoint = Loopback.open(store);
     private final RemoteKvCache remote = connect();

@@ -20,8 +20,8 @@ final class SessionPinsTest {
 
     private final TieredKvCache store = TieredKvCache.builder()
             .hostBytes((long) FIT << 20)
-            .strict(true)
-            .touched(false)
+            .failOnLeak(true)
+            .prefaultInBackground(false)
             .build();
     private final TcpEndpoint endpoint = Loopback.open(store);
 

@@ -39,8 +39,8 @@ final class SeveralServersTest {
     private static TieredKvCache store() {
         return TieredKvCache.builder()
                 .hostBytes(64 << 20)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .closeWait(Duration.ofSeconds(10))
                 .build();
     }
@@ -192,8 +192,8 @@ final class SeveralServersTest {
         try (ShmFolder folder = ShmFolder.make();
                 TieredKvCache mapped = TieredKvCache.builder()
                         .hostBytes(32 << 20)
-                        .touched(false)
-                        .shared(folder.path())
+                        .prefaultInBackground(false)
+                        .shareMemory(folder.path())
                         .build();
                 TcpEndpoint first = serve(mapped);
                 TcpEndpoint second = serve(two);

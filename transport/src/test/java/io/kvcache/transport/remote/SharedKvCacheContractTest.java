@@ -31,7 +31,7 @@ final class SharedKvCacheContractTest {
         synchronized (FOLDERS) {
             FOLDERS.add(folder);
         }
-        return RemoteKvCacheContractTest.open(setup, builder -> builder.shared(folder.path()), "shm:");
+        return RemoteKvCacheContractTest.open(setup, builder -> builder.shareMemory(folder.path()), "shm:");
     }
 
     @AfterAll

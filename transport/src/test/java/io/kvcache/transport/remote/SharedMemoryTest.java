@@ -49,8 +49,8 @@ final class SharedMemoryTest {
     private static TieredKvCacheBuilder store() {
         return TieredKvCache.builder()
                 .hostBytes(64 << 20)
-                .touched(false)
-                .strict(true)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
                 .closeWait(Duration.ofSeconds(10));
     }
 
@@ -75,7 +75,7 @@ final class SharedMemoryTest {
     @Test
     void givenAServerThatSharesItsMemory_whenReadFrom_thenNoByteOfABlockIsSent() throws IOException {
         Duration noRenewal = Duration.ofMinutes(10);
-        try (TieredKvCache store = store().shared(folder.path()).build();
+        try (TieredKvCache store = store().shareMemory(folder.path()).build();
                 TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS.withLongestLease(noRenewal));
                 RemoteKvCache cache = client(address(endpoint)).lease(noRenewal).connect()) {
             cache.register(Sample.SPACE);
@@ -107,7 +107,7 @@ final class SharedMemoryTest {
     @Test
     void givenKeysOfAnotherNamespace_whenLookedUpInPlace_thenTheyAreNotHereAsTheyAreNotThere() throws IOException {
         Namespace other = Sample.SPACE.toBuilder().adapter("another").build();
-        try (TieredKvCache store = store().shared(folder.path()).build();
+        try (TieredKvCache store = store().shareMemory(folder.path()).build();
                 TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS);
                 RemoteKvCache cache = client(address(endpoint)).connect()) {
             cache.register(Sample.SPACE);
@@ -131,7 +131,7 @@ final class SharedMemoryTest {
         byte[] key = {1, 2, 3};
         int bytes = (2 << 20) + (64 << 10) + 5000;
         BlockContent content = new BlockContent(7);
-        try (TieredKvCache store = store().shared(folder.path()).build();
+        try (TieredKvCache store = store().shareMemory(folder.path()).build();
                 TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS);
                 RemoteKvCache cache = client(address(endpoint)).connect()) {
             cache.register(space);
@@ -163,7 +163,7 @@ final class SharedMemoryTest {
     @Test
     void givenBlocksOnDiskThere_whenAcquiredWithTime_thenTheyArriveInPlaceAndInOrder(@TempDir Path disk)
             throws IOException {
-        try (TieredKvCache store = store().shared(folder.path())
+        try (TieredKvCache store = store().shareMemory(folder.path())
                         .admission(AdmissionKind.ALWAYS)
                         .disk(disk.resolve("disk"), 300 << 20)
                         .build();
@@ -196,7 +196,7 @@ final class SharedMemoryTest {
 
     @Test
     void givenBlocksReadWithoutAsking_whenRoomIsNeeded_thenThePolicyKnowsOfIt() throws IOException {
-        try (TieredKvCache store = store().shared(folder.path()).build();
+        try (TieredKvCache store = store().shareMemory(folder.path()).build();
                 TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS);
                 RemoteKvCache cache = client(address(endpoint)).connect()) {
             cache.register(Sample.SPACE);
@@ -227,7 +227,7 @@ final class SharedMemoryTest {
 
     @Test
     void givenAClientThatWantsNone_whenConnected_thenBytesAreSent() throws IOException {
-        try (TieredKvCache store = store().shared(folder.path()).build();
+        try (TieredKvCache store = store().shareMemory(folder.path()).build();
                 TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS)) {
             works(client(address(endpoint)).sharedMemory(SharedMemoryUse.OFF), Sample.SPACE, false);
         }
@@ -235,7 +235,7 @@ final class SharedMemoryTest {
 
     @Test
     void givenFilesThatAreNotHere_whenConnected_thenBytesAreSent() throws IOException {
-        try (TieredKvCache store = store().shared(folder.path()).build();
+        try (TieredKvCache store = store().shareMemory(folder.path()).build();
                 TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS)) {
             for (String name : folder.files()) {
                 Files.move(folder.path().resolve(name), folder.path().resolve(name + ".elsewhere"));
@@ -263,7 +263,7 @@ final class SharedMemoryTest {
 
     @Test
     void givenAClientThatIsKilledWithViews_whenItIsGone_thenNothingIsHeld() throws Exception {
-        try (TieredKvCache store = store().shared(folder.path()).build();
+        try (TieredKvCache store = store().shareMemory(folder.path()).build();
                 TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS)) {
             store.register(Sample.SPACE);
             Sample.stored(store, 1, 10);
@@ -281,7 +281,7 @@ final class SharedMemoryTest {
     @Test
     void givenAClientThatIsStoppedWithViews_whenItsBlocksHaveGone_thenItLearnsThatTheyAreNotValid() throws Exception {
         EndpointOptions options = EndpointOptions.DEFAULTS.withLongestLease(Child.SHORT_LEASE);
-        try (TieredKvCache store = store().shared(folder.path()).build();
+        try (TieredKvCache store = store().shareMemory(folder.path()).build();
                 TcpEndpoint endpoint = serve(store, options)) {
             store.register(Sample.SPACE);
             Sample.stored(store, 1, 10);

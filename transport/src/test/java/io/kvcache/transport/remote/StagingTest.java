@@ -47,10 +47,10 @@ final class StagingTest {
     private TieredKvCache store(StagingLimits limits) {
         return TieredKvCache.builder()
                 .hostBytes(64 << 20)
-                .touched(false)
-                .strict(true)
-                .shared(folder.path())
-                .staging(limits)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
+                .shareMemory(folder.path())
+                .stagingLimits(limits)
                 .closeWait(Duration.ofSeconds(10))
                 .build();
     }

@@ -43,9 +43,9 @@ final class StoringTest {
 
     private final TieredKvCache store = TieredKvCache.builder()
             .hostBytes(96 << 20)
-            .checked(true)
-            .strict(true)
-            .touched(false)
+            .checkSegments(true)
+            .failOnLeak(true)
+            .prefaultInBackground(false)
             .build();
     private final Arena arena = Arena.ofConfined();
     private final TcpEndpoint endpoint = Loopback.open(store);

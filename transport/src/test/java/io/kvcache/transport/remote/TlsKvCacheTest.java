@@ -53,8 +53,8 @@ final class TlsKvCacheTest {
 
     private final TieredKvCache store = TieredKvCache.builder()
             .hostBytes(128 << 20)
-            .touched(false)
-            .strict(true)
+            .prefaultInBackground(false)
+            .failOnLeak(true)
             .closeWait(Duration.ofSeconds(10))
             .build();
 
@@ -297,7 +297,7 @@ final class TlsKvCacheTest {
     void givenAServerOfTwo_whenOnlyOneHasTls_thenEachIsUsedAsItsAddressSays() throws IOException {
         try (KvCache other = TieredKvCache.builder()
                         .hostBytes(64 << 20)
-                        .touched(false)
+                        .prefaultInBackground(false)
                         .build();
                 TcpEndpoint plain = TcpEndpoint.open(other, loopback(), EndpointOptions.DEFAULTS);
                 TcpEndpoint endpoint = serve(good().engines());

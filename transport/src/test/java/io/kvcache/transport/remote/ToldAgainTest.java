@@ -32,7 +32,7 @@ final class ToldAgainTest {
     void givenMoreChainsThanThereIsRoomFor_whenClientsUseThem_thenNothingIsRefused() {
         try (TieredKvCache store = TieredKvCache.builder()
                         .hostBytes(64 << 20)
-                        .touched(false)
+                        .prefaultInBackground(false)
                         .build();
                 Endpoint endpoint = new Endpoint(store, EndpointOptions.DEFAULTS.withHeap(ROOM), System::nanoTime)) {
             DirectServer server = new DirectServer(endpoint, (wire, frame) -> new DirectServer.Heard(frame, false));

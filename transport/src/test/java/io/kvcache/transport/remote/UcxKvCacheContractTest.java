@@ -42,7 +42,7 @@ final class UcxKvCacheContractTest {
         synchronized (FOLDERS) {
             FOLDERS.add(folder);
         }
-        return RemoteKvCacheContractTest.open(setup, builder -> builder.shared(folder.path()), store -> {
+        return RemoteKvCacheContractTest.open(setup, builder -> builder.shareMemory(folder.path()), store -> {
             UcxServer server = UcxServer.open(store, transports);
             return new RemoteKvCacheContractTest.Served(server::close, server.address(), server.endpoint()::stats);
         });

@@ -30,10 +30,10 @@ final class UcxTest {
 
     private final ShmFolder folder = ShmFolder.make();
     private final TieredKvCache store = TieredKvCache.builder()
-            .shared(folder.path())
+            .shareMemory(folder.path())
             .hostBytes(128 << 20)
-            .touched(false)
-            .strict(true)
+            .prefaultInBackground(false)
+            .failOnLeak(true)
             .closeWait(Duration.ofSeconds(10))
             .build();
 

@@ -34,8 +34,8 @@ final class StagingMemoryTest {
     private final ShmFolder folder = ShmFolder.make();
     private final TieredKvCache store = TieredKvCache.builder()
             .hostBytes(32 << 20)
-            .touched(false)
-            .shared(folder.path())
+            .prefaultInBackground(false)
+            .shareMemory(folder.path())
             .build();
     private final SharedMemory memory = Objects.requireNonNull(store.sharedMemory());
 

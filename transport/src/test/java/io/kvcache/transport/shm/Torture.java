@@ -195,9 +195,9 @@ final class Torture implements AutoCloseable {
     private static void write(Path folder) {
         try (TieredKvCache store = TieredKvCache.builder()
                 .hostBytes(HOST_BYTES)
-                .shared(folder)
-                .checked(false)
-                .touched(false)
+                .shareMemory(folder)
+                .checkSegments(false)
+                .prefaultInBackground(false)
                 .build()) {
             store.register(SPACE);
             SharedMemoryFiles files =

@@ -57,9 +57,9 @@ final class NetworkRun {
     private final SimNetwork network;
     private final TieredKvCache store = TieredKvCache.builder()
             .hostBytes(64 << 20)
-            .checked(true)
-            .strict(true)
-            .touched(false)
+            .checkSegments(true)
+            .failOnLeak(true)
+            .prefaultInBackground(false)
             .build();
 
     NetworkRun(long seed, Weather.Seen seen) {

@@ -78,9 +78,9 @@ final class PeerRun {
     private static TieredKvCache store() {
         return TieredKvCache.builder()
                 .hostBytes(32 << 20)
-                .checked(true)
-                .strict(true)
-                .touched(false)
+                .checkSegments(true)
+                .failOnLeak(true)
+                .prefaultInBackground(false)
                 .build();
     }
 

@@ -39,7 +39,7 @@ final class TcpEndpointTest {
         });
         try (TieredKvCache store = TieredKvCache.builder()
                         .hostBytes(64 << 20)
-                        .touched(false)
+                        .prefaultInBackground(false)
                         .build();
                 TcpEndpoint endpoint =
                         TcpEndpoint.open(store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), options);
@@ -71,7 +71,7 @@ final class TcpEndpointTest {
         InetSocketAddress any = new InetSocketAddress(InetAddress.getLoopbackAddress(), 0);
         try (TieredKvCache store = TieredKvCache.builder()
                         .hostBytes(64 << 20)
-                        .touched(false)
+                        .prefaultInBackground(false)
                         .build();
                 TcpEndpoint endpoint = TcpEndpoint.open(store, any, EndpointOptions.DEFAULTS, none)) {
             for (int time = 1; time <= 3; time++) {

@@ -63,7 +63,7 @@ final class EnginePairs {
     public static List<Pair> measure(EngineModel model, int rounds) throws InterruptedException {
         try (KvCache cache = TieredKvCache.builder()
                         .hostBytes(HOST_BYTES)
-                        .touchedFirst(true)
+                        .prefaultAtStart(true)
                         .build();
                 PrefixCachedGenerator<?> generator = new PrefixCachedGenerator<>(
                         model, cache, GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS))) {

@@ -1,0 +1,132 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.EmptyBlockTable;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.LoadBatch;
+import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.tree.RecordHandle;
+import org.jspecify.annotations.Nullable;
+
+/// Pins what host memory has of a chain, and has a disk bring what it has behind that.
+///
+/// **Threads.** Any.
+final class BlockReads {
+
+    private final HostTable.StoreContext storeContext;
+    private final HostStore store;
+    private final DiskLoader diskLoader;
+    private final AccessListeners listeners;
+    private final Prefetcher prefetcher;
+
+    BlockReads(
+            HostTable.StoreContext storeContext,
+            DiskLoader diskLoader,
+            AccessListeners listeners,
+            Prefetcher prefetcher) {
+        this.prefetcher = prefetcher;
+        this.listeners = listeners;
+        this.storeContext = storeContext;
+        store = storeContext.store();
+        this.diskLoader = diskLoader;
+    }
+
+    /// As [io.kvcache.core.KvCache#acquire].
+    BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
+        if (from < 0 || from > chain.length()) {
+            throw new IndexOutOfBoundsException("from is " + from + "; this chain takes 0 to " + chain.length());
+        }
+        RoomWaiter.requireNotNegative(timeoutNanos);
+        NamespaceEntry entry = store.require(chain.namespace());
+        BlockTable table = acquireKnown(entry, chain, from, timeoutNanos, null);
+        boolean mayBeTold = timeoutNanos > 0
+                && table.endBlock() < chain.length()
+                && table.blocksToRecompute() == 0
+                && storeContext.isRecovering();
+        return mayBeTold ? awaitRecovery(chain, table, timeoutNanos) : table;
+    }
+
+    private BlockTable awaitRecovery(BlockChain chain, BlockTable now, long timeoutNanos) {
+        int from = now.firstBlock();
+        return awaitRecovery(
+                now,
+                timeoutNanos,
+                new RecoveringTable.SecondLookup(
+                        chain.length(),
+                        () -> store.lookup().matchKnown(chain, 0) == chain.length(),
+                        deadline -> acquireAgain(chain, from, deadline)));
+    }
+
+    /// A second look for a request that was counted at the first, and whose time began there.
+    BlockTable acquireAgain(BlockChain chain, int from, Deadline first) {
+        return acquireKnown(store.require(chain.namespace()), chain, from, Math.max(0, first.remainingNanos()), first);
+    }
+
+    /// A table of what is known now, and of what is once the disks have told it.
+    BlockTable awaitRecovery(BlockTable now, long timeoutNanos, RecoveringTable.SecondLookup secondLookup) {
+        return RecoveringTable.of(storeContext, now, timeoutNanos, secondLookup);
+    }
+
+    /// The blocks that the store knows of by now.
+    ///
+    /// @param timeoutNanos from now on
+    /// @param first the deadline of the request whose second look this is; null of a request of its own
+    private BlockTable acquireKnown(
+            NamespaceEntry entry, BlockChain chain, int from, long timeoutNanos, @Nullable Deadline first) {
+        boolean counts = first == null;
+        OpenHandle openHandle = storeContext.openHandles().acquire(chain);
+        long deepest = RecordHandle.MISS;
+        BlockTable table = null;
+        DiskLoader.StartedLoads startedLoads;
+        int known;
+        try {
+            deepest = store.lookup().pinDeepest(chain);
+            int here = RecordHandle.isFound(deepest) ? store.records().depth(RecordHandle.record(deepest)) + 1 : 0;
+            int found = Math.max(0, here - from);
+            if (counts) {
+                entry.countRequest(chain.length() - from, found);
+            }
+            startedLoads = diskLoader.startLoads(chain, here, from, timeoutNanos);
+            LoadBatch loadBatch = startedLoads.loadBatch();
+            known = loadBatch == null ? found : Math.max(0, here + loadBatch.count() - from);
+            if (loadBatch != null) {
+                LoadingTable.BlockRange blockRange = new LoadingTable.BlockRange(entry, deepest, here, loadBatch, from);
+                Deadline deadline = first == null ? Deadline.after(storeContext.clock(), timeoutNanos) : first;
+                table = new LoadingTable(storeContext, openHandle, blockRange, deadline);
+            } else if (found > 0) {
+                table = new HostTable(storeContext, openHandle, RecordHandle.record(deepest), from, entry.blockBytes());
+            }
+        } finally {
+            if (table == null) {
+                release(openHandle, deepest);
+            }
+        }
+        BlockTable taken = table == null ? new EmptyBlockTable(from) : table;
+        if (counts) {
+            reportLookup(entry, chain, taken, known);
+        }
+        return RecomputeHintTable.of(taken, startedLoads.blocksLeftOnDisk());
+    }
+
+    private void release(OpenHandle openHandle, long deepest) {
+        if (RecordHandle.isFound(deepest)) {
+            store.lookup().unpin(RecordHandle.record(deepest));
+        }
+        storeContext.openHandles().release(openHandle);
+    }
+
+    /// Says what was asked for to those who hear it; if that fails, the table's caller never gets it.
+    private void reportLookup(NamespaceEntry entry, BlockChain chain, BlockTable table, int known) {
+        int from = table.firstBlock();
+        try {
+            listeners.onAccess(chain, from, known, entry.blockBytes());
+            if (chain.length() > 0 && from + known == chain.length()) {
+                var _ = prefetcher.onAcquire(chain);
+            }
+        } catch (RuntimeException | Error failed) {
+            table.close();
+            throw failed;
+        }
+    }
+}

@@ -1,0 +1,240 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.LoadBatch;
+import io.kvcache.core.store.LoadOutcome;
+import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.DiskAddress;
+import io.kvcache.core.tree.RecordHandle;
+import io.kvcache.core.tree.RecordPool;
+import io.kvcache.tiers.movement.Movement;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import org.jspecify.annotations.Nullable;
+
+/// Has what is on disk brought into host memory: for a table, for a writer below it, for a hint, for an object's
+/// reader. Does nothing in a store without disks.
+final class DiskLoader {
+
+    /// Of host memory: what one hint may bring in.
+    private static final int PREFETCH_SHARE = 4;
+
+    private final HostTable.StoreContext storeContext;
+    private final HostStore store;
+    private final @Nullable Movement tierScheduler;
+    private final LoadOrComputePolicy loadOrComputePolicy;
+    private final TtlQueue ttlQueue;
+
+    DiskLoader(HostTable.StoreContext storeContext, TtlQueue ttlQueue) {
+        this.ttlQueue = ttlQueue;
+        this.storeContext = storeContext;
+        store = storeContext.store();
+        tierScheduler = storeContext.tierScheduler();
+        loadOrComputePolicy = new LoadOrComputePolicy(store, storeContext.prefill());
+    }
+
+    /// Blocks of the chain from `resident` on that are on disk alone.
+    int countOnDisk(BlockChain chain, int resident) {
+        return tierScheduler == null ? 0 : store.lookup().matchKnown(chain, resident) - resident;
+    }
+
+    /// Those of them that are worth bringing in to somebody who waits no longer than a time.
+    int blocksWorthLoading(BlockChain chain, int resident, long timeoutNanos) {
+        Movement by = timeoutNanos == 0 ? null : tierScheduler;
+        int known = by == null ? resident : store.lookup().matchKnown(chain, resident);
+        return by == null || known == resident
+                ? 0
+                : loadOrComputePolicy.blocksWorthLoading(
+                        by, chain, new LoadOrComputePolicy.DiskRange(resident, known), timeoutNanos);
+    }
+
+    /// What comes for a table.
+    ///
+    /// @param loadBatch blocks that come, each pinned once; null when none does
+    /// @param blocksLeftOnDisk blocks behind these that are better computed
+    record StartedLoads(@Nullable LoadBatch loadBatch, int blocksLeftOnDisk) {
+        static final StartedLoads EMPTY = new StartedLoads(null, 0);
+    }
+
+    /// Begins to bring the blocks from `here` on for a table that begins with block `from`. The
+    /// block before `here` is pinned.
+    ///
+    /// @param timeoutNanos how long the table waits
+    StartedLoads startLoads(BlockChain chain, int here, int from, long timeoutNanos) {
+        if (tierScheduler == null || timeoutNanos == 0 || here == chain.length()) {
+            return StartedLoads.EMPTY;
+        }
+        int known = store.lookup().matchKnown(chain, here);
+        if (known <= Math.max(here, from)) {
+            return StartedLoads.EMPTY;
+        }
+        int to = here
+                + loadOrComputePolicy.loadableBlocks(
+                        tierScheduler, chain, new LoadOrComputePolicy.DiskRange(here, known), timeoutNanos);
+        if (to <= from) {
+            return new StartedLoads(null, known - here);
+        }
+        ttlQueue.releaseExpired(); // what is over makes room
+        LoadBatch loadBatch = store.beginLoads(chain, here, to, 1);
+        if (loadBatch.count() == 0) {
+            return new StartedLoads(null, known - to);
+        }
+        tierScheduler.read(loadBatch, true, false);
+        return new StartedLoads(loadBatch, known - to);
+    }
+
+    /// Blocks that were left on disk, as computing them takes less time.
+    long blocksLeftOnDisk() {
+        return loadOrComputePolicy.blocksLeftOnDisk();
+    }
+
+    /// Has the blocks above a block that is about to be written brought in, if they are on disk alone: it becomes
+    /// findable with them.
+    void loadParents(BlockChain chain, int index, int record) {
+        if (tierScheduler != null && isParentOnDisk(record)) {
+            load(tierScheduler, chain, index, true);
+        }
+    }
+
+    /// Whether the block above a reserved one, which has one, is on disk alone.
+    boolean isParentOnDisk(int record) {
+        int parent = store.records().parent(record);
+        return tierScheduler != null && ControlWord.state(store.records().control(parent)) == ControlWord.ON_DISK;
+    }
+
+    /// Has blocks brought in that are likely to be wanted.
+    ///
+    /// @param here that are resident
+    /// @return how many come
+    int prefetch(BlockChain chain, int here) {
+        if (tierScheduler == null || here == chain.length()) {
+            return 0;
+        }
+        NamespaceEntry entry = store.require(chain.namespace());
+        long most = store.capacityBytes() / PREFETCH_SHARE / Math.max(1, entry.blockBytes());
+        int known = store.lookup().matchKnown(chain, here);
+        return load(tierScheduler, chain, (int) Math.min(known, here + most), false);
+    }
+
+    /// Has objects brought in that are likely to be wanted.
+    ///
+    /// @return how many come
+    int prefetch(List<BlockKey> keys) {
+        Movement by = tierScheduler;
+        int come = 0;
+        long left = store.capacityBytes() / PREFETCH_SHARE;
+        for (int i = 0; i < keys.size() && by != null && left > 0; i++) {
+            long handle = store.lookup().findKnown(keys.get(i).hi(), keys.get(i).lo());
+            long bytes =
+                    RecordHandle.isFound(handle) ? store.records().bytes(RecordHandle.record(handle)) : Long.MAX_VALUE;
+            if (bytes <= left && prefetch(by, handle)) {
+                left -= bytes;
+                come++;
+            }
+        }
+        return come;
+    }
+
+    private boolean prefetch(Movement by, long handle) {
+        int record = RecordHandle.record(handle);
+        long address = store.records().exclusiveDiskAddress(record);
+        boolean begun = address != RecordPool.NONE
+                && store.beginLoad(record, RecordHandle.generation(handle), 0) == LoadOutcome.STARTED;
+        if (begun) {
+            by.expect(record, DiskAddress.diskOf(address));
+        }
+        return begun;
+    }
+
+    private int load(Movement by, BlockChain chain, int to, boolean demanded) {
+        long deepest = store.lookup().pinDeepest(chain);
+        int here = RecordHandle.isFound(deepest) ? store.records().depth(RecordHandle.record(deepest)) + 1 : 0;
+        try {
+            if (here >= to) {
+                return 0;
+            }
+            ttlQueue.releaseExpired();
+            LoadBatch loadBatch = store.beginLoads(chain, here, to, 0);
+            by.read(loadBatch, demanded, true);
+            return loadBatch.count();
+        } finally {
+            if (RecordHandle.isFound(deepest)) {
+                store.lookup().unpin(RecordHandle.record(deepest));
+            }
+        }
+    }
+
+    /// Begins to bring in an object that is on disk, and pins it at once.
+    ///
+    /// @return its [RecordHandle], or [RecordHandle#MISS] when it does not come
+    long startObjectLoad(BlockKey key) {
+        long handle = store.lookup().findKnown(key.hi(), key.lo());
+        if (tierScheduler == null || !RecordHandle.isFound(handle)) {
+            return RecordHandle.MISS;
+        }
+        int record = RecordHandle.record(handle);
+        long address = store.records().diskAddress(record);
+        ttlQueue.releaseExpired();
+        LoadOutcome start = store.beginLoad(record, RecordHandle.generation(handle), 1);
+        if (start == LoadOutcome.STARTED) {
+            tierScheduler.read(record, DiskAddress.diskOf(address));
+        } else if (start == LoadOutcome.JOINED) {
+            tierScheduler.hurry(record);
+        }
+        return start.isAvailable() ? handle : RecordHandle.MISS;
+    }
+
+    /// Waits for an object that [#startObjectLoad] has pinned.
+    ///
+    /// @return completes with whether it is here, and the pin the caller's
+    CompletionStage<Boolean> awaitObjectAsync(int record, long timeoutNanos) {
+        return tierScheduler == null
+                ? CompletableFuture.completedFuture(true)
+                : ObjectLoad.of(store, tierScheduler.arrivals(), record, timeoutNanos);
+    }
+
+    /// Waits for an object that [#startObjectLoad] has pinned, by the store's clock.
+    ///
+    /// @return whether it is here, and the pin the caller's; otherwise the pin is gone
+    boolean awaitObject(int record, long timeoutNanos) {
+        if (tierScheduler == null || await(tierScheduler, record, timeoutNanos)) {
+            return true;
+        }
+        store.lookup().unpin(record);
+        return false;
+    }
+
+    private boolean await(Movement by, int record, long timeoutNanos) {
+        Object monitor = new Object();
+        Runnable listener = () -> {
+            synchronized (monitor) {
+                monitor.notifyAll();
+            }
+        };
+        by.arrivals().listen(record, listener);
+        try {
+            long start = storeContext.clock().nanos();
+            synchronized (monitor) {
+                while (isLoading(record) && storeContext.clock().nanos() - start < timeoutNanos) {
+                    storeContext
+                            .clock()
+                            .await(monitor, timeoutNanos - (storeContext.clock().nanos() - start));
+                }
+            }
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        } finally {
+            by.arrivals().forget(record, listener);
+        }
+        return ControlWord.state(store.records().control(record)) == ControlWord.SEALED;
+    }
+
+    private boolean isLoading(int record) {
+        int state = ControlWord.state(store.records().control(record));
+        return state == ControlWord.LOADING || state == ControlWord.LOADED;
+    }
+}

@@ -1,0 +1,101 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.cost.PrefillCost;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.tiers.movement.Movement;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.LongAdder;
+import org.jspecify.annotations.Nullable;
+
+/// Whether blocks that are on disk are loaded, or left there because computing them takes less
+/// time, or because they would come too late.
+///
+/// The policy of host memory is told the same proportion ([ReloadCost]), as a block that is read
+/// back in no time need not be kept there, and admission to disks by value where in a prompt
+/// computing takes longer.
+///
+/// What a load takes is estimated from the reads of the last while and from what waits to be read.
+/// As nothing is learned of a disk that is not read, one in [#PROBE_INTERVAL] such blocks is loaded all the
+/// same.
+///
+/// **Threads.** Any.
+final class LoadOrComputePolicy {
+
+    private static final int PROBE_INTERVAL = 64;
+
+    private final HostStore store;
+    private final @Nullable PrefillCost prefill;
+    private final ReloadCost reloadCost = new ReloadCost();
+    private final AtomicInteger refusals = new AtomicInteger();
+    private final LongAdder blocksLeftOnDisk = new LongAdder();
+
+    /// @param prefill null to load whatever is there
+    LoadOrComputePolicy(HostStore store, @Nullable PrefillCost prefill) {
+        this.store = store;
+        this.prefill = prefill;
+        if (prefill != null) {
+            store.tierPort().setPrefillCost(prefill);
+        }
+    }
+
+    /// Blocks that were left on disk so far.
+    long blocksLeftOnDisk() {
+        return blocksLeftOnDisk.sum();
+    }
+
+    /// Blocks of a chain that are on disk alone, and those before them resident.
+    record DiskRange(int residentBlocks, int knownBlocks) {
+        int length() {
+            return knownBlocks - residentBlocks;
+        }
+    }
+
+    /// How many blocks of a span to load, from its first on.
+    ///
+    /// @param deadlineNanos how long whoever asks will wait
+    int loadableBlocks(Movement tierScheduler, BlockChain chain, DiskRange diskRange, long deadlineNanos) {
+        PrefillCost cost = prefill;
+        if (cost == null) {
+            return diskRange.length();
+        }
+        updateCost(tierScheduler, chain, diskRange, cost);
+        int loads = blocksWorthLoading(tierScheduler, chain, diskRange, deadlineNanos);
+        if (loads == 0 && refusals.incrementAndGet() % PROBE_INTERVAL == 0) {
+            return diskRange.length();
+        }
+        blocksLeftOnDisk.add(diskRange.length() - loads);
+        return loads;
+    }
+
+    private void updateCost(Movement tierScheduler, BlockChain chain, DiskRange diskRange, PrefillCost cost) {
+        long tokens = chain.namespace().blockTokens();
+        double loading = tierScheduler.readNanos(
+                (long) diskRange.length() * store.require(chain.namespace()).blockBytes());
+        if (loading > 0) {
+            double computing = 1e9 * cost.seconds(diskRange.residentBlocks * tokens, diskRange.knownBlocks * tokens);
+            store.tierPort().setReloadCostRatio(reloadCost.record(loading, computing));
+        }
+    }
+
+    /// How many blocks of a span are worth loading, from its first on, as far as is known now.
+    ///
+    /// @param deadlineNanos how long whoever asks will wait
+    int blocksWorthLoading(Movement tierScheduler, BlockChain chain, DiskRange diskRange, long deadlineNanos) {
+        PrefillCost cost = prefill;
+        if (cost == null) {
+            return diskRange.length();
+        }
+        int blockBytes = store.require(chain.namespace()).blockBytes();
+        long tokens = chain.namespace().blockTokens();
+        int loads = diskRange.length();
+        double loading = tierScheduler.readNanos((long) loads * blockBytes);
+        while (loads > 0 && loading > deadlineNanos) {
+            loads /= 2;
+            loading = tierScheduler.readNanos((long) loads * blockBytes);
+        }
+        double computing =
+                1e9 * cost.seconds(diskRange.residentBlocks * tokens, (diskRange.residentBlocks + loads) * tokens);
+        return loading >= computing ? 0 : loads;
+    }
+}

@@ -1,0 +1,227 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.AccessListener;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.ObjectView;
+import io.kvcache.core.ObjectWriter;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.store.ObjectSpec;
+import io.kvcache.core.store.PutReservation;
+import io.kvcache.core.tree.RecordHandle;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+import org.jspecify.annotations.Nullable;
+
+/// Opaque objects by byte-string key, over the store's records.
+final class ObjectOperations {
+
+    private final HostTable.StoreContext storeContext;
+    private final HostStore store;
+    private final RoomWaiter roomWaiter;
+    private final DiskLoader diskLoader;
+    private final Hints hints;
+    private final AccessListeners listeners;
+
+    ObjectOperations(
+            HostTable.StoreContext storeContext,
+            RoomWaiter roomWaiter,
+            DiskLoader diskLoader,
+            Hints hints,
+            AccessListeners listeners) {
+        this.listeners = listeners;
+        this.hints = hints;
+        this.diskLoader = diskLoader;
+        this.storeContext = storeContext;
+        this.store = storeContext.store();
+        this.roomWaiter = roomWaiter;
+    }
+
+    /// @param after the key of the object before it, or null
+    ObjectWriter put(Namespace namespace, byte[] key, byte @Nullable [] after, long bytes, long timeoutNanos) {
+        if (bytes < 1 || bytes > KvCache.MAX_OBJECT_BYTES) {
+            throw new IllegalArgumentException(
+                    "an object of " + bytes + " bytes; it takes 1 to " + KvCache.MAX_OBJECT_BYTES);
+        }
+        NamespaceEntry entry = store.require(namespace);
+        ObjectSpec object = new ObjectSpec(
+                BlockKey.ofObject(namespace, key),
+                after == null ? null : BlockKey.ofObject(namespace, after),
+                Math.toIntExact(bytes + key.length));
+        OpenHandle openHandle = storeContext.openHandles().acquire(namespace);
+        try {
+            PutReservation putReservation = roomWaiter.reserve(
+                    timeoutNanos, sparing -> hints.reserve(() -> store.reserveObject(entry, object, sparing)));
+            if (putReservation.outcome() == PutOutcome.RESERVED) {
+                listeners.onPut(namespace, object.key(), object.after(), object.bytes(), putReservation.replaces());
+            }
+            return new HostObjectWriter(new SlotWriter(storeContext, openHandle, putReservation), key, bytes);
+        } catch (RuntimeException failed) {
+            storeContext.openHandles().release(openHandle);
+            throw failed;
+        }
+    }
+
+    boolean linkAfter(Namespace namespace, byte[] key, byte @Nullable [] after) {
+        store.require(namespace);
+        return store.linkObject(
+                BlockKey.ofObject(namespace, key), after == null ? null : BlockKey.ofObject(namespace, after));
+    }
+
+    /// Pins what is resident, which is no use of it.
+    @Nullable
+    ObjectView getResident(Namespace namespace, byte[] key) {
+        NamespaceEntry entry = store.require(namespace);
+        BlockKey record = BlockKey.ofObject(namespace, key);
+        OpenHandle openHandle = storeContext.openHandles().acquire(namespace);
+        StoredObject stored = storedIfMatching(entry, store.lookup().peekKey(record.hi(), record.lo()), key);
+        if (stored == null) {
+            storeContext.openHandles().release(openHandle);
+            return null;
+        }
+        return new HostObjectView(storeContext, openHandle, stored);
+    }
+
+    @Nullable
+    ObjectView get(Namespace namespace, byte[] key, long timeoutNanos) {
+        ObjectRequest objectRequest = newRequest(namespace, key);
+        long handle = find(objectRequest);
+        if (!RecordHandle.isFound(handle) && timeoutNanos > 0) {
+            handle = diskLoader.startObjectLoad(objectRequest.key);
+            boolean comes =
+                    RecordHandle.isFound(handle) && diskLoader.awaitObject(RecordHandle.record(handle), timeoutNanos);
+            handle = comes ? handle : RecordHandle.MISS;
+        }
+        return view(objectRequest, handle);
+    }
+
+    CompletionStage<@Nullable ObjectView> fetch(Namespace namespace, byte[] key, long timeoutNanos, Executor executor) {
+        ObjectRequest objectRequest = newRequest(namespace, key);
+        long handle = find(objectRequest);
+        long begun = RecordHandle.isFound(handle) ? RecordHandle.MISS : diskLoader.startObjectLoad(objectRequest.key);
+        if (!RecordHandle.isFound(begun)) {
+            return view(objectRequest, CompletableFuture.completedFuture(handle), executor);
+        }
+        CompletionStage<Long> arrival = diskLoader
+                .awaitObjectAsync(RecordHandle.record(begun), timeoutNanos)
+                .thenApply(here -> here ? begun : RecordHandle.MISS);
+        return view(objectRequest, arrival, executor);
+    }
+
+    /// Once a handle is known, on an executor; of one that takes nothing any more everything is given back.
+    private CompletionStage<@Nullable ObjectView> view(
+            ObjectRequest objectRequest, CompletionStage<Long> arrival, Executor executor) {
+        CompletableFuture<@Nullable ObjectView> answer = new CompletableFuture<>();
+        arrival.whenComplete((handle, failed) -> {
+            long known = failed == null ? handle : RecordHandle.MISS;
+            try {
+                executor.execute(() -> view(objectRequest, known, answer));
+            } catch (RuntimeException | Error refused) {
+                release(objectRequest, known);
+                // Not here: this may be a disk's thread, and what hangs on the answer is the caller's.
+                var _ = CompletableFuture.runAsync(() -> answer.completeExceptionally(refused));
+            }
+        });
+        return answer;
+    }
+
+    private void view(ObjectRequest objectRequest, long handle, CompletableFuture<@Nullable ObjectView> answer) {
+        try {
+            ObjectView view = view(objectRequest, handle);
+            if (!answer.complete(view) && view != null) {
+                view.close(); // whoever asked has given up meanwhile
+            }
+        } catch (RuntimeException | Error failed) {
+            answer.completeExceptionally(failed);
+        }
+    }
+
+    private void release(ObjectRequest objectRequest, long handle) {
+        if (RecordHandle.isFound(handle)) {
+            store.lookup().unpin(RecordHandle.record(handle));
+        }
+        storeContext.openHandles().release(objectRequest.openHandle);
+    }
+
+    /// An object that somebody asks for, and holds the store open for.
+    private static final class ObjectRequest {
+        private final NamespaceEntry entry;
+        private final BlockKey key;
+        private final byte[] bytes;
+        private final OpenHandle openHandle;
+
+        ObjectRequest(NamespaceEntry entry, BlockKey key, byte[] bytes, OpenHandle openHandle) {
+            this.entry = entry;
+            this.key = key;
+            this.bytes = bytes;
+            this.openHandle = openHandle;
+        }
+    }
+
+    private ObjectRequest newRequest(Namespace namespace, byte[] key) {
+        NamespaceEntry entry = store.require(namespace);
+        BlockKey record = BlockKey.ofObject(namespace, key);
+        return new ObjectRequest(entry, record, key, storeContext.openHandles().acquire(namespace));
+    }
+
+    private long find(ObjectRequest objectRequest) {
+        return store.lookup().pinKey(objectRequest.key.hi(), objectRequest.key.lo());
+    }
+
+    /// Takes over the pin of a handle, if there is one, and the hold.
+    private @Nullable ObjectView view(ObjectRequest objectRequest, long handle) {
+        StoredObject stored = storedIfMatching(objectRequest.entry, handle, objectRequest.bytes);
+        objectRequest.entry.countObjectRequest(stored != null);
+        listeners.onAccess(
+                AccessListener.LookupKind.GET,
+                objectRequest.entry.namespace(),
+                objectRequest.key,
+                stored == null ? -1 : stored.bytes());
+        if (stored == null) {
+            storeContext.openHandles().release(objectRequest.openHandle);
+            return null;
+        }
+        return new HostObjectView(storeContext, objectRequest.openHandle, stored);
+    }
+
+    /// What a handle's record holds, if that has this very key; else its pin is given back.
+    private @Nullable StoredObject storedIfMatching(NamespaceEntry entry, long handle, byte[] key) {
+        if (!RecordHandle.isFound(handle)) {
+            return null;
+        }
+        int record = RecordHandle.record(handle);
+        long bytes = store.records().bytes(record) - key.length;
+        StoredObject stored = new StoredObject(store, record, bytes);
+        if (bytes > 0 && store.lookup().isObjectOf(entry, record) && stored.hasKey(key)) {
+            return stored;
+        }
+        store.lookup().unpin(record);
+        return null;
+    }
+
+    boolean contains(Namespace namespace, byte[] key) {
+        store.require(namespace);
+        BlockKey wanted = BlockKey.ofObject(namespace, key);
+        boolean here = isKnown(wanted);
+        listeners.onAccess(AccessListener.LookupKind.CONTAINS, namespace, wanted, here ? 0 : -1);
+        return here;
+    }
+
+    private boolean isKnown(BlockKey key) {
+        return RecordHandle.isFound(store.lookup().findKnown(key.hi(), key.lo()));
+    }
+
+    boolean drop(Namespace namespace, byte[] key) {
+        store.require(namespace);
+        BlockKey wanted = BlockKey.ofObject(namespace, key);
+        boolean dropped = store.drop(wanted.hi(), wanted.lo()) > 0;
+        if (dropped) {
+            hints.onObjectDropped(wanted);
+        }
+        return dropped;
+    }
+}

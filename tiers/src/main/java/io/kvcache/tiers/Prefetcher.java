@@ -1,0 +1,104 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.tree.DiskAddress;
+import io.kvcache.core.tree.RecordHandle;
+import io.kvcache.core.tree.RecordPool;
+import io.kvcache.tiers.movement.Movement;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// Has what is on disk alone brought into host memory before anybody asks for it, if the store was
+/// told to.
+///
+/// A disk that has [#BUSY_READS] reads to do is left to them: what somebody waits for is not to wait for
+/// a guess.
+///
+/// **Threads.** Any.
+final class Prefetcher {
+
+    /// Reads that keep a drive busy.
+    private static final int BUSY_READS = 16;
+
+    /// Blocks of a continuation: what a turn adds, about.
+    private static final int MAX_BLOCKS_AHEAD = 8;
+
+    /// How long somebody may wait who has not said it: blocks that take longer are not brought in
+    /// for him.
+    static final long DEFAULT_DEADLINE_NANOS = TimeUnit.SECONDS.toNanos(1);
+
+    private final HostStore store;
+    private final @Nullable Movement tierScheduler;
+
+    Prefetcher(HostTable.StoreContext storeContext) {
+        store = storeContext.store();
+        tierScheduler = storeContext.prefetch() ? storeContext.tierScheduler() : null;
+    }
+
+    /// Whether anything is brought in.
+    boolean isEnabled() {
+        return tierScheduler != null;
+    }
+
+    /// Somebody has asked how much of a chain there is, and will soon ask for it: begins to bring
+    /// in those of its blocks that are on disk alone, in their order.
+    ///
+    /// @param from the first that may be
+    /// @param to behind the last that is known
+    /// @return blocks that come
+    int onMatch(BlockChain chain, int from, int to) {
+        int index = from;
+        while (tierScheduler != null && index < to && startLoad(chain.key(index))) {
+            index++;
+        }
+        return index - from;
+    }
+
+    /// Somebody reads all of a chain: begins to bring in the likeliest continuation, block by
+    /// block.
+    ///
+    /// @param chain of at least one block
+    /// @return blocks that come
+    int onAcquire(BlockChain chain) {
+        long last = tierScheduler == null ? RecordHandle.MISS : find(chain.key(chain.length() - 1));
+        long next = RecordHandle.isFound(last) ? store.prefetchAdmission().likelyNextOnDisk(last) : RecordHandle.MISS;
+        int blocks = 0;
+        while (RecordHandle.isFound(next) && blocks < MAX_BLOCKS_AHEAD && startLoad(next)) {
+            blocks++;
+            next = store.prefetchAdmission().likelyNextOnDisk(next);
+        }
+        return blocks;
+    }
+
+    /// Begins to bring in what is on disk alone.
+    ///
+    /// @return whether it does
+    boolean startLoad(BlockKey key) {
+        long handle = tierScheduler == null ? RecordHandle.MISS : find(key);
+        return RecordHandle.isFound(handle) && startLoad(handle);
+    }
+
+    private long find(BlockKey key) {
+        return store.lookup().findKnown(key.hi(), key.lo());
+    }
+
+    private boolean startLoad(long handle) {
+        Movement by = tierScheduler;
+        if (by == null) {
+            return false;
+        }
+        int record = RecordHandle.record(handle);
+        long address = store.records().exclusiveDiskAddress(record);
+        boolean away = address != RecordPool.NONE;
+        int disk = away ? DiskAddress.diskOf(address) : 0;
+        if (!away
+                || by.reads(disk) >= BUSY_READS
+                || !store.prefetchAdmission().start(record, RecordHandle.generation(handle))) {
+            return false;
+        }
+        by.expect(record, disk);
+        return true;
+    }
+}

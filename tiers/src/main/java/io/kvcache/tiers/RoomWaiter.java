@@ -1,0 +1,91 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.store.PutReservation;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+
+/// Waits for room while everything is pinned: asks again at growing intervals, no longer than the time-out.
+///
+/// Unpinning takes no lock and wakes nobody, which keeps it at some nanoseconds; a wait for room is rare and
+/// costs a millisecond more instead.
+final class RoomWaiter {
+
+    /// How long a put waits for blocks that are being written to disk before it has one evicted unwritten:
+    /// longer than a disk takes for what may be on its way to it.
+    private static final long MAX_WAIT_FOR_WRITES_NANOS = TimeUnit.SECONDS.toNanos(2);
+
+    private static final long INITIAL_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
+    private static final long MAX_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+
+    private final Clock clock;
+    private final Runnable onRefused;
+
+    /// @param refused run for each request for room that ends without any, however often it was tried
+    RoomWaiter(Clock clock, Runnable refused) {
+        this.clock = clock;
+        this.onRefused = refused;
+    }
+
+    /// Asks for room.
+    @FunctionalInterface
+    interface Attempt {
+        /// Reserves, or answers why not.
+        ///
+        /// @param keepUnwritten whether what waits to be written to disk is to stay where it is
+        PutReservation reserve(boolean keepUnwritten);
+    }
+
+    /// Asks for room until there is some; while blocks wait to be written to disk, waits for them rather
+    /// than evict them unwritten, but not for long. An interrupt ends the wait, as no pause would take any
+    /// time from then on.
+    PutReservation reserve(long timeoutNanos, Attempt attempt) {
+        long start = clock.nanos();
+        PutReservation spared = poll(Math.min(timeoutNanos, MAX_WAIT_FOR_WRITES_NANOS), () -> attempt.reserve(true));
+        boolean ended = timeoutNanos > 0 && Thread.currentThread().isInterrupted();
+        PutReservation answer =
+                spared.outcome() == PutOutcome.NO_ROOM && !ended // who was sent away evicts nothing any more
+                        ? poll(remainingNanos(start, timeoutNanos), () -> attempt.reserve(false))
+                        : spared;
+        if (answer.outcome() == PutOutcome.NO_ROOM) {
+            onRefused.run();
+        }
+        return answer;
+    }
+
+    private PutReservation poll(long timeoutNanos, Supplier<PutReservation> attempt) {
+        PutReservation answer = attempt.get();
+        if (answer.outcome() != PutOutcome.NO_ROOM || timeoutNanos == 0) {
+            return answer;
+        }
+        long start = clock.nanos();
+        long pause = INITIAL_PAUSE_NANOS;
+        long left = timeoutNanos;
+        while (answer.outcome() == PutOutcome.NO_ROOM
+                && left > 0
+                && !Thread.currentThread().isInterrupted()) {
+            clock.sleep(Math.min(pause, left));
+            pause = Math.min(2 * pause, MAX_PAUSE_NANOS);
+            answer = attempt.get();
+            left = timeoutNanos - (clock.nanos() - start);
+        }
+        return answer;
+    }
+
+    long nanos() {
+        return clock.nanos();
+    }
+
+    /// What is left of a time-out that began at `start`; 0 when it has passed.
+    long remainingNanos(long start, long timeoutNanos) {
+        return Math.max(0, timeoutNanos - (clock.nanos() - start));
+    }
+
+    /// @throws IllegalArgumentException when the time-out is negative
+    static void requireNotNegative(long timeoutNanos) {
+        if (timeoutNanos < 0) {
+            throw new IllegalArgumentException("timeoutNanos is " + timeoutNanos + "; it takes 0 and up");
+        }
+    }
+}

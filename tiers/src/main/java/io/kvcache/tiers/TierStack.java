@@ -1,0 +1,172 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.memory.HostMemorySource;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.TierSource;
+import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.front.Parked;
+import io.kvcache.tiers.memory.MappedMemorySource;
+import io.kvcache.tiers.memory.MemoryOptions;
+import io.kvcache.tiers.movement.Movement;
+import io.kvcache.tiers.movement.MoverLimits;
+import io.kvcache.tiers.movement.TierOpener;
+import io.kvcache.tiers.movement.TierThreads;
+import io.kvcache.tiers.movement.WriteBudget;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.Executor;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/// What lies below host memory: the disks and the threads that drive them, or nothing.
+///
+/// @param checksumExecutor the threads that compute checksums beside them
+record TierStack(
+        @Nullable Movement tierScheduler,
+        @Nullable TierThreads threads,
+        @Nullable ExecutorService checksumExecutor) {
+
+    private static final Logger LOG = System.getLogger(TieredKvCache.class.getName());
+
+    /// What is written, and what a use is worth if that matters.
+    record AdmissionSettings(AdmissionKind kind, double gain) {}
+
+    static final TierStack EMPTY = new TierStack(null, null, null);
+
+    /// Disks, some or all of them with a tier of another kind in front; one that is in front of several has a part
+    /// for each.
+    ///
+    /// @throws io.kvcache.tiers.directory.DiskRefusedException when a directory cannot be used
+    /// @throws IllegalArgumentException for more of the others than there are disks
+    static TierStack open(
+            HostStore store,
+            List<DiskOptions> disks,
+            List<TierSource> others,
+            AdmissionSettings admissionSettings,
+            Clock clock) {
+        List<@Nullable TierSource> fronts = assignFronts(disks.size(), others);
+        ExecutorService checking = checksumExecutor(disks.size());
+        List<Movement.Target> targets = IntStream.range(0, disks.size())
+                .mapToObj(disk -> target(disks.get(disk), fronts.get(disk), store, checking))
+                .toList();
+        long each = disks.stream()
+                .mapToLong(disk -> Geometry.of(disk.bytes()).maxEntryBytes())
+                .min()
+                .orElse(0);
+        return open(store, targets, each, admissionSettings, clock, MoverLimits.of(store.capacityBytes()), checking);
+    }
+
+    /// Which is in front of each disk: they take turns.
+    private static List<@Nullable TierSource> assignFronts(int disks, List<TierSource> others) {
+        if (others.size() > disks) {
+            throw new IllegalArgumentException(
+                    others.size() + " tiers in front of " + disks + " disks; a disk takes one, so leave out "
+                            + others.getLast().name() + " or add a disk");
+        }
+        @Nullable TierSource[] fronts = new TierSource[disks];
+        for (int other = 0; other < others.size(); other++) {
+            int each = (disks - other + others.size() - 1) / others.size();
+            List<TierSource> parts =
+                    each == 1 ? List.of(others.get(other)) : others.get(other).split(each);
+            for (int part = 0; part < each; part++) {
+                fronts[other + part * others.size()] = parts.get(part);
+            }
+        }
+        return Arrays.asList(fronts);
+    }
+
+    /// Tiers of other kinds, which check what they read by themselves; the store's policy says what
+    /// stays there.
+    ///
+    /// @throws RuntimeException when one cannot be opened
+    static TierStack openOthers(
+            HostStore store, List<TierSource> sources, AdmissionSettings admissionSettings, Clock clock) {
+        List<Movement.Target> targets = sources.stream()
+                .map(source -> new Movement.Target(
+                        new TierSourceOpener(source, store.memory()),
+                        source.maxLiveBytes(),
+                        new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED),
+                        true))
+                .toList();
+        long each = sources.stream().mapToLong(TierSource::maxBlockBytes).min().orElse(0);
+        return open(store, targets, each, admissionSettings, clock, MoverLimits.ofDevice(store.capacityBytes()), null);
+    }
+
+    private static TierStack open(
+            HostStore store,
+            List<Movement.Target> targets,
+            long each,
+            AdmissionSettings admissionSettings,
+            Clock clock,
+            MoverLimits limits,
+            @Nullable ExecutorService checking) {
+        Movement tierScheduler = new Movement(
+                store.tierPort(),
+                clock,
+                targets,
+                new Movement.Admitting(admissionSettings.kind, store.capacityBytes(), each, admissionSettings.gain),
+                limits);
+        try {
+            return new TierStack(tierScheduler, TierThreads.start(tierScheduler), checking);
+        } catch (RuntimeException refused) {
+            if (checking != null) {
+                checking.shutdown();
+            }
+            throw refused;
+        }
+    }
+
+    private static void warnUnsaved(long unsavedBytes, Duration flush) {
+        if (unsavedBytes > 0) {
+            LOG.log(
+                    Level.WARNING,
+                    "The store closes and loses {0} bytes that no disk has: they were not written within flushOnClose,"
+                            + " which is {1}, or cannot be. A longer flushOnClose, or a flush before, writes more",
+                    Long.toString(unsavedBytes),
+                    flush);
+        }
+    }
+
+    /// A thread checks as fast as several disks read.
+    private static ExecutorService checksumExecutor(int disks) {
+        int threads = Math.clamp(Runtime.getRuntime().availableProcessors() / 2, 1, Math.max(1, disks));
+        return Executors.newFixedThreadPool(
+                threads,
+                Thread.ofPlatform().daemon(true).name("kvcache-check-", 0).factory());
+    }
+
+    private static Movement.Target target(
+            DiskOptions disk, @Nullable TierSource front, HostStore store, Executor checking) {
+        HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
+        TierOpener opener = new DiskTierOpener(disk, memory, store.memory(), checking);
+        return new Movement.Target(
+                front == null ? opener : new CachedDiskTierOpener(opener, front, store.memory(), new Parked()),
+                disk.liveBytes(),
+                new WriteBudget(disk.bytesPerSecond(), disk.bytesPerDay()));
+    }
+
+    /// Closes the disks, after what is to be written there.
+    ///
+    /// @param flush how long everything may take that no disk has; zero for only what waits to be written
+    /// @param patience how long that may take
+    void shutDown(HostStore store, Duration flush, Duration patience) {
+        if (tierScheduler != null && threads != null) {
+            if (flush.isZero()) {
+                tierScheduler.await(tierScheduler.flushQueued(), patience.toNanos());
+            } else if (!tierScheduler.await(tierScheduler.flush(), flush.toNanos())) {
+                warnUnsaved(store.tierPort().unflushedBytes(), flush);
+            }
+            threads.close();
+            if (checksumExecutor != null) {
+                checksumExecutor.shutdown();
+            }
+        }
+    }
+}
