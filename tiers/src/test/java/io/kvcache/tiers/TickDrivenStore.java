@@ -91,7 +91,7 @@ final class TickDrivenStore implements TierOpener {
     @Override
     public Tier open(TierListener listener) {
         FaultyDevice opened =
-                new FaultyDevice(MemoryDevice.over(storage, 16), FaultRates.none(), 1, () -> tickDrivenClock.now);
+                new FaultyDevice(MemoryDevice.create(storage, 16), FaultRates.none(), 1, () -> tickDrivenClock.now);
         device = opened;
         DiskTier.Beneath resources = new DiskTier.Beneath(opened, opened, new DiskMemory(ArenaMemory.source()));
         return new DiskTier(name(), resources, DiskLogConfig.of(GEOMETRY, 1).withLimits(LIMITS), listener);

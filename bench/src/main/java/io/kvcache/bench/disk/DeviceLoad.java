@@ -74,7 +74,7 @@ final class DeviceLoad {
 
     private void await() throws IOException {
         int delivered = device.await(this::completed, LIMIT_NANOS);
-        if (delivered == 0 || !outcome.done()) {
+        if (delivered == 0 || !outcome.isDone()) {
             throw new IOException(
                     "%s: %s".formatted(work.file(), delivered == 0 ? "nothing ends within 30 s" : outcome.cause()));
         }
@@ -83,6 +83,6 @@ final class DeviceLoad {
     private void completed(long slot, IoOutcome reached) {
         meter.delivered(System.nanoTime());
         freeSlots.add(slot);
-        outcome = reached.done() ? outcome : reached;
+        outcome = reached.isDone() ? outcome : reached;
     }
 }

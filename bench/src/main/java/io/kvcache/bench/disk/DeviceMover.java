@@ -3,7 +3,7 @@ package io.kvcache.bench.disk;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.FileDevice;
 import io.kvcache.tiers.device.FileDeviceOptions;
-import io.kvcache.tiers.device.FileDeviceOptions.IoEngine;
+import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.Callable;
@@ -18,15 +18,15 @@ record DeviceMover(MemorySegment pool, boolean buffers) {
 
     /// On the best path there is.
     Traffic move(Workload work) throws IOException {
-        return inThread(() -> move(work, IoEngine.AUTO));
+        return inThread(() -> move(work, IoBackendType.AUTO));
     }
 
     /// While the kernel denies io_uring; where it cannot be made to, without asking it.
     Traffic moveWithoutUring(Workload work) throws IOException {
-        return inThread(() -> move(work, UringDenial.enter() ? IoEngine.AUTO : IoEngine.THREADS));
+        return inThread(() -> move(work, UringDenial.enter() ? IoBackendType.AUTO : IoBackendType.THREADS));
     }
 
-    private Traffic move(Workload work, IoEngine engine) throws IOException {
+    private Traffic move(Workload work, IoBackendType engine) throws IOException {
         FileDeviceOptions options = FileDeviceOptions.of(work.file(), work.fileBytes())
                 .withDepth(work.depth())
                 .withEngine(engine);

@@ -27,7 +27,7 @@ final class SimDevice {
     /// @param afterwards run when its tier has closed it
     DiskTier.Beneath open(MemorySegment storage, Runnable afterwards) {
         FaultyDevice opened = new FaultyDevice(
-                MemoryDevice.over(storage, DEPTH), rates, world.random().nextLong(), world.clock()::millis);
+                MemoryDevice.create(storage, DEPTH), rates, world.random().nextLong(), world.clock()::millis);
         device = opened;
         AutoCloseable owner = () -> {
             opened.close();

@@ -113,14 +113,14 @@ public record DiskSpeed(double writeGigabytes, double readGigabytes, String path
         private void await(Path file, BlockDevice device) throws IOException {
             while (device.inFlight() > 0) {
                 int ended = device.await(this::completed, TIMEOUT_NANOS);
-                if (ended == 0 || !failure.done()) {
+                if (ended == 0 || !failure.isDone()) {
                     throw new IOException(file + ": " + (ended == 0 ? "no answer within 30 s" : failure.cause()));
                 }
             }
         }
 
         private void completed(long offset, IoOutcome outcome) {
-            failure = failure.done() ? outcome : failure;
+            failure = failure.isDone() ? outcome : failure;
         }
 
         double gigabytesPerSecond() {

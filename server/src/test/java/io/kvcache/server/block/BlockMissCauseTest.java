@@ -162,7 +162,7 @@ final class BlockMissCauseTest {
 
         @Override
         public Tier open(TierListener listener) {
-            BlockDevice device = MemoryDevice.over(Arena.ofAuto().allocate(bytes, 4096), 16);
+            BlockDevice device = MemoryDevice.create(Arena.ofAuto().allocate(bytes, 4096), 16);
             DiskLogConfig config = DiskLogConfig.of(Geometry.of(bytes), 1);
             DiskMemory memory = new DiskMemory(ArenaMemory.source());
             return new DiskTier(name(), new DiskTier.Beneath(device, () -> {}, memory), config, listener);

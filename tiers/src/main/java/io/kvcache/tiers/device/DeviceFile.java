@@ -1,6 +1,6 @@
 package io.kvcache.tiers.device;
 
-import io.kvcache.tiers.device.FileDeviceOptions.Direct;
+import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
 import io.kvcache.tiers.os.Call;
 import io.kvcache.tiers.os.Errno;
 import io.kvcache.tiers.os.Libc;
@@ -39,7 +39,7 @@ record DeviceFile(Libc libc, Path path, int descriptor, boolean direct) {
         if (!libc.has(Call.PREAD)) {
             throw new IOException("Cannot open %s: disks need Linux".formatted(options.path()));
         }
-        DeviceFile file = openAsAsked(libc, options);
+        DeviceFile file = openWithOptions(libc, options);
         try {
             file.requireSize(options);
             return file.direct && file.refusesDirectReads() ? file.reopenBuffered(options) : file;
@@ -49,19 +49,19 @@ record DeviceFile(Libc libc, Path path, int descriptor, boolean direct) {
         }
     }
 
-    private static DeviceFile openAsAsked(Libc libc, FileDeviceOptions options) throws IOException {
-        if (options.direct() == Direct.OFF) {
+    private static DeviceFile openWithOptions(Libc libc, FileDeviceOptions options) throws IOException {
+        if (options.directIo() == DirectIo.OFF) {
             return open(libc, options, 0);
         }
         long descriptor = tryOpen(libc, options, O_DIRECT);
         if (Errno.EINVAL.is(descriptor)) {
             return openBuffered(libc, options);
         }
-        return new DeviceFile(libc, options.path(), opened(options.path(), descriptor), true);
+        return new DeviceFile(libc, options.path(), requireOpened(options.path(), descriptor), true);
     }
 
     private static DeviceFile openBuffered(Libc libc, FileDeviceOptions options) throws IOException {
-        if (options.direct() == Direct.ON) {
+        if (options.directIo() == DirectIo.ON) {
             throw new IOException("Cannot open %s: its file system refuses O_DIRECT; choose direct AUTO or OFF"
                     .formatted(options.path()));
         }
@@ -73,7 +73,8 @@ record DeviceFile(Libc libc, Path path, int descriptor, boolean direct) {
     }
 
     private static DeviceFile open(Libc libc, FileDeviceOptions options, int flags) throws IOException {
-        return new DeviceFile(libc, options.path(), opened(options.path(), tryOpen(libc, options, flags)), false);
+        return new DeviceFile(
+                libc, options.path(), requireOpened(options.path(), tryOpen(libc, options, flags)), false);
     }
 
     private static long tryOpen(Libc libc, FileDeviceOptions options, int flags) {
@@ -81,7 +82,7 @@ record DeviceFile(Libc libc, Path path, int descriptor, boolean direct) {
         return libc.callWithText(Call.OPEN, options.path().toString(), all, OWNER_ONLY);
     }
 
-    private static int opened(Path path, long descriptor) throws IOException {
+    private static int requireOpened(Path path, long descriptor) throws IOException {
         if (descriptor < 0) {
             throw new IOException("Cannot open %s: %s".formatted(path, Errno.explain(descriptor)));
         }
@@ -94,7 +95,7 @@ record DeviceFile(Libc libc, Path path, int descriptor, boolean direct) {
             throw new IOException("Cannot use %s: its size gave %s".formatted(path, Errno.explain(found)));
         }
         if (found == 0 && options.create()) {
-            new Preallocation(libc, path, options.size()).fill(descriptor);
+            new FilePreallocator(libc, path, options.size()).preallocate(descriptor);
         } else if (found != options.size()) {
             throw new IOException("Cannot use %s: it has %d bytes and must have %d; give its size, or remove it"
                     .formatted(path, found, options.size()));

@@ -1,6 +1,6 @@
 package io.kvcache.tiers.device;
 
-import io.kvcache.tiers.device.FileDeviceOptions.IoEngine;
+import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
 import io.kvcache.tiers.os.Libc;
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -36,41 +36,41 @@ public final class FileDevice {
     static BlockDevice open(FileDeviceOptions options, Libc libc) throws IOException {
         DeviceFile file = DeviceFile.open(libc, options);
         try {
-            Engine engine = engine(options, file);
-            LOG.log(Level.INFO, "Opened {0}: {1}", options.path(), engine.describe());
-            return new EngineDevice(
+            IoBackend ioBackend = openBackend(options, file);
+            LOG.log(Level.INFO, "Opened {0}: {1}", options.path(), ioBackend.describe());
+            return new AsyncDevice(
                     options.path().toString(),
-                    new Spans(options.size()),
-                    engine,
-                    new EngineDevice.Ending(CLOSE_LIMIT_NANOS, file::close));
+                    new SpanValidator(options.size()),
+                    ioBackend,
+                    new AsyncDevice.CloseOptions(CLOSE_LIMIT_NANOS, file::close));
         } catch (IOException | RuntimeException failure) {
             file.close();
             throw failure;
         }
     }
 
-    private static Engine engine(FileDeviceOptions options, DeviceFile file) throws IOException {
-        RequestPool requests = new RequestPool(options.depth());
-        if (options.engine() == IoEngine.THREADS) {
-            return new ThreadEngine(file, requests);
+    private static IoBackend openBackend(FileDeviceOptions options, DeviceFile file) throws IOException {
+        IoRequestPool requests = new IoRequestPool(options.depth());
+        if (options.engine() == IoBackendType.THREADS) {
+            return new ThreadPoolBackend(file, requests);
         }
-        RingSetup setup = RingSetup.request(file.libc(), options.depth() + Doorbell.ENTRIES);
-        if (setup.accepted()) {
-            return uring(new Ring(file.libc(), setup), file, requests);
+        IoUringSetup setup = IoUringSetup.request(file.libc(), options.depth() + EventFd.ENTRIES);
+        if (setup.isAccepted()) {
+            return openIoUring(new IoUring(file.libc(), setup), file, requests);
         }
-        if (options.engine() == IoEngine.IO_URING) {
+        if (options.engine() == IoBackendType.IO_URING) {
             throw new IOException("Cannot open %s: io_uring is refused, %s; choose engine AUTO or THREADS"
                     .formatted(options.path(), setup.refusal()));
         }
         LOG.log(Level.WARNING, "io_uring is refused for {0}, threads do: {1}", options.path(), setup.refusal());
-        return new ThreadEngine(file, requests);
+        return new ThreadPoolBackend(file, requests);
     }
 
-    private static Engine uring(Ring ring, DeviceFile file, RequestPool requests) throws IOException {
+    private static IoBackend openIoUring(IoUring ioUring, DeviceFile file, IoRequestPool requests) throws IOException {
         try {
-            return new UringEngine(ring, Doorbell.open(file.libc()), file, requests);
+            return new IoUringBackend(ioUring, EventFd.open(file.libc()), file, requests);
         } catch (IOException failure) {
-            ring.close();
+            ioUring.close();
             throw failure;
         }
     }

@@ -7,14 +7,15 @@ import java.nio.file.Path;
 /// @param path the file; its folder exists
 /// @param size bytes, a multiple of [BlockDevice#ALIGNMENT]
 /// @param depth operations on their way at a time, 1 to [BlockDevice#MAX_DEPTH]
-/// @param direct whether the page cache is gone round
+/// @param directIo whether the page cache is gone round
 /// @param engine how the kernel is asked
 /// @param create whether a file that is missing or empty is created, with all its space; one that is there
 ///     must have exactly `size` bytes
-public record FileDeviceOptions(Path path, long size, int depth, Direct direct, IoEngine engine, boolean create) {
+public record FileDeviceOptions(
+        Path path, long size, int depth, DirectIo directIo, IoBackendType engine, boolean create) {
 
     /// Whether the page cache is gone round, by O_DIRECT.
-    public enum Direct {
+    public enum DirectIo {
         /// Goes round it where the file system lets us, and says so in the log where it does not.
         AUTO,
         /// Goes round it, or fails to open.
@@ -24,7 +25,7 @@ public record FileDeviceOptions(Path path, long size, int depth, Direct direct, 
     }
 
     /// How the kernel is asked.
-    public enum IoEngine {
+    public enum IoBackendType {
         /// io_uring where the kernel lets us; otherwise threads, and the log says why.
         AUTO,
         /// io_uring, or fails to open.
@@ -34,28 +35,28 @@ public record FileDeviceOptions(Path path, long size, int depth, Direct direct, 
     }
 
     public FileDeviceOptions {
-        long _ = new Spans(size).size();
-        RequestPool.requireDepth(depth);
+        long _ = new SpanValidator(size).size();
+        IoRequestPool.requireDepth(depth);
     }
 
     /// A file that is created when it is missing, eight operations deep, on the best path there is.
     public static FileDeviceOptions of(Path path, long size) {
-        return new FileDeviceOptions(path, size, 8, Direct.AUTO, IoEngine.AUTO, true);
+        return new FileDeviceOptions(path, size, 8, DirectIo.AUTO, IoBackendType.AUTO, true);
     }
 
     public FileDeviceOptions withDepth(int newDepth) {
-        return new FileDeviceOptions(path, size, newDepth, direct, engine, create);
+        return new FileDeviceOptions(path, size, newDepth, directIo, engine, create);
     }
 
-    public FileDeviceOptions withDirect(Direct newDirect) {
+    public FileDeviceOptions withDirect(DirectIo newDirect) {
         return new FileDeviceOptions(path, size, depth, newDirect, engine, create);
     }
 
-    public FileDeviceOptions withEngine(IoEngine newEngine) {
-        return new FileDeviceOptions(path, size, depth, direct, newEngine, create);
+    public FileDeviceOptions withEngine(IoBackendType newEngine) {
+        return new FileDeviceOptions(path, size, depth, directIo, newEngine, create);
     }
 
     public FileDeviceOptions withCreate(boolean newCreate) {
-        return new FileDeviceOptions(path, size, depth, direct, engine, newCreate);
+        return new FileDeviceOptions(path, size, depth, directIo, engine, newCreate);
     }
 }

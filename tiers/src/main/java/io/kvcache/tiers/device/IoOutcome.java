@@ -45,7 +45,7 @@ public record IoOutcome(Kind kind, String cause) {
     }
 
     /// Whether all of it was done.
-    public boolean done() {
+    public boolean isDone() {
         return kind == Kind.DONE;
     }
 }

@@ -16,9 +16,9 @@ public final class MemoryDevice {
     /// @param storage a multiple of [BlockDevice#ALIGNMENT] bytes, on the heap or off it, zeroes where never
     ///     written
     /// @param depth operations on their way at a time, 1 to [BlockDevice#MAX_DEPTH]
-    public static BlockDevice over(MemorySegment storage, int depth) {
-        Spans spans = new Spans(storage.byteSize());
-        Engine engine = new MemoryEngine(storage, new RequestPool(depth));
-        return new EngineDevice("memory device", spans, engine, new EngineDevice.Ending(1, () -> {}));
+    public static BlockDevice create(MemorySegment storage, int depth) {
+        SpanValidator spanValidator = new SpanValidator(storage.byteSize());
+        IoBackend ioBackend = new MemoryBackend(storage, new IoRequestPool(depth));
+        return new AsyncDevice("memory device", spanValidator, ioBackend, new AsyncDevice.CloseOptions(1, () -> {}));
     }
 }

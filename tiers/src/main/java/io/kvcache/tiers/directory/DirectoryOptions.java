@@ -1,7 +1,7 @@
 package io.kvcache.tiers.directory;
 
-import io.kvcache.tiers.device.FileDeviceOptions.Direct;
-import io.kvcache.tiers.device.FileDeviceOptions.IoEngine;
+import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
+import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.LogLimits;
 import io.kvcache.tiers.disk.ReclaimRules;
@@ -17,8 +17,8 @@ import io.kvcache.tiers.disk.ReclaimRules;
 public record DirectoryOptions(
         OnIncompatible onIncompatible,
         int depth,
-        Direct direct,
-        IoEngine engine,
+        DirectIo direct,
+        IoBackendType engine,
         LogLimits limits,
         ReclaimRules reclaim) {
 
@@ -30,8 +30,8 @@ public record DirectoryOptions(
         return new DirectoryOptions(
                 OnIncompatible.REFUSE,
                 USUAL_DEPTH,
-                Direct.AUTO,
-                IoEngine.AUTO,
+                DirectIo.AUTO,
+                IoBackendType.AUTO,
                 LogLimits.usual(),
                 ReclaimRules.usual());
     }
@@ -44,11 +44,11 @@ public record DirectoryOptions(
         return new DirectoryOptions(onIncompatible, change, direct, engine, limits, reclaim);
     }
 
-    public DirectoryOptions withDirect(Direct change) {
+    public DirectoryOptions withDirect(DirectIo change) {
         return new DirectoryOptions(onIncompatible, depth, change, engine, limits, reclaim);
     }
 
-    public DirectoryOptions withEngine(IoEngine change) {
+    public DirectoryOptions withEngine(IoBackendType change) {
         return new DirectoryOptions(onIncompatible, depth, direct, change, limits, reclaim);
     }
 

@@ -78,7 +78,7 @@ final class BlockProbe {
             crc.update(buffer.asSlice(0, bytes));
             at += bytes;
             left -= bytes;
-            if (!outcome.done()) {
+            if (!outcome.isDone()) {
                 end(ReadOutcome.IO_ERROR);
             } else if (left > 0) {
                 read();

@@ -88,7 +88,7 @@ final class BlockReads {
         }
 
         private void ended(IoOutcome outcome) {
-            failed |= !outcome.done();
+            failed |= !outcome.isDone();
             left--;
             if (left == 0) {
                 region.endReading();

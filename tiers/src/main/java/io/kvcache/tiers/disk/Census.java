@@ -86,7 +86,7 @@ final class Census {
 
         private void footer(IoOutcome outcome) {
             Footer footer =
-                    outcome.done() ? Footer.read(page, regions.geometry().regionPages()) : null;
+                    outcome.isDone() ? Footer.read(page, regions.geometry().regionPages()) : null;
             if (footer != null && regions.belongs(region, footer.life())) {
                 freeSince = footer.life().number();
                 regions.seen(freeSince);
@@ -97,13 +97,13 @@ final class Census {
                 }
                 marked = true;
             } else {
-                marked = outcome.done() && Seal.blank(page);
+                marked = outcome.isDone() && Seal.blank(page);
             }
             io.transfers().add(Transfer.read(page, regions.offset(region, 0), this::head));
         }
 
         private void head(IoOutcome outcome) {
-            Group head = outcome.done() ? Group.read(page) : null;
+            Group head = outcome.isDone() ? Group.read(page) : null;
             boolean counts = head != null
                     && head.page() == 0
                     && regions.belongs(region, head.life())
@@ -111,7 +111,7 @@ final class Census {
             if (head != null && counts) {
                 regions.seen(head.life().number());
                 holds(head.life().number());
-            } else if (marked && outcome.done()) {
+            } else if (marked && outcome.isDone()) {
                 regions.freed(region);
                 end();
             } else {

@@ -74,7 +74,7 @@ final class Freeing {
         } else if (discard) {
             long bytes = regions.geometry().regionBytes() - Geometry.PAGE_BYTES;
             io.transfers().add(Transfer.discard(regions.offset(region, 0), bytes, outcome -> {
-                discardsRefused += outcome.done() ? 0 : 1;
+                discardsRefused += outcome.isDone() ? 0 : 1;
                 end(region, Region.State.FREE);
             }));
         } else {

@@ -67,7 +67,7 @@ final class GroupCheck {
 
     private void arrived(MemorySegment span, IoOutcome outcome) {
         for (long at = 0; at < span.byteSize(); ) {
-            at += feed(span.asSlice(at), outcome.done());
+            at += feed(span.asSlice(at), outcome.isDone());
         }
         read();
     }

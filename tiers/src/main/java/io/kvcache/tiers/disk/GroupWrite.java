@@ -54,7 +54,7 @@ final class GroupWrite {
     }
 
     private void ended(IoOutcome outcome) {
-        failed |= !outcome.done();
+        failed |= !outcome.isDone();
         left--;
         if (left == 0) {
             if (!failed) {

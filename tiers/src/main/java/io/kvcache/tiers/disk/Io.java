@@ -64,7 +64,7 @@ final class Io {
                 left--;
                 io.transfers.add(Transfer.write(kind, source, offset, this));
             } else {
-                written.written(outcome.done());
+                written.written(outcome.isDone());
             }
         }
     }

@@ -126,7 +126,7 @@ public final class LogAudit {
                         span,
                         (long) copy * Geometry.SUPERBLOCK_BYTES,
                         outcome -> read[0] =
-                                outcome.done() ? Superblock.read(span) : Found.nothing(Superblock.Kind.UNREADABLE)));
+                                outcome.isDone() ? Superblock.read(span) : Found.nothing(Superblock.Kind.UNREADABLE)));
         await(() -> read[0] != null);
         return Objects.requireNonNull(read[0]);
     }

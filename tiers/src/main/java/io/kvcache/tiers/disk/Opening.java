@@ -44,7 +44,7 @@ final class Opening {
     }
 
     private void read(int copy, IoOutcome outcome) {
-        copies[copy] = outcome.done() ? Superblock.read(buffers.get(copy)) : Found.nothing(Kind.UNREADABLE);
+        copies[copy] = outcome.isDone() ? Superblock.read(buffers.get(copy)) : Found.nothing(Kind.UNREADABLE);
         Found first = copies[0];
         Found second = copies[1];
         if (first != null && second != null) {
@@ -93,7 +93,7 @@ final class Opening {
         private void look(int buffer, int slot, long offset) {
             MemorySegment page = buffers.get(buffer).asSlice((long) slot * Geometry.PAGE_BYTES, Geometry.PAGE_BYTES);
             io.transfers().add(Transfer.read(page, offset, outcome -> {
-                traces |= outcome.done() && Traces.in(page, config.geometry());
+                traces |= outcome.isDone() && Traces.in(page, config.geometry());
                 if (--left == 0) {
                     decide();
                 }

@@ -149,7 +149,7 @@ final class Reclaim {
         Pieces pieces = new Pieces(List.of(target), entry.bytes());
         io.transfers().add(Transfer.read(target, parts.regions.offset(region, entry.page()), outcome -> {
             boolean current = unwritten.remove(Identity.of(entry), entry);
-            if (current && outcome.done() && pieces.checksum() == entry.checksum()) {
+            if (current && outcome.isDone() && pieces.checksum() == entry.checksum()) {
                 parts.writer.rewrite(entry, pieces, place -> rewritten(entry, place));
             } else {
                 rewritten(entry, DiskPlace.NONE);

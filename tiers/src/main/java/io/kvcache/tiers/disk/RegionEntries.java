@@ -103,10 +103,10 @@ final class RegionEntries {
     }
 
     private void footer(IoOutcome outcome) {
-        Footer footer = outcome.done() ? Footer.read(page, pages()) : null;
+        Footer footer = outcome.isDone() ? Footer.read(page, pages()) : null;
         boolean own = footer != null && footer.life().equals(regions.life(region));
         boolean closed = own && footer != null && footer.isClosed();
-        unclosed = outcome.done() && !closed;
+        unclosed = outcome.isDone() && !closed;
         if (own && footer != null && !footer.isFree()) {
             durable = footer.durable();
             predecessor = footer.predecessor();
@@ -123,7 +123,7 @@ final class RegionEntries {
     }
 
     private void table(Footer footer, MemorySegment rows, IoOutcome outcome) {
-        if (outcome.done() && Checksum.of(rows) == footer.tableChecksum()) {
+        if (outcome.isDone() && Checksum.of(rows) == footer.tableChecksum()) {
             count = footer.entries();
             end(true);
         } else {
@@ -136,7 +136,7 @@ final class RegionEntries {
     }
 
     private void head(IoOutcome outcome) {
-        Group group = outcome.done() ? Group.read(page) : null;
+        Group group = outcome.isDone() ? Group.read(page) : null;
         boolean next = group != null
                 && group.life().equals(regions.life(region))
                 && group.page() == nextHead

@@ -46,7 +46,7 @@ final class Syncs {
 
     private void ended(IoOutcome outcome) {
         flying = false;
-        tell(outcome.done());
+        tell(outcome.isDone());
     }
 
     private void tell(boolean durable) {

@@ -3,8 +3,8 @@ package io.kvcache.tiers.simulation;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.CompletionSink;
 import io.kvcache.tiers.device.IoOperation;
-import io.kvcache.tiers.device.Spans;
-import io.kvcache.tiers.device.Tenure;
+import io.kvcache.tiers.device.OwnerCheck;
+import io.kvcache.tiers.device.SpanValidator;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -30,9 +30,9 @@ public final class FaultyDevice implements BlockDevice {
 
     private final BlockDevice below;
     private final LongSupplier ticks;
-    private final Spans spans;
+    private final SpanValidator spans;
     private final FaultyTransfers transfers;
-    private final Tenure tenure = new Tenure(NAME);
+    private final OwnerCheck tenure = new OwnerCheck(NAME);
     private final Queue<Pending> pending =
             new PriorityQueue<>(Comparator.comparingLong(Pending::due).thenComparingLong(Pending::sequence));
     private long sequence;
@@ -60,7 +60,7 @@ public final class FaultyDevice implements BlockDevice {
     public FaultyDevice(BlockDevice below, FaultRates rates, long seed, LongSupplier ticks) {
         this.below = below;
         this.ticks = ticks;
-        this.spans = new Spans(below.size());
+        this.spans = new SpanValidator(below.size());
         this.transfers = new FaultyTransfers(below, rates, seed);
     }
 
@@ -100,14 +100,14 @@ public final class FaultyDevice implements BlockDevice {
     ///
     /// @return the device below, as the next start finds it
     public BlockDevice crash() {
-        tenure.visit();
+        tenure.requireNotForeign();
         pending.stream()
                 .filter(one -> one.operation == IoOperation.WRITE)
                 .sorted(Comparator.comparingLong(Pending::sequence))
                 .forEach(transfers::maybeWrite);
         transfers.loseSome();
         pending.clear();
-        tenure.end();
+        tenure.markClosed();
         return below;
     }
 
@@ -150,7 +150,7 @@ public final class FaultyDevice implements BlockDevice {
     }
 
     private boolean queue(IoOperation operation, @Nullable MemorySegment segment, Span span) {
-        tenure.use();
+        tenure.claimOrRequireOwner();
         if (pending.size() == depth()) {
             return false;
         }
@@ -160,12 +160,12 @@ public final class FaultyDevice implements BlockDevice {
 
     @Override
     public void submit() {
-        tenure.use();
+        tenure.claimOrRequireOwner();
     }
 
     @Override
     public int poll(CompletionSink sink) {
-        tenure.use();
+        tenure.claimOrRequireOwner();
         return deliver(sink, hanging ? -1 : ticks.getAsLong());
     }
 
@@ -197,7 +197,7 @@ public final class FaultyDevice implements BlockDevice {
 
     @Override
     public void register(MemorySegment pool) {
-        tenure.visit();
+        tenure.requireNotForeign();
         if (!pending.isEmpty()) {
             throw new IllegalStateException(NAME + " registers memory only when nothing is on its way");
         }
@@ -216,7 +216,7 @@ public final class FaultyDevice implements BlockDevice {
         if (!pending.isEmpty()) {
             throw new IllegalStateException("%s stays open: %d operations hang".formatted(NAME, pending.size()));
         }
-        tenure.end();
+        tenure.markClosed();
         below.close();
     }
 }

@@ -141,7 +141,7 @@ final class FaultyTransfers {
             MemorySegment merged = arena.allocate(source.byteSize(), ALIGNMENT);
             IoOutcome outcome = below.read(merged, offset);
             MemorySegment.copy(source, 0, merged, 0, bytes);
-            return outcome.done() ? below.write(merged, offset) : outcome;
+            return outcome.isDone() ? below.write(merged, offset) : outcome;
         }
     }
 

@@ -102,7 +102,7 @@ final class UnflushedPages {
     }
 
     private static void require(IoOutcome outcome) {
-        if (!outcome.done()) {
+        if (!outcome.isDone()) {
             throw new AssertionError("the device below fails by itself: " + outcome);
         }
     }

@@ -31,7 +31,7 @@ public abstract class BlockDeviceContract {
     private static final int SPAN = 3 * ALIGNMENT;
 
     private final Arena arena = Arena.ofShared();
-    private BlockDevice device = MemoryDevice.over(MemorySegment.ofArray(new byte[ALIGNMENT]), 1);
+    private BlockDevice device = MemoryDevice.create(MemorySegment.ofArray(new byte[ALIGNMENT]), 1);
 
     /// Opens a device; a second one of a test, after the first was closed, has the bytes of the first.
     protected abstract BlockDevice open(long size, int depth) throws Exception;
@@ -206,7 +206,7 @@ public abstract class BlockDeviceContract {
         IoOutcome outcome = calls().discard(ALIGNMENT, ALIGNMENT);
         MemorySegment target = segment(ALIGNMENT);
         calls().read(target, ALIGNMENT);
-        if (outcome.done()) {
+        if (outcome.isDone()) {
             assertThat(target.mismatch(zeroes(ALIGNMENT))).isEqualTo(-1);
         } else {
             assertThat(outcome.kind()).isEqualTo(IoOutcome.Kind.UNSUPPORTED);

@@ -25,7 +25,7 @@ public abstract class BlockDeviceMisuseContract {
 
     private final Arena arena = Arena.ofShared();
     private final MemorySegment page = arena.allocate(ALIGNMENT, ALIGNMENT);
-    private BlockDevice device = MemoryDevice.over(MemorySegment.ofArray(new byte[ALIGNMENT]), 1);
+    private BlockDevice device = MemoryDevice.create(MemorySegment.ofArray(new byte[ALIGNMENT]), 1);
     private boolean closed;
 
     /// Opens a device.

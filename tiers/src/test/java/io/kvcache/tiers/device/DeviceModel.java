@@ -131,7 +131,7 @@ final class DeviceModel {
     }
 
     private void apply(Started one, IoOutcome outcome) {
-        if (!outcome.done()) {
+        if (!outcome.isDone()) {
             throw new AssertionError("%s gave %s".formatted(one, outcome));
         }
         MemorySegment model = MemorySegment.ofArray(expected).asSlice(one.offset, one.length);

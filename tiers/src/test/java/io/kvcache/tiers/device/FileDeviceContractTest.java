@@ -2,8 +2,8 @@ package io.kvcache.tiers.device;
 
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.kvcache.tiers.device.FileDeviceOptions.Direct;
-import io.kvcache.tiers.device.FileDeviceOptions.IoEngine;
+import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
+import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
 import io.kvcache.tiers.os.Call;
 import io.kvcache.tiers.os.Libc;
 import java.io.IOException;
@@ -32,26 +32,26 @@ class FileDeviceContractTest {
     }
 
     private static BlockDevice open(FileDeviceOptions options) throws IOException {
-        assumeTrue(options.engine() != IoEngine.IO_URING || hasUring(), "io_uring is refused here");
+        assumeTrue(options.engine() != IoBackendType.IO_URING || hasUring(), "io_uring is refused here");
         return FileDevice.open(options);
     }
 
     static boolean hasUring() {
         Libc libc = Libc.ofThisMachine();
-        RingSetup setup = RingSetup.request(libc, 1);
-        if (setup.accepted()) {
+        IoUringSetup setup = IoUringSetup.request(libc, 1);
+        if (setup.isAccepted()) {
             libc.call(Call.CLOSE, setup.descriptor());
         }
-        return setup.accepted();
+        return setup.isAccepted();
     }
 
-    private FileDeviceOptions onDisk(long size, int depth, IoEngine engine) {
+    private FileDeviceOptions onDisk(long size, int depth, IoBackendType engine) {
         return FileDeviceOptions.of(disk.resolve("device"), size)
                 .withDepth(depth)
                 .withEngine(engine);
     }
 
-    private FileDeviceOptions inMemory(long size, int depth, IoEngine engine) {
+    private FileDeviceOptions inMemory(long size, int depth, IoBackendType engine) {
         assumeTrue(Files.isWritable(memory.getParent()), "there is no /dev/shm");
         return FileDeviceOptions.of(memory, size).withDepth(depth).withEngine(engine);
     }
@@ -60,7 +60,7 @@ class FileDeviceContractTest {
     class UringOnDisk extends BlockDeviceContract {
         @Override
         protected BlockDevice open(long size, int depth) throws IOException {
-            return FileDeviceContractTest.open(onDisk(size, depth, IoEngine.IO_URING));
+            return FileDeviceContractTest.open(onDisk(size, depth, IoBackendType.IO_URING));
         }
     }
 
@@ -68,7 +68,7 @@ class FileDeviceContractTest {
     class ThreadsOnDisk extends BlockDeviceContract {
         @Override
         protected BlockDevice open(long size, int depth) throws IOException {
-            return FileDeviceContractTest.open(onDisk(size, depth, IoEngine.THREADS));
+            return FileDeviceContractTest.open(onDisk(size, depth, IoBackendType.THREADS));
         }
     }
 
@@ -77,7 +77,7 @@ class FileDeviceContractTest {
         @Override
         protected BlockDevice open(long size, int depth) throws IOException {
             return FileDeviceContractTest.open(
-                    onDisk(size, depth, IoEngine.IO_URING).withDirect(Direct.OFF));
+                    onDisk(size, depth, IoBackendType.IO_URING).withDirect(DirectIo.OFF));
         }
     }
 
@@ -86,7 +86,7 @@ class FileDeviceContractTest {
         @Override
         protected BlockDevice open(long size, int depth) throws IOException {
             return FileDeviceContractTest.open(
-                    onDisk(size, depth, IoEngine.THREADS).withDirect(Direct.OFF));
+                    onDisk(size, depth, IoBackendType.THREADS).withDirect(DirectIo.OFF));
         }
     }
 
@@ -94,7 +94,7 @@ class FileDeviceContractTest {
     class UringInMemory extends BlockDeviceContract {
         @Override
         protected BlockDevice open(long size, int depth) throws IOException {
-            return FileDeviceContractTest.open(inMemory(size, depth, IoEngine.IO_URING));
+            return FileDeviceContractTest.open(inMemory(size, depth, IoBackendType.IO_URING));
         }
     }
 
@@ -102,7 +102,7 @@ class FileDeviceContractTest {
     class ThreadsInMemory extends BlockDeviceContract {
         @Override
         protected BlockDevice open(long size, int depth) throws IOException {
-            return FileDeviceContractTest.open(inMemory(size, depth, IoEngine.THREADS));
+            return FileDeviceContractTest.open(inMemory(size, depth, IoBackendType.THREADS));
         }
     }
 
@@ -110,7 +110,7 @@ class FileDeviceContractTest {
     class UringMisuse extends BlockDeviceMisuseContract {
         @Override
         protected BlockDevice open(long size, int depth) throws IOException {
-            return FileDeviceContractTest.open(onDisk(size, depth, IoEngine.IO_URING));
+            return FileDeviceContractTest.open(onDisk(size, depth, IoBackendType.IO_URING));
         }
     }
 
@@ -118,7 +118,7 @@ class FileDeviceContractTest {
     class ThreadsMisuse extends BlockDeviceMisuseContract {
         @Override
         protected BlockDevice open(long size, int depth) throws IOException {
-            return FileDeviceContractTest.open(onDisk(size, depth, IoEngine.THREADS));
+            return FileDeviceContractTest.open(onDisk(size, depth, IoBackendType.THREADS));
         }
     }
 }

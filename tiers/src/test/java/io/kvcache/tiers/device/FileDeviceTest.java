@@ -7,8 +7,8 @@ import static org.assertj.core.api.Assertions.assertThatIOException;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.check.BlockContent;
-import io.kvcache.tiers.device.FileDeviceOptions.Direct;
-import io.kvcache.tiers.device.FileDeviceOptions.IoEngine;
+import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
+import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
 import io.kvcache.tiers.os.Libc;
 import io.kvcache.tiers.simulation.BlockingCalls;
 import java.io.IOException;
@@ -81,7 +81,7 @@ class FileDeviceTest {
 
     @Test
     void givenThreadsAndPageCache_whenOpened_thenTheDescriptionSaysSo() throws IOException {
-        FileDeviceOptions options = options().withEngine(IoEngine.THREADS).withDirect(Direct.OFF);
+        FileDeviceOptions options = options().withEngine(IoBackendType.THREADS).withDirect(DirectIo.OFF);
         try (BlockDevice device = FileDevice.open(options)) {
             assertThat(device.describe()).isEqualTo("8 threads, page cache");
         }
@@ -90,7 +90,7 @@ class FileDeviceTest {
     @Test
     void givenProfileThatForbidsUring_whenOpened_thenThreadsDoAndTheLogSaysSoOnce() throws Exception {
         try (LogCapture log = new LogCapture(FileDevice.class);
-                BlockDevice device = Confinement.NO_URING.run(() -> FileDevice.open(options()))) {
+                BlockDevice device = SeccompSandbox.NO_URING.run(() -> FileDevice.open(options()))) {
             assertThat(device.describe()).startsWith("8 threads, ");
             requireWorks(device);
             assertThat(log.warnings())
@@ -102,9 +102,9 @@ class FileDeviceTest {
 
     @Test
     void givenProfileThatForbidsUring_whenItIsAMust_thenTheErrorSaysWhyAndWhatElse() {
-        FileDeviceOptions options = options().withEngine(IoEngine.IO_URING);
+        FileDeviceOptions options = options().withEngine(IoBackendType.IO_URING);
         assertThatIOException()
-                .isThrownBy(() -> Confinement.NO_URING.run(() -> FileDevice.open(options)))
+                .isThrownBy(() -> SeccompSandbox.NO_URING.run(() -> FileDevice.open(options)))
                 .withMessageContaining("io_uring is refused, EPERM")
                 .withMessageContaining("choose engine AUTO or THREADS");
     }
@@ -129,7 +129,7 @@ class FileDeviceTest {
 
     @ParameterizedTest
     @EnumSource(names = {"NO_DIRECT_OPEN", "NO_POSITIONAL_READ"})
-    void givenFileSystemThatRefusesDirect_whenOpened_thenThePageCacheDoesAndTheLogSaysSoOnce(Confinement refusal)
+    void givenFileSystemThatRefusesDirect_whenOpened_thenThePageCacheDoesAndTheLogSaysSoOnce(SeccompSandbox refusal)
             throws Exception {
         assumeThat(FileDeviceContractTest.hasUring()).as("io_uring is allowed").isTrue();
         try (LogCapture log = new LogCapture(DeviceFile.class);
@@ -142,9 +142,9 @@ class FileDeviceTest {
 
     @ParameterizedTest
     @EnumSource(names = {"NO_DIRECT_OPEN", "NO_POSITIONAL_READ"})
-    void givenFileSystemThatRefusesDirect_whenItIsAMust_thenTheErrorSaysWhatElse(Confinement refusal) {
+    void givenFileSystemThatRefusesDirect_whenItIsAMust_thenTheErrorSaysWhatElse(SeccompSandbox refusal) {
         assertThatIOException()
-                .isThrownBy(() -> refusal.run(() -> FileDevice.open(options().withDirect(Direct.ON))))
+                .isThrownBy(() -> refusal.run(() -> FileDevice.open(options().withDirect(DirectIo.ON))))
                 .withMessageContaining("refuses O_DIRECT; choose direct AUTO or OFF");
     }
 
@@ -154,8 +154,8 @@ class FileDeviceTest {
         long tooMuch = 256 << 20;
         assumeThat(lockableBytes()).as("bytes that this process may lock").isLessThan(tooMuch);
         try (Arena arena = Arena.ofShared();
-                LogCapture log = new LogCapture(FixedBuffers.class);
-                BlockDevice device = Confinement.NO_LOCKED_MEMORY.run(() -> FileDevice.open(options()))) {
+                LogCapture log = new LogCapture(RegisteredBuffers.class);
+                BlockDevice device = SeccompSandbox.NO_LOCKED_MEMORY.run(() -> FileDevice.open(options()))) {
             device.register(arena.allocate(tooMuch, ALIGNMENT));
             assertThat(device.describe()).startsWith("io_uring, plain buffers, ");
             assertThat(log.warnings()).singleElement().asString().contains("ENOMEM: raise ulimit -l");
@@ -165,8 +165,8 @@ class FileDeviceTest {
 
     @Test
     void givenFileSystemThatCannotReserveSpace_whenCreated_thenItWorksAndTheLogSaysSo() throws Exception {
-        try (LogCapture log = new LogCapture(Preallocation.class);
-                BlockDevice device = Confinement.NO_RESERVING.run(() -> FileDevice.open(options()))) {
+        try (LogCapture log = new LogCapture(FilePreallocator.class);
+                BlockDevice device = SeccompSandbox.NO_RESERVING.run(() -> FileDevice.open(options()))) {
             requireWorks(device);
             assertThat(path()).hasSize(SIZE);
             assertThat(log.warnings()).singleElement().asString().contains("cannot reserve space");
@@ -201,8 +201,8 @@ class FileDeviceTest {
 
     @ParameterizedTest
     @EnumSource(names = {"IO_URING", "THREADS"})
-    void givenFileTruncatedMeanwhile_whenRead_thenTheOutcomeIsEndOfFile(IoEngine engine) throws IOException {
-        assumeThat(engine != IoEngine.IO_URING || FileDeviceContractTest.hasUring())
+    void givenFileTruncatedMeanwhile_whenRead_thenTheOutcomeIsEndOfFile(IoBackendType engine) throws IOException {
+        assumeThat(engine != IoBackendType.IO_URING || FileDeviceContractTest.hasUring())
                 .as("io_uring is allowed")
                 .isTrue();
         try (Arena arena = Arena.ofShared();
@@ -217,8 +217,8 @@ class FileDeviceTest {
 
     @ParameterizedTest
     @EnumSource(names = {"IO_URING", "THREADS"})
-    void givenFullFileSystem_whenAHoleIsWritten_thenTheOutcomeIsNoSpace(IoEngine engine) throws Exception {
-        assumeThat(engine != IoEngine.IO_URING || FileDeviceContractTest.hasUring())
+    void givenFullFileSystem_whenAHoleIsWritten_thenTheOutcomeIsNoSpace(IoBackendType engine) throws Exception {
+        assumeThat(engine != IoBackendType.IO_URING || FileDeviceContractTest.hasUring())
                 .as("io_uring is allowed")
                 .isTrue();
         try (SmallFileSystem small = SmallFileSystem.mount(folder.resolve("small"), 2 * SIZE);

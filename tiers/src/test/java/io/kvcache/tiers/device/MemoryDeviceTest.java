@@ -21,7 +21,7 @@ class MemoryDeviceTest {
     class Contract extends BlockDeviceContract {
         @Override
         protected BlockDevice open(long size, int depth) {
-            return MemoryDevice.over(storage.asSlice(0, size), depth);
+            return MemoryDevice.create(storage.asSlice(0, size), depth);
         }
     }
 
@@ -29,7 +29,7 @@ class MemoryDeviceTest {
     class Misuse extends BlockDeviceMisuseContract {
         @Override
         protected BlockDevice open(long size, int depth) {
-            return MemoryDevice.over(storage.asSlice(0, size), depth);
+            return MemoryDevice.create(storage.asSlice(0, size), depth);
         }
     }
 
@@ -37,7 +37,7 @@ class MemoryDeviceTest {
     void givenOperations_whenPolled_thenTheyEndInTheirOrderAndNotBefore() {
         List<Long> tags = new ArrayList<>();
         try (Arena arena = Arena.ofConfined();
-                BlockDevice device = MemoryDevice.over(storage, 8)) {
+                BlockDevice device = MemoryDevice.create(storage, 8)) {
             MemorySegment page = arena.allocate(ALIGNMENT, ALIGNMENT);
             page.fill((byte) 5);
             device.write(page, 0, 1);
@@ -55,10 +55,10 @@ class MemoryDeviceTest {
     @Test
     void givenSizeOrDepthOutOfRange_whenMade_thenTheErrorNamesIt() {
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> MemoryDevice.over(storage.asSlice(0, 5000), 1))
+                .isThrownBy(() -> MemoryDevice.create(storage.asSlice(0, 5000), 1))
                 .withMessage("size of a device must be a positive multiple of 4096, is 5000");
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> MemoryDevice.over(storage, 0))
+                .isThrownBy(() -> MemoryDevice.create(storage, 0))
                 .withMessage("depth must be from 1 to 1024, is 0");
     }
 }

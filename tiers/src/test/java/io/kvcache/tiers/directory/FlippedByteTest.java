@@ -2,7 +2,7 @@ package io.kvcache.tiers.directory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.tiers.device.FileDeviceOptions.Direct;
+import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
 import io.kvcache.tiers.device.OverlayDevice;
 import io.kvcache.tiers.disk.LogLimits;
 import io.kvcache.tiers.disk.ReclaimRules;
@@ -36,7 +36,7 @@ final class FlippedByteTest {
 
     /// The page cache spares the disk a write a round, and few reads at a time spare memory for them.
     private static final DirectoryOptions OPTIONS = DirectoryOptions.usual()
-            .withDirect(Direct.OFF)
+            .withDirect(DirectIo.OFF)
             .withLimits(new LogLimits(16, 16, 1 << 20, 4096, 16, 30_000_000_000L))
             .withReclaim(new ReclaimRules(2, 0, 4096, false));
 

@@ -4,7 +4,7 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
-import io.kvcache.tiers.device.FileDeviceOptions.IoEngine;
+import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
 import io.kvcache.tiers.disk.SimpleLog;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -138,7 +138,7 @@ final class FlushTraceTest {
 
         public static void main(String[] arguments) throws IOException {
             Path folder = Path.of(arguments[0]);
-            DirectoryOptions options = DirectoryOptions.usual().withEngine(IoEngine.THREADS);
+            DirectoryOptions options = DirectoryOptions.usual().withEngine(IoBackendType.THREADS);
             try (FileChannel marker = FileChannel.open(
                             folder.resolve("marker"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
                     DiskDirectory directory = DiskDirectory.open(folder.resolve("disk"), BYTES, options);

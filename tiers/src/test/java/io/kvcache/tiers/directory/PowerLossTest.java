@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.FileDevice;
 import io.kvcache.tiers.device.FileDeviceOptions;
-import io.kvcache.tiers.device.FileDeviceOptions.Direct;
+import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.device.OverlayDevice;
 import io.kvcache.tiers.device.RecordingDevice;
@@ -78,7 +78,7 @@ final class PowerLossTest {
     /// Appends, buries and flushes, in three openings, until the tier is full and some of it was reclaimed.
     private RecordingDevice record() {
         MemorySegment storage = arena.allocate(BYTES, Geometry.PAGE_BYTES);
-        RecordingDevice device = new RecordingDevice(MemoryDevice.over(storage, 64));
+        RecordingDevice device = new RecordingDevice(MemoryDevice.create(storage, 64));
         Set<Long> buried = new HashSet<>();
         long key = 1;
         for (int opening = 0; opening < 3; opening++) {
@@ -113,7 +113,7 @@ final class PowerLossTest {
             channel.write(image.asByteBuffer(), 0);
         }
         try (BlockDevice device = FileDevice.open(
-                        FileDeviceOptions.of(file, BYTES).withDepth(64).withDirect(Direct.OFF));
+                        FileDeviceOptions.of(file, BYTES).withDepth(64).withDirect(DirectIo.OFF));
                 SimpleLog log = new SimpleLog(new OverlayDevice(device), CONFIG)) {
             assertThat(log.readAll())
                     .as("good of those found")

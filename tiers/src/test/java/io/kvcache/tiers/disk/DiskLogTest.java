@@ -28,7 +28,7 @@ final class DiskLogTest {
     }
 
     private BlockDevice device() {
-        return new FaultyDevice(MemoryDevice.over(storage, 32), FaultRates.none(), 1, rig::now);
+        return new FaultyDevice(MemoryDevice.create(storage, 32), FaultRates.none(), 1, rig::now);
     }
 
     @Test

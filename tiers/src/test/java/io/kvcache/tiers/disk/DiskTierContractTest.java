@@ -9,7 +9,7 @@ import io.kvcache.core.tier.TierListener;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.FileDevice;
 import io.kvcache.tiers.device.FileDeviceOptions;
-import io.kvcache.tiers.device.FileDeviceOptions.IoEngine;
+import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
@@ -58,7 +58,7 @@ final class DiskTierContractTest {
     @EnabledOnOs(OS.LINUX)
     final class OverIoUring extends DurableTierContract {
         OverIoUring() {
-            super(() -> new InAFile(IoEngine.IO_URING));
+            super(() -> new InAFile(IoBackendType.IO_URING));
         }
     }
 
@@ -66,16 +66,16 @@ final class DiskTierContractTest {
     @EnabledOnOs(OS.LINUX)
     final class OverThreads extends DurableTierContract {
         OverThreads() {
-            super(() -> new InAFile(IoEngine.THREADS));
+            super(() -> new InAFile(IoBackendType.THREADS));
         }
     }
 
     /// A file of a new name.
     private static final class InAFile implements DurableTierUnderTest {
-        private final IoEngine engine;
+        private final IoBackendType engine;
         private final Path file;
 
-        InAFile(IoEngine engine) {
+        InAFile(IoBackendType engine) {
             this.engine = engine;
             try {
                 file = Files.createTempFile(folder, "tier", "");
@@ -94,7 +94,7 @@ final class DiskTierContractTest {
                 return FileDevice.open(
                         FileDeviceOptions.of(file, BYTES).withDepth(64).withEngine(engine));
             } catch (IOException refused) {
-                assumeThat(engine).as(refused.getMessage()).isNotEqualTo(IoEngine.IO_URING);
+                assumeThat(engine).as(refused.getMessage()).isNotEqualTo(IoBackendType.IO_URING);
                 throw new UncheckedIOException(refused);
             }
         }

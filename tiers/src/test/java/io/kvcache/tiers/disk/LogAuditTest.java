@@ -44,7 +44,7 @@ final class LogAuditTest {
     }
 
     private BlockDevice device() {
-        return MemoryDevice.over(storage, 32);
+        return MemoryDevice.create(storage, 32);
     }
 
     private SimpleLog open() {

@@ -25,7 +25,7 @@ final class LogBuryTest {
 
     private final Arena arena = Arena.ofConfined();
     private final MemorySegment storage = arena.allocate(BYTES, Geometry.PAGE_BYTES);
-    private final PickyDevice device = new PickyDevice(MemoryDevice.over(storage, 32));
+    private final PickyDevice device = new PickyDevice(MemoryDevice.create(storage, 32));
     private final LogRig rig = new LogRig(arena);
 
     @BeforeEach

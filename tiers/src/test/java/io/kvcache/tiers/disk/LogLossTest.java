@@ -40,7 +40,7 @@ final class LogLossTest {
     }
 
     private BlockDevice device() {
-        return MemoryDevice.over(storage, 32);
+        return MemoryDevice.create(storage, 32);
     }
 
     private void reopen() {

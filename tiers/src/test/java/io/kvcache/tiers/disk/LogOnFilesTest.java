@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.FileDevice;
 import io.kvcache.tiers.device.FileDeviceOptions;
-import io.kvcache.tiers.device.FileDeviceOptions.IoEngine;
+import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.nio.file.Path;
@@ -40,20 +40,20 @@ final class LogOnFilesTest {
         arena.close();
     }
 
-    private BlockDevice open(IoEngine engine) throws IOException {
+    private BlockDevice open(IoBackendType engine) throws IOException {
         try {
             return FileDevice.open(FileDeviceOptions.of(folder.resolve("log"), BYTES)
                     .withDepth(64)
                     .withEngine(engine));
         } catch (IOException refused) {
-            assumeThat(engine).as(refused.getMessage()).isNotEqualTo(IoEngine.IO_URING);
+            assumeThat(engine).as(refused.getMessage()).isNotEqualTo(IoBackendType.IO_URING);
             throw refused;
         }
     }
 
     @ParameterizedTest
-    @EnumSource(IoEngine.class)
-    void givenAFile_whenWrittenReclaimedAndOpenedAgain_thenAllThatWasFlushedIsThere(IoEngine engine)
+    @EnumSource(IoBackendType.class)
+    void givenAFile_whenWrittenReclaimedAndOpenedAgain_thenAllThatWasFlushedIsThere(IoBackendType engine)
             throws IOException {
         rig.waitNanos = 1_000_000;
         rig.keep = entry -> entry.keyHi() % 7 == 0;

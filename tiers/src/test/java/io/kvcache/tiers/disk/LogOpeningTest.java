@@ -46,7 +46,7 @@ final class LogOpeningTest {
     }
 
     private BlockDevice device() {
-        return MemoryDevice.over(storage, 32);
+        return MemoryDevice.create(storage, 32);
     }
 
     private Superblock.Found copy(int copy) {
@@ -125,7 +125,7 @@ final class LogOpeningTest {
     @Test
     void givenADeviceThatGrew_whenOpened_thenItIsRefusedOrDiscarded() {
         rig.openAndSettle(
-                MemoryDevice.over(storage.asSlice(0, 6L << 20), 32), DiskLogConfig.of(Geometry.of(6L << 20), 5));
+                MemoryDevice.create(storage.asSlice(0, 6L << 20), 32), DiskLogConfig.of(Geometry.of(6L << 20), 5));
         requireRefused(Reason.OTHER_SIZE, "a disk tier of " + (6L << 20));
         requireDiscarded();
     }

@@ -30,7 +30,7 @@ final class LogRecoveryTest {
     }
 
     private BlockDevice device() {
-        return MemoryDevice.over(storage, 32);
+        return MemoryDevice.create(storage, 32);
     }
 
     private void reopen() {

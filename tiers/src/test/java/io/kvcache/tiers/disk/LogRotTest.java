@@ -39,7 +39,7 @@ final class LogRotTest {
     @Test
     void givenAFlippedByte_whenOpenedAndRead_thenNoBlockIsWrong() {
         rig.strict = false;
-        rig.openAndSettle(MemoryDevice.over(storage, 64), CONFIG);
+        rig.openAndSettle(MemoryDevice.create(storage, 64), CONFIG);
         for (int i = 0; i < 60; i++) {
             rig.appendWaiting(1 + random.nextInt(80_000));
         }
@@ -73,7 +73,7 @@ final class LogRotTest {
 
     private int good() {
         rig.outcomes.clear();
-        rig.open(MemoryDevice.over(storage, 64), CONFIG);
+        rig.open(MemoryDevice.create(storage, 64), CONFIG);
         rig.settle();
         rig.known.keySet().forEach(rig::read);
         rig.settle();

@@ -62,7 +62,7 @@ final class LogSimulation implements AutoCloseable {
         rates = rates();
         rig.strict = weather == Weather.CALM || weather == Weather.HONEST;
         rig.keep = _ -> random.nextInt(100) < keepPercent;
-        device = faulty(MemoryDevice.over(storage, DEPTH), rates);
+        device = faulty(MemoryDevice.create(storage, DEPTH), rates);
         rig.open(device, config.withDeviceId(random.nextLong()));
     }
 

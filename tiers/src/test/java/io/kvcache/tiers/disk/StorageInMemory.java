@@ -52,7 +52,7 @@ public final class StorageInMemory implements DurableTierUnderTest {
 
     @Override
     public Tier open(TierListener listener) {
-        return open(MemoryDevice.over(storage, 16), listener);
+        return open(MemoryDevice.create(storage, 16), listener);
     }
 
     @Override

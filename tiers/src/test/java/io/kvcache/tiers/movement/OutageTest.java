@@ -88,7 +88,7 @@ final class OutageTest {
 
     private FaultyDevice device() {
         MemorySegment storage = MemorySegment.ofArray(new byte[(int) DISK_BYTES]);
-        return new FaultyDevice(MemoryDevice.over(storage, 16), FaultRates.none(), 1, clock::nanos);
+        return new FaultyDevice(MemoryDevice.create(storage, 16), FaultRates.none(), 1, clock::nanos);
     }
 
     private Movement movement(FaultyDevice... devices) {

@@ -54,7 +54,7 @@ class FaultyDeviceTest {
     }
 
     private BlockDevice faulty(long size, int depth) {
-        BlockDevice below = MemoryDevice.over(storage.asSlice(0, size), depth);
+        BlockDevice below = MemoryDevice.create(storage.asSlice(0, size), depth);
         return new FaultyDevice(below, FaultRates.none().withMaxLatencyTicks(5), 1, clock::getAndIncrement);
     }
 
@@ -69,7 +69,7 @@ class FaultyDeviceTest {
     @Test
     void givenBitFlips_whenRead_thenOneBitIsWrong() {
         FaultyDevice device = device(FaultRates.none().with(Fault.BIT_FLIP, 1));
-        assertThat(calls(device).read(target, 0).done()).isTrue();
+        assertThat(calls(device).read(target, 0).isDone()).isTrue();
         assertThat(bitsSet(target)).isEqualTo(1);
         assertThat(bitsSet(storage)).isZero();
         assertThat(device.count(Fault.BIT_FLIP)).isEqualTo(1);
@@ -78,7 +78,7 @@ class FaultyDeviceTest {
     @Test
     void givenTornWrites_whenWritten_thenDoneAndAFirstPartArrived() {
         FaultyDevice device = device(FaultRates.none().with(Fault.TORN_WRITE, 1));
-        assertThat(calls(device).write(source, 0).done()).isTrue();
+        assertThat(calls(device).write(source, 0).isDone()).isTrue();
         assertThat(storage.asSlice(0, SPAN).mismatch(source) % 512).isZero();
         assertThat(storage.asSlice(SPAN - 512, 512).mismatch(MemorySegment.ofArray(new byte[512])))
                 .isEqualTo(-1);
@@ -88,7 +88,7 @@ class FaultyDeviceTest {
     @Test
     void givenMisdirectedWrites_whenWritten_thenDoneAndTheBytesAreElsewhere() {
         FaultyDevice device = device(FaultRates.none().with(Fault.MISDIRECTED_WRITE, 1));
-        assertThat(calls(device).write(source, 0).done()).isTrue();
+        assertThat(calls(device).write(source, 0).isDone()).isTrue();
         assertThat(storage.asSlice(0, SPAN).mismatch(source)).isNotEqualTo(-1);
         assertThat(bitsSet(storage)).isEqualTo(bitsSet(source));
         assertThat(device.count(Fault.MISDIRECTED_WRITE)).isEqualTo(1);
@@ -97,7 +97,7 @@ class FaultyDeviceTest {
     @Test
     void givenLostWrites_whenWritten_thenDoneAndNothingArrived() {
         FaultyDevice device = device(FaultRates.none().with(Fault.LOST_WRITE, 1));
-        assertThat(calls(device).write(source, 0).done()).isTrue();
+        assertThat(calls(device).write(source, 0).isDone()).isTrue();
         assertThat(bitsSet(storage)).isZero();
         assertThat(device.count(Fault.LOST_WRITE)).isEqualTo(1);
     }
@@ -117,7 +117,7 @@ class FaultyDeviceTest {
         assertThat(calls(device).write(source, 0)).isEqualTo(new IoOutcome(IoOutcome.Kind.NO_SPACE, "ENOSPC"));
         assertThat(bitsSet(storage)).isZero();
         device.full(false);
-        assertThat(calls(device).write(source, 0).done()).isTrue();
+        assertThat(calls(device).write(source, 0).isDone()).isTrue();
     }
 
     @Test
@@ -264,7 +264,7 @@ class FaultyDeviceTest {
     }
 
     private FaultyDevice device(FaultRates rates, long seed) {
-        return new FaultyDevice(MemoryDevice.over(storage, 8), rates, seed, clock::get);
+        return new FaultyDevice(MemoryDevice.create(storage, 8), rates, seed, clock::get);
     }
 
     private static BlockingCalls calls(BlockDevice device) {

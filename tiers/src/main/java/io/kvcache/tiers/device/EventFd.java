@@ -11,14 +11,14 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
-/// What another thread rings to end a wait in a [Ring]: an eventfd, of which the ring has one read on its way
+/// What another thread rings to end a wait in a [IoUring]: an eventfd, of which the ring has one read on its way
 /// whenever it waits.
 ///
-/// **Threads.** [#ring] any, for as long as it is open; the rest the owner of the ring.
-final class Doorbell {
+/// **Threads.** [#signal] any, for as long as it is open; the rest the owner of the ring.
+final class EventFd {
 
     /// The number of its submission, beyond those of requests.
-    static final long NUMBER = BlockDevice.MAX_DEPTH;
+    static final long SUBMISSION_ID = BlockDevice.MAX_DEPTH;
 
     /// Submissions it has on their way at most.
     static final int ENTRIES = 1;
@@ -32,41 +32,41 @@ final class Doorbell {
     /// doorbell was closed; the arena may end with this object.
     private final MemorySegment count = Arena.ofAuto().allocate(JAVA_LONG);
 
-    private boolean listening;
+    private boolean readPending;
 
-    private Doorbell(Libc libc, int descriptor) {
+    private EventFd(Libc libc, int descriptor) {
         this.libc = libc;
         this.descriptor = descriptor;
     }
 
-    static Doorbell open(Libc libc) throws IOException {
+    static EventFd open(Libc libc) throws IOException {
         long descriptor = libc.call(Call.EVENTFD, 0, EFD_CLOEXEC);
         if (descriptor < 0) {
             throw new IOException("Cannot make an eventfd: " + Errno.explain(descriptor));
         }
-        return new Doorbell(libc, (int) descriptor);
+        return new EventFd(libc, (int) descriptor);
     }
 
     /// Has the ring listen from the next time it is entered.
-    void listen(Ring ring) {
-        if (listening) {
+    void submitRead(IoUring ioUring) {
+        if (readPending) {
             return;
         }
-        MemorySegment entry = ring.claim();
-        entry.set(JAVA_BYTE, UringEngine.OPCODE, UringEngine.OP_READ);
-        entry.set(JAVA_INT, UringEngine.DESCRIPTOR, descriptor);
-        entry.set(JAVA_LONG, UringEngine.ADDRESS, count.address());
-        entry.set(JAVA_INT, UringEngine.LENGTH, Long.BYTES);
-        entry.set(JAVA_LONG, UringEngine.USER_DATA, NUMBER);
-        listening = true;
+        MemorySegment entry = ioUring.nextSubmission();
+        entry.set(JAVA_BYTE, IoUringBackend.OPCODE, IoUringBackend.OP_READ);
+        entry.set(JAVA_INT, IoUringBackend.DESCRIPTOR, descriptor);
+        entry.set(JAVA_LONG, IoUringBackend.ADDRESS, count.address());
+        entry.set(JAVA_INT, IoUringBackend.LENGTH, Long.BYTES);
+        entry.set(JAVA_LONG, IoUringBackend.USER_DATA, SUBMISSION_ID);
+        readPending = true;
     }
 
     /// Its submission has come back.
-    void heard() {
-        listening = false;
+    void onReadComplete() {
+        readPending = false;
     }
 
-    void ring() {
+    void signal() {
         libc.call(Call.EVENTFD_WRITE, descriptor, 1L);
     }
 

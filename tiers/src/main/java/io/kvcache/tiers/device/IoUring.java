@@ -15,19 +15,19 @@ import java.lang.invoke.VarHandle;
 
 /// An io_uring: two queues in memory that is shared with the kernel, and the calls around them.
 ///
-/// **Threads.** One submits and reaps, see [Engine].
-final class Ring {
+/// **Threads.** One submits and reaps, see [IoBackend].
+final class IoUring {
 
     // Each queue has a producer that moves its tail and a consumer that moves its head; both only grow, and
     // the place of an entry is its number modulo the size. We produce submissions: an entry is filled in, then
     // the tail is released. We consume completions: the tail is acquired, entries are read, then the head is
     // released. The submission head need not be looked at, because the kernel consumes only within `enter`,
-    // and there are never more requests, the doorbell's among them, than entries. Nor can completions overflow: their
-    // queue is twice as
+    // and there are never more requests, the doorbell's among them, than entries. Nor can completions overflow:
+    // their queue is twice as
     // long. The array of the submission queue, an indirection that nobody needs, holds each number at its own
     // place for good.
 
-    /// What [#completion] answers when there is none.
+    /// What [#peekCompletion] answers when there is none.
     static final long NONE = -1;
 
     static final int REGISTER_BUFFERS = 0;
@@ -60,7 +60,7 @@ final class Ring {
     private static final VarHandle INT = JAVA_INT.varHandle();
 
     private final Libc libc;
-    private final RingSetup setup;
+    private final IoUringSetup setup;
     private final MethodHandle syscall;
     private final Arena arena = Arena.ofShared();
     private final MemorySegment queues;
@@ -72,7 +72,7 @@ final class Ring {
     private int pending;
 
     /// @param setup accepted; closed when its memory cannot be mapped
-    Ring(Libc libc, RingSetup setup) throws IOException {
+    IoUring(Libc libc, IoUringSetup setup) throws IOException {
         this.libc = libc;
         this.setup = setup;
         this.syscall = libc.handle(Call.SYSCALL);
@@ -101,19 +101,19 @@ final class Ring {
         if (address < 0) {
             throw new IOException("Cannot map a ring of io_uring: " + Errno.explain(address));
         }
-        return bound(address, bytes);
+        return toSegment(address, bytes);
     }
 
     /// The length is the one that mmap has just mapped at this address.
     @SuppressWarnings("restricted") // Giving a mapping its length and its end of life; nothing else here can.
-    private MemorySegment bound(long address, long bytes) {
+    private MemorySegment toSegment(long address, long bytes) {
         return MemorySegment.ofAddress(address)
                 .reinterpret(bytes, arena, mapping -> libc.call(Call.MUNMAP, mapping, mapping.byteSize()));
     }
 
     /// Makes the calling thread the one that submits, if the kernel wants to know.
-    void own() {
-        if (setup.disabled()) {
+    void enableForCurrentThread() {
+        if (setup.isDisabled()) {
             long result = register(REGISTER_ENABLE_RINGS, MemorySegment.NULL, 0);
             if (result < 0) {
                 throw new IllegalStateException("enabling io_uring gave " + Errno.explain(result));
@@ -137,7 +137,7 @@ final class Ring {
     }
 
     /// The next submission, all zeroes, to fill in before the ring is entered.
-    MemorySegment claim() {
+    MemorySegment nextSubmission() {
         long at = (long) (tail & setup.submissions() - 1) * SUBMISSION_BYTES;
         tail++;
         pending++;
@@ -145,7 +145,7 @@ final class Ring {
     }
 
     /// Whether entering would submit or bring in anything.
-    boolean needsEntering() {
+    boolean needsEnter() {
         return pending > 0 || ((int) INT.getAcquire(queues, (long) setup.submissionFlags()) & ENTER_TO_COLLECT) != 0;
     }
 
@@ -185,8 +185,8 @@ final class Ring {
         }
     }
 
-    /// Where the oldest completion lies, or [#NONE]. It stays the oldest until [#consume].
-    long completion() {
+    /// Where the oldest completion lies, or [#NONE]. It stays the oldest until [#consumeCompletion].
+    long peekCompletion() {
         int head = queues.get(JAVA_INT, setup.completionHead());
         if (head == (int) INT.getAcquire(queues, (long) setup.completionTail())) {
             return NONE;
@@ -204,7 +204,7 @@ final class Ring {
     }
 
     /// Gives the place of the oldest completion back to the kernel.
-    void consume() {
+    void consumeCompletion() {
         int head = queues.get(JAVA_INT, setup.completionHead());
         INT.setRelease(queues, (long) setup.completionHead(), head + 1);
     }

@@ -10,9 +10,9 @@ import java.lang.foreign.MemorySegment;
 /// Each check throws [IllegalArgumentException] with the value and the allowed range.
 ///
 /// @param size of the device in bytes, a positive multiple of [BlockDevice#ALIGNMENT]
-public record Spans(long size) {
+public record SpanValidator(long size) {
 
-    public Spans {
+    public SpanValidator {
         if (size < ALIGNMENT || size % ALIGNMENT != 0) {
             throw new IllegalArgumentException(
                     "size of a device must be a positive multiple of %d, is %d".formatted(ALIGNMENT, size));

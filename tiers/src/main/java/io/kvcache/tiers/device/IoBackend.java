@@ -7,16 +7,16 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Threads.** All calls come from the owner of the device, except [#register], [#describe] and [#close],
 /// which may come from another one before there is an owner or after it has ended, and [#wake].
-interface Engine {
+interface IoBackend {
 
     /// All the requests there are, those on their way among them.
-    RequestPool requests();
+    IoRequestPool requests();
 
     /// The calling thread is the owner from here on. Called once, before any request.
-    void own();
+    void attachOwner();
 
     /// Queues a request; there is room for as many as the device is deep.
-    void start(Request request);
+    void enqueue(IoRequest request);
 
     /// Hands over what is queued, as far as the kernel takes it.
     void submit();
@@ -24,15 +24,15 @@ interface Engine {
     /// Submits, brings in completions, and waits for one if there is none yet. It may return too early.
     ///
     /// @param timeoutNanos the longest wait; 0 or less not to wait
-    void gather(long timeoutNanos);
+    void awaitCompletions(long timeoutNanos);
 
-    /// Ends the wait of [#gather], or the next one; called by any thread while the owner is in it or about to
+    /// Ends the wait of [#awaitCompletions], or the next one; called by any thread while the owner is in it or about to
     /// be, and not once the engine is being closed.
     void wake();
 
     /// The next request that has ended among those gathered, or null.
     @Nullable
-    Request next();
+    IoRequest pollCompleted();
 
     void register(MemorySegment pool);
 

@@ -4,8 +4,8 @@ import java.util.concurrent.atomic.AtomicReference;
 
 /// Ends the waits of a device's owner from other threads, at no cost to those who find it awake.
 ///
-/// **Threads.** [#ring] any; the rest the owner.
-final class Alarm {
+/// **Threads.** [#signal] any; the rest the owner.
+final class Wakeup {
 
     // The owner sets the alarm before it waits and takes it back afterwards; both are one exchange, and so is the
     // ringing. One that comes before the setting makes the setting fail, so that the owner does not wait; one
@@ -13,42 +13,42 @@ final class Alarm {
     // engine's descriptors are not closed, and given to somebody else, under it.
 
     private enum State {
-        QUIET,
-        SET,
+        IDLE,
+        ARMED,
         RUNG
     }
 
-    private final Engine engine;
-    private final AtomicReference<State> state = new AtomicReference<>(State.QUIET);
-    private boolean removed;
+    private final IoBackend ioBackend;
+    private final AtomicReference<State> state = new AtomicReference<>(State.IDLE);
+    private boolean disabled;
 
-    Alarm(Engine engine) {
-        this.engine = engine;
+    Wakeup(IoBackend ioBackend) {
+        this.ioBackend = ioBackend;
     }
 
     /// The owner is about to wait.
     ///
     /// @return false when it has rung already, and the owner may not wait
-    boolean set() {
-        return state.compareAndSet(State.QUIET, State.SET);
+    boolean arm() {
+        return state.compareAndSet(State.IDLE, State.ARMED);
     }
 
     /// The owner waits no longer.
     ///
     /// @return whether it has rung
-    boolean unset() {
-        return state.getAndSet(State.QUIET) == State.RUNG;
+    boolean disarm() {
+        return state.getAndSet(State.IDLE) == State.RUNG;
     }
 
     /// Ends the wait that the owner is in, or the next one.
-    synchronized void ring() {
-        if (!removed && state.getAndSet(State.RUNG) == State.SET) {
-            engine.wake();
+    synchronized void signal() {
+        if (!disabled && state.getAndSet(State.RUNG) == State.ARMED) {
+            ioBackend.wake();
         }
     }
 
     /// From here on ringing does nothing, and none is under way.
-    synchronized void remove() {
-        removed = true;
+    synchronized void disable() {
+        disabled = true;
     }
 }

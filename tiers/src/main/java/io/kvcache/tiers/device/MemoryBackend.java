@@ -6,28 +6,28 @@ import java.util.Queue;
 import org.jspecify.annotations.Nullable;
 
 /// Requests carried out by copying, in the order they came.
-final class MemoryEngine implements Engine {
+final class MemoryBackend implements IoBackend {
 
     private final MemorySegment storage;
-    private final RequestPool requests;
-    private final Queue<Request> queued = new ArrayDeque<>();
-    private final Queue<Request> ended = new ArrayDeque<>();
+    private final IoRequestPool requests;
+    private final Queue<IoRequest> queued = new ArrayDeque<>();
+    private final Queue<IoRequest> ended = new ArrayDeque<>();
 
-    MemoryEngine(MemorySegment storage, RequestPool requests) {
+    MemoryBackend(MemorySegment storage, IoRequestPool requests) {
         this.storage = storage;
         this.requests = requests;
     }
 
     @Override
-    public RequestPool requests() {
+    public IoRequestPool requests() {
         return requests;
     }
 
     @Override
-    public void own() {}
+    public void attachOwner() {}
 
     @Override
-    public void start(Request request) {
+    public void enqueue(IoRequest request) {
         queued.add(request);
     }
 
@@ -35,11 +35,11 @@ final class MemoryEngine implements Engine {
     public void submit() {}
 
     @Override
-    public void gather(long timeoutNanos) {
-        Request request;
+    public void awaitCompletions(long timeoutNanos) {
+        IoRequest request;
         while ((request = queued.poll()) != null) {
-            carryOut(request);
-            boolean over = request.endsWith(request.remaining());
+            execute(request);
+            boolean over = request.completeWith(request.remaining());
             assert over : "a copy moves all bytes";
             ended.add(request);
         }
@@ -48,7 +48,7 @@ final class MemoryEngine implements Engine {
     @Override
     public void wake() {}
 
-    private void carryOut(Request request) {
+    private void execute(IoRequest request) {
         switch (request.operation()) {
             case READ -> request.segment().copyFrom(span(request));
             case WRITE -> span(request).copyFrom(request.segment());
@@ -57,12 +57,12 @@ final class MemoryEngine implements Engine {
         }
     }
 
-    private MemorySegment span(Request request) {
+    private MemorySegment span(IoRequest request) {
         return storage.asSlice(request.offset(), request.remaining());
     }
 
     @Override
-    public @Nullable Request next() {
+    public @Nullable IoRequest pollCompleted() {
         return ended.poll();
     }
 

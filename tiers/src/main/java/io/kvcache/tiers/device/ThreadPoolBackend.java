@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Used where io_uring is refused. The owner queues for all threads together and is unparked by the one that
 /// ends a request while it waits; nobody spins, because the disk is what takes the time.
-final class ThreadEngine implements Engine {
+final class ThreadPoolBackend implements IoBackend {
 
     // The workers and the owner meet in two queues and in `waiting`. The owner announces itself in `waiting`
     // before it looks into `ended` for the last time; a worker adds to `ended` before it looks at `waiting`.
@@ -28,22 +28,22 @@ final class ThreadEngine implements Engine {
 
     /// The owner is woken for so many at once while there is more to do: each time takes a processor from a
     /// worker twice.
-    private static final int WORTH_WAKING = 4;
+    private static final int WAKE_BATCH = 4;
 
     /// What ends a worker that takes it.
-    private static final Request STOP = new Request(-1);
+    private static final IoRequest STOP = new IoRequest(-1);
 
     private final DeviceFile file;
-    private final RequestPool requests;
+    private final IoRequestPool requests;
     private final String description;
-    private final Queue<Request> queued = new ArrayDeque<>();
-    private final BlockingQueue<Request> work = new LinkedBlockingQueue<>();
-    private final Queue<Request> ended = new ConcurrentLinkedQueue<>();
+    private final Queue<IoRequest> queued = new ArrayDeque<>();
+    private final BlockingQueue<IoRequest> work = new LinkedBlockingQueue<>();
+    private final Queue<IoRequest> ended = new ConcurrentLinkedQueue<>();
     private final Thread[] threads;
     private volatile @Nullable Thread waiting;
     private volatile boolean woken;
 
-    ThreadEngine(DeviceFile file, RequestPool requests) {
+    ThreadPoolBackend(DeviceFile file, IoRequestPool requests) {
         this.file = file;
         this.requests = requests;
         int count = Math.min(requests.depth(), MAX_THREADS);
@@ -52,20 +52,20 @@ final class ThreadEngine implements Engine {
                 .mapToObj(number -> Thread.ofPlatform()
                         .daemon()
                         .name("kvcache-io-" + number)
-                        .start(this::serve))
+                        .start(this::runWorker))
                 .toArray(Thread[]::new);
     }
 
     @Override
-    public RequestPool requests() {
+    public IoRequestPool requests() {
         return requests;
     }
 
     @Override
-    public void own() {}
+    public void attachOwner() {}
 
     @Override
-    public void start(Request request) {
+    public void enqueue(IoRequest request) {
         queued.add(request);
     }
 
@@ -76,7 +76,7 @@ final class ThreadEngine implements Engine {
     }
 
     @Override
-    public void gather(long timeoutNanos) {
+    public void awaitCompletions(long timeoutNanos) {
         submit();
         if (timeoutNanos > 0 && ended.isEmpty()) {
             park(timeoutNanos);
@@ -109,7 +109,7 @@ final class ThreadEngine implements Engine {
     }
 
     @Override
-    public @Nullable Request next() {
+    public @Nullable IoRequest pollCompleted() {
         return ended.poll();
     }
 
@@ -141,17 +141,17 @@ final class ThreadEngine implements Engine {
         }
     }
 
-    private void serve() {
+    private void runWorker() {
         try (Arena arena = Arena.ofConfined()) {
-            PositionalCalls calls = new PositionalCalls(file, arena);
-            Request request = take();
+            PositionalIo calls = new PositionalIo(file, arena);
+            IoRequest request = takeWork();
             while (request != STOP) {
-                carryOut(request, calls);
+                execute(request, calls);
                 ended.add(request);
-                if (work.isEmpty() || ended.size() >= WORTH_WAKING) {
+                if (work.isEmpty() || ended.size() >= WAKE_BATCH) {
                     LockSupport.unpark(waiting);
                 }
-                request = take();
+                request = takeWork();
             }
         } catch (InterruptedException impossible) {
             throw new AssertionError("nobody interrupts a disk thread", impossible);
@@ -161,8 +161,8 @@ final class ThreadEngine implements Engine {
     /// The next request, often without sleeping: the owner has just been woken and will queue another one for
     /// what has ended, so it gets the processor first.
     @SuppressWarnings("ThreadPriorityCheck") // Nothing depends on it but the cost of a request.
-    private Request take() throws InterruptedException {
-        Request request = work.poll();
+    private IoRequest takeWork() throws InterruptedException {
+        IoRequest request = work.poll();
         if (request == null) {
             Thread.yield();
             request = work.poll();
@@ -170,10 +170,10 @@ final class ThreadEngine implements Engine {
         return request == null ? work.take() : request;
     }
 
-    private static void carryOut(Request request, PositionalCalls calls) {
+    private static void execute(IoRequest request, PositionalIo calls) {
         boolean more = true;
         while (more) {
-            more = !request.endsWith(calls.issue(request));
+            more = !request.completeWith(calls.execute(request));
         }
     }
 }

@@ -10,7 +10,7 @@ import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
 /// Requests carried out by io_uring, with a registered file.
-final class UringEngine implements Engine {
+final class IoUringBackend implements IoBackend {
 
     private static final byte OP_FSYNC = 3;
     private static final byte OP_READ_FIXED = 4;
@@ -33,10 +33,10 @@ final class UringEngine implements Engine {
     static final long USER_DATA = 32;
     private static final long BUFFER_INDEX = 40;
 
-    private final Ring ring;
-    private final RequestPool requests;
-    private final Doorbell doorbell;
-    private final FixedBuffers buffers;
+    private final IoUring ioUring;
+    private final IoRequestPool requests;
+    private final EventFd eventFd;
+    private final RegisteredBuffers buffers;
     private final boolean direct;
     private final boolean fixedFile;
 
@@ -45,37 +45,37 @@ final class UringEngine implements Engine {
 
     private volatile String description;
 
-    /// @param doorbell closed with the engine
-    UringEngine(Ring ring, Doorbell doorbell, DeviceFile file, RequestPool requests) {
-        this.ring = ring;
-        this.doorbell = doorbell;
+    /// @param eventFd closed with the engine
+    IoUringBackend(IoUring ioUring, EventFd eventFd, DeviceFile file, IoRequestPool requests) {
+        this.ioUring = ioUring;
+        this.eventFd = eventFd;
         this.requests = requests;
-        this.buffers = new FixedBuffers(ring);
+        this.buffers = new RegisteredBuffers(ioUring);
         this.direct = file.direct();
         this.fixedFile = registerFile(file);
         this.target = fixedFile ? 0 : file.descriptor();
-        this.description = words();
+        this.description = describeBuffers();
     }
 
     private boolean registerFile(DeviceFile file) {
         try (Arena arena = Arena.ofConfined()) {
-            return ring.register(Ring.REGISTER_FILES, arena.allocateFrom(JAVA_INT, file.descriptor()), 1) >= 0;
+            return ioUring.register(IoUring.REGISTER_FILES, arena.allocateFrom(JAVA_INT, file.descriptor()), 1) >= 0;
         }
     }
 
     @Override
-    public RequestPool requests() {
+    public IoRequestPool requests() {
         return requests;
     }
 
     @Override
-    public void own() {
-        ring.own();
+    public void attachOwner() {
+        ioUring.enableForCurrentThread();
     }
 
     @Override
-    public void start(Request request) {
-        MemorySegment entry = ring.claim();
+    public void enqueue(IoRequest request) {
+        MemorySegment entry = ioUring.nextSubmission();
         entry.set(JAVA_BYTE, FLAGS, fixedFile ? FIXED_FILE : 0);
         entry.set(JAVA_INT, DESCRIPTOR, target);
         entry.set(JAVA_LONG, USER_DATA, request.number);
@@ -94,10 +94,10 @@ final class UringEngine implements Engine {
         }
     }
 
-    private void transfer(MemorySegment entry, Request request) {
+    private void transfer(MemorySegment entry, IoRequest request) {
         boolean reads = request.operation() == IoOperation.READ;
-        int buffer = buffers.index(request.address(), request.remaining());
-        if (buffer == FixedBuffers.NONE) {
+        int buffer = buffers.indexOf(request.address(), request.remaining());
+        if (buffer == RegisteredBuffers.NONE) {
             entry.set(JAVA_BYTE, OPCODE, reads ? OP_READ : OP_WRITE);
         } else {
             entry.set(JAVA_BYTE, OPCODE, reads ? OP_READ_FIXED : OP_WRITE_FIXED);
@@ -110,16 +110,16 @@ final class UringEngine implements Engine {
 
     @Override
     public void submit() {
-        if (ring.needsEntering()) {
-            ring.enter(0);
+        if (ioUring.needsEnter()) {
+            ioUring.enter(0);
         }
     }
 
     @Override
-    public void gather(long timeoutNanos) {
-        if (timeoutNanos > 0 && ring.completion() == Ring.NONE) {
-            doorbell.listen(ring);
-            ring.enter(timeoutNanos);
+    public void awaitCompletions(long timeoutNanos) {
+        if (timeoutNanos > 0 && ioUring.peekCompletion() == IoUring.NONE) {
+            eventFd.submitRead(ioUring);
+            ioUring.enter(timeoutNanos);
         } else {
             submit();
         }
@@ -127,38 +127,38 @@ final class UringEngine implements Engine {
 
     @Override
     public void wake() {
-        doorbell.ring();
+        eventFd.signal();
     }
 
     @Override
-    public @Nullable Request next() {
+    public @Nullable IoRequest pollCompleted() {
         long completion;
-        while ((completion = ring.completion()) != Ring.NONE) {
-            long number = ring.userData(completion);
-            int result = ring.result(completion);
-            ring.consume();
-            if (number == Doorbell.NUMBER) {
-                doorbell.heard();
-            } else if (ended(requests.at((int) number), result)) {
-                return requests.at((int) number);
+        while ((completion = ioUring.peekCompletion()) != IoUring.NONE) {
+            long number = ioUring.userData(completion);
+            int result = ioUring.result(completion);
+            ioUring.consumeCompletion();
+            if (number == EventFd.SUBMISSION_ID) {
+                eventFd.onReadComplete();
+            } else if (onCompletion(requests.get((int) number), result)) {
+                return requests.get((int) number);
             }
         }
         return null;
     }
 
     /// Takes the kernel's answer, and asks again where it is not the last.
-    private boolean ended(Request request, int result) {
-        boolean ended = request.endsWith(result);
+    private boolean onCompletion(IoRequest request, int result) {
+        boolean ended = request.completeWith(result);
         if (!ended) {
-            start(request);
+            enqueue(request);
         }
         return ended;
     }
 
     @Override
     public void register(MemorySegment pool) {
-        buffers.add(pool);
-        description = words();
+        buffers.register(pool);
+        description = describeBuffers();
     }
 
     @Override
@@ -166,17 +166,17 @@ final class UringEngine implements Engine {
         return description;
     }
 
-    private String words() {
-        return "io_uring, " + buffers.words() + (direct ? "O_DIRECT" : "page cache");
+    private String describeBuffers() {
+        return "io_uring, " + buffers.describe() + (direct ? "O_DIRECT" : "page cache");
     }
 
     /// The kernel takes a ring apart some time after its descriptor is closed. Without the file and the
     /// buffers, which are let go of at once, nobody notices.
     @Override
     public void close() {
-        ring.register(Ring.UNREGISTER_BUFFERS, MemorySegment.NULL, 0);
-        ring.register(Ring.UNREGISTER_FILES, MemorySegment.NULL, 0);
-        ring.close();
-        doorbell.close();
+        ioUring.register(IoUring.UNREGISTER_BUFFERS, MemorySegment.NULL, 0);
+        ioUring.register(IoUring.UNREGISTER_FILES, MemorySegment.NULL, 0);
+        ioUring.close();
+        eventFd.close();
     }
 }

@@ -18,7 +18,7 @@ import org.opentest4j.TestAbortedException;
 
 /// Runs code in a thread to which the kernel denies something, for good, as a container's seccomp profile
 /// does. Threads that this one starts inherit it; the rest of the process is not affected.
-enum Confinement {
+enum SeccompSandbox {
     /// io_uring_setup ends with EPERM.
     NO_URING {
         @Override

@@ -7,26 +7,26 @@ import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
-class EngineDeviceTest {
+class AsyncDeviceTest {
 
     /// An engine whose requests end when told.
-    private static final class StuckEngine implements Engine {
+    private static final class StuckEngine implements IoBackend {
 
-        private final RequestPool requests = new RequestPool(2);
-        private @Nullable Request stuck;
+        private final IoRequestPool requests = new IoRequestPool(2);
+        private @Nullable IoRequest stuck;
         private boolean told;
         private boolean closed;
 
         @Override
-        public RequestPool requests() {
+        public IoRequestPool requests() {
             return requests;
         }
 
         @Override
-        public void own() {}
+        public void attachOwner() {}
 
         @Override
-        public void start(Request request) {
+        public void enqueue(IoRequest request) {
             stuck = request;
         }
 
@@ -34,14 +34,14 @@ class EngineDeviceTest {
         public void submit() {}
 
         @Override
-        public void gather(long timeoutNanos) {}
+        public void awaitCompletions(long timeoutNanos) {}
 
         @Override
         public void wake() {}
 
         @Override
-        public @Nullable Request next() {
-            Request ended = told ? stuck : null;
+        public @Nullable IoRequest pollCompleted() {
+            IoRequest ended = told ? stuck : null;
             stuck = told ? null : stuck;
             return ended;
         }
@@ -62,8 +62,11 @@ class EngineDeviceTest {
 
     private final StuckEngine engine = new StuckEngine();
     private final boolean[] released = new boolean[1];
-    private final BlockDevice device = new EngineDevice(
-            "stuck device", new Spans(4096), engine, new EngineDevice.Ending(1_000_000, () -> released[0] = true));
+    private final BlockDevice device = new AsyncDevice(
+            "stuck device",
+            new SpanValidator(4096),
+            engine,
+            new AsyncDevice.CloseOptions(1_000_000, () -> released[0] = true));
 
     @Test
     void givenOperationThatDoesNotEnd_whenClosed_thenTheDeviceStaysOpenUntilItEnds() {

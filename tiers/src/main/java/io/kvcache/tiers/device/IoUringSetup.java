@@ -17,7 +17,7 @@ import java.lang.foreign.MemorySegment;
 ///
 /// @param result the descriptor of the ring, or a negated errno
 /// @param parameters struct io_uring_params, as the kernel filled it in
-record RingSetup(long result, MemorySegment parameters) {
+record IoUringSetup(long result, MemorySegment parameters) {
 
     private static final long IO_URING_SETUP = 425;
 
@@ -43,25 +43,25 @@ record RingSetup(long result, MemorySegment parameters) {
     private static final long CQ_CQES = 100;
 
     /// Asks for a ring with room for `entries` requests.
-    static RingSetup request(Libc libc, int entries) {
+    static IoUringSetup request(Libc libc, int entries) {
         int best = SETUP_SINGLE_ISSUER | SETUP_DEFER_TASKRUN | SETUP_TASKRUN_FLAG | SETUP_R_DISABLED;
-        RingSetup modern = request(libc, entries, best);
-        RingSetup setup = Errno.EINVAL.is(modern.result) ? request(libc, entries, 0) : modern;
+        IoUringSetup modern = request(libc, entries, best);
+        IoUringSetup setup = Errno.EINVAL.is(modern.result) ? request(libc, entries, 0) : modern;
         if (setup.result >= 0 && (setup.parameter(FEATURES) & FEATURES_NEEDED) != FEATURES_NEEDED) {
             libc.call(Call.CLOSE, (int) setup.result);
-            return new RingSetup(-Errno.ENOSYS.number(), setup.parameters);
+            return new IoUringSetup(-Errno.ENOSYS.number(), setup.parameters);
         }
         return setup;
     }
 
-    private static RingSetup request(Libc libc, long entries, int flags) {
+    private static IoUringSetup request(Libc libc, long entries, int flags) {
         MemorySegment parameters = Arena.ofAuto().allocate(PARAMETERS_BYTES, Long.BYTES);
         parameters.set(JAVA_INT, FLAGS, flags);
         long result = libc.call(Call.SYSCALL, IO_URING_SETUP, entries, parameters.address(), 0L, 0L, 0L, 0L);
-        return new RingSetup(result, parameters);
+        return new IoUringSetup(result, parameters);
     }
 
-    boolean accepted() {
+    boolean isAccepted() {
         return result >= 0;
     }
 
@@ -78,7 +78,7 @@ record RingSetup(long result, MemorySegment parameters) {
     }
 
     /// Whether the ring waits for its thread to enable it.
-    boolean disabled() {
+    boolean isDisabled() {
         return (parameter(FLAGS) & SETUP_R_DISABLED) != 0;
     }
 

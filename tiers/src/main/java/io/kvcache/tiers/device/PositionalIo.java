@@ -8,7 +8,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
 /// The blocking calls that carry out requests, for one thread.
-final class PositionalCalls {
+final class PositionalIo {
 
     private final DeviceFile file;
     private final MemorySegment errno;
@@ -16,7 +16,7 @@ final class PositionalCalls {
     private final MethodHandle pwrite;
 
     /// @param arena outlives this object
-    PositionalCalls(DeviceFile file, Arena arena) {
+    PositionalIo(DeviceFile file, Arena arena) {
         this.file = file;
         this.errno = arena.allocate(Linker.Option.captureStateLayout());
         this.pread = file.libc().handle(Call.PREAD);
@@ -26,7 +26,7 @@ final class PositionalCalls {
     /// Carries out what remains of a request, or a part.
     ///
     /// @return bytes moved, or a negated errno
-    long issue(Request request) {
+    long execute(IoRequest request) {
         return switch (request.operation()) {
             case READ -> transfer(pread, request);
             case WRITE -> transfer(pwrite, request);
@@ -42,7 +42,7 @@ final class PositionalCalls {
         };
     }
 
-    private long transfer(MethodHandle call, Request request) {
+    private long transfer(MethodHandle call, IoRequest request) {
         try {
             long moved = (long) call.invokeExact(
                     errno, file.descriptor(), request.address(), request.remaining(), request.offset());

@@ -6,7 +6,7 @@ import org.jspecify.annotations.Nullable;
 /// The thread checks of a [BlockDevice]: only the owner calls it, while it is open, and not from within a sink.
 ///
 /// Each check throws [IllegalStateException] that names the device and the threads.
-public final class Tenure {
+public final class OwnerCheck {
 
     private final String device;
     private final AtomicReference<@Nullable Thread> owner = new AtomicReference<>();
@@ -14,14 +14,14 @@ public final class Tenure {
     private boolean delivering;
 
     /// @param device its name in messages
-    public Tenure(String device) {
+    public OwnerCheck(String device) {
         this.device = device;
     }
 
     /// Checks a call that uses the device, and makes the caller its owner if it has none.
     ///
     /// @return whether the caller has just become the owner
-    public boolean use() {
+    public boolean claimOrRequireOwner() {
         requireOpen();
         Thread caller = Thread.currentThread();
         if (caller.equals(owner.get())) {
@@ -32,17 +32,17 @@ public final class Tenure {
                     "%s must be used by a platform thread, not by %s".formatted(device, caller));
         }
         if (!owner.compareAndSet(null, caller)) {
-            throw foreign(caller);
+            throw foreignThread(caller);
         }
         return true;
     }
 
     /// Checks a call that no other thread may overlap, and leaves the owner as it is.
-    public void visit() {
+    public void requireNotForeign() {
         requireOpen();
         Thread holder = owner.get();
         if (holder != null && !holder.equals(Thread.currentThread())) {
-            throw foreign(Thread.currentThread());
+            throw foreignThread(Thread.currentThread());
         }
     }
 
@@ -61,7 +61,7 @@ public final class Tenure {
     public void requireClosable() {
         Thread holder = owner.get();
         if (holder == null || holder.isAlive()) {
-            visit();
+            requireNotForeign();
         } else {
             requireOpen();
         }
@@ -69,7 +69,7 @@ public final class Tenure {
     }
 
     /// Closes the device: every later check fails.
-    public void end() {
+    public void markClosed() {
         closed = true;
     }
 
@@ -85,7 +85,7 @@ public final class Tenure {
         }
     }
 
-    private IllegalStateException foreign(Thread caller) {
+    private IllegalStateException foreignThread(Thread caller) {
         return new IllegalStateException("%s belongs to %s, not to %s".formatted(device, owner.get(), caller));
     }
 }

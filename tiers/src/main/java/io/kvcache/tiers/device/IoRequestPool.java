@@ -4,16 +4,16 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// The requests of a device, of which some are on their way.
-final class RequestPool {
+final class IoRequestPool {
 
-    private final Request[] all;
+    private final IoRequest[] all;
     private final int[] free;
     private int freeCount;
 
     /// @param depth how many
-    RequestPool(int depth) {
+    IoRequestPool(int depth) {
         requireDepth(depth);
-        all = IntStream.range(0, depth).mapToObj(Request::new).toArray(Request[]::new);
+        all = IntStream.range(0, depth).mapToObj(IoRequest::new).toArray(IoRequest[]::new);
         free = IntStream.range(0, depth).toArray();
         freeCount = depth;
     }
@@ -35,17 +35,17 @@ final class RequestPool {
 
     /// A request to fill in, or null when all are on their way.
     @Nullable
-    Request take() {
+    IoRequest acquire() {
         return freeCount == 0 ? null : all[free[--freeCount]];
     }
 
-    void giveBack(Request request) {
+    void release(IoRequest request) {
         assert freeCount < all.length : "a request came back twice";
         request.clear();
         free[freeCount++] = request.number;
     }
 
-    Request at(int number) {
+    IoRequest get(int number) {
         return all[number];
     }
 }

@@ -17,16 +17,16 @@ import java.nio.file.StandardOpenOption;
 ///
 /// The space is reserved beyond the end of the file, which moves only when all is there: whoever is killed in
 /// between leaves an empty file, and an empty file is a new one.
-record Preallocation(Libc libc, Path path, long size) {
+record FilePreallocator(Libc libc, Path path, long size) {
 
-    private static final Logger LOG = System.getLogger(Preallocation.class.getName());
+    private static final Logger LOG = System.getLogger(FilePreallocator.class.getName());
 
     private static final int FALLOC_FL_KEEP_SIZE = 1;
 
     /// Fills an empty file, and makes it and its name survive a loss of power.
     ///
     /// @throws IOException when it cannot be had; the file is removed then
-    void fill(int descriptor) throws IOException {
+    void preallocate(int descriptor) throws IOException {
         try {
             requireSpace();
             FileSpace space = FileSpace.reserve(libc, descriptor, FALLOC_FL_KEEP_SIZE, size);

@@ -15,11 +15,11 @@ import java.util.List;
 /// The kernel takes buffers of at most 1 GiB, so a pool becomes several; a span that lies in two of them
 /// travels unregistered. It counts them against RLIMIT_MEMLOCK unless the process has CAP_IPC_LOCK; what it
 /// refuses is used unregistered, and the log says so.
-final class FixedBuffers {
+final class RegisteredBuffers {
 
-    private static final Logger LOG = System.getLogger(FixedBuffers.class.getName());
+    private static final Logger LOG = System.getLogger(RegisteredBuffers.class.getName());
 
-    /// What [#index] answers for memory that the ring does not know.
+    /// What [#indexOf] answers for memory that the ring does not know.
     static final int NONE = -1;
 
     private static final int BUFFER_SHIFT = 30;
@@ -28,7 +28,7 @@ final class FixedBuffers {
     /// struct iovec: address and length.
     private static final long IOVEC_BYTES = 16;
 
-    private final Ring ring;
+    private final IoUring ioUring;
     private final List<Pool> pools = new ArrayList<>();
     private long offeredBytes;
 
@@ -40,12 +40,12 @@ final class FixedBuffers {
         }
     }
 
-    FixedBuffers(Ring ring) {
-        this.ring = ring;
+    RegisteredBuffers(IoUring ioUring) {
+        this.ioUring = ioUring;
     }
 
     /// What most of the memory is to the kernel, in words that end with a comma; nothing before it was told of any.
-    String words() {
+    String describe() {
         if (offeredBytes == 0) {
             return "";
         }
@@ -55,7 +55,7 @@ final class FixedBuffers {
 
     /// Tells the ring of one more pool. The kernel's table is replaced as a whole, so nothing may be on its
     /// way.
-    void add(MemorySegment memory) {
+    void register(MemorySegment memory) {
         offeredBytes += memory.byteSize();
         pools.add(new Pool(memory, bufferCount()));
         long result = replaceTable();
@@ -73,7 +73,7 @@ final class FixedBuffers {
     }
 
     private long replaceTable() {
-        ring.register(Ring.UNREGISTER_BUFFERS, MemorySegment.NULL, 0);
+        ioUring.register(IoUring.UNREGISTER_BUFFERS, MemorySegment.NULL, 0);
         int count = bufferCount();
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment table = arena.allocate(IOVEC_BYTES * count, Long.BYTES);
@@ -85,7 +85,7 @@ final class FixedBuffers {
                     table.set(JAVA_LONG, at + Long.BYTES, Math.min(BUFFER_BYTES, pool.memory.byteSize() - start));
                 }
             }
-            return ring.register(Ring.REGISTER_BUFFERS, table, count);
+            return ioUring.register(IoUring.REGISTER_BUFFERS, table, count);
         }
     }
 
@@ -94,7 +94,7 @@ final class FixedBuffers {
     }
 
     /// The number of the buffer in which all of the span lies, or [#NONE].
-    int index(long address, long bytes) {
+    int indexOf(long address, long bytes) {
         for (int i = 0; i < pools.size(); i++) {
             Pool pool = pools.get(i);
             long start = address - pool.memory.address();

@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// It knows how far it got, and whether the kernel has to be asked again: the kernel may move less than it was
 /// asked to, and may be interrupted or out of breath.
-final class Request {
+final class IoRequest {
 
     /// Attempts without progress until it is called a failure. EAGAIN comes with a wait in the kernel's
     /// workers, EINTR once a signal: more than a few in a row is a device that will never.
@@ -24,29 +24,29 @@ final class Request {
     private long remaining;
     private int attempts;
     private IoOutcome outcome = IoOutcome.DONE;
-    private @Nullable MemorySegment held;
+    private @Nullable MemorySegment heldSegment;
 
     /// @param number its place among the requests of the device
-    Request(int number) {
+    IoRequest(int number) {
         this.number = number;
     }
 
     /// @param segment kept reachable until [#clear]
-    Request transfer(IoOperation direction, MemorySegment segment, long from, long newTag) {
+    IoRequest prepareTransfer(IoOperation direction, MemorySegment segment, long from, long newTag) {
         start(direction, newTag);
-        held = segment;
+        heldSegment = segment;
         address = segment.address();
         offset = from;
         remaining = segment.byteSize();
         return this;
     }
 
-    Request sync(long newTag) {
+    IoRequest prepareSync(long newTag) {
         start(IoOperation.SYNC, newTag);
         return this;
     }
 
-    Request discard(long from, long length, long newTag) {
+    IoRequest prepareDiscard(long from, long length, long newTag) {
         start(IoOperation.DISCARD, newTag);
         offset = from;
         remaining = length;
@@ -62,21 +62,21 @@ final class Request {
     /// Takes what the kernel returned: bytes moved, or a negated errno.
     ///
     /// @return whether the request has ended; otherwise what remains is to be issued again
-    boolean endsWith(long result) {
+    boolean completeWith(long result) {
         boolean moves = operation == IoOperation.READ || operation == IoOperation.WRITE;
         if (result == remaining || (result >= 0 && !moves)) {
-            return end(IoOutcome.DONE);
+            return complete(IoOutcome.DONE);
         }
         if (result < 0) {
             boolean again = Errno.EINTR.is(result) || Errno.EAGAIN.is(result);
-            return !(again && ++attempts < MAX_ATTEMPTS) && end(IoOutcome.ofResult(result));
+            return !(again && ++attempts < MAX_ATTEMPTS) && complete(IoOutcome.ofResult(result));
         }
         // The rest must stay aligned, so a piece of a page counts as nothing.
         long moved = result - result % BlockDevice.ALIGNMENT;
         if (moved == 0) {
             return operation == IoOperation.READ
-                    ? end(IoOutcome.END_OF_FILE)
-                    : ++attempts >= MAX_ATTEMPTS && end(new IoOutcome(IoOutcome.Kind.FAILED, "no progress"));
+                    ? complete(IoOutcome.END_OF_FILE)
+                    : ++attempts >= MAX_ATTEMPTS && complete(new IoOutcome(IoOutcome.Kind.FAILED, "no progress"));
         }
         attempts = 0;
         address += moved;
@@ -85,14 +85,14 @@ final class Request {
         return false;
     }
 
-    private boolean end(IoOutcome reached) {
+    private boolean complete(IoOutcome reached) {
         outcome = reached;
         return true;
     }
 
     /// Lets go of the segment.
     void clear() {
-        held = null;
+        heldSegment = null;
     }
 
     IoOperation operation() {
@@ -105,7 +105,7 @@ final class Request {
 
     /// The whole segment of a read or a write.
     MemorySegment segment() {
-        return Objects.requireNonNull(held, "no segment");
+        return Objects.requireNonNull(heldSegment, "no segment");
     }
 
     /// Where the rest of the segment begins.

@@ -6,8 +6,8 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.kvcache.tiers.device.FileDeviceOptions.Direct;
-import io.kvcache.tiers.device.FileDeviceOptions.IoEngine;
+import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
+import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
 import io.kvcache.tiers.os.Call;
 import io.kvcache.tiers.os.Libc;
 import java.io.IOException;
@@ -30,7 +30,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /// Waits that nothing ends but a wake, as the operation on its way does not end. A lost wake hangs the test.
 @EnabledOnOs(OS.LINUX)
-class WakeTest {
+class DeviceWakeTest {
 
     private static final int WAKES = 2000;
 
@@ -52,10 +52,10 @@ class WakeTest {
         Libc libc = Libc.ofThisMachine();
         int stuck = (int) libc.call(Call.EVENTFD, 0, 0);
         DeviceFile file = new DeviceFile(libc, folder, stuck, false);
-        Ring ring = new Ring(libc, RingSetup.request(libc, 1 + Doorbell.ENTRIES));
-        Engine engine = new UringEngine(ring, Doorbell.open(libc), file, new RequestPool(1));
-        EngineDevice.Ending ending = new EngineDevice.Ending(Long.MAX_VALUE, file::close);
-        try (BlockDevice device = new EngineDevice("stuck", new Spans(ALIGNMENT), engine, ending)) {
+        IoUring ioUring = new IoUring(libc, IoUringSetup.request(libc, 1 + EventFd.ENTRIES));
+        IoBackend ioBackend = new IoUringBackend(ioUring, EventFd.open(libc), file, new IoRequestPool(1));
+        AsyncDevice.CloseOptions closeOptions = new AsyncDevice.CloseOptions(Long.MAX_VALUE, file::close);
+        try (BlockDevice device = new AsyncDevice("stuck", new SpanValidator(ALIGNMENT), ioBackend, closeOptions)) {
             requireEachWakeEndsAWait(device);
             libc.call(Call.EVENTFD_WRITE, stuck, 1L);
         }
@@ -64,8 +64,8 @@ class WakeTest {
     @Test
     void givenThreads_whenWokenAgainAndAgain_thenEachWaitEnds() throws Exception {
         FileDeviceOptions options = FileDeviceOptions.of(folder.resolve("device"), ALIGNMENT)
-                .withEngine(IoEngine.THREADS)
-                .withDirect(Direct.OFF);
+                .withEngine(IoBackendType.THREADS)
+                .withDirect(DirectIo.OFF);
         try (BlockDevice device = FileDevice.open(options, libcThatReadsWhenReleased())) {
             requireEachWakeEndsAWait(device);
             released.countDown();
@@ -75,8 +75,8 @@ class WakeTest {
     @Test
     void givenInterruptedOwner_whenWoken_thenTheWaitEndsAndItStaysInterrupted() throws IOException {
         FileDeviceOptions options = FileDeviceOptions.of(folder.resolve("device"), ALIGNMENT)
-                .withEngine(IoEngine.THREADS)
-                .withDirect(Direct.OFF);
+                .withEngine(IoBackendType.THREADS)
+                .withDirect(DirectIo.OFF);
         try (BlockDevice device = FileDevice.open(options, libcThatReadsWhenReleased())) {
             device.read(arena.allocate(ALIGNMENT, ALIGNMENT), 0, 1);
             Thread.currentThread().interrupt();
