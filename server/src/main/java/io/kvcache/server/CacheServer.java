@@ -185,7 +185,7 @@ public final class CacheServer implements AutoCloseable {
     ///
     /// @throws IOException when the address cannot be had
     /// @throws IllegalStateException when the memory or the transport cannot be had
-    /// @throws io.kvcache.tiers.directory.DiskRefusedException when a directory cannot be used for a disk
+    /// @throws io.kvcache.tiers.directory.DiskDirectoryException when a directory cannot be used for a disk
     public static CacheServer start(ServerConfig config) throws IOException {
         InternalLoggerFactory.setDefaultFactory(JdkLoggerFactory.INSTANCE); // where System.Logger goes too
         Clock clock = new SystemTime();

@@ -4,8 +4,8 @@ import io.kvcache.server.config.DiskConfig;
 import io.kvcache.server.config.DomainConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.tiers.directory.DiskDirectory;
-import io.kvcache.tiers.directory.DiskRefusedException;
-import io.kvcache.tiers.directory.FileReason;
+import io.kvcache.tiers.directory.DiskDirectoryException;
+import io.kvcache.tiers.directory.FileErrorMessage;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -26,8 +26,8 @@ final class Places {
         List<String> wrong = new ArrayList<>();
         for (DiskConfig disk : config.disks().disks()) {
             try {
-                DiskDirectory.check(disk.directory(), disk.bytes(), disk.onIncompatible());
-            } catch (DiskRefusedException refused) {
+                DiskDirectory.checkUsable(disk.directory(), disk.bytes(), disk.onIncompatible());
+            } catch (DiskDirectoryException refused) {
                 wrong.add(disk.name() + ": " + refused.getMessage());
             }
         }
@@ -73,7 +73,7 @@ final class Places {
                 wrong.add(setting + ": " + root + " has room for " + room + " bytes; it is to hold " + bytes);
             }
         } catch (IOException | UncheckedIOException failure) {
-            wrong.add(setting + ": " + own + " cannot be looked at: " + FileReason.of(failure, own.toString()));
+            wrong.add(setting + ": " + own + " cannot be looked at: " + FileErrorMessage.of(failure, own.toString()));
         }
     }
 

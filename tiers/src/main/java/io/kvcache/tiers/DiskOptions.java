@@ -45,7 +45,7 @@ public record DiskOptions(
                 Long.MAX_VALUE,
                 WriteBudget.UNLIMITED,
                 WriteBudget.UNLIMITED,
-                DirectoryOptions.usual());
+                DirectoryOptions.defaults());
     }
 
     /// Limits what is written.

@@ -46,7 +46,7 @@ record DiskTierOpener(DiskOptions options, HostMemorySource memory, MemorySegmen
     @Override
     public RuntimeException openFailure(Tier tier) {
         return tier instanceof DiskTier disk
-                ? DiskDirectory.refused(options.directory(), disk.log())
+                ? DiskDirectory.openFailure(options.directory(), disk.log())
                 : new IllegalStateException(name() + " is " + tier.state() + ": " + tier.cause());
     }
 }

@@ -43,7 +43,7 @@ record TierStack(
     /// Disks, some or all of them with a tier of another kind in front; one that is in front of several has a part
     /// for each.
     ///
-    /// @throws io.kvcache.tiers.directory.DiskRefusedException when a directory cannot be used
+    /// @throws io.kvcache.tiers.directory.DiskDirectoryException when a directory cannot be used
     /// @throws IllegalArgumentException for more of the others than there are disks
     static TierStack open(
             HostStore store,

@@ -272,7 +272,7 @@ public final class TieredKvCacheBuilder {
     /// @throws io.kvcache.tiers.memory.MemoryRefusedException when the memory cannot be had; the message says
     ///     what to do
     /// @throws IllegalStateException when native access is denied, likewise
-    /// @throws io.kvcache.tiers.directory.DiskRefusedException when a directory cannot be used for a disk
+    /// @throws io.kvcache.tiers.directory.DiskDirectoryException when a directory cannot be used for a disk
     /// @throws IllegalArgumentException for more tiers of other kinds than disks, where there are disks
     /// @throws RuntimeException when another tier cannot be opened, with its cause
     public TieredKvCache build() {

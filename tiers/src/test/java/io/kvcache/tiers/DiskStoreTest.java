@@ -17,7 +17,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.tiers.directory.DiskRefusedException;
+import io.kvcache.tiers.directory.DiskDirectoryException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
@@ -323,7 +323,7 @@ final class DiskStoreTest {
     void givenADirectoryThatIsOpen_whenOpenedAgain_thenTheErrorNamesIt() {
         try (TieredKvCache cache = open(64, AdmissionKind.ALWAYS)) {
             assertThat(cache.diskStats()).hasSize(1);
-            assertThatExceptionOfType(DiskRefusedException.class)
+            assertThatExceptionOfType(DiskDirectoryException.class)
                     .isThrownBy(() -> builder(64, AdmissionKind.ALWAYS).build())
                     .withMessageContaining(folder.resolve("disk").toString());
         }

@@ -41,7 +41,7 @@ record CrashSite(Path directory, long bytes) {
 
     /// Blocks and objects whose bytes are bad, as `fsck` finds them.
     long bad() {
-        try (DiskDirectory opened = DiskDirectory.openExisting(directory, DirectoryOptions.usual())) {
+        try (DiskDirectory opened = DiskDirectory.openExisting(directory, DirectoryOptions.defaults())) {
             return LogAudit.run(opened.device(), LogAudit.Scope.BLOCKS, (_, _) -> {})
                     .bad();
         }

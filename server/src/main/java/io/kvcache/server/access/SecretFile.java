@@ -1,6 +1,6 @@
 package io.kvcache.server.access;
 
-import io.kvcache.tiers.directory.FileReason;
+import io.kvcache.tiers.directory.FileErrorMessage;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -67,7 +67,7 @@ public final class SecretFile {
                     .toList();
         } catch (IOException unreadable) {
             throw new IOException(
-                    setting + " " + file + " cannot be read: " + FileReason.of(unreadable, file), unreadable);
+                    setting + " " + file + " cannot be read: " + FileErrorMessage.of(unreadable, file), unreadable);
         }
         if (lines.isEmpty()) {
             throw new IOException(setting + " " + file + " has no " + what);

@@ -9,7 +9,7 @@ import io.kvcache.server.log.LogFormat;
 import io.kvcache.server.log.LogLines;
 import io.kvcache.server.memory.MemoryBudget;
 import io.kvcache.server.memory.MemoryLimit;
-import io.kvcache.tiers.directory.DiskRefusedException;
+import io.kvcache.tiers.directory.DiskDirectoryException;
 import io.kvcache.tiers.movement.MoverStats;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -94,7 +94,7 @@ final class ServeCommand implements Callable<Integer>, ServingCommand {
         try {
             budget.requireWithin(limit);
             server = CacheServer.start(config);
-        } catch (IllegalStateException | DiskRefusedException refused) {
+        } catch (IllegalStateException | DiskDirectoryException refused) {
             throw new IOException(refused.getMessage(), refused);
         }
         stopOnSignal(server, config);

@@ -2,7 +2,7 @@ package io.kvcache.server.cli;
 
 import io.kvcache.tiers.directory.DirectoryOptions;
 import io.kvcache.tiers.directory.DiskDirectory;
-import io.kvcache.tiers.directory.DiskRefusedException;
+import io.kvcache.tiers.directory.DiskDirectoryException;
 import io.kvcache.tiers.disk.AuditReport;
 import io.kvcache.tiers.disk.LogAudit;
 import io.kvcache.tiers.disk.LogAudit.Scope;
@@ -19,11 +19,11 @@ final class TierFolder {
     ///
     /// @throws ParameterException when the directory is refused: it holds no tier, or somebody has it open
     static AuditReport audit(CommandSpec command, Path folder, Scope scope) {
-        try (DiskDirectory directory = DiskDirectory.openExisting(folder, DirectoryOptions.usual());
+        try (DiskDirectory directory = DiskDirectory.openExisting(folder, DirectoryOptions.defaults());
                 Progress progress = new Progress(command.commandLine().getErr())) {
             return LogAudit.run(
                     directory.device(), scope, (done, all) -> progress.show("region " + done + " of " + all));
-        } catch (DiskRefusedException refused) {
+        } catch (DiskDirectoryException refused) {
             String text = command.qualifiedName() + ": " + refused.getMessage();
             throw new ParameterException(command.commandLine(), text, refused);
         }

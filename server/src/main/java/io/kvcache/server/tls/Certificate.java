@@ -1,7 +1,7 @@
 package io.kvcache.server.tls;
 
 import io.kvcache.server.config.TlsConfig;
-import io.kvcache.tiers.directory.FileReason;
+import io.kvcache.tiers.directory.FileErrorMessage;
 import io.netty.handler.ssl.SslContext;
 import io.netty.handler.ssl.SslContextBuilder;
 import java.io.File;
@@ -88,7 +88,7 @@ public final class Certificate {
         while (cause.getCause() != null) {
             cause = cause.getCause();
         }
-        return FileReason.of(cause, "");
+        return FileErrorMessage.of(cause, "");
     }
 
     private static SslContextBuilder ofPair(TlsConfig config) throws IOException {

@@ -29,7 +29,7 @@ final class FsckCommandTest {
     private Path folder;
 
     private DiskDirectory open() {
-        return DiskDirectory.open(folder, BYTES, DirectoryOptions.usual());
+        return DiskDirectory.open(folder, BYTES, DirectoryOptions.defaults());
     }
 
     private void fill(int objects) {

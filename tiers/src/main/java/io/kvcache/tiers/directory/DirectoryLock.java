@@ -45,31 +45,31 @@ final class DirectoryLock implements AutoCloseable {
 
     /// Locks a directory that is there.
     ///
-    /// @throws DiskRefusedException that says who holds it, when somebody does
-    static DirectoryLock take(Path folder) {
+    /// @throws DiskDirectoryException that says who holds it, when somebody does
+    static DirectoryLock acquire(Path folder) {
         Object identity = identity(folder);
         if (!HELD.add(identity)) {
-            throw new DiskRefusedException(folder, "this process has it open already; close that first");
+            throw new DiskDirectoryException(folder, "this process has it open already; close that first");
         }
         FileChannel channel = null;
         try {
             channel = open(folder);
             FileLock lock = channel.tryLock();
             if (lock == null) {
-                throw new DiskRefusedException(folder, holder(channel) + " has it open; only one can");
+                throw new DiskDirectoryException(folder, holder(channel) + " has it open; only one can");
             }
             write(channel, String.valueOf(ProcessHandle.current().pid()));
             return new DirectoryLock(folder, identity, channel);
         } catch (AccessDeniedException denied) {
-            letGo(identity, channel);
-            throw new DiskRefusedException(
+            release(identity, channel);
+            throw new DiskDirectoryException(
                     folder, "this user may not open its file lock; be the user whose server made it", denied);
         } catch (IOException failure) {
-            letGo(identity, channel);
-            throw new DiskRefusedException(
-                    folder, "its lock file cannot be used: " + FileReason.of(failure, ""), failure);
-        } catch (DiskRefusedException refused) {
-            letGo(identity, channel);
+            release(identity, channel);
+            throw new DiskDirectoryException(
+                    folder, "its lock file cannot be used: " + FileErrorMessage.of(failure, ""), failure);
+        } catch (DiskDirectoryException refused) {
+            release(identity, channel);
             throw refused;
         }
     }
@@ -80,8 +80,8 @@ final class DirectoryLock implements AutoCloseable {
             Object key = Files.readAttributes(folder, BasicFileAttributes.class).fileKey();
             return key == null ? folder.toRealPath() : key;
         } catch (IOException failure) {
-            throw new DiskRefusedException(
-                    folder, "it cannot be looked at: " + FileReason.of(failure, folder.toString()), failure);
+            throw new DiskDirectoryException(
+                    folder, "it cannot be looked at: " + FileErrorMessage.of(failure, folder.toString()), failure);
         }
     }
 
@@ -108,7 +108,7 @@ final class DirectoryLock implements AutoCloseable {
 
     /// The descriptor goes first: were the directory free before, somebody else here could have locked the file by the
     /// time that closing this one drops the lock.
-    private static void letGo(Object identity, @Nullable FileChannel channel) {
+    private static void release(Object identity, @Nullable FileChannel channel) {
         try {
             if (channel != null) {
                 channel.close();
@@ -131,6 +131,6 @@ final class DirectoryLock implements AutoCloseable {
                             "The lock of " + folder + " keeps a number that is over",
                             failure);
         }
-        letGo(identity, channel);
+        release(identity, channel);
     }
 }

@@ -10,26 +10,26 @@ import io.kvcache.tiers.disk.ReclaimRules;
 ///
 /// @param onIncompatible whether a file is discarded that is no disk tier of this format and size
 /// @param depth operations on their way at a time, see [io.kvcache.tiers.device.FileDeviceOptions]
-/// @param direct whether the page cache is gone round
+/// @param directIo whether the page cache is gone round
 /// @param engine how the kernel is asked
 /// @param limits of the log
 /// @param reclaim rules of the log
 public record DirectoryOptions(
         OnIncompatible onIncompatible,
         int depth,
-        DirectIo direct,
+        DirectIo directIo,
         IoBackendType engine,
         LogLimits limits,
         ReclaimRules reclaim) {
 
     /// Deep enough that an NVMe disk is busy with blocks of 64 KiB.
-    private static final int USUAL_DEPTH = 64;
+    private static final int DEFAULT_DEPTH = 64;
 
     /// Refuses what is incompatible, on the best path there is.
-    public static DirectoryOptions usual() {
+    public static DirectoryOptions defaults() {
         return new DirectoryOptions(
                 OnIncompatible.REFUSE,
-                USUAL_DEPTH,
+                DEFAULT_DEPTH,
                 DirectIo.AUTO,
                 IoBackendType.AUTO,
                 LogLimits.usual(),
@@ -37,11 +37,11 @@ public record DirectoryOptions(
     }
 
     public DirectoryOptions withOnIncompatible(OnIncompatible change) {
-        return new DirectoryOptions(change, depth, direct, engine, limits, reclaim);
+        return new DirectoryOptions(change, depth, directIo, engine, limits, reclaim);
     }
 
     public DirectoryOptions withDepth(int change) {
-        return new DirectoryOptions(onIncompatible, change, direct, engine, limits, reclaim);
+        return new DirectoryOptions(onIncompatible, change, directIo, engine, limits, reclaim);
     }
 
     public DirectoryOptions withDirect(DirectIo change) {
@@ -49,14 +49,14 @@ public record DirectoryOptions(
     }
 
     public DirectoryOptions withEngine(IoBackendType change) {
-        return new DirectoryOptions(onIncompatible, depth, direct, change, limits, reclaim);
+        return new DirectoryOptions(onIncompatible, depth, directIo, change, limits, reclaim);
     }
 
     public DirectoryOptions withLimits(LogLimits change) {
-        return new DirectoryOptions(onIncompatible, depth, direct, engine, change, reclaim);
+        return new DirectoryOptions(onIncompatible, depth, directIo, engine, change, reclaim);
     }
 
     public DirectoryOptions withReclaim(ReclaimRules change) {
-        return new DirectoryOptions(onIncompatible, depth, direct, engine, limits, change);
+        return new DirectoryOptions(onIncompatible, depth, directIo, engine, limits, change);
     }
 }

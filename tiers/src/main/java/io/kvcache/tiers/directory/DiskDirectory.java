@@ -3,7 +3,7 @@ package io.kvcache.tiers.directory;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.FileDevice;
 import io.kvcache.tiers.device.FileDeviceOptions;
-import io.kvcache.tiers.directory.Findings.Verdict;
+import io.kvcache.tiers.directory.DirectoryCheck.FileAction;
 import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
@@ -30,7 +30,7 @@ import java.security.SecureRandom;
 /// **Ownership.** Closing it closes the device and lets go of the directory. It is closed when the log on it is
 /// no longer ticked, by the thread that ticked it.
 ///
-/// **Threads.** Opening and [#refused] by any; closing as [BlockDevice].
+/// **Threads.** Opening and [#openFailure] by any; closing as [BlockDevice].
 public final class DiskDirectory implements AutoCloseable {
 
     private static final String FILE = "tier";
@@ -50,25 +50,25 @@ public final class DiskDirectory implements AutoCloseable {
     /// Opens a directory for a tier of so many bytes; makes what is missing.
     ///
     /// @param bytes of the tier, rounded down to whole pages
-    /// @throws DiskRefusedException when the directory cannot be used, with nothing changed: it is open already,
+    /// @throws DiskDirectoryException when the directory cannot be used, with nothing changed: it is open already,
     ///     here or elsewhere; it is no directory, cannot be made or not be written to; there are too few bytes,
     ///     or more than its file system has left; it holds a tier of another size or format version, one that is
     ///     truncated or damaged, or something else, and the options do not say to discard that
     /// @throws IllegalStateException when the JVM refuses native access; names the flag that allows it
     public static DiskDirectory open(Path folder, long bytes, DirectoryOptions options) {
         Path file = folder.resolve(FILE);
-        Findings findings = new Findings(folder, file, Findings.requireBytes(folder, bytes));
-        Verdict first = findings.check(options.onIncompatible());
-        makeFolder(folder);
-        DirectoryLock lock = DirectoryLock.take(folder);
+        DirectoryCheck directoryCheck = new DirectoryCheck(folder, file, DirectoryCheck.requireBytes(folder, bytes));
+        FileAction first = directoryCheck.check(options.onIncompatible());
+        createFolder(folder);
+        DirectoryLock lock = DirectoryLock.acquire(folder);
         try {
-            if (first != Verdict.USE) {
-                clear(findings, options);
+            if (first != FileAction.USE) {
+                removeFile(directoryCheck, options);
             }
-            return open(findings, lock, options, true);
+            return open(directoryCheck, lock, options, true);
         } catch (IOException failure) {
             lock.close();
-            throw new DiskRefusedException(folder, FileReason.of(failure, folder.toString()), failure);
+            throw new DiskDirectoryException(folder, FileErrorMessage.of(failure, folder.toString()), failure);
         } catch (RuntimeException failure) {
             lock.close();
             throw failure;
@@ -78,84 +78,87 @@ public final class DiskDirectory implements AutoCloseable {
     /// Looks whether a directory could be opened for a tier of so many bytes, as far as that shows without
     /// changing anything: who has it open does not.
     ///
-    /// @throws DiskRefusedException as [#open]
-    public static void check(Path folder, long bytes, OnIncompatible onIncompatible) {
-        Findings findings = new Findings(folder, folder.resolve(FILE), Findings.requireBytes(folder, bytes));
-        var _ = findings.check(onIncompatible);
+    /// @throws DiskDirectoryException as [#open]
+    public static void checkUsable(Path folder, long bytes, OnIncompatible onIncompatible) {
+        DirectoryCheck directoryCheck =
+                new DirectoryCheck(folder, folder.resolve(FILE), DirectoryCheck.requireBytes(folder, bytes));
+        var _ = directoryCheck.check(onIncompatible);
     }
 
     /// Opens a directory that holds a tier, of whatever size that has.
     ///
-    /// @throws DiskRefusedException as [#open], and when there is no tier; nothing has changed then
+    /// @throws DiskDirectoryException as [#open], and when there is no tier; nothing has changed then
     public static DiskDirectory openExisting(Path folder, DirectoryOptions options) {
         Path file = folder.resolve(FILE);
         if (!Files.isRegularFile(file)) {
             throw noTier(folder);
         }
-        DirectoryLock lock = DirectoryLock.take(folder);
+        DirectoryLock lock = DirectoryLock.acquire(folder);
         try {
-            Findings findings = new Findings(folder, file, Files.size(file));
-            if (findings.check(OnIncompatible.REFUSE) != Verdict.USE || findings.blank()) {
+            DirectoryCheck directoryCheck = new DirectoryCheck(folder, file, Files.size(file));
+            if (directoryCheck.check(OnIncompatible.REFUSE) != FileAction.USE || directoryCheck.isBlank()) {
                 throw noTier(folder);
             }
-            return open(findings, lock, options, false);
+            return open(directoryCheck, lock, options, false);
         } catch (IOException failure) {
             lock.close();
-            throw new DiskRefusedException(folder, FileReason.of(failure, folder.toString()), failure);
+            throw new DiskDirectoryException(folder, FileErrorMessage.of(failure, folder.toString()), failure);
         } catch (RuntimeException failure) {
             lock.close();
             throw failure;
         }
     }
 
-    private static DiskRefusedException noTier(Path folder) {
+    private static DiskDirectoryException noTier(Path folder) {
         if (Files.isRegularFile(folder)) {
             Path parent = folder.toAbsolutePath().getParent();
-            return new DiskRefusedException(folder, "it is a file; name the directory that it is in, " + parent);
+            return new DiskDirectoryException(folder, "it is a file; name the directory that it is in, " + parent);
         }
-        return new DiskRefusedException(
+        return new DiskDirectoryException(
                 folder,
                 Files.isDirectory(folder)
                         ? "there is no disk tier in it; name a directory that has one"
                         : "there is no directory " + folder.toAbsolutePath() + "; name one that has a disk tier");
     }
 
-    private static void makeFolder(Path folder) {
+    private static void createFolder(Path folder) {
         try {
             Files.createDirectories(
                     folder.toAbsolutePath(),
                     PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
         } catch (IOException failure) {
-            throw new DiskRefusedException(
+            throw new DiskDirectoryException(
                     folder,
                     "it cannot be made: "
-                            + FileReason.of(failure, folder.toAbsolutePath().toString()),
+                            + FileErrorMessage.of(
+                                    failure, folder.toAbsolutePath().toString()),
                     failure);
         }
     }
 
     /// Removes a file that is to be made anew; an empty one too, whose space somebody reserved who was killed.
     /// Looks again first, since the directory was not locked before.
-    private static void clear(Findings findings, DirectoryOptions options) throws IOException {
-        if (findings.check(options.onIncompatible()) != Verdict.USE) {
-            Files.deleteIfExists(findings.file());
-            findings.check(options.onIncompatible());
+    private static void removeFile(DirectoryCheck directoryCheck, DirectoryOptions options) throws IOException {
+        if (directoryCheck.check(options.onIncompatible()) != FileAction.USE) {
+            Files.deleteIfExists(directoryCheck.file());
+            directoryCheck.check(options.onIncompatible());
         }
     }
 
-    private static DiskDirectory open(Findings findings, DirectoryLock lock, DirectoryOptions options, boolean create)
+    private static DiskDirectory open(
+            DirectoryCheck directoryCheck, DirectoryLock lock, DirectoryOptions options, boolean create)
             throws IOException {
-        BlockDevice device = FileDevice.open(FileDeviceOptions.of(findings.file(), findings.bytes())
+        BlockDevice device = FileDevice.open(FileDeviceOptions.of(directoryCheck.file(), directoryCheck.bytes())
                 .withDepth(options.depth())
-                .withDirect(options.direct())
+                .withDirect(options.directIo())
                 .withEngine(options.engine())
                 .withCreate(create));
         // A device id that can be guessed lets a client hide what looks like metadata in a block.
-        DiskLogConfig config = DiskLogConfig.of(Geometry.of(findings.bytes()), new SecureRandom().nextLong())
+        DiskLogConfig config = DiskLogConfig.of(Geometry.of(directoryCheck.bytes()), new SecureRandom().nextLong())
                 .withOnIncompatible(options.onIncompatible())
                 .withLimits(options.limits())
                 .withReclaim(options.reclaim());
-        return new DiskDirectory(findings.folder(), lock, device, config);
+        return new DiskDirectory(directoryCheck.folder(), lock, device, config);
     }
 
     /// The directory.
@@ -175,18 +178,18 @@ public final class DiskDirectory implements AutoCloseable {
 
     /// For a log on this directory that did not get to serve: why, in the words of [#open]. Its state is
     /// [LogState#REFUSED] or [LogState#FAILED].
-    public DiskRefusedException refused(DiskLog log) {
-        return refused(folder, log);
+    public DiskDirectoryException openFailure(DiskLog log) {
+        return openFailure(folder, log);
     }
 
     /// Likewise, of a directory that may be closed by now.
-    public static DiskRefusedException refused(Path folder, DiskLog log) {
-        Refusal refusal = log.refusal();
-        String why = refusal == null ? log.cause() : refusal.message();
+    public static DiskDirectoryException openFailure(Path folder, DiskLog log) {
+        Refusal formatError = log.refusal();
+        String why = formatError == null ? log.cause() : formatError.message();
         String advice = log.state() == LogState.REFUSED
-                ? Findings.ADVICE
+                ? DirectoryCheck.ADVICE
                 : "check the disk (dmesg, SMART), or name another directory";
-        return new DiskRefusedException(folder, why + "; " + advice);
+        return new DiskDirectoryException(folder, why + "; " + advice);
     }
 
     /// Closes the device and lets go of the directory.

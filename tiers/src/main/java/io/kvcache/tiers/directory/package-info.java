@@ -1,7 +1,7 @@
 /// The directory that holds one disk tier: who may use it, what is in it, and every reason to leave it alone.
 ///
 /// [io.kvcache.tiers.directory.DiskDirectory] opens one; a
-/// [io.kvcache.tiers.directory.DiskRefusedException] says why it does not.
+/// [io.kvcache.tiers.directory.DiskDirectoryException] says why it does not.
 ///
 /// May import `io.kvcache.tiers.device`, `io.kvcache.tiers.disk`, `io.kvcache.tiers.os` and the JDK only.
 @NullMarked

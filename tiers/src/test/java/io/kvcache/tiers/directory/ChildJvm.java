@@ -67,7 +67,7 @@ public final class ChildJvm implements AutoCloseable {
     }
 
     /// Says that it may go on, and waits until it has ended.
-    public int end() throws IOException, InterruptedException {
+    public int finish() throws IOException, InterruptedException {
         try (OutputStream in = process.getOutputStream()) {
             in.write('\n');
         }

@@ -27,11 +27,11 @@ final class DirectoryLockTest {
     private Path above;
 
     private DiskDirectory open(Path folder) {
-        return DiskDirectory.open(folder, BYTES, DirectoryOptions.usual());
+        return DiskDirectory.open(folder, BYTES, DirectoryOptions.defaults());
     }
 
     private void requireTaken(Path folder, String by) {
-        assertThatExceptionOfType(DiskRefusedException.class)
+        assertThatExceptionOfType(DiskDirectoryException.class)
                 .isThrownBy(() -> open(folder))
                 .withMessageContaining(folder.toString())
                 .withMessageContaining(by);
@@ -45,8 +45,8 @@ final class DirectoryLockTest {
             Path other = Files.createSymbolicLink(above.resolve("other"), folder);
             requireTaken(folder, "this process has it open already");
             requireTaken(other, "this process has it open already");
-            assertThatExceptionOfType(DiskRefusedException.class)
-                    .isThrownBy(() -> DiskDirectory.openExisting(folder, DirectoryOptions.usual()));
+            assertThatExceptionOfType(DiskDirectoryException.class)
+                    .isThrownBy(() -> DiskDirectory.openExisting(folder, DirectoryOptions.defaults()));
         }
         open(folder).close();
     }
@@ -55,7 +55,7 @@ final class DirectoryLockTest {
     void givenARefusedOpening_whenOpenedAgain_thenTheLockWasLetGo() throws IOException {
         Path folder = Files.createDirectory(above.resolve("disk"));
         Files.writeString(folder.resolve("tier"), "somebody's");
-        assertThatExceptionOfType(DiskRefusedException.class).isThrownBy(() -> open(folder));
+        assertThatExceptionOfType(DiskDirectoryException.class).isThrownBy(() -> open(folder));
         Files.delete(folder.resolve("tier"));
         open(folder).close();
     }
@@ -91,11 +91,11 @@ final class DirectoryLockTest {
         Callable<Integer> work = () -> {
             int taken = 0;
             for (int i = 0; i < 1000; i++) {
-                try (DirectoryLock _ = DirectoryLock.take(folder)) {
+                try (DirectoryLock _ = DirectoryLock.acquire(folder)) {
                     assertThat(holders.incrementAndGet()).isOne();
                     taken++;
                     holders.decrementAndGet();
-                } catch (DiskRefusedException refused) {
+                } catch (DiskDirectoryException refused) {
                     assertThat(refused).hasMessageContaining("this process has it open already");
                 }
             }
@@ -113,10 +113,10 @@ final class DirectoryLockTest {
         private Holder() {}
 
         public static void main(String[] arguments) throws IOException {
-            try (DiskDirectory _ = DiskDirectory.open(Path.of(arguments[0]), BYTES, DirectoryOptions.usual())) {
+            try (DiskDirectory _ = DiskDirectory.open(Path.of(arguments[0]), BYTES, DirectoryOptions.defaults())) {
                 System.out.println("open");
                 System.in.read();
-            } catch (DiskRefusedException refused) {
+            } catch (DiskDirectoryException refused) {
                 System.out.println(refused.getMessage());
             }
         }

@@ -33,7 +33,7 @@ final class DiskDirectoryTest {
 
     private static final long BYTES = 8L << 20;
     private static final int SUPERBLOCK_BYTES = 1 << 20;
-    private static final DirectoryOptions REFUSE = DirectoryOptions.usual();
+    private static final DirectoryOptions REFUSE = DirectoryOptions.defaults();
     private static final DirectoryOptions DISCARD = REFUSE.withOnIncompatible(OnIncompatible.DISCARD);
 
     @TempDir
@@ -65,7 +65,7 @@ final class DiskDirectoryTest {
     }
 
     private void requireRefused(ThrowingCallable open, String... messages) {
-        assertThatExceptionOfType(DiskRefusedException.class)
+        assertThatExceptionOfType(DiskDirectoryException.class)
                 .isThrownBy(open)
                 .withMessageStartingWith("Cannot use " + folder + " for a disk tier: ")
                 .satisfies(refused -> assertThat(refused.getMessage()).contains(messages));
@@ -280,8 +280,8 @@ final class DiskDirectoryTest {
             changeSuperblocks((block, _) -> block.put(50, (byte) ~block.get(50)), false);
             try (SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
                 assertThat(log.log().state()).isEqualTo(LogState.REFUSED);
-                assertThat(directory.refused(log.log()))
-                        .isInstanceOf(DiskRefusedException.class)
+                assertThat(directory.openFailure(log.log()))
+                        .isInstanceOf(DiskDirectoryException.class)
                         .hasMessageContainingAll(
                                 folder.toString(),
                                 "damaged",
@@ -301,7 +301,7 @@ final class DiskDirectoryTest {
         Files.write(file(), new byte[8192]);
         requireRefused(() -> DiskDirectory.openExisting(folder, REFUSE), "there is no disk tier in it");
         assertThatThrownBy(() -> DiskDirectory.openExisting(file(), REFUSE))
-                .isInstanceOf(DiskRefusedException.class)
+                .isInstanceOf(DiskDirectoryException.class)
                 .hasMessageEndingWith("it is a file; name the directory that it is in, " + folder.toAbsolutePath());
     }
 
@@ -324,9 +324,9 @@ final class DiskDirectoryTest {
 
     @Test
     void givenNoFolder_whenOnlyLookedAt_thenNothingIsMade() throws IOException {
-        DiskDirectory.check(folder, BYTES, OnIncompatible.REFUSE);
+        DiskDirectory.checkUsable(folder, BYTES, OnIncompatible.REFUSE);
         assertThat(folder.getParent()).doesNotExist();
-        requireRefused(() -> DiskDirectory.check(folder, 1L << 60, OnIncompatible.REFUSE), "has only");
+        requireRefused(() -> DiskDirectory.checkUsable(folder, 1L << 60, OnIncompatible.REFUSE), "has only");
         assertThat(folder.getParent()).doesNotExist();
     }
 
@@ -334,8 +334,9 @@ final class DiskDirectoryTest {
     void givenATierThatIsOpen_whenOnlyLookedAt_thenItIsFineForItsOwnSizeAlone() throws IOException {
         fill(3);
         try (DiskDirectory _ = DiskDirectory.open(folder, BYTES, REFUSE)) {
-            DiskDirectory.check(folder, BYTES, OnIncompatible.REFUSE);
-            requireRefused(() -> DiskDirectory.check(folder, 2 * BYTES, OnIncompatible.REFUSE), "asked for are 16");
+            DiskDirectory.checkUsable(folder, BYTES, OnIncompatible.REFUSE);
+            requireRefused(
+                    () -> DiskDirectory.checkUsable(folder, 2 * BYTES, OnIncompatible.REFUSE), "asked for are 16");
         }
         assertThat(fill(1)).isEqualTo(3);
     }

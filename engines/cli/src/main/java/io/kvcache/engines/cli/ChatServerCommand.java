@@ -12,7 +12,7 @@ import io.kvcache.server.cli.ServingCommand;
 import io.kvcache.tiers.DiskOptions;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
-import io.kvcache.tiers.directory.DiskRefusedException;
+import io.kvcache.tiers.directory.DiskDirectoryException;
 import io.kvcache.tiers.metrics.DiskMetrics;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
 import io.kvcache.tiers.metrics.PolicyMetrics;
@@ -149,7 +149,7 @@ final class ChatServerCommand implements Callable<Integer>, ServingCommand {
             return builder.build();
         } catch (IllegalArgumentException wrong) {
             throw mistake(wrong);
-        } catch (DiskRefusedException | UncheckedIOException refused) {
+        } catch (DiskDirectoryException | UncheckedIOException refused) {
             throw new IOException(refused.getMessage(), refused);
         }
     }

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.io.TempDir;
 /// A byte of any file of a closed tier that changes is never a wrong byte of a block: at most a block is
 /// missed, or the directory is refused.
 @EnabledOnOs(OS.LINUX)
-final class FlippedByteTest {
+final class DirectoryBitRotTest {
 
     private static final long BYTES = 6L << 20;
     private static final int ROUNDS = 1000;
@@ -35,7 +35,7 @@ final class FlippedByteTest {
     private static final int PAGE = 4096;
 
     /// The page cache spares the disk a write a round, and few reads at a time spare memory for them.
-    private static final DirectoryOptions OPTIONS = DirectoryOptions.usual()
+    private static final DirectoryOptions OPTIONS = DirectoryOptions.defaults()
             .withDirect(DirectIo.OFF)
             .withLimits(new LogLimits(16, 16, 1 << 20, 4096, 16, 30_000_000_000L))
             .withReclaim(new ReclaimRules(2, 0, 4096, false));
@@ -55,7 +55,7 @@ final class FlippedByteTest {
             boolean lock = round % 50 == 0;
             try (FileChannel file = FileChannel.open(
                     folder.resolve(lock ? "lock" : "tier"), StandardOpenOption.READ, StandardOpenOption.WRITE)) {
-                long at = lock ? 0 : place(round);
+                long at = lock ? 0 : randomOffset(round);
                 byte was = flip(file, at);
                 int good = good();
                 refused += good < 0 ? 1 : 0;
@@ -90,7 +90,7 @@ final class FlippedByteTest {
     }
 
     /// Half of them in metadata: superblocks, and first and last pages of regions.
-    private long place(int round) {
+    private long randomOffset(int round) {
         int region = 2 + random.nextInt(4);
         long page = switch (round % 8) {
             case 1 -> random.nextInt(2) << 8;
@@ -115,7 +115,7 @@ final class FlippedByteTest {
             try (SimpleLog log = new SimpleLog(new OverlayDevice(directory.device()), directory.config())) {
                 return log.readAll();
             }
-        } catch (DiskRefusedException refused) {
+        } catch (DiskDirectoryException refused) {
             return -1;
         }
     }

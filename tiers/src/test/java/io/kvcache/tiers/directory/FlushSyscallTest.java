@@ -24,7 +24,7 @@ import org.junit.jupiter.api.io.TempDir;
 ///
 /// The thread engine is traced, because io_uring hides its operations from a tracer.
 @EnabledOnOs(OS.LINUX)
-final class FlushTraceTest {
+final class FlushSyscallTest {
 
     private static final String ASKED = "flush asked";
     private static final String ANSWERED = "flush answered";
@@ -57,7 +57,7 @@ final class FlushTraceTest {
                 "strace", "-f", "-s", "64", "-o", trace.toString(), "-e", "trace=fsync,fdatasync,pwrite64,openat");
         try (ChildJvm child = new ChildJvm(strace, Flusher.class, folder.toString())) {
             assertThat(child.line()).isEqualTo("done");
-            assertThat(child.end()).isZero();
+            assertThat(child.finish()).isZero();
         }
         List<Call> calls = Call.parse(Files.readAllLines(trace));
         for (int flush = 0; flush < FLUSHES; flush++) {
@@ -138,7 +138,7 @@ final class FlushTraceTest {
 
         public static void main(String[] arguments) throws IOException {
             Path folder = Path.of(arguments[0]);
-            DirectoryOptions options = DirectoryOptions.usual().withEngine(IoBackendType.THREADS);
+            DirectoryOptions options = DirectoryOptions.defaults().withEngine(IoBackendType.THREADS);
             try (FileChannel marker = FileChannel.open(
                             folder.resolve("marker"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
                     DiskDirectory directory = DiskDirectory.open(folder.resolve("disk"), BYTES, options);

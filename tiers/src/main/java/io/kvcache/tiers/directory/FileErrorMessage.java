@@ -11,9 +11,9 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.NotDirectoryException;
 
 /// Why a file or folder cannot be used, in words for people: without the names of Java's classes.
-public final class FileReason {
+public final class FileErrorMessage {
 
-    private FileReason() {}
+    private FileErrorMessage() {}
 
     /// The reason, with the file where it is another than the one that was asked for.
     ///
@@ -30,10 +30,10 @@ public final class FileReason {
             return failure instanceof IOException && message != null ? message : failure.toString();
         }
         String file = of.getFile();
-        return (file == null || file.equals(asked) ? "it" : file) + " " + words(of);
+        return (file == null || file.equals(asked) ? "it" : file) + " " + describe(of);
     }
 
-    private static String words(FileSystemException failure) {
+    private static String describe(FileSystemException failure) {
         return switch (failure) {
             case NoSuchFileException _ -> "does not exist";
             case AccessDeniedException _ -> "may not be used by this user: permission denied";

@@ -4,15 +4,15 @@ import java.nio.file.Path;
 
 /// A directory cannot be used for a disk tier. The message names the directory, what is wrong, and what to do;
 /// what was in the directory has not been touched.
-public final class DiskRefusedException extends RuntimeException {
+public final class DiskDirectoryException extends RuntimeException {
 
     private static final long serialVersionUID = 1L;
 
-    DiskRefusedException(Path folder, String reason) {
+    DiskDirectoryException(Path folder, String reason) {
         super(text(folder, reason));
     }
 
-    DiskRefusedException(Path folder, String reason, Throwable cause) {
+    DiskDirectoryException(Path folder, String reason, Throwable cause) {
         super(text(folder, reason), cause);
     }
 

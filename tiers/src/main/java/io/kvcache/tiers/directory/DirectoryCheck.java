@@ -9,12 +9,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /// What is wrong with a directory, found out without changing anything. Each check throws a
-/// [DiskRefusedException].
+/// [DiskDirectoryException].
 ///
 /// @param folder the directory
 /// @param file the file of the tier in it
 /// @param bytes that are asked for, whole pages
-record Findings(Path folder, Path file, long bytes) {
+record DirectoryCheck(Path folder, Path file, long bytes) {
 
     /// What callers can do about a file that is refused: those of the server and those of the library.
     static final String ADVICE = "name another directory; or, to lose what is there and format it anew, set"
@@ -22,7 +22,7 @@ record Findings(Path folder, Path file, long bytes) {
             + " (embedded: DiskOptions.withOnIncompatible(OnIncompatible.DISCARD))";
 
     /// What is to be done with the file that is there.
-    enum Verdict {
+    enum FileAction {
         /// There is none, or none that anything was written to.
         CREATE,
         /// It holds a tier of this format and size.
@@ -32,20 +32,20 @@ record Findings(Path folder, Path file, long bytes) {
     }
 
     /// Looks at everything.
-    Verdict check(OnIncompatible onIncompatible) {
+    FileAction check(OnIncompatible onIncompatible) {
         try {
             requireFolder();
             return checkFile(onIncompatible);
         } catch (IOException failure) {
-            throw new DiskRefusedException(
-                    folder, "it cannot be looked at: " + FileReason.of(failure, folder.toString()), failure);
+            throw new DiskDirectoryException(
+                    folder, "it cannot be looked at: " + FileErrorMessage.of(failure, folder.toString()), failure);
         }
     }
 
     /// A tier of so many bytes can be laid out.
     static long requireBytes(Path folder, long bytes) {
         if (bytes < Geometry.MIN_DEVICE_BYTES) {
-            throw new DiskRefusedException(
+            throw new DiskDirectoryException(
                     folder,
                     "%s are too few; a tier takes at least %s"
                             .formatted(
@@ -56,25 +56,25 @@ record Findings(Path folder, Path file, long bytes) {
     }
 
     /// Whether nothing was ever written to a file of the right size.
-    boolean blank() throws IOException {
+    boolean isBlank() throws IOException {
         return LogHeader.read(file).tier() == null;
     }
 
     private void requireFolder() {
-        Path nearest = nearest();
+        Path nearest = nearestExistingFolder();
         if (!Files.isDirectory(nearest)) {
             String what = nearest.equals(folder) ? "it is a file" : nearest + " is a file";
-            throw new DiskRefusedException(folder, what + "; name a directory");
+            throw new DiskDirectoryException(folder, what + "; name a directory");
         }
         if (!Files.isWritable(nearest) || !Files.isExecutable(nearest)) {
             String what = nearest.equals(folder) ? "it" : "it is not there, and " + nearest;
-            throw new DiskRefusedException(
+            throw new DiskDirectoryException(
                     folder, what + " cannot be written to by this user; check its owner and mode");
         }
     }
 
     /// The directory itself, or the nearest above it that is there.
-    private Path nearest() {
+    private Path nearestExistingFolder() {
         Path nearest = folder.toAbsolutePath();
         Path parent = nearest.getParent();
         while (!Files.exists(nearest) && parent != null) {
@@ -84,35 +84,35 @@ record Findings(Path folder, Path file, long bytes) {
         return nearest.equals(folder.toAbsolutePath()) ? folder : nearest;
     }
 
-    private Verdict checkFile(OnIncompatible onIncompatible) throws IOException {
+    private FileAction checkFile(OnIncompatible onIncompatible) throws IOException {
         if (!Files.exists(file)) {
             requireSpace(0);
-            return Verdict.CREATE;
+            return FileAction.CREATE;
         }
         if (!Files.isRegularFile(file)) {
-            throw new DiskRefusedException(folder, file + " is no file; remove it, or name another directory");
+            throw new DiskDirectoryException(folder, file + " is no file; remove it, or name another directory");
         }
         long size = Files.size(file);
         if (size == 0) {
-            return Verdict.CREATE;
+            return FileAction.CREATE;
         }
         String wrong = incompatibility(LogHeader.read(file), size);
         if (wrong.isEmpty()) {
-            return Verdict.USE;
+            return FileAction.USE;
         }
         if (onIncompatible == OnIncompatible.REFUSE) {
-            throw new DiskRefusedException(folder, wrong + "; " + ADVICE);
+            throw new DiskDirectoryException(folder, wrong + "; " + ADVICE);
         }
         requireSpace(size);
-        return Verdict.DISCARD;
+        return FileAction.DISCARD;
     }
 
     /// Why the file is none of this format and size; empty when it is.
     private String incompatibility(LogHeader header, long size) {
-        LogHeader.Tier tier = header.tier();
-        if (tier != null && tier.geometry().deviceBytes() > size) {
+        LogHeader.Tier tierSummary = header.tier();
+        if (tierSummary != null && tierSummary.geometry().deviceBytes() > size) {
             return "%s is truncated: it has %d bytes of %d"
-                    .formatted(file, size, tier.geometry().deviceBytes());
+                    .formatted(file, size, tierSummary.geometry().deviceBytes());
         }
         if (header.refusal() != null) {
             return "%s: %s".formatted(file, header.refusal().message());
@@ -126,9 +126,9 @@ record Findings(Path folder, Path file, long bytes) {
 
     /// There is room, counting what goes.
     private void requireSpace(long heldBytes) throws IOException {
-        long usable = Files.getFileStore(nearest()).getUsableSpace() + heldBytes;
+        long usable = Files.getFileStore(nearestExistingFolder()).getUsableSpace() + heldBytes;
         if (usable < bytes) {
-            throw new DiskRefusedException(
+            throw new DiskDirectoryException(
                     folder,
                     "it was asked for %s, and its file system has only %s left; ask for less, or free space there"
                             .formatted(ByteSize.readable(bytes), ByteSize.readable(usable)));
