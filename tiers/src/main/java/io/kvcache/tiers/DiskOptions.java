@@ -2,9 +2,9 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.directory.DirectoryOptions;
-import io.kvcache.tiers.disk.Capacity;
+import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
-import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.disk.UsableCapacity;
 import io.kvcache.tiers.movement.WriteBudget;
 import java.nio.file.Path;
 import java.util.Objects;
@@ -13,7 +13,7 @@ import java.util.Objects;
 ///
 /// @param directory holds the tier's file and lock; made when it is missing
 /// @param bytes of the file
-/// @param reservePercent of it that holds nothing alive, see [Capacity]
+/// @param reservePercent of it that holds nothing alive, see [UsableCapacity]
 /// @param maxLiveBytes blocks, in whole pages, that are alive at most, though the reserve would leave room for
 ///     more
 /// @param bytesPerSecond and `bytesPerDay`: written at most, or [WriteBudget#UNLIMITED]
@@ -30,9 +30,9 @@ public record DiskOptions(
     /// @throws IllegalArgumentException when it is smaller than a tier can be
     public DiskOptions {
         Objects.requireNonNull(directory, "a disk takes a directory");
-        if (bytes < Geometry.MIN_DEVICE_BYTES) {
+        if (bytes < DiskGeometry.MIN_DEVICE_BYTES) {
             throw new IllegalArgumentException("a disk at " + directory + " of " + bytes + " bytes; it takes "
-                    + Geometry.MIN_DEVICE_BYTES + " and up");
+                    + DiskGeometry.MIN_DEVICE_BYTES + " and up");
         }
     }
 
@@ -41,7 +41,7 @@ public record DiskOptions(
         return new DiskOptions(
                 directory,
                 bytes,
-                Capacity.USUAL_RESERVE_PERCENT,
+                UsableCapacity.DEFAULT_RESERVE_PERCENT,
                 Long.MAX_VALUE,
                 WriteBudget.UNLIMITED,
                 WriteBudget.UNLIMITED,
@@ -66,7 +66,8 @@ public record DiskOptions(
 
     /// Bytes of blocks that may be alive, each in whole pages.
     public long liveBytes() {
-        return Math.min(maxLiveBytes, Capacity.aliveBytes(Geometry.of(bytes), files.reclaim(), reservePercent));
+        return Math.min(
+                maxLiveBytes, UsableCapacity.liveBytes(DiskGeometry.of(bytes), files.reclaim(), reservePercent));
     }
 
     /// Refuses or discards what is in the directory and is no tier of this format and size.
@@ -77,7 +78,7 @@ public record DiskOptions(
     /// As a store with this rule of admission opens it.
     DiskOptions forAdmission(AdmissionKind admission) {
         return admission == AdmissionKind.VALUE
-                ? withFiles(files.withReclaim(files.reclaim().whenUsed()))
+                ? withFiles(files.withReclaim(files.reclaim().withMaxKeptPercent()))
                 : this;
     }
 

@@ -4,8 +4,8 @@ import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.tiers.directory.DiskDirectory;
-import io.kvcache.tiers.disk.DiskMemory;
 import io.kvcache.tiers.disk.DiskTier;
+import io.kvcache.tiers.disk.LogWorkMemory;
 import io.kvcache.tiers.movement.TierOpener;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.Executor;
@@ -34,8 +34,8 @@ record DiskTierOpener(DiskOptions options, HostMemorySource memory, MemorySegmen
             if (slots.byteSize() <= MAX_REGISTERED_BYTES) {
                 directory.device().register(slots);
             }
-            DiskTier.Beneath resources =
-                    new DiskTier.Beneath(directory.device(), directory, new DiskMemory(memory), checksumExecutor);
+            DiskTier.Resources resources =
+                    new DiskTier.Resources(directory.device(), directory, new LogWorkMemory(memory), checksumExecutor);
             return new DiskTier(name(), resources, directory.config(), listener);
         } catch (RuntimeException failed) {
             directory.close();

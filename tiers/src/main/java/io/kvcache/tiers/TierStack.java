@@ -5,7 +5,7 @@ import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierSource;
-import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.front.Parked;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
@@ -57,7 +57,7 @@ record TierStack(
                 .mapToObj(disk -> target(disks.get(disk), fronts.get(disk), store, checking))
                 .toList();
         long each = disks.stream()
-                .mapToLong(disk -> Geometry.of(disk.bytes()).maxEntryBytes())
+                .mapToLong(disk -> DiskGeometry.of(disk.bytes()).maxEntryBytes())
                 .min()
                 .orElse(0);
         return open(store, targets, each, admissionSettings, clock, MoverLimits.of(store.capacityBytes()), checking);

@@ -14,11 +14,11 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.tiers.device.MemoryDevice;
+import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;
-import io.kvcache.tiers.disk.DiskMemory;
 import io.kvcache.tiers.disk.DiskTier;
-import io.kvcache.tiers.disk.Geometry;
 import io.kvcache.tiers.disk.LogLimits;
+import io.kvcache.tiers.disk.LogWorkMemory;
 import io.kvcache.tiers.movement.Flush;
 import io.kvcache.tiers.movement.Movement;
 import io.kvcache.tiers.movement.MoverLimits;
@@ -48,7 +48,7 @@ final class TickDrivenStore implements TierOpener {
     private static final long MIB = 1 << 20;
     private static final long MILLI = TimeUnit.MILLISECONDS.toNanos(1);
     private static final int MAX_TICKS = 200_000;
-    private static final Geometry GEOMETRY = new Geometry(10 * MIB, MIB);
+    private static final DiskGeometry GEOMETRY = new DiskGeometry(10 * MIB, MIB);
 
     /// One entry is told a tick; a write that does not end for a second makes the disk fail.
     private static final LogLimits LIMITS = new LogLimits(64, 64, 1 << 16, 1, 1_000, 1_000 * MILLI);
@@ -93,7 +93,7 @@ final class TickDrivenStore implements TierOpener {
         FaultyDevice opened =
                 new FaultyDevice(MemoryDevice.create(storage, 16), FaultRates.none(), 1, () -> tickDrivenClock.now);
         device = opened;
-        DiskTier.Beneath resources = new DiskTier.Beneath(opened, opened, new DiskMemory(ArenaMemory.source()));
+        DiskTier.Resources resources = new DiskTier.Resources(opened, opened, new LogWorkMemory(ArenaMemory.source()));
         return new DiskTier(name(), resources, DiskLogConfig.of(GEOMETRY, 1).withLimits(LIMITS), listener);
     }
 

@@ -4,7 +4,7 @@ import io.kvcache.bench.store.TierReplay;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.server.cli.ByteSize;
 import io.kvcache.tiers.DiskOptions;
-import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.disk.DiskGeometry;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
@@ -31,7 +31,7 @@ record DiskChoice(Path directory, String size, List<AdmissionKind> admissions) {
             throw mistake(disk);
         }
         String size = disk.substring(colon + 1);
-        if (!BLOCKS.matcher(size).matches() && ByteSize.parse(size).bytes() < Geometry.MIN_DEVICE_BYTES) {
+        if (!BLOCKS.matcher(size).matches() && ByteSize.parse(size).bytes() < DiskGeometry.MIN_DEVICE_BYTES) {
             throw mistake(disk);
         }
         return new DiskChoice(Path.of(disk.substring(0, colon)), size, admissions(admission));

@@ -10,7 +10,7 @@ import io.kvcache.bench.store.TierReplayResult;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.server.cli.ByteSize;
-import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.disk.DiskGeometry;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -113,7 +113,7 @@ final class DiskReplay {
     }
 
     private static Line line(TraceForest forest, Settings settings, TierReplayResult result, HitTotals oneLru) {
-        Geometry geometry = Geometry.of(settings.disk().bytes());
+        DiskGeometry geometry = DiskGeometry.of(settings.disk().bytes());
         return new Line(
                 settings.policy().commandName(),
                 settings.admission().commandName(),

@@ -43,7 +43,7 @@ record CrashSite(Path directory, long bytes) {
     long bad() {
         try (DiskDirectory opened = DiskDirectory.openExisting(directory, DirectoryOptions.defaults())) {
             return LogAudit.run(opened.device(), LogAudit.Scope.BLOCKS, (_, _) -> {})
-                    .bad();
+                    .corruptEntries();
         }
     }
 

@@ -3,12 +3,12 @@ package io.kvcache.bench.disk;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.disk.DiskEntry;
 import io.kvcache.tiers.disk.DiskIndex;
-import io.kvcache.tiers.disk.DiskLogSink;
+import io.kvcache.tiers.disk.DiskLogListener;
 import io.kvcache.tiers.disk.ReadOutcome;
-import io.kvcache.tiers.disk.RegionOffer;
+import io.kvcache.tiers.disk.RegionCandidates;
 
 /// Knows how many entries it was told, and nothing else; so what is measured is the log.
-final class CountingIndex implements DiskIndex, DiskLogSink {
+final class CountingIndex implements DiskIndex, DiskLogListener {
 
     private long told;
     private long appended;
@@ -33,7 +33,7 @@ final class CountingIndex implements DiskIndex, DiskLogSink {
     public void recoveryEnded() {}
 
     @Override
-    public void offered(RegionOffer offer) {}
+    public void offered(RegionCandidates offer) {}
 
     @Override
     public void moved(DiskEntry entry, long from, long to) {}

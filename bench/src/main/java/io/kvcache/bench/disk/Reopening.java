@@ -1,11 +1,11 @@
 package io.kvcache.bench.disk;
 
 import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
-import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.disk.LogContext;
 import io.kvcache.tiers.disk.LogState;
-import io.kvcache.tiers.disk.Surroundings;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -69,18 +69,18 @@ public record Reopening(double servingSeconds, double fullSeconds, double readin
             long start = System.nanoTime();
             DiskLog log = new DiskLog(
                     device,
-                    DiskLogConfig.of(Geometry.of(device.size()), 1),
-                    new Surroundings(index, index, size -> arena.allocate(size, Geometry.PAGE_BYTES)));
+                    DiskLogConfig.of(DiskGeometry.of(device.size()), 1),
+                    new LogContext(index, index, size -> arena.allocate(size, DiskGeometry.PAGE_BYTES)));
             while (log.state() == LogState.OPENING) {
                 log.tick(System.nanoTime(), WAIT_NANOS);
             }
             double serving = (System.nanoTime() - start) / 1e9;
-            while (log.recovering() && log.state() == LogState.SERVING) {
+            while (log.isRecovering() && log.state() == LogState.SERVING) {
                 log.tick(System.nanoTime(), WAIT_NANOS);
             }
             double full = (System.nanoTime() - start) / 1e9;
             log.stop();
-            while (!log.idle()) {
+            while (!log.isIdle()) {
                 log.tick(System.nanoTime(), WAIT_NANOS);
             }
             return new Reopening(serving, full, readingSeconds, index.told());
@@ -90,10 +90,10 @@ public record Reopening(double servingSeconds, double fullSeconds, double readin
     private static double read(SparseTier tier, int blockBytes) {
         try (BlockDevice device = tier.open();
                 Arena arena = Arena.ofShared()) {
-            Geometry geometry = Geometry.of(device.size());
+            DiskGeometry geometry = DiskGeometry.of(device.size());
             long entries = geometry.regionBytes() / blockBytes;
-            long bytes = (Math.ceilDiv(entries * ENTRY_BYTES, Geometry.PAGE_BYTES) + 1) * Geometry.PAGE_BYTES;
-            MemorySegment memory = arena.allocate(bytes * device.depth(), Geometry.PAGE_BYTES);
+            long bytes = (Math.ceilDiv(entries * ENTRY_BYTES, DiskGeometry.PAGE_BYTES) + 1) * DiskGeometry.PAGE_BYTES;
+            MemorySegment memory = arena.allocate(bytes * device.depth(), DiskGeometry.PAGE_BYTES);
             long start = System.nanoTime();
             for (int region = 0; region < geometry.regions(); region++) {
                 long offset = geometry.regionOffset(region) + geometry.regionBytes() - bytes;

@@ -6,13 +6,13 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.FileDevice;
 import io.kvcache.tiers.device.FileDeviceOptions;
-import io.kvcache.tiers.disk.Admission;
 import io.kvcache.tiers.disk.DiskEntry;
+import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
-import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.disk.LogContext;
 import io.kvcache.tiers.disk.LogState;
-import io.kvcache.tiers.disk.Surroundings;
+import io.kvcache.tiers.disk.LogSubmitResult;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
@@ -57,7 +57,7 @@ public final class SparseTier implements AutoCloseable {
         try (RandomAccessFile sparse = new RandomAccessFile(file.toFile(), "rw")) {
             sparse.setLength(bytes);
         }
-        try (BlockDevice device = new TrailersOnly(empty.open(), Geometry.of(bytes));
+        try (BlockDevice device = new TrailersOnly(empty.open(), DiskGeometry.of(bytes));
                 Arena arena = Arena.ofShared()) {
             return new SparseTier(file, bytes, fill(device, arena, blockBytes));
         } catch (RuntimeException failure) {
@@ -69,22 +69,22 @@ public final class SparseTier implements AutoCloseable {
     /// Appends until only the regions are left that a log keeps free.
     private static long fill(BlockDevice device, Arena arena, int blockBytes) {
         CountingIndex index = new CountingIndex();
-        Geometry geometry = Geometry.of(device.size());
+        DiskGeometry geometry = DiskGeometry.of(device.size());
         DiskLog log = new DiskLog(
                 device,
                 DiskLogConfig.of(geometry, SEED),
-                new Surroundings(index, index, size -> arena.allocate(size, Geometry.PAGE_BYTES)));
+                new LogContext(index, index, size -> arena.allocate(size, DiskGeometry.PAGE_BYTES)));
         settle(log);
         log.register(Namespace.of("sparse", BlockShape.kv(1, 1, 64, 16, Dtype.BF16)));
         settle(log);
-        List<MemorySegment> block = List.of(arena.allocate(blockBytes, Geometry.PAGE_BYTES));
+        List<MemorySegment> block = List.of(arena.allocate(blockBytes, DiskGeometry.PAGE_BYTES));
         SplittableRandom random = new SplittableRandom(SEED);
         DiskEntry parent = new DiskEntry(0, 0, 0, 0, 0, 0, 0, blockBytes, 0, 0);
         long appended = 0;
         while (log.stats().regions().free() > 3) {
             for (int i = 0; i < CHAIN; i++) {
                 DiskEntry entry = child(parent, i, random);
-                while (log.append(entry, block, 0) == Admission.FULL) {
+                while (log.append(entry, block, 0) == LogSubmitResult.FULL) {
                     log.tick(System.nanoTime());
                 }
                 parent = entry;
@@ -115,7 +115,7 @@ public final class SparseTier implements AutoCloseable {
     private static void settle(DiskLog log) {
         do {
             log.tick(System.nanoTime(), WAIT_NANOS);
-        } while (!log.idle());
+        } while (!log.isIdle());
     }
 
     /// Blocks in it; those of the region that was open last cannot be found.

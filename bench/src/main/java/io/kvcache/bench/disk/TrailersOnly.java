@@ -3,7 +3,7 @@ package io.kvcache.bench.disk;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.CompletionSink;
 import io.kvcache.tiers.device.IoOutcome;
-import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.simulation.ForwardingDevice;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
@@ -13,10 +13,10 @@ import java.util.Queue;
 /// costs no more than its trailers.
 final class TrailersOnly extends ForwardingDevice {
 
-    private final Geometry geometry;
+    private final DiskGeometry geometry;
     private final Queue<Long> forgotten = new ArrayDeque<>();
 
-    TrailersOnly(BlockDevice below, Geometry geometry) {
+    TrailersOnly(BlockDevice below, DiskGeometry geometry) {
         super(below);
         this.geometry = geometry;
     }

@@ -11,10 +11,10 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;
-import io.kvcache.tiers.disk.DiskMemory;
 import io.kvcache.tiers.disk.DiskTier;
-import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.disk.LogWorkMemory;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 import io.kvcache.tiers.movement.Movement;
@@ -79,8 +79,8 @@ final class TreeReopening {
             BlockDevice device = tier.open();
             return new DiskTier(
                     name(),
-                    new DiskTier.Beneath(device, device, new DiskMemory(memory)),
-                    DiskLogConfig.of(Geometry.of(device.size()), 1),
+                    new DiskTier.Resources(device, device, new LogWorkMemory(memory)),
+                    DiskLogConfig.of(DiskGeometry.of(device.size()), 1),
                     listener);
         }
 

@@ -4,9 +4,9 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStoreConfig;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.LogLimits;
-import io.kvcache.tiers.disk.ReclaimRules;
+import io.kvcache.tiers.disk.ReclaimConfig;
 import io.kvcache.tiers.movement.MoverLimits;
 import io.kvcache.tiers.movement.WriteBudget;
 import java.util.List;
@@ -24,9 +24,9 @@ record SimChoices(
         MoverLimits limits,
         long waitingBytes,
         int disks,
-        Geometry geometry,
+        DiskGeometry geometry,
         LogLimits log,
-        ReclaimRules reclaim,
+        ReclaimConfig reclaim,
         long bytesPerSecond) {
 
     private static final List<Weather> WEATHERS = List.of(Weather.values());
@@ -48,7 +48,7 @@ record SimChoices(
                 POLICIES.get(random.nextInt(POLICIES.size())),
                 EVENTS);
         long region = (1L + random.nextInt(2)) * MIB;
-        Geometry geometry = new Geometry(2 * MIB + (6L + random.nextInt(10)) * region, region);
+        DiskGeometry geometry = new DiskGeometry(2 * MIB + (6L + random.nextInt(10)) * region, region);
         return new SimChoices(
                 WEATHERS.get(random.nextInt(WEATHERS.size())),
                 host,
@@ -68,7 +68,7 @@ record SimChoices(
                         1 + random.nextInt(50),
                         8,
                         HANG_NANOS),
-                new ReclaimRules(
+                new ReclaimConfig(
                         2 + random.nextInt(2), random.nextInt(51), 1 << (18 + random.nextInt(3)), random.nextBoolean()),
                 random.nextInt(4) == 0 ? 20 * MIB : WriteBudget.UNLIMITED);
     }

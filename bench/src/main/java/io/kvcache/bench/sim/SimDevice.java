@@ -1,8 +1,8 @@
 package io.kvcache.bench.sim;
 
 import io.kvcache.tiers.device.MemoryDevice;
-import io.kvcache.tiers.disk.DiskMemory;
 import io.kvcache.tiers.disk.DiskTier;
+import io.kvcache.tiers.disk.LogWorkMemory;
 import io.kvcache.tiers.simulation.FaultRates;
 import io.kvcache.tiers.simulation.FaultyDevice;
 import java.lang.foreign.MemorySegment;
@@ -25,7 +25,7 @@ final class SimDevice {
     /// Opens it over some bytes.
     ///
     /// @param afterwards run when its tier has closed it
-    DiskTier.Beneath open(MemorySegment storage, Runnable afterwards) {
+    DiskTier.Resources open(MemorySegment storage, Runnable afterwards) {
         FaultyDevice opened = new FaultyDevice(
                 MemoryDevice.create(storage, DEPTH), rates, world.random().nextLong(), world.clock()::millis);
         device = opened;
@@ -34,7 +34,7 @@ final class SimDevice {
             device = null;
             afterwards.run();
         };
-        return new DiskTier.Beneath(opened, owner, new DiskMemory(world.memory()));
+        return new DiskTier.Resources(opened, owner, new LogWorkMemory(world.memory()));
     }
 
     boolean isOpen() {

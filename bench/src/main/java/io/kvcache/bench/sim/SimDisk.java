@@ -63,7 +63,7 @@ final class SimDisk implements TierOpener {
             world.rare().count("disk discarded");
             config = config.withOnIncompatible(OnIncompatible.DISCARD);
         }
-        DiskTier.Beneath beneath = device.open(storage, () -> {});
+        DiskTier.Resources beneath = device.open(storage, () -> {});
         offers = 0;
         OfferWatch watch = new OfferWatch(listener, () -> offers++);
         return new DiskTier(name, beneath, config.withDeviceId(world.random().nextLong()), watch);

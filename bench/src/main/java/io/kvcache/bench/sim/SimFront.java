@@ -4,9 +4,9 @@ import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierState;
+import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskTier;
-import io.kvcache.tiers.disk.Geometry;
 import io.kvcache.tiers.simulation.FaultRates;
 import org.jspecify.annotations.Nullable;
 
@@ -26,7 +26,7 @@ final class SimFront {
     SimFront(SimWorld world, SimChoices choices, FaultRates rates) {
         this.world = world;
         long region = choices.geometry().regionBytes();
-        config = DiskLogConfig.of(new Geometry(2 * SimChoices.MIB + REGIONS * region, region), 0)
+        config = DiskLogConfig.of(new DiskGeometry(2 * SimChoices.MIB + REGIONS * region, region), 0)
                 .withLimits(choices.log())
                 .withReclaim(choices.reclaim());
         device = new SimDevice(world, rates);
@@ -38,7 +38,7 @@ final class SimFront {
 
     Tier open(TierListener listener) {
         HostMemory memory = world.memory().reserve("front", config.geometry().deviceBytes());
-        DiskTier.Beneath beneath = device.open(memory.segment(), memory::close);
+        DiskTier.Resources beneath = device.open(memory.segment(), memory::close);
         Tier opened = new DiskTier(
                 "in front", beneath, config.withDeviceId(world.random().nextLong()), listener);
         tier = opened;

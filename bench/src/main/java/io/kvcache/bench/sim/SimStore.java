@@ -7,7 +7,7 @@ import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.TickDrivenCache;
-import io.kvcache.tiers.disk.Capacity;
+import io.kvcache.tiers.disk.UsableCapacity;
 import io.kvcache.tiers.movement.Movement;
 import io.kvcache.tiers.movement.MoverStats;
 import io.kvcache.tiers.movement.WriteBudget;
@@ -88,7 +88,7 @@ final class SimStore {
     }
 
     private TickDrivenCache.Setup setup() {
-        long alive = Capacity.aliveBytes(choices.geometry(), choices.reclaim(), RESERVE_PERCENT);
+        long alive = UsableCapacity.liveBytes(choices.geometry(), choices.reclaim(), RESERVE_PERCENT);
         List<Movement.Target> targets = disks.stream()
                 .map(disk -> new Movement.Target(
                         disk, alive, new WriteBudget(choices.bytesPerSecond(), WriteBudget.UNLIMITED)))

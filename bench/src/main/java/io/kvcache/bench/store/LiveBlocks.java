@@ -1,21 +1,21 @@
 package io.kvcache.bench.store;
 
 import io.kvcache.tiers.DiskOptions;
-import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.disk.DiskGeometry;
 import java.nio.file.Path;
 
 /// A disk tier by the number of blocks that may be alive on it, all that is kept in reserve left out.
 final class LiveBlocks {
 
     /// The least change of a file that makes its regions larger by a page.
-    private static final long STEP_BYTES = 200L * Geometry.PAGE_BYTES;
+    private static final long STEP_BYTES = 200L * DiskGeometry.PAGE_BYTES;
 
     private LiveBlocks() {}
 
     /// The smallest disk that has room for exactly so many.
     static DiskOptions disk(Path directory, long blocks, int blockBytes) {
         long wanted = blocks * slotBytes(blockBytes);
-        DiskOptions disk = DiskOptions.of(directory, Geometry.MIN_DEVICE_BYTES + wanted);
+        DiskOptions disk = DiskOptions.of(directory, DiskGeometry.MIN_DEVICE_BYTES + wanted);
         while (disk.liveBytes() < wanted) {
             long missing = wanted - disk.liveBytes();
             disk = DiskOptions.of(directory, disk.bytes() + Math.ceilDiv(missing, STEP_BYTES) * STEP_BYTES);
@@ -29,6 +29,6 @@ final class LiveBlocks {
     }
 
     private static long slotBytes(int blockBytes) {
-        return Math.ceilDiv(blockBytes, Geometry.PAGE_BYTES) * (long) Geometry.PAGE_BYTES;
+        return Math.ceilDiv(blockBytes, DiskGeometry.PAGE_BYTES) * (long) DiskGeometry.PAGE_BYTES;
     }
 }

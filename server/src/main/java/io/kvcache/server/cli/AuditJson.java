@@ -55,17 +55,17 @@ record AuditJson(
                 LogHeader.FORMAT_VERSION,
                 report.geometry().deviceBytes(),
                 report.geometry().regionBytes(),
-                report.soundCopies(),
+                report.intactCopies(),
                 report.damagedCopy(),
                 report.superblocks(),
                 regions,
                 report.namespaces().stream().map(AuditJson::space).toList(),
                 report.torn(),
-                report.strange(),
+                report.invalid(),
                 report.lost(),
                 report.missingRegions(),
-                report.forgottenRegions(),
-                report.bad(),
+                report.discardedRegions(),
+                report.corruptEntries(),
                 report.repairedRegions(),
                 report.superblockRepaired());
     }
@@ -79,8 +79,8 @@ record AuditJson(
                 all.size(),
                 all.stream().mapToLong(RegionReport::entries).sum(),
                 all.stream().mapToLong(RegionReport::bytes).sum(),
-                all.stream().mapToLong(RegionReport::life).min().orElse(0),
-                all.stream().mapToLong(RegionReport::life).max().orElse(0));
+                all.stream().mapToLong(RegionReport::epoch).min().orElse(0),
+                all.stream().mapToLong(RegionReport::epoch).max().orElse(0));
     }
 
     private static Space space(NamespaceReport report) {

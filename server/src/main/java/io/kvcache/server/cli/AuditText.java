@@ -31,7 +31,7 @@ final class AuditText {
                 size(report.geometry().deviceBytes()),
                 report.geometry().regions(),
                 size(report.geometry().regionBytes()),
-                report.soundCopies(),
+                report.intactCopies(),
                 report.superblocks()));
         print("");
     }
@@ -91,7 +91,7 @@ final class AuditText {
                     number(each.orphans()),
                     number(each.replaced()),
                     number(each.tombstones()),
-                    number(each.bad()),
+                    number(each.corruptEntries()),
                     each.namespace()));
         }
         print("");
@@ -109,8 +109,8 @@ final class AuditText {
             print(String.format(
                     Locale.ROOT, "%,d not whole, in regions without a trailer; no opening takes them", report.torn()));
         }
-        if (report.strange() > 0) {
-            print(String.format(Locale.ROOT, "%,d entries cannot be right; no opening takes them", report.strange()));
+        if (report.invalid() > 0) {
+            print(String.format(Locale.ROOT, "%,d entries cannot be right; no opening takes them", report.invalid()));
         }
         if (report.lost() > 0) {
             print(String.format(
@@ -118,7 +118,7 @@ final class AuditText {
                     "%,d entries are lost that were durable: their metadata is damaged;"
                             + " the next opening forgets %,d regions, as what they hold may have been deleted or replaced by what is lost",
                     report.lost(),
-                    report.forgottenRegions()));
+                    report.discardedRegions()));
         }
         if (report.missingRegions() > 0) {
             print(String.format(
@@ -126,19 +126,19 @@ final class AuditText {
                     "%,d regions are lost that were durable: their trailers and first heads are damaged;"
                             + " the next opening forgets %,d older regions, as what they hold may have been deleted or replaced",
                     report.missingRegions(),
-                    report.forgottenRegions()));
+                    report.discardedRegions()));
         }
         damagedMetadata();
-        if (report.sound()) {
+        if (report.isIntact()) {
             print("clean: every block and object has its checksum");
-        } else if (report.bad() == 0) {
+        } else if (report.corruptEntries() == 0) {
             String which = report.lost() + report.missingRegions() > 0 ? " that is left" : "";
             print("every block and object" + which + " has its checksum");
         } else {
             print(String.format(
                     Locale.ROOT,
                     "%,d bad: %,d with a wrong checksum, %,d unreadable; a store never serves them",
-                    report.bad(),
+                    report.corruptEntries(),
                     checksums,
                     unreadable));
         }
@@ -147,7 +147,7 @@ final class AuditText {
             if (report.damagedCopy() > 0) {
                 print(copy() + (report.superblockRepaired() ? " is written anew" : " cannot be written"));
             }
-        } else if (report.bad() > 0) {
+        } else if (report.corruptEntries() > 0) {
             print("fsck --repair drops them; no older value of a bad object comes back");
         }
     }

@@ -53,6 +53,6 @@ final class FsckCommand implements Callable<Integer> {
             text.verdict(repair);
         }
         out.flush();
-        return report.sound() ? 0 : 1;
+        return report.isIntact() ? 0 : 1;
     }
 }

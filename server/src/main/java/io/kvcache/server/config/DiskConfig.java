@@ -1,8 +1,8 @@
 package io.kvcache.server.config;
 
 import io.kvcache.tiers.DiskOptions;
+import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
-import io.kvcache.tiers.disk.Geometry;
 import io.kvcache.tiers.movement.WriteBudget;
 import java.nio.file.Path;
 
@@ -17,15 +17,15 @@ public record DiskConfig(
         String name, Path directory, long bytes, long bytesPerSecond, long bytesPerDay, OnIncompatible onIncompatible) {
 
     public DiskConfig {
-        if (bytes < Geometry.MIN_DEVICE_BYTES) {
+        if (bytes < DiskGeometry.MIN_DEVICE_BYTES) {
             throw new IllegalArgumentException(
-                    name + ".bytes is " + bytes + "; it takes " + Geometry.MIN_DEVICE_BYTES + " and up");
+                    name + ".bytes is " + bytes + "; it takes " + DiskGeometry.MIN_DEVICE_BYTES + " and up");
         }
     }
 
     /// Values of this size and more stay in memory alone: a little is kept beside what lies in a region.
     public long regionBytes() {
-        return Geometry.of(bytes).regionBytes();
+        return DiskGeometry.of(bytes).regionBytes();
     }
 
     /// As the store takes it.

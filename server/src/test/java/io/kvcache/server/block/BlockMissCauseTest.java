@@ -27,10 +27,10 @@ import io.kvcache.tiers.TickDrivenCache;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.MemoryDevice;
+import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;
-import io.kvcache.tiers.disk.DiskMemory;
 import io.kvcache.tiers.disk.DiskTier;
-import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.disk.LogWorkMemory;
 import io.kvcache.tiers.movement.Movement;
 import io.kvcache.tiers.movement.MoverLimits;
 import io.kvcache.tiers.movement.TierOpener;
@@ -163,9 +163,9 @@ final class BlockMissCauseTest {
         @Override
         public Tier open(TierListener listener) {
             BlockDevice device = MemoryDevice.create(Arena.ofAuto().allocate(bytes, 4096), 16);
-            DiskLogConfig config = DiskLogConfig.of(Geometry.of(bytes), 1);
-            DiskMemory memory = new DiskMemory(ArenaMemory.source());
-            return new DiskTier(name(), new DiskTier.Beneath(device, () -> {}, memory), config, listener);
+            DiskLogConfig config = DiskLogConfig.of(DiskGeometry.of(bytes), 1);
+            LogWorkMemory memory = new LogWorkMemory(ArenaMemory.source());
+            return new DiskTier(name(), new DiskTier.Resources(device, () -> {}, memory), config, listener);
         }
 
         @Override

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.tiers.directory.DirectoryOptions;
 import io.kvcache.tiers.directory.DiskDirectory;
-import io.kvcache.tiers.disk.SimpleLog;
+import io.kvcache.tiers.disk.DiskLogFixture;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Files;
@@ -34,7 +34,7 @@ final class FsckCommandTest {
 
     private void fill(int objects) {
         try (DiskDirectory directory = open();
-                SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+                DiskLogFixture log = new DiskLogFixture(directory.device(), directory.config())) {
             for (int key = 1; key <= objects; key++) {
                 log.append(key, key - 1, 10_000);
             }
@@ -82,7 +82,7 @@ final class FsckCommandTest {
         assertThat(repair.out()).contains("repaired: 1 regions");
         assertThat(run("fsck").exitCode()).isZero();
         try (DiskDirectory directory = open();
-                SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+                DiskLogFixture log = new DiskLogFixture(directory.device(), directory.config())) {
             assertThat(log.readAll()).isEqualTo(199);
             assertThat(log.keys()).doesNotContain(1L);
         }
@@ -102,7 +102,7 @@ final class FsckCommandTest {
                 .contains("20 entries are lost that were durable", "the next opening forgets 1 regions")
                 .doesNotContain("clean");
         try (DiskDirectory directory = open();
-                SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+                DiskLogFixture log = new DiskLogFixture(directory.device(), directory.config())) {
             assertThat(log.keys()).isEmpty();
         }
         assertThat(run("fsck").exitCode()).isZero();
@@ -158,7 +158,7 @@ final class FsckCommandTest {
         Shell.Run clean = run("fsck");
         assertThat(clean.exitCode()).isZero();
         try (DiskDirectory directory = open();
-                SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+                DiskLogFixture log = new DiskLogFixture(directory.device(), directory.config())) {
             assertThat(log.keys()).isEmpty();
         }
     }
@@ -168,7 +168,7 @@ final class FsckCommandTest {
     /// @return where its bytes begin in the file
     private long openAndOverwrite() {
         try (DiskDirectory directory = open();
-                SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+                DiskLogFixture log = new DiskLogFixture(directory.device(), directory.config())) {
             log.append(1, 5_000);
             log.flush();
         }

@@ -1,7 +1,7 @@
 package io.kvcache.tiers.directory;
 
+import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
-import io.kvcache.tiers.disk.Geometry;
 import io.kvcache.tiers.disk.LogHeader;
 import io.kvcache.tiers.os.ByteSize;
 import java.io.IOException;
@@ -44,20 +44,20 @@ record DirectoryCheck(Path folder, Path file, long bytes) {
 
     /// A tier of so many bytes can be laid out.
     static long requireBytes(Path folder, long bytes) {
-        if (bytes < Geometry.MIN_DEVICE_BYTES) {
+        if (bytes < DiskGeometry.MIN_DEVICE_BYTES) {
             throw new DiskDirectoryException(
                     folder,
                     "%s are too few; a tier takes at least %s"
                             .formatted(
                                     ByteSize.readable(Math.max(0, bytes)),
-                                    ByteSize.readable(Geometry.MIN_DEVICE_BYTES)));
+                                    ByteSize.readable(DiskGeometry.MIN_DEVICE_BYTES)));
         }
-        return bytes / Geometry.PAGE_BYTES * Geometry.PAGE_BYTES;
+        return bytes / DiskGeometry.PAGE_BYTES * DiskGeometry.PAGE_BYTES;
     }
 
     /// Whether nothing was ever written to a file of the right size.
     boolean isBlank() throws IOException {
-        return LogHeader.read(file).tier() == null;
+        return LogHeader.read(file).summary() == null;
     }
 
     private void requireFolder() {
@@ -109,13 +109,13 @@ record DirectoryCheck(Path folder, Path file, long bytes) {
 
     /// Why the file is none of this format and size; empty when it is.
     private String incompatibility(LogHeader header, long size) {
-        LogHeader.Tier tierSummary = header.tier();
+        LogHeader.TierSummary tierSummary = header.summary();
         if (tierSummary != null && tierSummary.geometry().deviceBytes() > size) {
             return "%s is truncated: it has %d bytes of %d"
                     .formatted(file, size, tierSummary.geometry().deviceBytes());
         }
-        if (header.refusal() != null) {
-            return "%s: %s".formatted(file, header.refusal().message());
+        if (header.formatError() != null) {
+            return "%s: %s".formatted(file, header.formatError().message());
         }
         if (size != bytes) {
             return "%s has %s, asked for are %s; ask for as many"

@@ -4,7 +4,7 @@ import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
 import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.LogLimits;
-import io.kvcache.tiers.disk.ReclaimRules;
+import io.kvcache.tiers.disk.ReclaimConfig;
 
 /// How a [DiskDirectory] is opened.
 ///
@@ -20,7 +20,7 @@ public record DirectoryOptions(
         DirectIo directIo,
         IoBackendType engine,
         LogLimits limits,
-        ReclaimRules reclaim) {
+        ReclaimConfig reclaim) {
 
     /// Deep enough that an NVMe disk is busy with blocks of 64 KiB.
     private static final int DEFAULT_DEPTH = 64;
@@ -32,8 +32,8 @@ public record DirectoryOptions(
                 DEFAULT_DEPTH,
                 DirectIo.AUTO,
                 IoBackendType.AUTO,
-                LogLimits.usual(),
-                ReclaimRules.usual());
+                LogLimits.defaults(),
+                ReclaimConfig.defaults());
     }
 
     public DirectoryOptions withOnIncompatible(OnIncompatible change) {
@@ -56,7 +56,7 @@ public record DirectoryOptions(
         return new DirectoryOptions(onIncompatible, depth, directIo, engine, change, reclaim);
     }
 
-    public DirectoryOptions withReclaim(ReclaimRules change) {
+    public DirectoryOptions withReclaim(ReclaimConfig change) {
         return new DirectoryOptions(onIncompatible, depth, directIo, engine, limits, change);
     }
 }

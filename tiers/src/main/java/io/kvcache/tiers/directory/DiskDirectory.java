@@ -4,12 +4,12 @@ import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.FileDevice;
 import io.kvcache.tiers.device.FileDeviceOptions;
 import io.kvcache.tiers.directory.DirectoryCheck.FileAction;
+import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
-import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.disk.FormatError;
 import io.kvcache.tiers.disk.LogState;
-import io.kvcache.tiers.disk.Refusal;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -154,7 +154,7 @@ public final class DiskDirectory implements AutoCloseable {
                 .withEngine(options.engine())
                 .withCreate(create));
         // A device id that can be guessed lets a client hide what looks like metadata in a block.
-        DiskLogConfig config = DiskLogConfig.of(Geometry.of(directoryCheck.bytes()), new SecureRandom().nextLong())
+        DiskLogConfig config = DiskLogConfig.of(DiskGeometry.of(directoryCheck.bytes()), new SecureRandom().nextLong())
                 .withOnIncompatible(options.onIncompatible())
                 .withLimits(options.limits())
                 .withReclaim(options.reclaim());
@@ -184,7 +184,7 @@ public final class DiskDirectory implements AutoCloseable {
 
     /// Likewise, of a directory that may be closed by now.
     public static DiskDirectoryException openFailure(Path folder, DiskLog log) {
-        Refusal formatError = log.refusal();
+        FormatError formatError = log.formatError();
         String why = formatError == null ? log.cause() : formatError.message();
         String advice = log.state() == LogState.REFUSED
                 ? DirectoryCheck.ADVICE

@@ -11,24 +11,24 @@ import java.util.List;
 /// @param namespaces by number
 /// @param torn blocks and objects of regions without a sound trailer that are not whole: they were being written
 ///     when the log ended, or have gone bad since. No opening tells them
-/// @param strange entries beyond their region or of an unknown namespace; no opening tells them
+/// @param invalid entries beyond their region or of an unknown namespace; no opening tells them
 /// @param lost entries that were durable, and that damaged metadata hides
 /// @param missingRegions that were durable and are not found, as their trailer and their first head are damaged
-/// @param forgottenRegions which the next opening forgets because of that, as what they hold may have been deleted or
+/// @param discardedRegions which the next opening forgets because of that, as what they hold may have been deleted or
 ///     replaced by what is lost
 /// @param repairedRegions whose trailer was written anew
 /// @param superblockRepaired whether the damaged copy of the superblock was written anew
 public record AuditReport(
-        Geometry geometry,
+        DiskGeometry geometry,
         long superblocks,
         int damagedCopy,
         List<RegionReport> regions,
         List<NamespaceReport> namespaces,
         long torn,
-        long strange,
+        long invalid,
         long lost,
         int missingRegions,
-        int forgottenRegions,
+        int discardedRegions,
         int repairedRegions,
         boolean superblockRepaired) {
 
@@ -56,11 +56,11 @@ public record AuditReport(
 
     /// One region.
     ///
-    /// @param life its number in the order in which regions were begun, 0 when it holds nothing: the higher, the
+    /// @param epoch its number in the order in which regions were begun, 0 when it holds nothing: the higher, the
     ///     younger are its blocks
     /// @param entries blocks, objects and tombstones
     /// @param bytes of blocks and objects, in whole pages
-    public record RegionReport(RegionState state, long life, int entries, long bytes) {}
+    public record RegionReport(RegionState state, long epoch, int entries, long bytes) {}
 
     /// What counts of a namespace, and what does not.
     ///
@@ -83,24 +83,28 @@ public record AuditReport(
             long unreadable) {
 
         /// Bad blocks and objects, of whatever cause.
-        public long bad() {
+        public long corruptEntries() {
             return badChecksums + unreadable;
         }
     }
 
     /// Bad blocks and objects of all namespaces.
-    public long bad() {
-        return namespaces.stream().mapToLong(NamespaceReport::bad).sum();
+    public long corruptEntries() {
+        return namespaces.stream().mapToLong(NamespaceReport::corruptEntries).sum();
     }
 
     /// Copies of the superblock that are sound, 1 or 2.
-    public int soundCopies() {
+    public int intactCopies() {
         return damagedCopy == 0 ? 2 : 1;
     }
 
     /// Whether all is as it was written: blocks and objects, trailers, and both copies of the superblock.
-    public boolean sound() {
-        return bad() == 0 && lost == 0 && missingRegions == 0 && damagedCopy == 0 && count(RegionState.DAMAGED) == 0;
+    public boolean isIntact() {
+        return corruptEntries() == 0
+                && lost == 0
+                && missingRegions == 0
+                && damagedCopy == 0
+                && count(RegionState.DAMAGED) == 0;
     }
 
     /// Regions in a state.

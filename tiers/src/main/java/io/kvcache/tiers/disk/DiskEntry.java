@@ -71,14 +71,14 @@ public record DiskEntry(
     }
 
     /// Whether it is a tombstone of a whole namespace.
-    public boolean isOfNamespace() {
+    public boolean isNamespaceTombstone() {
         return (identity & NAMESPACE_TOMBSTONE) != 0;
     }
 
     /// Whether an earlier entry does not count beside this one: it has the same key, namespace and part, or
     /// this is a tombstone of its namespace.
     public boolean replaces(DiskEntry earlier) {
-        if (isOfNamespace()) {
+        if (isNamespaceTombstone()) {
             return namespace() == earlier.namespace();
         }
         return keyHi == earlier.keyHi
@@ -93,21 +93,21 @@ public record DiskEntry(
 
     /// Pages that the bytes take.
     public int pages() {
-        return (int) ((bytes + (long) Geometry.PAGE_BYTES - 1) / Geometry.PAGE_BYTES);
+        return (int) ((bytes + (long) DiskGeometry.PAGE_BYTES - 1) / DiskGeometry.PAGE_BYTES);
     }
 
     /// The same entry, beginning at another page.
-    public DiskEntry at(int newPage) {
+    public DiskEntry withPage(int newPage) {
         return new DiskEntry(keyHi, keyLo, parentHi, parentLo, identity, depth, newPage, bytes, checksum, engineHash);
     }
 
     /// Whether it has bytes, or is a tombstone and has none.
-    boolean lawful() {
+    boolean isValid() {
         return isTombstone() ? bytes == 0 : bytes > 0;
     }
 
     /// Whether it lies where a block of a region of so many pages can lie.
-    boolean fits(int regionPages) {
-        return lawful() && page >= Group.HEAD_PAGES && page + (long) pages() < regionPages;
+    boolean fitsIn(int regionPages) {
+        return isValid() && page >= WriteBatch.HEAD_PAGES && page + (long) pages() < regionPages;
     }
 }

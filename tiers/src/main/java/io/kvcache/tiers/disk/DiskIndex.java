@@ -9,26 +9,26 @@ public interface DiskIndex {
     /// one that counts. A child may come before its parent, and the parent may never come.
     ///
     /// It can be read at once. Entries that were appended meanwhile are later than any that is told here.
-    void recovered(DiskEntry entry, long place);
+    void onRecovered(DiskEntry entry, long address);
 
     /// A tombstone was found at opening: of the entries that it replaces ([DiskEntry#replaces]) those that are
-    /// told after it, by [#recovered], do not count. Those that were told before it, or appended meanwhile, are
+    /// told after it, by [#onRecovered], do not count. Those that were told before it, or appended meanwhile, are
     /// later, and do.
-    void buried(DiskEntry tombstone);
+    void onTombstone(DiskEntry tombstone);
 
     /// All that was found has been told.
-    void recoveryEnded();
+    void onRecoveryEnded();
 
-    /// A region is about to be reclaimed: says which of its entries to keep, by [RegionOffer#keep]. The
-    /// others are gone when this returns; each kept one stays readable where it is until it is [#moved] or
-    /// [#lost].
-    void offered(RegionOffer offer);
+    /// A region is about to be reclaimed: says which of its entries to keep, by [RegionCandidates#keep]. The
+    /// others are gone when this returns; each kept one stays readable where it is until it is [#onMoved] or
+    /// [#onLost].
+    void onReclaim(RegionCandidates offer);
 
     /// A kept entry was written elsewhere. It stays readable at its old place only until this returns. When
     /// its key was appended anew or buried meanwhile, neither place counts.
-    void moved(DiskEntry entry, long from, long to);
+    void onMoved(DiskEntry entry, long from, long to);
 
     /// A kept entry could not be read, or not be written again, or was replaced before it was; its old place is
     /// stale from now on.
-    void lost(DiskEntry entry, long place);
+    void onLost(DiskEntry entry, long address);
 }

@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
 /// - What was not flushed may be found or not; if so, with its bytes.
 /// - An entry that was dropped by reclaiming may come back after a crash, with its bytes, until the region's
 ///   being free is durable.
-/// - An entry that was appended anew or buried ([#bury]) before a flush that was answered with true does not
+/// - An entry that was appended anew or buried ([#appendTombstone]) before a flush that was answered with true does not
 ///   come back, neither when the later entry or the tombstone is reclaimed.
 ///
 /// **Failures.** A single one becomes a miss, or a block that is not written, and is counted. No space, a
@@ -45,30 +45,30 @@ import org.jspecify.annotations.Nullable;
 public final class DiskLog {
 
     private final BlockDevice device;
-    private final Io io;
-    private final Opening opening;
-    private final Surroundings around;
+    private final LogIo io;
+    private final LogMount logMount;
+    private final LogContext context;
     private final DiskLogConfig config;
-    private @Nullable Running running;
+    private @Nullable MountedLog mountedLog;
 
     /// Begins to open a device that nobody else uses.
     ///
     /// @throws IllegalArgumentException when the configuration is for a device of another size
-    public DiskLog(BlockDevice device, DiskLogConfig config, Surroundings around) {
+    public DiskLog(BlockDevice device, DiskLogConfig config, LogContext around) {
         if (config.geometry().deviceBytes() != device.size()) {
             throw new IllegalArgumentException("a geometry for %d bytes and a device of %d"
                     .formatted(config.geometry().deviceBytes(), device.size()));
         }
         this.device = device;
-        this.io = new Io(device, config.limits());
+        this.io = new LogIo(device, config.limits());
         this.config = config;
-        this.around = around;
-        MemorySegment memory = around.memory().apply(2L * Geometry.SUPERBLOCK_BYTES);
-        this.opening = new Opening(io, config, memory, this::mounted);
+        this.context = around;
+        MemorySegment memory = around.memory().apply(2L * DiskGeometry.SUPERBLOCK_BYTES);
+        this.logMount = new LogMount(io, config, memory, this::onMounted);
     }
 
-    private void mounted(Superblocks superblocks) {
-        running = new Running(io, config, superblocks, around, device::wake);
+    private void onMounted(SuperblockWriter superblockWriter) {
+        mountedLog = new MountedLog(io, config, superblockWriter, context, device::wake);
     }
 
     /// Does what there is to do, without waiting.
@@ -83,65 +83,69 @@ public final class DiskLog {
     ///
     /// @param waitNanos the longest wait
     public int tick(long nowNanos, long waitNanos) {
-        int done = io.transfers().run(nowNanos, waitNanos);
-        if (running != null) {
-            done += running.pump();
+        int done = io.deviceOperationQueue().poll(nowNanos, waitNanos);
+        if (mountedLog != null) {
+            done += mountedLog.pump();
         }
-        io.syncs().pump();
-        io.transfers().start();
+        io.syncCoalescer().pump();
+        io.deviceOperationQueue().start();
         return done;
     }
 
     /// What the log can do now.
     public LogState state() {
-        return io.condition().state();
+        return io.logHealth().state();
     }
 
     /// Why it cannot do more; empty while it can do all.
     public String cause() {
-        return io.condition().cause();
+        return io.logHealth().cause();
     }
 
     /// Why the device was left alone, if it was.
-    public @Nullable Refusal refusal() {
-        return opening.refusal();
+    public @Nullable FormatError formatError() {
+        return logMount.formatError();
     }
 
     /// Whether the index has not been told everything yet.
-    public boolean recovering() {
-        return running == null || running.recovering();
+    public boolean isRecovering() {
+        return mountedLog == null || mountedLog.isRecovering();
     }
 
     /// Whether nothing is waiting or on its way.
-    public boolean idle() {
-        return io.transfers().idle() && io.syncs().idle() && (running == null || running.idle());
+    public boolean isIdle() {
+        return io.deviceOperationQueue().isIdle()
+                && io.syncCoalescer().isIdle()
+                && (mountedLog == null || mountedLog.isIdle());
     }
 
     /// The largest block or object that the log takes, in bytes.
     ///
     /// @throws IllegalStateException before it serves
     public long maxEntryBytes() {
-        return serving().geometry().maxEntryBytes();
+        return requireServing().geometry().maxEntryBytes();
     }
 
     /// The number of a namespace, as entries have it, or -1 when it is not registered yet.
-    public int namespaceNumber(Namespace namespace) {
-        return running == null ? -1 : running.namespaces().number(namespace);
+    public int namespaceId(Namespace namespace) {
+        return mountedLog == null ? -1 : mountedLog.namespaces().idOf(namespace);
     }
 
     /// The namespaces by number.
     public List<Namespace> namespaces() {
-        return running == null ? List.of() : running.namespaces().all();
+        return mountedLog == null ? List.of() : mountedLog.namespaces().all();
     }
 
-    /// Gives a namespace a number; [DiskLogSink#registered] tells it when it is durable.
+    /// Gives a namespace a number; [DiskLogListener#onNamespaceRegistered] tells it when it is durable.
     ///
     /// @return TAKEN, REFUSED, or FULL when the table has no room for it
-    public Admission register(Namespace namespace) {
-        return running == null ? Admission.REFUSED : running.namespaces().register(namespace);
+    public LogSubmitResult register(Namespace namespace) {
+        return mountedLog == null
+                ? LogSubmitResult.REJECTED
+                : mountedLog.namespaces().register(namespace);
     }
 
-    /// Appends a block or object; [DiskLogSink#appended] tells where it lies.
+    /// Appends a block or object; [DiskLogListener#onAppended] tells where it lies.
     ///
     /// @param entry what is to be known of it; its page is not looked at
     /// @param pieces native memory at aligned addresses, in whole pages, together as many as the bytes take.
@@ -149,31 +153,31 @@ public final class DiskLog {
     /// @return TAKEN, FULL or REFUSED
     /// @throws IllegalArgumentException when the pieces do not fit the entry, it is too large, or its
     ///     namespace is not registered
-    public Admission append(DiskEntry entry, List<MemorySegment> pieces, long tag) {
+    public LogSubmitResult append(DiskEntry entry, List<MemorySegment> pieces, long tag) {
         return append(entry, false, pieces, tag);
     }
 
     /// Appends a tombstone: what it replaces ([DiskEntry#replaces]) and was appended before it does not count
-    /// after the next opening, which tells it by [DiskIndex#buried]. For now nothing changes: what was buried
+    /// after the next opening, which tells it by [DiskIndex#onTombstone]. For now nothing changes: what was buried
     /// can be read as long as its region is not reclaimed, and the index does not keep it then.
     ///
     /// It takes a row of its region's table and no room for bytes, and lasts until its region is reclaimed.
-    /// [DiskLogSink#appended] tells that it is written; its place is none to read from. [#flush] makes it
+    /// [DiskLogListener#onAppended] tells that it is written; its place is none to read from. [#flush] makes it
     /// durable.
     ///
     /// @param tombstone see [DiskEntry#tombstone()] and [DiskEntry#tombstone(int)]
     /// @return TAKEN, FULL or REFUSED
     /// @throws IllegalArgumentException when it is no tombstone, or its namespace is not registered
-    public Admission bury(DiskEntry tombstone, long tag) {
+    public LogSubmitResult appendTombstone(DiskEntry tombstone, long tag) {
         return append(tombstone, true, List.of(), tag);
     }
 
-    private Admission append(DiskEntry entry, boolean tombstone, List<MemorySegment> pieces, long tag) {
-        if (!io.condition().writes()) {
-            return Admission.REFUSED;
+    private LogSubmitResult append(DiskEntry entry, boolean tombstone, List<MemorySegment> pieces, long tag) {
+        if (!io.logHealth().canWrite()) {
+            return LogSubmitResult.REJECTED;
         }
-        Pieces checked = new Pieces(pieces, entry.bytes());
-        if (entry.isTombstone() != tombstone || !entry.lawful()) {
+        BufferList checked = new BufferList(pieces, entry.bytes());
+        if (entry.isTombstone() != tombstone || !entry.isValid()) {
             throw new IllegalArgumentException(
                     entry + ": blocks and objects of at least 1 byte are appended, tombstones of 0 are buried");
         }
@@ -181,58 +185,60 @@ public final class DiskLog {
             throw new IllegalArgumentException("%s: at most %d bytes and a namespace below %d are taken"
                     .formatted(entry, maxEntryBytes(), namespaces().size()));
         }
-        GroupWriter writer = serving().writer();
-        if (writer.full()) {
-            return Admission.FULL;
+        BatchWriter writer = requireServing().writer();
+        if (writer.isFull()) {
+            return LogSubmitResult.FULL;
         }
-        writer.append(entry, checked, place -> around.sink().appended(tag, place));
-        return Admission.TAKEN;
+        writer.append(entry, checked, address -> context.sink().onAppended(tag, address));
+        return LogSubmitResult.ACCEPTED;
     }
 
-    /// Reads a block or object; [DiskLogSink#read] tells how it went.
+    /// Reads a block or object; [DiskLogListener#onRead] tells how it went.
     ///
     /// @return TAKEN, FULL, STALE or REFUSED
     /// @throws IllegalArgumentException when the pieces do not fit the bytes, or no such place was ever
     ///     handed out
-    public Admission read(BlockRead read) {
-        return running == null ? Admission.REFUSED : running.reads().read(read);
+    public LogSubmitResult read(LogReadRequest read) {
+        return mountedLog == null
+                ? LogSubmitResult.REJECTED
+                : mountedLog.reads().read(read);
     }
 
     /// Makes durable what was appended by now: all of it whose place was or will be told is found by every
-    /// later opening, until its region is reclaimed. [DiskLogSink#flushed] tells when.
+    /// later opening, until its region is reclaimed. [DiskLogListener#onFlushed] tells when.
     ///
     /// It waits until those blocks and the heads of their groups are written, and, where a group before one
     /// of them failed, until the trailer that alone leads to it is; then it syncs. False makes no promise at
     /// all, and the log is no longer serving.
     ///
     /// @return TAKEN or REFUSED
-    public Admission flush(long tag) {
-        if (!io.condition().writes()) {
-            return Admission.REFUSED;
+    public LogSubmitResult flush(long tag) {
+        if (!io.logHealth().canWrite()) {
+            return LogSubmitResult.REJECTED;
         }
-        serving().flushes().appended(durable -> around.sink().flushed(tag, durable));
-        return Admission.TAKEN;
+        requireServing().flushWaiters().flushAppended(durable -> context.sink().onFlushed(tag, durable));
+        return LogSubmitResult.ACCEPTED;
     }
 
     /// Takes nothing more. What waits ends as not done; what is on its way ends as it does, when ticked until
     /// idle.
     public void stop() {
-        io.condition().stop();
+        io.logHealth().markStopped();
     }
 
     /// What was done since the opening.
     public DiskLogStats stats() {
-        Running log = serving();
+        MountedLog log = requireServing();
         Map<WriteKind, Long> written = new EnumMap<>(WriteKind.class);
         for (WriteKind kind : WriteKind.values()) {
-            written.put(kind, io.transfers().written(kind));
+            written.put(kind, io.deviceOperationQueue().written(kind));
         }
         return new DiskLogStats(
                 log.writer().appended(),
                 log.writer().appendedBytes(),
-                log.writer().failed(),
+                log.writer().failedAppends(),
                 written,
-                io.transfers().failures(),
+                io.deviceOperationQueue().failures(),
                 log.reads().stats(),
                 log.reclaimed(),
                 log.recovered(),
@@ -240,33 +246,33 @@ public final class DiskLog {
     }
 
     /// Whether there are statistics.
-    boolean served() {
-        return running != null;
+    boolean hasStats() {
+        return mountedLog != null;
     }
 
     /// Regions of the device.
     int regions() {
-        return serving().geometry().regions();
+        return requireServing().geometry().regions();
     }
 
     /// Number of the life that the region of a place is in.
-    long life(long place) {
-        return serving().life(place);
+    long epoch(long address) {
+        return requireServing().epoch(address);
     }
 
     /// Checks what must always hold.
     ///
     /// @throws IllegalStateException that names what does not
     void validate() {
-        if (running != null) {
-            running.validate();
+        if (mountedLog != null) {
+            mountedLog.validate();
         }
     }
 
-    private Running serving() {
-        if (running == null) {
+    private MountedLog requireServing() {
+        if (mountedLog == null) {
             throw new IllegalStateException("the log is " + state() + ", it has not served yet");
         }
-        return running;
+        return mountedLog;
     }
 }

@@ -5,7 +5,7 @@ package io.kvcache.tiers.disk;
 /// @param geometry of a device that is formatted; one that was formatted before keeps its regions
 /// @param deviceId of a device that is formatted: random, never the same twice, hard to guess
 public record DiskLogConfig(
-        Geometry geometry, long deviceId, OnIncompatible onIncompatible, LogLimits limits, ReclaimRules reclaim) {
+        DiskGeometry geometry, long deviceId, OnIncompatible onIncompatible, LogLimits limits, ReclaimConfig reclaim) {
 
     /// What happens to a device that holds something else than a disk tier of this format and size.
     public enum OnIncompatible {
@@ -16,8 +16,9 @@ public record DiskLogConfig(
     }
 
     /// Refuses what is incompatible; usual limits and rules.
-    public static DiskLogConfig of(Geometry geometry, long deviceId) {
-        return new DiskLogConfig(geometry, deviceId, OnIncompatible.REFUSE, LogLimits.usual(), ReclaimRules.usual());
+    public static DiskLogConfig of(DiskGeometry geometry, long deviceId) {
+        return new DiskLogConfig(
+                geometry, deviceId, OnIncompatible.REFUSE, LogLimits.defaults(), ReclaimConfig.defaults());
     }
 
     public DiskLogConfig withDeviceId(long change) {
@@ -32,7 +33,7 @@ public record DiskLogConfig(
         return new DiskLogConfig(geometry, deviceId, onIncompatible, change, reclaim);
     }
 
-    public DiskLogConfig withReclaim(ReclaimRules change) {
+    public DiskLogConfig withReclaim(ReclaimConfig change) {
         return new DiskLogConfig(geometry, deviceId, onIncompatible, limits, change);
     }
 }

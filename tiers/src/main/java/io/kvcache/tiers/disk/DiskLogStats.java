@@ -43,11 +43,13 @@ public record DiskLogStats(
     /// What was found at opening.
     ///
     /// @param entries blocks and objects, those that are buried included
-    /// @param strange entries that were left out: of an unknown namespace, or beyond their region
+    /// @param invalid entries that were left out: of an unknown namespace, or beyond their region
     /// @param lost entries that were durable, and that damaged metadata hides
-    /// @param missing regions that were durable, and that damaged metadata hides
-    /// @param forgotten regions that were left out for that: what they hold may have been deleted or replaced
-    public record Recovered(long entries, long tombstones, long strange, long lost, int missing, int forgotten) {}
+    /// @param missingRegions regions that were durable, and that damaged metadata hides
+    /// @param discardedRegions regions that were left out for that: what they hold may have been deleted or
+    ///     replaced
+    public record Recovered(
+            long entries, long tombstones, long invalid, long lost, int missingRegions, int discardedRegions) {}
 
     /// Regions by what they are in; together with those not looked at yet, all.
     ///

@@ -28,35 +28,38 @@ public final class DiskTier implements Tier {
     private static final Logger LOG = System.getLogger(DiskTier.class.getName());
 
     /// What others read of the statistics is no older while there is anything to do.
-    private static final long STATS_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+    private static final long STATS_INTERVAL_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
     /// How long closing waits for what is on its way; the device has a limit of its own after that.
-    private static final long CLOSING_NANOS = TimeUnit.SECONDS.toNanos(5);
+    private static final long CLOSE_TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(5);
 
     private final String name;
     private final BlockDevice device;
-    private final Beneath beneath;
+    private final Resources resources;
     private final DiskLog log;
-    private final Numbers numbers;
+    private final NamespaceIds namespaceIds;
     private final TierListener listener;
-    private final BitSet buriedNamespaces = new BitSet();
+    private final BitSet tombstonedNamespaces = new BitSet();
     private volatile TierState state = TierState.OPENING;
     private volatile String cause = "";
     private volatile TierStats stats;
     private volatile boolean statsWanted;
     private boolean changed;
-    private long statsAt;
+    private long statsNanos;
     private long now;
 
     /// Begins to open a tier.
     ///
-    /// @param beneath is the tier's from here on
-    public DiskTier(String name, Beneath beneath, DiskLogConfig config, TierListener listener) {
+    /// @param resources is the tier's from here on
+    public DiskTier(String name, Resources resources, DiskLogConfig config, TierListener listener) {
         this.name = name;
-        this.device = beneath.device;
-        this.beneath = beneath;
-        numbers = new Numbers(listener);
-        log = new DiskLog(device, config, new Surroundings(new Index(), new Sink(), this::logMemory, beneath.checking));
+        this.device = resources.device;
+        this.resources = resources;
+        namespaceIds = new NamespaceIds(listener);
+        log = new DiskLog(
+                device,
+                config,
+                new LogContext(new TierIndex(), new TierSink(), this::logMemory, resources.checksumExecutor));
         stats = TierStats.empty(device.describe(), device.size());
         this.listener = listener;
     }
@@ -64,21 +67,21 @@ public final class DiskTier implements Tier {
     /// What a tier stands on, which it closes with itself.
     ///
     /// @param owner closes the device: the device itself, or the directory that it is a file of
-    /// @param checking computes checksums beside the tier's thread, until the tier is closed; or null
-    public record Beneath(
+    /// @param checksumExecutor computes checksums beside the tier's thread, until the tier is closed; or null
+    public record Resources(
             BlockDevice device,
             AutoCloseable owner,
-            DiskMemory memory,
-            @Nullable Executor checking) {
+            LogWorkMemory memory,
+            @Nullable Executor checksumExecutor) {
 
         /// One where the tier's thread computes checksums.
-        public Beneath(BlockDevice device, AutoCloseable owner, DiskMemory memory) {
+        public Resources(BlockDevice device, AutoCloseable owner, LogWorkMemory memory) {
             this(device, owner, memory, null);
         }
     }
 
     private MemorySegment logMemory(long bytes) {
-        return beneath.memory.take(bytes);
+        return resources.memory.allocate(bytes);
     }
 
     @Override
@@ -102,52 +105,53 @@ public final class DiskTier implements Tier {
     }
 
     @Override
-    public boolean recovering() {
-        return log.recovering();
+    public boolean isRecovering() {
+        return log.isRecovering();
     }
 
     @Override
     public SubmitResult write(TierBlock block, List<MemorySegment> pages, long tag) {
-        int number = numbers.ofStore(block.namespaceId());
+        int number = namespaceIds.toLogId(block.namespaceId());
         if (number < 0) {
             return register(block.namespaceId());
         }
-        return taken(log.append(entry(block, number), pages, tag));
+        return toSubmitResult(log.append(entry(block, number), pages, tag));
     }
 
     private SubmitResult register(int namespaceId) {
         Namespace namespace = listener.namespace(namespaceId);
-        int number = log.namespaceNumber(namespace);
+        int number = log.namespaceId(namespace);
         if (number >= 0) {
-            numbers.pair(namespaceId, number);
+            namespaceIds.map(namespaceId, number);
             return SubmitResult.RETRY;
         }
-        return log.register(namespace) == Admission.TAKEN ? SubmitResult.RETRY : SubmitResult.REJECTED;
+        return log.register(namespace) == LogSubmitResult.ACCEPTED ? SubmitResult.RETRY : SubmitResult.REJECTED;
     }
 
     /// {@inheritDoc}
     ///
     /// What the log has nothing of needs no burial: it is refused.
     @Override
-    public SubmitResult bury(Tombstone burial, long tag) {
-        int number = numbers.ofStore(burial.namespaceId());
+    public SubmitResult tombstone(Tombstone burial, long tag) {
+        int number = namespaceIds.toLogId(burial.namespaceId());
         if (number < 0) {
             return register(burial.namespaceId());
         }
         DiskEntry tombstone = burial.isNamespace()
                 ? DiskEntry.tombstone(number)
                 : DiskEntry.tombstone(burial.keyHi(), burial.keyLo(), number);
-        return taken(log.bury(tombstone, tag));
+        return toSubmitResult(log.appendTombstone(tombstone, tag));
     }
 
     @Override
     public SubmitResult read(TierRead read) {
-        return taken(log.read(new BlockRead(read.address(), read.bytes(), read.checksum(), read.pages(), read.tag())));
+        return toSubmitResult(
+                log.read(new LogReadRequest(read.address(), read.bytes(), read.checksum(), read.pages(), read.tag())));
     }
 
     @Override
     public SubmitResult flush(long tag) {
-        return taken(log.flush(tag));
+        return toSubmitResult(log.flush(tag));
     }
 
     @Override
@@ -155,20 +159,20 @@ public final class DiskTier implements Tier {
         now = nowNanos;
         int done = log.tick(nowNanos, waitNanos);
         changed |= done > 0;
-        publish();
+        publishState();
         return done;
     }
 
-    private void publish() {
-        TierState present = stateOf(log.state());
+    private void publishState() {
+        TierState present = toTierState(log.state());
         cause = log.cause();
         state = present;
-        boolean due = changed && now - statsAt >= STATS_NANOS;
-        if ((statsWanted || due) && log.served()) {
+        boolean due = changed && now - statsNanos >= STATS_INTERVAL_NANOS;
+        if ((statsWanted || due) && log.hasStats()) {
             statsWanted = false;
             changed = false;
-            statsAt = now;
-            stats = statsOf(log.stats());
+            statsNanos = now;
+            stats = toTierStats(log.stats());
         }
     }
 
@@ -178,15 +182,15 @@ public final class DiskTier implements Tier {
     }
 
     @Override
-    public boolean idle() {
-        return log.idle();
+    public boolean isIdle() {
+        return log.isIdle();
     }
 
     @Override
     public void stop() {
         log.stop();
         statsWanted = true;
-        publish();
+        publishState();
     }
 
     @Override
@@ -195,7 +199,7 @@ public final class DiskTier implements Tier {
         return stats;
     }
 
-    private TierStats statsOf(DiskLogStats of) {
+    private TierStats toTierStats(DiskLogStats of) {
         return new TierStats(
                 device.describe(),
                 device.size(),
@@ -217,17 +221,19 @@ public final class DiskTier implements Tier {
     @Override
     public void close() {
         stop();
-        for (long waited = 0; !log.idle() && waited < CLOSING_NANOS; waited += TimeUnit.MILLISECONDS.toNanos(1)) {
+        for (long waited = 0;
+                !log.isIdle() && waited < CLOSE_TIMEOUT_NANOS;
+                waited += TimeUnit.MILLISECONDS.toNanos(1)) {
             log.tick(now, TimeUnit.MILLISECONDS.toNanos(1));
         }
         try {
-            beneath.owner.close();
+            resources.owner.close();
         } catch (RuntimeException stuck) {
             throw stuck; // the device still uses its memory
         } catch (Exception failed) {
             LOG.log(Level.WARNING, name + " did not close", failed);
         }
-        beneath.memory.close();
+        resources.memory.close();
     }
 
     /// For a tier that did not get to serve: the log, which knows why.
@@ -235,16 +241,16 @@ public final class DiskTier implements Tier {
         return log;
     }
 
-    private static SubmitResult taken(Admission admission) {
-        return switch (admission) {
-            case TAKEN -> SubmitResult.ACCEPTED;
+    private static SubmitResult toSubmitResult(LogSubmitResult logSubmitResult) {
+        return switch (logSubmitResult) {
+            case ACCEPTED -> SubmitResult.ACCEPTED;
             case FULL -> SubmitResult.RETRY;
             case STALE -> SubmitResult.GONE;
-            case REFUSED -> SubmitResult.REJECTED;
+            case REJECTED -> SubmitResult.REJECTED;
         };
     }
 
-    private static TierState stateOf(LogState state) {
+    private static TierState toTierState(LogState state) {
         return switch (state) {
             case OPENING -> TierState.OPENING;
             case REFUSED -> TierState.REFUSED;
@@ -256,7 +262,7 @@ public final class DiskTier implements Tier {
     }
 
     private static DiskEntry entry(TierBlock block, int number) {
-        int identity = number << Numbers.SHIFT | (block.isObject() ? DiskEntry.OBJECT : 0);
+        int identity = number << NamespaceIds.SHIFT | (block.isObject() ? DiskEntry.OBJECT : 0);
         return new DiskEntry(
                 block.keyHi(),
                 block.keyLo(),
@@ -285,34 +291,34 @@ public final class DiskTier implements Tier {
     }
 
     private int namespaceId(DiskEntry entry) {
-        return numbers.ofLog(entry.namespace(), log::namespaces);
+        return namespaceIds.toStoreId(entry.namespace(), log::namespaces);
     }
 
     /// What the log asks of the store, in the store's words.
-    private final class Index implements DiskIndex {
+    private final class TierIndex implements DiskIndex {
 
         @Override
-        public void recovered(DiskEntry entry, long place) {
-            int id = buriedNamespaces.get(entry.namespace()) ? -1 : namespaceId(entry);
+        public void onRecovered(DiskEntry entry, long address) {
+            int id = tombstonedNamespaces.get(entry.namespace()) ? -1 : namespaceId(entry);
             if (id >= 0) {
-                listener.onRecovered(block(entry, id), place);
+                listener.onRecovered(block(entry, id), address);
             }
         }
 
         @Override
-        public void buried(DiskEntry tombstone) {
-            if (tombstone.isOfNamespace()) {
-                buriedNamespaces.set(tombstone.namespace());
+        public void onTombstone(DiskEntry tombstone) {
+            if (tombstone.isNamespaceTombstone()) {
+                tombstonedNamespaces.set(tombstone.namespace());
             } else {
                 listener.onTombstone(tombstone.keyHi(), tombstone.keyLo());
             }
         }
 
         @Override
-        public void recoveryEnded() {
-            buriedNamespaces.clear();
+        public void onRecoveryEnded() {
+            tombstonedNamespaces.clear();
             DiskLogStats.Recovered recovered = log.stats().recovered();
-            if (recovered.lost() > 0 || recovered.missing() > 0) {
+            if (recovered.lost() > 0 || recovered.missingRegions() > 0) {
                 LOG.log(
                         Level.WARNING,
                         "{0} lacks {1} entries and {2} whole regions that were durable: metadata in the file is damaged. {3} regions were"
@@ -320,19 +326,19 @@ public final class DiskTier implements Tier {
                                 + " Check the disk (dmesg, SMART)",
                         name,
                         recovered.lost(),
-                        recovered.missing(),
-                        recovered.forgotten());
+                        recovered.missingRegions(),
+                        recovered.discardedRegions());
             }
             listener.onRecoveryEnded();
         }
 
         @Override
-        public void offered(RegionOffer offer) {
-            listener.onReclaim(new Offer(offer));
+        public void onReclaim(RegionCandidates offer) {
+            listener.onReclaim(new RegionCandidatesAdapter(offer));
         }
 
         @Override
-        public void moved(DiskEntry entry, long from, long to) {
+        public void onMoved(DiskEntry entry, long from, long to) {
             int id = namespaceId(entry);
             if (id >= 0) {
                 listener.onMoved(block(entry, id), from, to);
@@ -340,43 +346,43 @@ public final class DiskTier implements Tier {
         }
 
         @Override
-        public void lost(DiskEntry entry, long place) {
+        public void onLost(DiskEntry entry, long address) {
             int id = namespaceId(entry);
             if (id >= 0) {
-                listener.onLost(block(entry, id), place);
+                listener.onLost(block(entry, id), address);
             }
         }
     }
 
     /// What the log tells the store, in the store's words.
-    private final class Sink implements DiskLogSink {
+    private final class TierSink implements DiskLogListener {
 
         @Override
-        public void registered(Namespace namespace, int number) {
+        public void onNamespaceRegistered(Namespace namespace, int number) {
             int id = listener.namespaceId(namespace);
             if (id >= 0) {
-                numbers.pair(id, number);
+                namespaceIds.map(id, number);
             }
         }
 
         @Override
-        public void appended(long tag, long place) {
-            listener.onWritten(tag, place);
+        public void onAppended(long tag, long address) {
+            listener.onWritten(tag, address);
         }
 
         @Override
-        public void read(long tag, ReadOutcome outcome) {
+        public void onRead(long tag, ReadOutcome outcome) {
             listener.onRead(
                     tag,
                     switch (outcome) {
-                        case GOOD -> TierRead.Outcome.SUCCESS;
+                        case SUCCESS -> TierRead.Outcome.SUCCESS;
                         case IO_ERROR -> TierRead.Outcome.UNREADABLE;
                         case CHECKSUM_ERROR -> TierRead.Outcome.CORRUPT;
                     });
         }
 
         @Override
-        public void flushed(long tag, boolean durable) {
+        public void onFlushed(long tag, boolean durable) {
             listener.onFlushed(tag, durable);
         }
     }

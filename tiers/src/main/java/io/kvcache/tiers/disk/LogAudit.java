@@ -3,7 +3,7 @@ package io.kvcache.tiers.disk;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.disk.AuditReport.RegionReport;
 import io.kvcache.tiers.disk.AuditReport.RegionState;
-import io.kvcache.tiers.disk.Superblock.Found;
+import io.kvcache.tiers.disk.Superblock.SuperblockCopy;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -24,8 +24,9 @@ import java.util.function.BooleanSupplier;
 /// without their entries, so that no opening tells them again. A bad object's entry becomes a tombstone: without it an
 /// older copy would count again, and that one has another value. A block's key stands for its bytes, so an older
 /// copy of a bad block is as good. A crash in between leaves the old trailer, the new one, or a footer whose table is
-/// another; then the heads of the groups tell what is left, as [RegionEntries] does for any damaged table. A trailer
-/// that is damaged is written anew as well, with what the heads tell, and so is a damaged copy of the superblock.
+/// another; then the heads of the groups tell what is left, as [RegionEntryReader] does for any damaged table. A
+/// trailer that is damaged is written anew as well, with what the heads tell, and so is a damaged copy of the
+/// superblock.
 ///
 /// Memory does not depend on the device, but for at most 33 bytes an entry.
 ///
@@ -44,9 +45,9 @@ public final class LogAudit {
 
     /// Hears how far it has come.
     @FunctionalInterface
-    public interface Progress {
+    public interface ProgressListener {
         /// So many of the regions that hold something have been looked at.
-        void regions(int done, int all);
+        void onProgress(int done, int all);
     }
 
     private static final long WAIT_NANOS = 10_000_000;
@@ -54,129 +55,132 @@ public final class LogAudit {
     /// Everything is looked at, however much of it fails.
     private static final LogLimits LIMITS = new LogLimits(1, 1, 1, 1, Integer.MAX_VALUE, Long.MAX_VALUE);
 
-    private final Io io;
+    private final LogIo io;
     private final Scope scope;
-    private final Progress progress;
-    private final Found found;
+    private final ProgressListener progressListener;
+    private final SuperblockCopy superblockCopy;
     private final int damagedCopy;
-    private final Regions regions;
-    private final RegionEntries entries;
-    private final BlockProbe probe;
+    private final RegionManager regionManager;
+    private final RegionEntryReader entries;
+    private final BlockVerifier probe;
     private final MemorySegment trailer;
     private final RegionReport[] reports;
-    private final Map<Region, BitSet> counting = new HashMap<>();
-    private final KeyPrints prints = new KeyPrints();
-    private final Set<Long> badPrints = new HashSet<>();
-    private final Set<Long> lives = new HashSet<>();
-    private final KeyPrints tombstones = new KeyPrints();
-    private final BitSet buriedNamespaces = new BitSet();
-    private final List<NamespaceTally> tallies = new ArrayList<>();
+    private final Map<Region, BitSet> currentEntries = new HashMap<>();
+    private final FingerprintSet fingerprints = new FingerprintSet();
+    private final Set<Long> badFingerprints = new HashSet<>();
+    private final Set<Long> epochs = new HashSet<>();
+    private final FingerprintSet tombstones = new FingerprintSet();
+    private final BitSet tombstonedNamespaces = new BitSet();
+    private final List<NamespaceAuditCounts> tallies = new ArrayList<>();
     private long torn;
-    private long strange;
+    private long invalid;
     private long lost;
     private int missing;
-    private int forgotten;
-    private boolean forgets;
-    private int repaired;
+    private int discardedRegions;
+    private boolean discarding;
+    private int repairedRegions;
     private boolean copyRepaired;
 
-    private LogAudit(BlockDevice device, Scope scope, Progress progress, Arena arena) {
-        this.io = new Io(device, LIMITS);
+    private LogAudit(BlockDevice device, Scope scope, ProgressListener progressListener, Arena arena) {
+        this.io = new LogIo(device, LIMITS);
         this.scope = scope;
-        this.progress = progress;
-        Found first = superblock(arena, 0);
-        Found second = superblock(arena, 1);
+        this.progressListener = progressListener;
+        SuperblockCopy first = superblock(arena, 0);
+        SuperblockCopy second = superblock(arena, 1);
         LogHeader header = LogHeader.of(first, second, device.size());
-        this.found = Superblock.newer(first, second);
+        this.superblockCopy = Superblock.selectNewer(first, second);
         this.damagedCopy = first.superblock() == null ? 1 : second.superblock() == null ? 2 : 0;
-        Superblock superblock = found.superblock();
-        if (header.refusal() != null || superblock == null) {
-            String why =
-                    header.refusal() == null ? "it is blank" : header.refusal().message();
+        Superblock superblock = superblockCopy.superblock();
+        if (header.formatError() != null || superblock == null) {
+            String why = header.formatError() == null
+                    ? "it is blank"
+                    : header.formatError().message();
             throw new IllegalArgumentException("no disk tier to look at: " + why);
         }
-        this.regions = new Regions(superblock.geometry(), superblock.deviceId(), superblock.sequence());
+        this.regionManager = new RegionManager(superblock.geometry(), superblock.deviceId(), superblock.sequence());
         int regionPages = superblock.geometry().regionPages();
-        this.entries = new RegionEntries(io, regions, pages(arena, RegionEntries.bytes(regionPages)));
-        this.probe = new BlockProbe(io.transfers(), regions, pages(arena, BlockProbe.BYTES));
-        this.trailer = pages(arena, Closing.bytes(regionPages));
-        this.reports = new RegionReport[regions.count()];
+        this.entries = new RegionEntryReader(io, regionManager, pages(arena, RegionEntryReader.bytes(regionPages)));
+        this.probe = new BlockVerifier(io.deviceOperationQueue(), regionManager, pages(arena, BlockVerifier.BYTES));
+        this.trailer = pages(arena, TrailerWriter.bytes(regionPages));
+        this.reports = new RegionReport[regionManager.count()];
         Arrays.fill(reports, new RegionReport(RegionState.FREE, 0, 0, 0));
-        superblock.namespaces().forEach(_ -> tallies.add(new NamespaceTally()));
+        superblock.namespaces().forEach(_ -> tallies.add(new NamespaceAuditCounts()));
     }
 
     /// Looks at a device.
     ///
     /// @throws IllegalArgumentException when no log would open it
-    public static AuditReport run(BlockDevice device, Scope scope, Progress progress) {
+    public static AuditReport run(BlockDevice device, Scope scope, ProgressListener progressListener) {
         try (Arena arena = Arena.ofShared()) {
-            return new LogAudit(device, scope, progress, arena).run(arena);
+            return new LogAudit(device, scope, progressListener, arena).run(arena);
         }
     }
 
     private static MemorySegment pages(Arena arena, long bytes) {
-        return arena.allocate(bytes, Geometry.PAGE_BYTES);
+        return arena.allocate(bytes, DiskGeometry.PAGE_BYTES);
     }
 
-    private Found superblock(Arena arena, int copy) {
-        MemorySegment span = pages(arena, Geometry.SUPERBLOCK_BYTES);
-        Found[] read = new Found[1];
-        io.transfers()
-                .add(Transfer.read(
+    private SuperblockCopy superblock(Arena arena, int copy) {
+        MemorySegment span = pages(arena, DiskGeometry.SUPERBLOCK_BYTES);
+        SuperblockCopy[] read = new SuperblockCopy[1];
+        io.deviceOperationQueue()
+                .add(DeviceOperation.read(
                         span,
-                        (long) copy * Geometry.SUPERBLOCK_BYTES,
-                        outcome -> read[0] =
-                                outcome.isDone() ? Superblock.read(span) : Found.nothing(Superblock.Kind.UNREADABLE)));
+                        (long) copy * DiskGeometry.SUPERBLOCK_BYTES,
+                        outcome -> read[0] = outcome.isDone()
+                                ? Superblock.read(span)
+                                : SuperblockCopy.invalid(Superblock.Kind.UNREADABLE)));
         await(() -> read[0] != null);
         return Objects.requireNonNull(read[0]);
     }
 
     private void await(BooleanSupplier done) {
         while (!done.getAsBoolean()) {
-            io.syncs().pump();
-            io.transfers().run(0, WAIT_NANOS);
+            io.syncCoalescer().pump();
+            io.deviceOperationQueue().poll(0, WAIT_NANOS);
         }
     }
 
     private AuditReport run(Arena arena) {
         if (scope == Scope.REPAIR && damagedCopy > 0) {
-            repairCopy(pages(arena, Geometry.SUPERBLOCK_BYTES));
+            repairCopy(pages(arena, DiskGeometry.SUPERBLOCK_BYTES));
         }
-        PagePool pool = new PagePool(pages(arena, PagePool.PAGES * (long) Geometry.PAGE_BYTES));
-        Census census = new Census(io, regions, pool);
+        PagePool pool = new PagePool(pages(arena, PagePool.PAGES * (long) DiskGeometry.PAGE_BYTES));
+        RegionScan regionScan = new RegionScan(io, regionManager, pool);
         await(() -> {
-            census.pump();
-            return census.ended();
+            regionScan.pump();
+            return regionScan.isComplete();
         });
-        for (Region region : census.unmarked()) {
+        for (Region region : regionScan.unmarked()) {
             reports[region.index()] = new RegionReport(RegionState.UNMARKED, 0, 0, 0);
         }
-        List<Region> newestFirst = census.newestFirst();
-        newestFirst.forEach(region -> lives.add(region.life()));
+        List<Region> newestFirst = regionScan.newestFirst();
+        newestFirst.forEach(region -> epochs.add(region.epoch()));
         int done = 0;
         for (Region region : newestFirst) {
-            look(region);
-            progress.regions(++done, newestFirst.size());
+            auditRegion(region);
+            progressListener.onProgress(++done, newestFirst.size());
         }
-        newestFirst.stream().filter(counting::containsKey).forEach(this::findOrphans);
+        newestFirst.stream().filter(currentEntries::containsKey).forEach(this::findOrphans);
         return report();
     }
 
     /// What the other copy says goes into the damaged one. Nothing depends on a damaged copy, so a crash loses nothing.
     private void repairCopy(MemorySegment span) {
-        Superblock superblock = Objects.requireNonNull(found.superblock());
+        Superblock superblock = Objects.requireNonNull(superblockCopy.superblock());
         superblock.write(span);
-        copyRepaired = write(WriteKind.SUPERBLOCK, span, superblock.geometry().superblockOffset(damagedCopy - 1));
+        copyRepaired =
+                writeDurably(WriteKind.SUPERBLOCK, span, superblock.geometry().superblockOffset(damagedCopy - 1));
     }
 
     private void read(Region region) {
         entries.read(region);
-        await(entries::ready);
+        await(entries::isReady);
     }
 
-    private void look(Region region) {
+    private void auditRegion(Region region) {
         read(region);
-        if (forgotten(region)) {
+        if (isDiscarded(region)) {
             return;
         }
         BitSet counted = new BitSet();
@@ -184,79 +188,80 @@ public final class LogAudit {
         long bytes = 0;
         for (int i = entries.count() - 1; i >= 0; i--) {
             DiskEntry entry = entries.entry(i);
-            if (!hides(entry)) {
-                strange++;
+            if (!hidesOlder(entry)) {
+                invalid++;
                 bad.set(i);
             } else if (entry.isTombstone()) {
-                bury(entry);
+                addTombstone(entry);
             } else {
-                bytes += (long) entry.pages() * Geometry.PAGE_BYTES;
-                counted.set(i, counts(entry));
+                bytes += (long) entry.pages() * DiskGeometry.PAGE_BYTES;
+                counted.set(i, isCurrent(entry));
                 check(region, i, counted, bad);
             }
         }
-        torn += entries.torn();
-        await(probe::idle);
+        torn += entries.tornEntries();
+        await(probe::isIdle);
         counted.andNot(bad);
-        counting.put(region, counted);
-        reports[region.index()] = new RegionReport(state(), region.life(), entries.count(), bytes);
-        if (scope == Scope.REPAIR && (!bad.isEmpty() || state() == RegionState.DAMAGED)) {
-            rewrite(region, bad);
+        currentEntries.put(region, counted);
+        reports[region.index()] = new RegionReport(regionState(), region.epoch(), entries.count(), bytes);
+        if (scope == Scope.REPAIR && (!bad.isEmpty() || regionState() == RegionState.DAMAGED)) {
+            rewriteTrailer(region, bad);
         }
-        missBefore();
+        checkPredecessor();
     }
 
-    /// Whether an opening forgets the region, see [Recovery]. Nothing of it counts, and a repair leaves it alone: a new
-    /// trailer would hide what is lost.
-    private boolean forgotten(Region region) {
-        lost += forgets ? 0 : entries.lost();
-        forgets |= entries.losesReplacing();
-        if (forgets) {
-            forgotten++;
-            reports[region.index()] = new RegionReport(RegionState.FORGOTTEN, region.life(), entries.count(), 0);
+    /// Whether an opening forgets the region, see [LogRecovery]. Nothing of it counts, and a repair leaves it
+    /// alone: a new trailer would hide what is lost.
+    private boolean isDiscarded(Region region) {
+        lost += discarding ? 0 : entries.lostEntries();
+        discarding |= entries.losesReplacingEntries();
+        if (discarding) {
+            discardedRegions++;
+            reports[region.index()] = new RegionReport(RegionState.FORGOTTEN, region.epoch(), entries.count(), 0);
         }
-        return forgets;
+        return discarding;
     }
 
     /// Whether the region before is nowhere, which an opening notices in the same way.
-    private void missBefore() {
-        Predecessor before = entries.predecessor();
-        if (before.isMissing(regions.over(), lives)) {
+    private void checkPredecessor() {
+        RegionPredecessor before = entries.predecessor();
+        if (before.isMissing(regionManager.endedEpoch(), epochs)) {
             missing++;
-            forgets |= before.replaces();
+            discarding |= before.replaces();
         }
     }
 
     /// Whether an opening tells it, so that older copies do not count. Entries that it does not tell hide none.
-    private boolean hides(DiskEntry entry) {
-        return entry.fits(regions.geometry().regionPages()) && entry.namespace() < tallies.size();
+    private boolean hidesOlder(DiskEntry entry) {
+        return entry.fitsIn(regionManager.geometry().regionPages()) && entry.namespace() < tallies.size();
     }
 
-    private RegionState state() {
-        if (entries.unclosed() && entries.lost() == 0) {
+    private RegionState regionState() {
+        if (entries.isUnclosed() && entries.lostEntries() == 0) {
             return RegionState.OPEN;
         }
-        return entries.complete() ? RegionState.CLOSED : RegionState.DAMAGED;
+        return entries.isComplete() ? RegionState.CLOSED : RegionState.DAMAGED;
     }
 
-    private void bury(DiskEntry tombstone) {
-        tallies.get(tombstone.namespace()).tombstone();
-        if (tombstone.isOfNamespace()) {
-            buriedNamespaces.set(tombstone.namespace());
+    private void addTombstone(DiskEntry tombstone) {
+        tallies.get(tombstone.namespace()).addTombstone();
+        if (tombstone.isNamespaceTombstone()) {
+            tombstonedNamespaces.set(tombstone.namespace());
         } else {
-            tombstones.add(KeyPrints.of(tombstone));
+            tombstones.add(FingerprintSet.of(tombstone));
         }
     }
 
     /// Whether no later entry replaces this one.
-    private boolean counts(DiskEntry entry) {
-        long print = KeyPrints.of(entry);
-        NamespaceTally tally = tallies.get(entry.namespace());
-        boolean counts = !buriedNamespaces.get(entry.namespace()) && !tombstones.contains(print) && prints.add(print);
+    private boolean isCurrent(DiskEntry entry) {
+        long print = FingerprintSet.of(entry);
+        NamespaceAuditCounts tally = tallies.get(entry.namespace());
+        boolean counts =
+                !tombstonedNamespaces.get(entry.namespace()) && !tombstones.contains(print) && fingerprints.add(print);
         if (counts) {
-            tally.counts(entry);
+            tally.addCurrent(entry);
         } else {
-            tally.replaced();
+            tally.addReplaced();
         }
         return counts;
     }
@@ -265,48 +270,49 @@ public final class LogAudit {
         if (scope == Scope.TABLES) {
             return;
         }
-        await(() -> !probe.full());
+        await(() -> !probe.isFull());
         DiskEntry entry = entries.entry(index);
         probe.read(region, entry, outcome -> {
-            tallies.get(entry.namespace()).read(entry, counted.get(index), outcome);
-            if (outcome != ReadOutcome.GOOD) {
+            tallies.get(entry.namespace()).addReadOutcome(entry, counted.get(index), outcome);
+            if (outcome != ReadOutcome.SUCCESS) {
                 bad.set(index);
-                badPrints.add(KeyPrints.of(entry));
+                badFingerprints.add(FingerprintSet.of(entry));
             }
         });
     }
 
     /// Blocks before the new trailer must be durable, as before every trailer.
-    private void rewrite(Region region, BitSet bad) {
+    private void rewriteTrailer(Region region, BitSet bad) {
         List<DiskEntry> kept = new ArrayList<>();
         for (int i = 0; i < entries.count(); i++) {
             DiskEntry entry = entries.entry(i);
             if (!bad.get(i)) {
                 kept.add(entry);
-            } else if (entry.isObject() && hides(entry)) {
-                kept.add(entry.tombstone().at(entry.page()));
+            } else if (entry.isObject() && hidesOlder(entry)) {
+                kept.add(entry.tombstone().withPage(entry.page()));
             }
         }
-        int pages = Trailer.pages(kept.size());
-        MemorySegment span = trailer.asSlice(0, (long) pages * Geometry.PAGE_BYTES);
-        int regionPages = regions.geometry().regionPages();
-        new Trailer(regions.life(region), kept, regions.over(), entries.predecessor()).write(span, regionPages);
-        boolean written = write(WriteKind.TRAILER, span, regions.offset(region, regionPages - pages));
-        repaired += written ? 1 : 0;
+        int pages = RegionTrailer.pages(kept.size());
+        MemorySegment span = trailer.asSlice(0, (long) pages * DiskGeometry.PAGE_BYTES);
+        int regionPages = regionManager.geometry().regionPages();
+        new RegionTrailer(regionManager.epoch(region), kept, regionManager.endedEpoch(), entries.predecessor())
+                .write(span, regionPages);
+        boolean written = writeDurably(WriteKind.TRAILER, span, regionManager.offset(region, regionPages - pages));
+        repairedRegions += written ? 1 : 0;
     }
 
     /// Syncs, writes, and syncs.
     ///
     /// @return whether it is durable
-    private boolean write(WriteKind kind, MemorySegment span, long offset) {
+    private boolean writeDurably(WriteKind kind, MemorySegment span, long offset) {
         boolean[] ended = new boolean[1];
         boolean[] written = new boolean[1];
-        io.syncs()
+        io.syncCoalescer()
                 .request(_ -> io.write(
                         kind,
                         span,
                         offset,
-                        done -> io.syncs().request(durable -> {
+                        done -> io.syncCoalescer().request(durable -> {
                             written[0] = done && durable;
                             ended[0] = true;
                         })));
@@ -315,20 +321,20 @@ public final class LogAudit {
     }
 
     private void findOrphans(Region region) {
-        BitSet counted = counting.getOrDefault(region, new BitSet());
+        BitSet counted = currentEntries.getOrDefault(region, new BitSet());
         read(region);
         for (int i = counted.nextSetBit(0); i >= 0 && i < entries.count(); i = counted.nextSetBit(i + 1)) {
             DiskEntry entry = entries.entry(i);
             boolean root = entry.parentHi() == 0 && entry.parentLo() == 0;
-            long parent = KeyPrints.ofParent(entry);
-            if (!root && (!prints.contains(parent) || badPrints.contains(parent))) {
-                tallies.get(entry.namespace()).orphan();
+            long parent = FingerprintSet.ofParent(entry);
+            if (!root && (!fingerprints.contains(parent) || badFingerprints.contains(parent))) {
+                tallies.get(entry.namespace()).addOrphan();
             }
         }
     }
 
     private AuditReport report() {
-        Superblock superblock = Objects.requireNonNull(found.superblock());
+        Superblock superblock = Objects.requireNonNull(superblockCopy.superblock());
         List<AuditReport.NamespaceReport> namespaces = new ArrayList<>();
         for (int i = 0; i < tallies.size(); i++) {
             namespaces.add(tallies.get(i).report(superblock.namespaces().get(i)));
@@ -340,11 +346,11 @@ public final class LogAudit {
                 List.of(reports),
                 namespaces,
                 torn,
-                strange,
+                invalid,
                 lost,
                 missing,
-                forgotten,
-                repaired,
+                discardedRegions,
+                repairedRegions,
                 copyRepaired);
     }
 }

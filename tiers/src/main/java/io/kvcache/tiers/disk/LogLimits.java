@@ -28,7 +28,7 @@ public record LogLimits(int appends, int reads, int groupBytes, int recoveredPer
 
     /// Groups of 8 MiB, which a fast disk writes in a few milliseconds; 16 failures in a row; 30 s to answer,
     /// after which Linux resets an NVMe disk too.
-    public static LogLimits usual() {
+    public static LogLimits defaults() {
         return new LogLimits(256, 1024, 8 << 20, 4096, 16, 30_000_000_000L);
     }
 }

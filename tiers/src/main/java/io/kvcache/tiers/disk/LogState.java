@@ -4,7 +4,7 @@ package io.kvcache.tiers.disk;
 public enum LogState {
     /// It reads what is on the device; nothing is taken yet.
     OPENING,
-    /// The device holds something that was not to be discarded; nothing was changed. See [DiskLog#refusal].
+    /// The device holds something that was not to be discarded; nothing was changed. See [DiskLog#formatError].
     REFUSED,
     /// All of it.
     SERVING,

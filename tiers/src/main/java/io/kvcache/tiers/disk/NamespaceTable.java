@@ -8,60 +8,60 @@ import java.util.Queue;
 /// Gives numbers to namespaces. A number may be used once both copies of the superblock know it.
 final class NamespaceTable {
 
-    private final Superblocks superblocks;
-    private final Condition condition;
-    private final DiskLogSink sink;
+    private final SuperblockWriter superblockWriter;
+    private final LogHealth logHealth;
+    private final DiskLogListener sink;
     private final Queue<Namespace> waiting = new ArrayDeque<>();
 
-    NamespaceTable(Superblocks superblocks, Condition condition, DiskLogSink sink) {
-        this.superblocks = superblocks;
-        this.condition = condition;
+    NamespaceTable(SuperblockWriter superblockWriter, LogHealth logHealth, DiskLogListener sink) {
+        this.superblockWriter = superblockWriter;
+        this.logHealth = logHealth;
         this.sink = sink;
     }
 
     /// Those that have a number, by it.
     List<Namespace> all() {
-        return superblocks.current().namespaces();
+        return superblockWriter.current().namespaces();
     }
 
     /// How many numbers may be used.
     int size() {
-        return superblocks.current().namespaces().size();
+        return superblockWriter.current().namespaces().size();
     }
 
     /// The number of a namespace, or -1.
-    int number(Namespace namespace) {
-        return superblocks.current().namespaces().indexOf(namespace);
+    int idOf(Namespace namespace) {
+        return superblockWriter.current().namespaces().indexOf(namespace);
     }
 
-    Admission register(Namespace namespace) {
-        if (!condition.writes()) {
-            return Admission.REFUSED;
+    LogSubmitResult register(Namespace namespace) {
+        if (!logHealth.canWrite()) {
+            return LogSubmitResult.REJECTED;
         }
-        if (number(namespace) < 0 && superblocks.current().with(namespace) == null) {
-            return Admission.FULL;
+        if (idOf(namespace) < 0 && superblockWriter.current().withNamespace(namespace) == null) {
+            return LogSubmitResult.FULL;
         }
         if (!waiting.contains(namespace)) {
             waiting.add(namespace);
         }
-        return Admission.TAKEN;
+        return LogSubmitResult.ACCEPTED;
     }
 
     void pump() {
-        if (superblocks.busy() || waiting.isEmpty() || !condition.writes()) {
+        if (superblockWriter.isBusy() || waiting.isEmpty() || !logHealth.canWrite()) {
             return;
         }
         Namespace next = waiting.remove();
-        int number = number(next);
-        Superblock more = superblocks.current().with(next);
+        int number = idOf(next);
+        Superblock more = superblockWriter.current().withNamespace(next);
         if (number >= 0) {
-            sink.registered(next, number);
+            sink.onNamespaceRegistered(next, number);
         } else if (more != null) {
-            superblocks.replace(more, () -> sink.registered(next, size() - 1));
+            superblockWriter.replace(more, () -> sink.onNamespaceRegistered(next, size() - 1));
         }
     }
 
-    boolean idle() {
-        return !superblocks.busy() && waiting.isEmpty();
+    boolean isIdle() {
+        return !superblockWriter.isBusy() && waiting.isEmpty();
     }
 }

@@ -7,32 +7,32 @@ import java.util.List;
 final class OpenRegion {
 
     private final Region region;
-    private final Life life;
+    private final RegionEpoch epoch;
     private final int regionPages;
-    private final Predecessor predecessor;
-    private final List<PlacedGroup> groups = new ArrayList<>();
+    private final RegionPredecessor predecessor;
+    private final List<PlacedBatch> groups = new ArrayList<>();
     private int nextPage;
     private int entries;
-    private int flying;
+    private int inFlight;
     private boolean broken;
     private int followed;
-    private Durable written = Durable.NOTHING;
-    private Durable marked = Durable.NOTHING;
+    private DurableExtent writtenExtent = DurableExtent.EMPTY;
+    private DurableExtent markedExtent = DurableExtent.EMPTY;
 
-    OpenRegion(Regions regions, Region region, Predecessor predecessor) {
+    OpenRegion(RegionManager regionManager, Region region, RegionPredecessor predecessor) {
         this.region = region;
-        this.life = regions.life(region);
-        this.regionPages = regions.geometry().regionPages();
+        this.epoch = regionManager.epoch(region);
+        this.regionPages = regionManager.geometry().regionPages();
         this.predecessor = predecessor;
     }
 
     /// A region that was open when the log ended; no more is added to it, because the remains of groups that
     /// were never finished may lie behind its last whole one. Its trailer is not written in the order of
     /// lives, so it names no predecessor.
-    static OpenRegion recovered(Regions regions, Region region, List<DiskEntry> entries) {
-        OpenRegion open = new OpenRegion(regions, region, Predecessor.UNKNOWN);
+    static OpenRegion recovered(RegionManager regionManager, Region region, List<DiskEntry> entries) {
+        OpenRegion open = new OpenRegion(regionManager, region, RegionPredecessor.UNKNOWN);
         open.entries = entries.size();
-        open.groups.add(new PlacedGroup(new Group(open.life, 0, 0, entries), true));
+        open.groups.add(new PlacedBatch(new WriteBatch(open.epoch, 0, 0, entries), true));
         return open;
     }
 
@@ -40,86 +40,86 @@ final class OpenRegion {
         return region;
     }
 
-    Life life() {
-        return life;
+    RegionEpoch epoch() {
+        return epoch;
     }
 
     /// Whether a group of so many entries, of so many pages without its head, fits before the trailer.
     boolean fits(int count, long pages) {
-        return pages <= room(count);
+        return pages <= freePages(count);
     }
 
     /// Pages for the blocks of one more group of so many entries; negative when they do not fit.
-    int room(int count) {
-        if (entries + count > Trailer.maxEntries(regionPages)) {
+    int freePages(int count) {
+        if (entries + count > RegionTrailer.maxEntries(regionPages)) {
             return -1;
         }
-        return regionPages - nextPage - Group.HEAD_PAGES - Trailer.pages(entries + count);
+        return regionPages - nextPage - WriteBatch.HEAD_PAGES - RegionTrailer.pages(entries + count);
     }
 
     /// Places a group at the end.
-    PlacedGroup place(List<DiskEntry> blocks) {
-        PlacedGroup placed = new PlacedGroup(Group.of(life, nextPage, blocks), false);
+    PlacedBatch placeBatch(List<DiskEntry> blocks) {
+        PlacedBatch placed = new PlacedBatch(WriteBatch.of(epoch, nextPage, blocks), false);
         groups.add(placed);
-        nextPage += placed.group().pages();
+        nextPage += placed.writeBatch().pages();
         entries += blocks.size();
-        flying++;
+        inFlight++;
         return placed;
     }
 
     /// A group has ended. After one that failed, later heads are not found without the trailer.
-    void ended(PlacedGroup placed) {
-        flying--;
-        broken |= !placed.written();
+    void onBatchEnded(PlacedBatch placed) {
+        inFlight--;
+        broken |= !placed.isWritten();
     }
 
     /// What the groups from the first on take that have been written, without one before them that has not.
-    Durable written() {
-        while (followed < groups.size() && groups.get(followed).written()) {
-            written = written.and(groups.get(followed++).group());
+    DurableExtent writtenExtent() {
+        while (followed < groups.size() && groups.get(followed).isWritten()) {
+            writtenExtent = writtenExtent.plus(groups.get(followed++).writeBatch());
         }
-        return written;
+        return writtenExtent;
     }
 
     /// The footer is about to say what is durable; the trailer waits until it does.
     ///
     /// @return whether it does not say so yet
-    boolean beginMark(Durable durable) {
-        boolean more = durable.pages() > marked.pages();
+    boolean beginMark(DurableExtent durableExtent) {
+        boolean more = durableExtent.pages() > markedExtent.pages();
         if (more) {
-            marked = durable;
-            flying++;
+            markedExtent = durableExtent;
+            inFlight++;
         }
         return more;
     }
 
     void endMark() {
-        flying--;
+        inFlight--;
     }
 
     /// Whether it may hold entries that replace others.
-    boolean replaces() {
+    boolean mayReplaceEntries() {
         return groups.stream()
-                .anyMatch(placed -> Durable.replacing(placed.group().entries()) > 0);
+                .anyMatch(placed -> DurableExtent.replacing(placed.writeBatch().entries()) > 0);
     }
 
     /// Groups, and the footer, on their way.
-    int flying() {
-        return flying;
+    int inFlight() {
+        return inFlight;
     }
 
     /// Whether a group failed.
-    boolean broken() {
+    boolean isBroken() {
         return broken;
     }
 
-    Trailer trailer(long over) {
+    RegionTrailer toTrailer(long endedEpoch) {
         List<DiskEntry> written = new ArrayList<>(entries);
-        for (PlacedGroup placed : groups) {
-            if (placed.written()) {
-                written.addAll(placed.group().entries());
+        for (PlacedBatch placed : groups) {
+            if (placed.isWritten()) {
+                written.addAll(placed.writeBatch().entries());
             }
         }
-        return new Trailer(life, written, over, predecessor);
+        return new RegionTrailer(epoch, written, endedEpoch, predecessor);
     }
 }

@@ -16,16 +16,16 @@ final class PagePool {
     /// @param memory [#PAGES] pages
     PagePool(MemorySegment memory) {
         for (int i = 0; i < PAGES; i++) {
-            free.add(memory.asSlice((long) i * Geometry.PAGE_BYTES, Geometry.PAGE_BYTES));
+            free.add(memory.asSlice((long) i * DiskGeometry.PAGE_BYTES, DiskGeometry.PAGE_BYTES));
         }
     }
 
     @Nullable
-    MemorySegment take() {
+    MemorySegment acquire() {
         return free.poll();
     }
 
-    void giveBack(MemorySegment page) {
+    void release(MemorySegment page) {
         free.push(page);
         assert free.size() <= PAGES : "a page was given back twice";
     }

@@ -25,7 +25,7 @@ final class Region {
 
     private final int index;
     private State state = State.UNKNOWN;
-    private long life;
+    private long epoch;
     private int generation;
     private int readers;
 
@@ -41,26 +41,26 @@ final class Region {
         return state;
     }
 
-    void become(State next) {
+    void transitionTo(State next) {
         state = next;
     }
 
     /// Number of its life, or of its last.
-    long life() {
-        return life;
+    long epoch() {
+        return epoch;
     }
 
-    void live(long number) {
-        life = number;
+    void setEpoch(long number) {
+        epoch = number;
     }
 
-    long place(int page) {
-        return DiskPlace.of(generation, index, page);
+    long addressOf(int page) {
+        return LogAddress.of(generation, index, page);
     }
 
     /// Whether what lay at the place still lies there.
-    boolean holds(long place) {
-        return place == place(DiskPlace.page(place))
+    boolean isCurrent(long address) {
+        return address == addressOf(LogAddress.page(address))
                 && switch (state) {
                     case OPEN, CLOSING, CLOSED, RECLAIMING -> true;
                     case UNKNOWN, FREE, FREEING, BAD -> false;
@@ -68,7 +68,7 @@ final class Region {
     }
 
     /// Makes all places in it stale.
-    void retire() {
+    void invalidateAddresses() {
         generation++;
         state = State.FREEING;
     }

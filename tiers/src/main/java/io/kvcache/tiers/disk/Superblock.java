@@ -1,7 +1,7 @@
 package io.kvcache.tiers.disk;
 
-import static io.kvcache.tiers.disk.EntryTable.INT32;
-import static io.kvcache.tiers.disk.EntryTable.INT64;
+import static io.kvcache.tiers.disk.EntryCodec.INT32;
+import static io.kvcache.tiers.disk.EntryCodec.INT64;
 
 import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.MemorySegment;
@@ -20,14 +20,14 @@ import org.jspecify.annotations.Nullable;
 /// 12  int32  format version        16  int64  sequence           24  int64  device bytes
 /// 32  int64  region bytes          40  int32  namespaces         44  int32  bytes of their table
 /// 48  int64  device id
-/// 56  table: for each namespace its length (int32) and its text, see NamespaceText
+/// 56  table: for each namespace its length (int32) and its text, see NamespaceSerializer
 /// ```
 ///
 /// @param deviceId drawn when the device was formatted; pages of an earlier formatting have another. It is
 ///     hard to guess: who knew it could hide what looks like a page of metadata in a block
 /// @param sequence counts how often it was written
 /// @param namespaces by number; entries refer to them by it, so the order never changes
-record Superblock(long deviceId, long sequence, Geometry geometry, List<Namespace> namespaces) {
+record Superblock(long deviceId, long sequence, DiskGeometry geometry, List<Namespace> namespaces) {
 
     /// The version of everything in this package. A device of another is refused or discarded, never guessed
     /// at.
@@ -44,7 +44,7 @@ record Superblock(long deviceId, long sequence, Geometry geometry, List<Namespac
     /// counts.
     enum Kind {
         /// Whole, and of this version.
-        SOUND,
+        INTACT,
         /// The device could not read it.
         UNREADABLE,
         /// Ours, and of another format version.
@@ -61,34 +61,34 @@ record Superblock(long deviceId, long sequence, Geometry geometry, List<Namespac
     ///
     /// @param superblock there when the kind is SOUND
     /// @param version format version that the span claims, 0 when it claims none
-    record Found(Kind kind, @Nullable Superblock superblock, int version) {
+    record SuperblockCopy(Kind kind, @Nullable Superblock superblock, int version) {
 
-        static Found nothing(Kind kind) {
-            return new Found(kind, null, 0);
+        static SuperblockCopy invalid(Kind kind) {
+            return new SuperblockCopy(kind, null, 0);
         }
     }
 
     /// The same, written once more.
-    Superblock next() {
+    Superblock withNextSequence() {
         return new Superblock(deviceId, sequence + 1, geometry, namespaces);
     }
 
     /// The same with one more namespace, or null when there is no room for it.
     @Nullable
-    Superblock with(Namespace namespace) {
+    Superblock withNamespace(Namespace namespace) {
         List<Namespace> more = new ArrayList<>(namespaces);
         more.add(namespace);
         long bytes = HEADER_BYTES;
         for (Namespace each : more) {
-            bytes += Integer.BYTES + NamespaceText.write(each).length;
+            bytes += Integer.BYTES + NamespaceSerializer.write(each).length;
         }
-        boolean fits = bytes <= Geometry.SUPERBLOCK_BYTES && more.size() <= DiskEntry.MAX_NAMESPACES;
+        boolean fits = bytes <= DiskGeometry.SUPERBLOCK_BYTES && more.size() <= DiskEntry.MAX_NAMESPACES;
         return fits ? new Superblock(deviceId, sequence + 1, geometry, more) : null;
     }
 
     /// Writes one copy.
     ///
-    /// @param target exactly [Geometry#SUPERBLOCK_BYTES]
+    /// @param target exactly [DiskGeometry#SUPERBLOCK_BYTES]
     void write(MemorySegment target) {
         target.fill((byte) 0);
         target.set(INT64, 0, MAGIC);
@@ -100,36 +100,36 @@ record Superblock(long deviceId, long sequence, Geometry geometry, List<Namespac
         target.set(INT64, 48, deviceId);
         int at = HEADER_BYTES;
         for (Namespace each : namespaces) {
-            byte[] text = NamespaceText.write(each);
+            byte[] text = NamespaceSerializer.write(each);
             target.set(INT32, at, text.length);
             MemorySegment.copy(MemorySegment.ofArray(text), 0, target, at + (long) Integer.BYTES, text.length);
             at += Integer.BYTES + text.length;
         }
         target.set(INT32, 44, at - HEADER_BYTES);
-        Seal.close(target);
+        MetadataCrc.write(target);
     }
 
     /// Reads one copy; damage is an answer, not an exception.
     ///
-    /// @param span exactly [Geometry#SUPERBLOCK_BYTES]
-    static Found read(MemorySegment span) {
+    /// @param span exactly [DiskGeometry#SUPERBLOCK_BYTES]
+    static SuperblockCopy read(MemorySegment span) {
         if (span.get(INT64, 0) != MAGIC) {
-            return Found.nothing(Seal.blank(span) ? Kind.BLANK : Kind.FOREIGN);
+            return SuperblockCopy.invalid(MetadataCrc.isBlank(span) ? Kind.BLANK : Kind.FOREIGN);
         }
-        if (!Seal.holds(span)) {
-            return Found.nothing(Kind.DAMAGED);
+        if (!MetadataCrc.matches(span)) {
+            return SuperblockCopy.invalid(Kind.DAMAGED);
         }
         int version = span.get(INT32, 12);
         if (version != FORMAT_VERSION) {
-            return new Found(Kind.OTHER_VERSION, null, version);
+            return new SuperblockCopy(Kind.OTHER_VERSION, null, version);
         }
         List<Namespace> namespaces = readNamespaces(span);
         if (namespaces == null) {
-            return new Found(Kind.DAMAGED, null, version);
+            return new SuperblockCopy(Kind.DAMAGED, null, version);
         }
-        Geometry geometry = new Geometry(span.get(INT64, 24), span.get(INT64, 32));
+        DiskGeometry geometry = new DiskGeometry(span.get(INT64, 24), span.get(INT64, 32));
         Superblock superblock = new Superblock(span.get(INT64, 48), span.get(INT64, 16), geometry, namespaces);
-        return new Found(Kind.SOUND, superblock, version);
+        return new SuperblockCopy(Kind.INTACT, superblock, version);
     }
 
     private static @Nullable List<Namespace> readNamespaces(MemorySegment span) {
@@ -138,7 +138,7 @@ record Superblock(long deviceId, long sequence, Geometry geometry, List<Namespac
         for (int i = 0; i < span.get(INT32, 40); i++) {
             byte[] text = new byte[span.get(INT32, at)];
             MemorySegment.copy(span, at + (long) Integer.BYTES, MemorySegment.ofArray(text), 0, text.length);
-            Namespace namespace = NamespaceText.read(text);
+            Namespace namespace = NamespaceSerializer.read(text);
             if (namespace == null) {
                 return null;
             }
@@ -149,7 +149,7 @@ record Superblock(long deviceId, long sequence, Geometry geometry, List<Namespac
     }
 
     /// The copy that counts: of two sound ones the later, else the one that tells more.
-    static Found newer(Found first, Found second) {
+    static SuperblockCopy selectNewer(SuperblockCopy first, SuperblockCopy second) {
         if (first.superblock != null && second.superblock != null) {
             return first.superblock.sequence >= second.superblock.sequence ? first : second;
         }

@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
 import io.kvcache.tiers.device.OverlayDevice;
+import io.kvcache.tiers.disk.DiskLogFixture;
 import io.kvcache.tiers.disk.LogLimits;
-import io.kvcache.tiers.disk.ReclaimRules;
-import io.kvcache.tiers.disk.SimpleLog;
+import io.kvcache.tiers.disk.ReclaimConfig;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -38,7 +38,7 @@ final class DirectoryBitRotTest {
     private static final DirectoryOptions OPTIONS = DirectoryOptions.defaults()
             .withDirect(DirectIo.OFF)
             .withLimits(new LogLimits(16, 16, 1 << 20, 4096, 16, 30_000_000_000L))
-            .withReclaim(new ReclaimRules(2, 0, 4096, false));
+            .withReclaim(new ReclaimConfig(2, 0, 4096, false));
 
     private final SplittableRandom random = new SplittableRandom(SEED);
     private final Logger logger = Logger.getLogger("io.kvcache");
@@ -80,7 +80,7 @@ final class DirectoryBitRotTest {
 
     private Set<Long> fill() {
         try (DiskDirectory directory = DiskDirectory.open(folder, BYTES, OPTIONS);
-                SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+                DiskLogFixture log = new DiskLogFixture(directory.device(), directory.config())) {
             for (int key = 1; key <= OBJECTS; key++) {
                 log.append(key, 1 + random.nextInt(12_000));
             }
@@ -112,7 +112,7 @@ final class DirectoryBitRotTest {
     /// How many objects are found and good, or -1 when the directory is refused.
     private int good() {
         try (DiskDirectory directory = DiskDirectory.open(folder, BYTES, OPTIONS)) {
-            try (SimpleLog log = new SimpleLog(new OverlayDevice(directory.device()), directory.config())) {
+            try (DiskLogFixture log = new DiskLogFixture(new OverlayDevice(directory.device()), directory.config())) {
                 return log.readAll();
             }
         } catch (DiskDirectoryException refused) {

@@ -7,8 +7,8 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.disk.DiskLogFixture;
 import io.kvcache.tiers.disk.LogState;
-import io.kvcache.tiers.disk.SimpleLog;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
@@ -53,7 +53,7 @@ final class DiskDirectoryTest {
     /// Opens a tier and keeps so many more objects in it.
     private int fill(int objects) {
         try (DiskDirectory directory = DiskDirectory.open(folder, BYTES, REFUSE);
-                SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+                DiskLogFixture log = new DiskLogFixture(directory.device(), directory.config())) {
             assertThat(log.log().state()).isEqualTo(LogState.SERVING);
             int found = log.keys().size();
             for (int i = 0; i < objects; i++) {
@@ -80,7 +80,7 @@ final class DiskDirectoryTest {
 
     private void requireDiscarded() {
         try (DiskDirectory directory = DiskDirectory.open(folder, BYTES, DISCARD);
-                SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+                DiskLogFixture log = new DiskLogFixture(directory.device(), directory.config())) {
             assertThat(log.log().state()).isEqualTo(LogState.SERVING);
             assertThat(log.keys()).isEmpty();
         }
@@ -180,7 +180,7 @@ final class DiskDirectoryTest {
     @Test
     void givenATierOfAnotherSize_whenOpened_thenBothAreNamedAndItIsRefusedOrDiscarded() throws IOException {
         try (DiskDirectory directory = DiskDirectory.open(folder, BYTES + (1 << 20), REFUSE);
-                SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+                DiskLogFixture log = new DiskLogFixture(directory.device(), directory.config())) {
             log.append(1, 1000);
         }
         requireRefusedUntouched(
@@ -278,7 +278,7 @@ final class DiskDirectoryTest {
         fill(5);
         try (DiskDirectory directory = DiskDirectory.open(folder, BYTES, REFUSE)) {
             changeSuperblocks((block, _) -> block.put(50, (byte) ~block.get(50)), false);
-            try (SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+            try (DiskLogFixture log = new DiskLogFixture(directory.device(), directory.config())) {
                 assertThat(log.log().state()).isEqualTo(LogState.REFUSED);
                 assertThat(directory.openFailure(log.log()))
                         .isInstanceOf(DiskDirectoryException.class)
@@ -317,7 +317,7 @@ final class DiskDirectoryTest {
     void givenNamespacesOfObjects_whenOpenedAgain_thenTheyAreThere() {
         fill(1);
         try (DiskDirectory directory = DiskDirectory.openExisting(folder, REFUSE);
-                SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+                DiskLogFixture log = new DiskLogFixture(directory.device(), directory.config())) {
             assertThat(log.log().namespaces()).containsExactly(Namespace.objects("objects", ""));
         }
     }

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
-import io.kvcache.tiers.disk.SimpleLog;
+import io.kvcache.tiers.disk.DiskLogFixture;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -142,7 +142,7 @@ final class FlushSyscallTest {
             try (FileChannel marker = FileChannel.open(
                             folder.resolve("marker"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
                     DiskDirectory directory = DiskDirectory.open(folder.resolve("disk"), BYTES, options);
-                    SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+                    DiskLogFixture log = new DiskLogFixture(directory.device(), directory.config())) {
                 for (int flush = 0; flush < FLUSHES; flush++) {
                     mark(marker, ASKED + " " + flush);
                     for (int key = 1; key <= 10; key++) {

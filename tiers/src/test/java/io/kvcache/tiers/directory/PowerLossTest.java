@@ -9,9 +9,9 @@ import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.device.OverlayDevice;
 import io.kvcache.tiers.device.RecordingDevice;
+import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;
-import io.kvcache.tiers.disk.Geometry;
-import io.kvcache.tiers.disk.SimpleLog;
+import io.kvcache.tiers.disk.DiskLogFixture;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -37,13 +37,13 @@ import org.junit.jupiter.api.io.TempDir;
 final class PowerLossTest {
 
     private static final long BYTES = 8L << 20;
-    private static final DiskLogConfig CONFIG = DiskLogConfig.of(Geometry.of(BYTES), 0xABCDEF);
+    private static final DiskLogConfig CONFIG = DiskLogConfig.of(DiskGeometry.of(BYTES), 0xABCDEF);
     private static final long SEED = 77;
     private static final int VARIANTS = 2;
 
     private final SplittableRandom random = new SplittableRandom(SEED);
     private final Arena arena = Arena.ofShared();
-    private final MemorySegment image = arena.allocate(BYTES, Geometry.PAGE_BYTES);
+    private final MemorySegment image = arena.allocate(BYTES, DiskGeometry.PAGE_BYTES);
     private final List<Promise> promises = new ArrayList<>();
     private final Map<Long, Integer> gone = new HashMap<>();
 
@@ -77,16 +77,16 @@ final class PowerLossTest {
 
     /// Appends, buries and flushes, in three openings, until the tier is full and some of it was reclaimed.
     private RecordingDevice record() {
-        MemorySegment storage = arena.allocate(BYTES, Geometry.PAGE_BYTES);
+        MemorySegment storage = arena.allocate(BYTES, DiskGeometry.PAGE_BYTES);
         RecordingDevice device = new RecordingDevice(MemoryDevice.create(storage, 64));
         Set<Long> buried = new HashSet<>();
         long key = 1;
         for (int opening = 0; opening < 3; opening++) {
             int start = device.events();
             Set<Long> before = promises.isEmpty() ? Set.of() : promises.getLast().present;
-            try (SimpleLog log = new SimpleLog(device, CONFIG)) {
+            try (DiskLogFixture log = new DiskLogFixture(device, CONFIG)) {
                 before.stream().filter(each -> !log.keys().contains(each)).forEach(each -> gone.put(each, start));
-                log.onReclaim(each -> gone.put(each, device.events()));
+                log.setReclaimListener(each -> gone.put(each, device.events()));
                 for (int flush = 0; flush < 8; flush++) {
                     for (int i = 0; i < 12; i++) {
                         log.append(key++, 1 + random.nextInt(50_000));
@@ -97,7 +97,7 @@ final class PowerLossTest {
                             .findFirst()
                             .orElseThrow();
                     gone.put(victim, device.events());
-                    log.bury(victim);
+                    log.appendTombstone(victim);
                     buried.add(victim);
                     log.flush();
                     promises.add(new Promise(device.events(), log.keys(), new HashSet<>(buried)));
@@ -114,7 +114,7 @@ final class PowerLossTest {
         }
         try (BlockDevice device = FileDevice.open(
                         FileDeviceOptions.of(file, BYTES).withDepth(64).withDirect(DirectIo.OFF));
-                SimpleLog log = new SimpleLog(new OverlayDevice(device), CONFIG)) {
+                DiskLogFixture log = new DiskLogFixture(new OverlayDevice(device), CONFIG)) {
             assertThat(log.readAll())
                     .as("good of those found")
                     .isEqualTo(log.keys().size());

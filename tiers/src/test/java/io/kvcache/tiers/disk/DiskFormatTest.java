@@ -6,8 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.tiers.disk.Superblock.Found;
 import io.kvcache.tiers.disk.Superblock.Kind;
+import io.kvcache.tiers.disk.Superblock.SuperblockCopy;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -24,7 +24,7 @@ final class DiskFormatTest {
 
     private static final long SEED = 7;
     private static final int REGION_PAGES = 1024;
-    private static final Life LIFE = new Life(77, 3, 42);
+    private static final RegionEpoch LIFE = new RegionEpoch(77, 3, 42);
 
     private final Arena arena = Arena.ofConfined();
     private final Random random = new Random(SEED);
@@ -51,75 +51,76 @@ final class DiskFormatTest {
     }
 
     private MemorySegment pages(int count) {
-        return arena.allocate((long) count * Geometry.PAGE_BYTES, Geometry.PAGE_BYTES);
+        return arena.allocate((long) count * DiskGeometry.PAGE_BYTES, DiskGeometry.PAGE_BYTES);
     }
 
     @ParameterizedTest
     @ValueSource(ints = {1, 2, 62, 63})
     void givenAGroup_whenWrittenAndRead_thenTheSame(int count) {
-        Group group = Group.of(LIFE, 17, entries(count));
-        MemorySegment head = pages(Group.HEAD_PAGES);
-        group.write(head);
-        assertThat(Group.read(head)).isEqualTo(group);
+        WriteBatch writeBatch = WriteBatch.of(LIFE, 17, entries(count));
+        MemorySegment head = pages(WriteBatch.HEAD_PAGES);
+        writeBatch.write(head);
+        assertThat(WriteBatch.read(head)).isEqualTo(writeBatch);
     }
 
     @Test
     void givenAGroup_whenLaidOut_thenBlocksFollowTheHeadWithoutGaps() {
-        Group group = Group.of(LIFE, 10, entries(50));
-        int at = 10 + Group.HEAD_PAGES;
-        for (DiskEntry entry : group.entries()) {
+        WriteBatch writeBatch = WriteBatch.of(LIFE, 10, entries(50));
+        int at = 10 + WriteBatch.HEAD_PAGES;
+        for (DiskEntry entry : writeBatch.entries()) {
             assertThat(entry.page()).isEqualTo(at);
             at += entry.pages();
         }
-        assertThat(group.pages()).isEqualTo(at - 10);
+        assertThat(writeBatch.pages()).isEqualTo(at - 10);
     }
 
     @Test
     void givenAHeadWhoseBlocksDoNotFollowEachOther_whenRead_thenItIsNone() {
-        MemorySegment head = pages(Group.HEAD_PAGES);
-        new Group(LIFE, 10, 9, entries(2)).write(head);
-        assertThat(Group.read(head)).isNull();
+        MemorySegment head = pages(WriteBatch.HEAD_PAGES);
+        new WriteBatch(LIFE, 10, 9, entries(2)).write(head);
+        assertThat(WriteBatch.read(head)).isNull();
     }
 
     @ParameterizedTest
     @ValueSource(ints = {0, 1, 64, 65, 500})
     void givenATrailer_whenWrittenAndRead_thenTheSame(int count) {
-        Trailer trailer = new Trailer(LIFE, entries(count), 9, new Predecessor(7, false));
-        MemorySegment span = pages(Trailer.pages(count));
+        RegionTrailer trailer = new RegionTrailer(LIFE, entries(count), 9, new RegionPredecessor(7, false));
+        MemorySegment span = pages(RegionTrailer.pages(count));
         trailer.write(span, REGION_PAGES);
-        Footer footer = Footer.read(span.asSlice(span.byteSize() - Geometry.PAGE_BYTES), REGION_PAGES);
+        RegionFooter footer = RegionFooter.read(span.asSlice(span.byteSize() - DiskGeometry.PAGE_BYTES), REGION_PAGES);
         assertThat(footer).isNotNull();
-        assertThat(footer.life()).isEqualTo(LIFE);
+        assertThat(footer.epoch()).isEqualTo(LIFE);
         assertThat(footer.isFree()).isFalse();
-        assertThat(footer.over()).isEqualTo(9);
-        assertThat(footer.tablePage()).isEqualTo(REGION_PAGES - Trailer.pages(count));
+        assertThat(footer.endedEpoch()).isEqualTo(9);
+        assertThat(footer.tablePage()).isEqualTo(REGION_PAGES - RegionTrailer.pages(count));
         MemorySegment table = span.asSlice(0, footer.tableBytes());
-        assertThat(Checksum.of(table)).isEqualTo(footer.tableChecksum());
-        assertThat(IntStream.range(0, footer.entries()).mapToObj(i -> EntryTable.read(table, i)))
+        assertThat(SegmentCrc.of(table)).isEqualTo(footer.tableChecksum());
+        assertThat(IntStream.range(0, footer.entries()).mapToObj(i -> EntryCodec.read(table, i)))
                 .isEqualTo(trailer.entries());
     }
 
     @Test
     void givenTheFooterOfAFreeRegion_whenWrittenAndRead_thenTheSame() {
         MemorySegment page = pages(1);
-        Footer.free(LIFE, 41).write(page);
-        assertThat(Footer.read(page, REGION_PAGES)).isEqualTo(Footer.free(LIFE, 41));
+        RegionFooter.free(LIFE, 41).write(page);
+        assertThat(RegionFooter.read(page, REGION_PAGES)).isEqualTo(RegionFooter.free(LIFE, 41));
     }
 
     @Test
     void givenAnyFlippedBit_whenRead_thenNothingComesBack() {
-        Group group = Group.of(LIFE, 0, entries(60));
-        MemorySegment head = pages(Group.HEAD_PAGES);
-        Trailer trailer = new Trailer(LIFE, entries(90), 9, Predecessor.UNKNOWN);
-        MemorySegment span = pages(Trailer.pages(90));
+        WriteBatch writeBatch = WriteBatch.of(LIFE, 0, entries(60));
+        MemorySegment head = pages(WriteBatch.HEAD_PAGES);
+        RegionTrailer trailer = new RegionTrailer(LIFE, entries(90), 9, RegionPredecessor.UNKNOWN);
+        MemorySegment span = pages(RegionTrailer.pages(90));
         for (int round = 0; round < 500; round++) {
-            group.write(head);
+            writeBatch.write(head);
             flip(head);
-            assertThat(Group.read(head)).isNull();
+            assertThat(WriteBatch.read(head)).isNull();
             trailer.write(span, REGION_PAGES);
             flip(span);
-            Footer footer = Footer.read(span.asSlice(span.byteSize() - Geometry.PAGE_BYTES), REGION_PAGES);
-            assertThat(footer != null && Checksum.of(span.asSlice(0, footer.tableBytes())) == footer.tableChecksum())
+            RegionFooter footer =
+                    RegionFooter.read(span.asSlice(span.byteSize() - DiskGeometry.PAGE_BYTES), REGION_PAGES);
+            assertThat(footer != null && SegmentCrc.of(span.asSlice(0, footer.tableBytes())) == footer.tableChecksum())
                     .isFalse();
         }
     }
@@ -134,29 +135,29 @@ final class DiskFormatTest {
     void givenASuperblock_whenWrittenAndRead_thenTheSame() {
         Namespace blocks = Namespace.of("llama-3-8b", BlockShape.kv(32, 8, 128, 16, Dtype.BF16));
         Namespace objects = Namespace.objects("objects", "tenant ü");
-        Superblock block = new Superblock(99, 5, Geometry.of(10L << 30), List.of(blocks, objects));
-        MemorySegment span = arena.allocate(Geometry.SUPERBLOCK_BYTES);
+        Superblock block = new Superblock(99, 5, DiskGeometry.of(10L << 30), List.of(blocks, objects));
+        MemorySegment span = arena.allocate(DiskGeometry.SUPERBLOCK_BYTES);
         assertThat(Superblock.read(span).kind()).isEqualTo(Kind.BLANK);
         span.set(ValueLayout.JAVA_BYTE, 100_000, (byte) 1);
         assertThat(Superblock.read(span).kind()).isEqualTo(Kind.FOREIGN);
         block.write(span);
-        assertThat(Superblock.read(span)).isEqualTo(new Found(Kind.SOUND, block, 1));
+        assertThat(Superblock.read(span)).isEqualTo(new SuperblockCopy(Kind.INTACT, block, 1));
         span.set(ValueLayout.JAVA_BYTE, 100, (byte) (span.get(ValueLayout.JAVA_BYTE, 100) ^ 1));
         assertThat(Superblock.read(span).kind()).isEqualTo(Kind.DAMAGED);
     }
 
     @Test
     void givenATableFullOfNamespaces_whenOneMoreComes_thenThereIsNoRoom() {
-        Superblock block = new Superblock(1, 1, Geometry.of(1L << 30), List.of());
+        Superblock block = new Superblock(1, 1, DiskGeometry.of(1L << 30), List.of());
         int count = 0;
-        Superblock next = block.with(longNamespace(count));
+        Superblock next = block.withNamespace(longNamespace(count));
         while (next != null) {
             block = next;
             count++;
-            next = block.with(longNamespace(count));
+            next = block.withNamespace(longNamespace(count));
         }
         assertThat(count).isBetween(280, 300);
-        MemorySegment span = arena.allocate(Geometry.SUPERBLOCK_BYTES);
+        MemorySegment span = arena.allocate(DiskGeometry.SUPERBLOCK_BYTES);
         block.write(span);
         assertThat(Superblock.read(span).superblock()).isEqualTo(block);
     }
@@ -175,54 +176,55 @@ final class DiskFormatTest {
 
     @Test
     void givenAnotherFormatVersion_whenRead_thenItIsToldAndNotGuessedAt() {
-        MemorySegment span = arena.allocate(Geometry.SUPERBLOCK_BYTES);
-        new Superblock(99, 5, Geometry.of(10L << 30), List.of()).write(span);
-        span.set(EntryTable.INT32, 12, 2);
-        Seal.close(span);
-        assertThat(Superblock.read(span)).isEqualTo(new Found(Kind.OTHER_VERSION, null, 2));
+        MemorySegment span = arena.allocate(DiskGeometry.SUPERBLOCK_BYTES);
+        new Superblock(99, 5, DiskGeometry.of(10L << 30), List.of()).write(span);
+        span.set(EntryCodec.INT32, 12, 2);
+        MetadataCrc.write(span);
+        assertThat(Superblock.read(span)).isEqualTo(new SuperblockCopy(Kind.OTHER_VERSION, null, 2));
     }
 
     @Test
     void givenTwoCopies_whenOneIsNotSound_thenTheOtherCounts() {
-        Geometry geometry = Geometry.of(1L << 30);
-        Found sound = new Found(Kind.SOUND, new Superblock(9, 5, geometry, List.of()), 1);
-        Found later = new Found(Kind.SOUND, new Superblock(9, 6, geometry, List.of()), 1);
-        assertThat(Superblock.newer(sound, later)).isSameAs(later);
-        assertThat(Superblock.newer(later, sound)).isSameAs(later);
+        DiskGeometry geometry = DiskGeometry.of(1L << 30);
+        SuperblockCopy sound = new SuperblockCopy(Kind.INTACT, new Superblock(9, 5, geometry, List.of()), 1);
+        SuperblockCopy later = new SuperblockCopy(Kind.INTACT, new Superblock(9, 6, geometry, List.of()), 1);
+        assertThat(Superblock.selectNewer(sound, later)).isSameAs(later);
+        assertThat(Superblock.selectNewer(later, sound)).isSameAs(later);
         for (Kind kind : Kind.values()) {
-            if (kind != Kind.SOUND) {
-                Found other = Found.nothing(kind);
-                assertThat(Superblock.newer(other, sound)).isSameAs(sound);
-                assertThat(Superblock.newer(sound, other)).isSameAs(sound);
+            if (kind != Kind.INTACT) {
+                SuperblockCopy other = SuperblockCopy.invalid(kind);
+                assertThat(Superblock.selectNewer(other, sound)).isSameAs(sound);
+                assertThat(Superblock.selectNewer(sound, other)).isSameAs(sound);
             }
         }
-        Found blank = Found.nothing(Kind.BLANK);
-        Found damaged = Found.nothing(Kind.DAMAGED);
-        assertThat(Superblock.newer(blank, damaged)).isSameAs(damaged);
-        assertThat(Superblock.newer(damaged, blank)).isSameAs(damaged);
+        SuperblockCopy blank = SuperblockCopy.invalid(Kind.BLANK);
+        SuperblockCopy damaged = SuperblockCopy.invalid(Kind.DAMAGED);
+        assertThat(Superblock.selectNewer(blank, damaged)).isSameAs(damaged);
+        assertThat(Superblock.selectNewer(damaged, blank)).isSameAs(damaged);
     }
 
     @Test
     void givenDevicesOfAnySize_whenLaidOut_thenRegionsAreSmallAndInside() {
         for (long bytes : new long[] {64L << 20, 1L << 30, 100L << 30, 1L << 40}) {
-            Geometry geometry = Geometry.of(bytes);
+            DiskGeometry geometry = DiskGeometry.of(bytes);
             long last = geometry.regionOffset(geometry.regions() - 1) + geometry.regionBytes();
             assertThat(last).isLessThanOrEqualTo(bytes);
-            assertThat(geometry.regionBytes()).isLessThanOrEqualTo(Math.max(bytes / 200, Geometry.MIN_REGION_BYTES));
+            assertThat(geometry.regionBytes())
+                    .isLessThanOrEqualTo(Math.max(bytes / 200, DiskGeometry.MIN_REGION_BYTES));
         }
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> Geometry.of(3L << 20))
+                .isThrownBy(() -> DiskGeometry.of(3L << 20))
                 .withMessageContaining("3145728")
                 .withMessageContaining("6291456");
     }
 
     @Test
     void givenAPlace_whenTakenApart_thenItsPartsComeBack() {
-        long place = DiskPlace.of((1 << 20) - 1, DiskPlace.MAX_REGIONS - 1, (1 << 17) - 1);
-        assertThat(place).isEqualTo((1L << DiskPlace.BITS) - 1);
-        assertThat(DiskPlace.BITS).isEqualTo(59);
-        assertThat(DiskPlace.region(place)).isEqualTo(DiskPlace.MAX_REGIONS - 1);
-        assertThat(DiskPlace.page(place)).isEqualTo((1 << 17) - 1);
-        assertThat(DiskPlace.of(1 << 20, 5, 6)).as("generations wrap").isEqualTo(DiskPlace.of(0, 5, 6));
+        long address = LogAddress.of((1 << 20) - 1, LogAddress.MAX_REGIONS - 1, (1 << 17) - 1);
+        assertThat(address).isEqualTo((1L << LogAddress.BITS) - 1);
+        assertThat(LogAddress.BITS).isEqualTo(59);
+        assertThat(LogAddress.region(address)).isEqualTo(LogAddress.MAX_REGIONS - 1);
+        assertThat(LogAddress.page(address)).isEqualTo((1 << 17) - 1);
+        assertThat(LogAddress.of(1 << 20, 5, 6)).as("generations wrap").isEqualTo(LogAddress.of(0, 5, 6));
     }
 }

@@ -16,11 +16,11 @@ import org.junit.jupiter.api.Test;
 final class DiskLogTest {
 
     private static final long BYTES = 7L << 20;
-    private static final DiskLogConfig CONFIG = DiskLogConfig.of(Geometry.of(BYTES), 0xABCDEF);
+    private static final DiskLogConfig CONFIG = DiskLogConfig.of(DiskGeometry.of(BYTES), 0xABCDEF);
 
     private final Arena arena = Arena.ofConfined();
-    private final MemorySegment storage = arena.allocate(BYTES, Geometry.PAGE_BYTES);
-    private final LogRig rig = new LogRig(arena);
+    private final MemorySegment storage = arena.allocate(BYTES, DiskGeometry.PAGE_BYTES);
+    private final DiskLogHarness rig = new DiskLogHarness(arena);
 
     @AfterEach
     void close() {
@@ -42,7 +42,7 @@ final class DiskLogTest {
         assertThat(rig.known).hasSize(50);
         rig.known.keySet().forEach(rig::read);
         rig.settle();
-        assertThat(rig.outcomes).containsExactly(entry(ReadOutcome.GOOD, 50));
+        assertThat(rig.outcomes).containsExactly(entry(ReadOutcome.SUCCESS, 50));
     }
 
     @Test
@@ -59,19 +59,19 @@ final class DiskLogTest {
         assertThat(rig.known).hasSize(150);
         rig.known.keySet().forEach(rig::read);
         rig.settle();
-        assertThat(rig.outcomes).containsExactly(entry(ReadOutcome.GOOD, 150));
+        assertThat(rig.outcomes).containsExactly(entry(ReadOutcome.SUCCESS, 150));
     }
 
     @Test
     void givenMoreThanFits_whenAppended_thenTheOldestIsReclaimed() {
         rig.openAndSettle(device(), CONFIG);
         for (int i = 0; i < 2000; i++) {
-            rig.appendWaiting(20_000);
+            rig.appendAndWait(20_000);
         }
         rig.settle();
         assertThat(rig.known.size()).isBetween(50, 260);
         rig.known.keySet().forEach(rig::read);
         rig.settle();
-        assertThat(rig.outcomes.keySet()).containsExactly(ReadOutcome.GOOD);
+        assertThat(rig.outcomes.keySet()).containsExactly(ReadOutcome.SUCCESS);
     }
 }

@@ -30,12 +30,12 @@ import org.junit.jupiter.api.io.TempDir;
 /// A disk tier keeps the contract of every tier, over memory and over files by each way to ask the kernel.
 final class DiskTierContractTest {
 
-    private static final long BYTES = StorageInMemory.BYTES;
+    private static final long BYTES = InMemoryDiskTier.BYTES;
 
     @TempDir
     private static Path folder;
 
-    private final QuietLog quiet = new QuietLog();
+    private final DiskLogSilencer quiet = new DiskLogSilencer();
 
     @BeforeEach
     void silence() {
@@ -44,13 +44,13 @@ final class DiskTierContractTest {
 
     @AfterEach
     void speak() {
-        quiet.speak();
+        quiet.restore();
     }
 
     @Nested
     final class OverMemory extends DurableTierContract {
         OverMemory() {
-            super(StorageInMemory::new);
+            super(InMemoryDiskTier::new);
         }
     }
 
@@ -86,7 +86,7 @@ final class DiskTierContractTest {
 
         @Override
         public Tier open(TierListener listener) {
-            return StorageInMemory.open(device(), listener);
+            return InMemoryDiskTier.open(device(), listener);
         }
 
         private BlockDevice device() {
@@ -121,20 +121,20 @@ final class DiskTierContractTest {
 
         @Override
         public int damage(byte[] found) {
-            return mapped(storage -> StorageInMemory.damage(storage, found));
+            return mapped(storage -> InMemoryDiskTier.damage(storage, found));
         }
 
         @Override
         public void estrange() {
             mapped(storage -> {
-                StorageInMemory.estrange(storage);
+                InMemoryDiskTier.estrange(storage);
                 return 0;
             });
         }
 
         @Override
         public long checksum() {
-            return mapped(StorageInMemory::checksum);
+            return mapped(InMemoryDiskTier::checksum);
         }
 
         @Override

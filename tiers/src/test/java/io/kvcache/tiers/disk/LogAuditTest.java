@@ -9,8 +9,8 @@ import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.AuditReport.NamespaceReport;
 import io.kvcache.tiers.disk.AuditReport.RegionState;
 import io.kvcache.tiers.disk.LogAudit.Scope;
-import io.kvcache.tiers.disk.PickyDevice.Fate;
-import io.kvcache.tiers.disk.PickyDevice.Operation;
+import io.kvcache.tiers.disk.ScriptedDevice.Fate;
+import io.kvcache.tiers.disk.ScriptedDevice.Operation;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -24,13 +24,13 @@ import org.junit.jupiter.api.Test;
 final class LogAuditTest {
 
     private static final long BYTES = 9L << 20;
-    private static final Geometry GEOMETRY = Geometry.of(BYTES);
+    private static final DiskGeometry GEOMETRY = DiskGeometry.of(BYTES);
     private static final DiskLogConfig CONFIG = DiskLogConfig.of(GEOMETRY, 0xABCDEF);
     private static final int BLOCK_BYTES = 10_000;
 
-    private final QuietLog quiet = new QuietLog();
+    private final DiskLogSilencer quiet = new DiskLogSilencer();
     private final Arena arena = Arena.ofShared();
-    private final MemorySegment storage = arena.allocate(BYTES, Geometry.PAGE_BYTES);
+    private final MemorySegment storage = arena.allocate(BYTES, DiskGeometry.PAGE_BYTES);
 
     @BeforeEach
     void silence() {
@@ -39,7 +39,7 @@ final class LogAuditTest {
 
     @AfterEach
     void close() {
-        quiet.speak();
+        quiet.restore();
         arena.close();
     }
 
@@ -47,13 +47,13 @@ final class LogAuditTest {
         return MemoryDevice.create(storage, 32);
     }
 
-    private SimpleLog open() {
-        return new SimpleLog(device(), CONFIG);
+    private DiskLogFixture open() {
+        return new DiskLogFixture(device(), CONFIG);
     }
 
     /// Appends objects, each the child of the one before.
     private void fill(int objects) {
-        try (SimpleLog log = open()) {
+        try (DiskLogFixture log = open()) {
             for (int key = 1; key <= objects; key++) {
                 log.append(key, key - 1, BLOCK_BYTES);
             }
@@ -73,7 +73,7 @@ final class LogAuditTest {
     private void damage(int object) {
         int group = 63;
         long page = object + object / group + 1 + object * 2L;
-        long at = GEOMETRY.regionOffset(0) + page * Geometry.PAGE_BYTES;
+        long at = GEOMETRY.regionOffset(0) + page * DiskGeometry.PAGE_BYTES;
         storage.set(JAVA_BYTE, at, (byte) ~storage.get(JAVA_BYTE, at));
     }
 
@@ -84,9 +84,9 @@ final class LogAuditTest {
         AuditReport report = audit(Scope.BLOCKS);
         NamespaceReport namespace = report.namespaces().getFirst();
         assertThat(namespace)
-                .isEqualTo(new NamespaceReport(SimpleLog.OBJECTS, 0, 200, 200L * BLOCK_BYTES, 0, 0, 0, 0, 0));
-        assertThat(report.bad()).isZero();
-        assertThat(report.soundCopies()).isEqualTo(2);
+                .isEqualTo(new NamespaceReport(DiskLogFixture.OBJECTS, 0, 200, 200L * BLOCK_BYTES, 0, 0, 0, 0, 0));
+        assertThat(report.corruptEntries()).isZero();
+        assertThat(report.intactCopies()).isEqualTo(2);
         assertThat(report.count(RegionState.CLOSED)).isEqualTo(2);
         assertThat(report.count(RegionState.OPEN)).isEqualTo(1);
         assertThat(report.count(RegionState.FREE)).isEqualTo(4);
@@ -104,8 +104,8 @@ final class LogAuditTest {
     @Test
     void givenBuriedAndReplacedObjects_whenAudited_thenTheyDoNotCountAndTheirChildrenAreOrphans() {
         fill(100);
-        try (SimpleLog log = open()) {
-            log.bury(50);
+        try (DiskLogFixture log = open()) {
+            log.appendTombstone(50);
             log.append(70, 69, 5000);
         }
         NamespaceReport namespace = namespace(Scope.BLOCKS);
@@ -121,7 +121,9 @@ final class LogAuditTest {
         fill(200);
         damage(0);
         damage(10);
-        assertThat(namespace(Scope.TABLES).bad()).as("not looked for").isZero();
+        assertThat(namespace(Scope.TABLES).corruptEntries())
+                .as("not looked for")
+                .isZero();
         NamespaceReport namespace = namespace(Scope.BLOCKS);
         assertThat(namespace.badChecksums()).isEqualTo(2);
         assertThat(namespace.unreadable()).isZero();
@@ -132,12 +134,12 @@ final class LogAuditTest {
     @Test
     void givenADeviceThatCannotReadABlock_whenAudited_thenItIsUnreadable() {
         fill(200);
-        long at = GEOMETRY.regionOffset(0) + Geometry.PAGE_BYTES;
-        PickyDevice picky = new PickyDevice(device());
-        picky.pick((operation, offset) -> operation == Operation.READ && offset == at ? Fate.FAILED : Fate.DONE);
+        long at = GEOMETRY.regionOffset(0) + DiskGeometry.PAGE_BYTES;
+        ScriptedDevice picky = new ScriptedDevice(device());
+        picky.setPicker((operation, offset) -> operation == Operation.READ && offset == at ? Fate.FAILED : Fate.DONE);
         AuditReport report = LogAudit.run(picky, Scope.BLOCKS, (_, _) -> {});
         assertThat(report.namespaces().getFirst().unreadable()).isEqualTo(1);
-        assertThat(report.bad()).isEqualTo(1);
+        assertThat(report.corruptEntries()).isEqualTo(1);
     }
 
     @Test
@@ -146,10 +148,10 @@ final class LogAuditTest {
         damage(0);
         damage(10);
         AuditReport report = audit(Scope.REPAIR);
-        assertThat(report.bad()).isEqualTo(2);
+        assertThat(report.corruptEntries()).isEqualTo(2);
         assertThat(report.repairedRegions()).isEqualTo(1);
-        assertThat(audit(Scope.BLOCKS).bad()).isZero();
-        try (SimpleLog log = open()) {
+        assertThat(audit(Scope.BLOCKS).corruptEntries()).isZero();
+        try (DiskLogFixture log = open()) {
             assertThat(log.keys()).hasSize(198).doesNotContain(1L, 11L);
             assertThat(log.readAll()).isEqualTo(198);
         }
@@ -160,17 +162,17 @@ final class LogAuditTest {
         fill(1);
         overwrite(5000);
         damagePage(1, 1);
-        assertThat(audit(Scope.REPAIR).bad()).isOne();
+        assertThat(audit(Scope.REPAIR).corruptEntries()).isOne();
         NamespaceReport namespace = namespace(Scope.BLOCKS);
-        assertThat(namespace.bad()).isZero();
+        assertThat(namespace.corruptEntries()).isZero();
         assertThat(namespace.objects()).isZero();
         assertThat(namespace.tombstones()).isOne();
         assertThat(namespace.replaced()).isOne();
-        try (SimpleLog log = open()) {
+        try (DiskLogFixture log = open()) {
             assertThat(log.keys()).isEmpty();
         }
         overwrite(6000);
-        try (SimpleLog log = open()) {
+        try (DiskLogFixture log = open()) {
             assertThat(log.keys()).as("a newer value counts").containsExactly(1L);
             assertThat(log.readAll()).isOne();
         }
@@ -182,8 +184,8 @@ final class LogAuditTest {
         overwrite(5000);
         damagePage(0, 1);
         assertThat(audit(Scope.REPAIR).repairedRegions()).isOne();
-        assertThat(audit(Scope.BLOCKS).sound()).isTrue();
-        try (SimpleLog log = open()) {
+        assertThat(audit(Scope.BLOCKS).isIntact()).isTrue();
+        try (DiskLogFixture log = open()) {
             assertThat(log.keys()).containsExactly(1L);
             assertThat(log.readAll()).isOne();
         }
@@ -191,7 +193,7 @@ final class LogAuditTest {
 
     @Test
     void givenTwoValuesInOneRegion_whenTheNewOneIsDamagedAndRepaired_thenTheOldOneStaysGone() {
-        try (SimpleLog log = open()) {
+        try (DiskLogFixture log = open()) {
             log.append(1, BLOCK_BYTES);
             log.append(2, BLOCK_BYTES);
             log.flush();
@@ -199,29 +201,29 @@ final class LogAuditTest {
             log.flush();
         }
         damagePage(0, 8);
-        assertThat(audit(Scope.REPAIR).bad()).isOne();
-        try (SimpleLog log = open()) {
+        assertThat(audit(Scope.REPAIR).corruptEntries()).isOne();
+        try (DiskLogFixture log = open()) {
             assertThat(log.keys()).containsExactly(2L);
         }
     }
 
     /// Gives object 1 another value; a new opening writes into a new region.
     private void overwrite(int bytes) {
-        try (SimpleLog log = open()) {
+        try (DiskLogFixture log = open()) {
             log.append(1, bytes);
             log.flush();
         }
     }
 
     private void damagePage(int region, int page) {
-        long at = GEOMETRY.regionOffset(region) + (long) page * Geometry.PAGE_BYTES;
+        long at = GEOMETRY.regionOffset(region) + (long) page * DiskGeometry.PAGE_BYTES;
         storage.set(JAVA_BYTE, at, (byte) ~storage.get(JAVA_BYTE, at));
     }
 
     @Test
     void givenADamagedTrailer_whenRepaired_thenItIsWrittenAnew() {
         fill(200);
-        long table = GEOMETRY.regionOffset(0) + GEOMETRY.regionBytes() - 2L * Geometry.PAGE_BYTES;
+        long table = GEOMETRY.regionOffset(0) + GEOMETRY.regionBytes() - 2L * DiskGeometry.PAGE_BYTES;
         storage.set(JAVA_BYTE, table, (byte) ~storage.get(JAVA_BYTE, table));
         assertThat(audit(Scope.BLOCKS).count(RegionState.DAMAGED)).isEqualTo(1);
         assertThat(namespace(Scope.REPAIR).objects()).isEqualTo(200);
@@ -241,15 +243,15 @@ final class LogAuditTest {
     @Test
     void givenManyPrints_whenAdded_thenEachIsThereOnce() {
         SplittableRandom random = new SplittableRandom(3);
-        KeyPrints prints = new KeyPrints();
+        FingerprintSet prints = new FingerprintSet();
         List<DiskEntry> entries = new ArrayList<>();
         for (int i = 0; i < 20_000; i++) {
             entries.add(new DiskEntry(random.nextLong(), i, 0, 0, i << 16, 0, 0, 1, 0, 0));
         }
-        entries.forEach(
-                entry -> assertThat(prints.add(KeyPrints.of(entry))).as("new").isTrue());
-        entries.forEach(
-                entry -> assertThat(prints.add(KeyPrints.of(entry))).as("again").isFalse());
-        assertThat(prints.contains(KeyPrints.ofParent(entries.getFirst()))).isFalse();
+        entries.forEach(entry ->
+                assertThat(prints.add(FingerprintSet.of(entry))).as("new").isTrue());
+        entries.forEach(entry ->
+                assertThat(prints.add(FingerprintSet.of(entry))).as("again").isFalse());
+        assertThat(prints.contains(FingerprintSet.ofParent(entries.getFirst()))).isFalse();
     }
 }

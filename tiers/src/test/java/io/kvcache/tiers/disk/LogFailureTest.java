@@ -3,8 +3,8 @@ package io.kvcache.tiers.disk;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.tiers.device.MemoryDevice;
-import io.kvcache.tiers.disk.PickyDevice.Fate;
-import io.kvcache.tiers.disk.PickyDevice.Operation;
+import io.kvcache.tiers.disk.ScriptedDevice.Fate;
+import io.kvcache.tiers.disk.ScriptedDevice.Operation;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.TimeUnit;
@@ -16,15 +16,15 @@ import org.junit.jupiter.api.Test;
 final class LogFailureTest {
 
     private static final long BYTES = 7L << 20;
-    private static final Geometry GEOMETRY = Geometry.of(BYTES);
+    private static final DiskGeometry GEOMETRY = DiskGeometry.of(BYTES);
     private static final DiskLogConfig CONFIG =
             DiskLogConfig.of(GEOMETRY, 0xABCDEF).withLimits(new LogLimits(64, 64, 1 << 20, 100, 8, 1_000_000_000));
 
-    private final QuietLog quiet = new QuietLog();
+    private final DiskLogSilencer quiet = new DiskLogSilencer();
     private final Arena arena = Arena.ofConfined();
-    private final MemorySegment storage = arena.allocate(BYTES, Geometry.PAGE_BYTES);
-    private final PickyDevice device = new PickyDevice(MemoryDevice.create(storage, 32));
-    private final LogRig rig = new LogRig(arena);
+    private final MemorySegment storage = arena.allocate(BYTES, DiskGeometry.PAGE_BYTES);
+    private final ScriptedDevice device = new ScriptedDevice(MemoryDevice.create(storage, 32));
+    private final DiskLogHarness rig = new DiskLogHarness(arena);
 
     @BeforeEach
     void open() {
@@ -36,7 +36,7 @@ final class LogFailureTest {
 
     @AfterEach
     void close() {
-        quiet.speak();
+        quiet.restore();
         arena.close();
     }
 
@@ -47,16 +47,16 @@ final class LogFailureTest {
     }
 
     private void fail(Operation which, Fate fate) {
-        device.pick((operation, _) -> operation == which ? fate : Fate.DONE);
+        device.setPicker((operation, _) -> operation == which ? fate : Fate.DONE);
     }
 
     private static long block(int page) {
-        return GEOMETRY.regionOffset(0) + (long) page * Geometry.PAGE_BYTES;
+        return GEOMETRY.regionOffset(0) + (long) page * DiskGeometry.PAGE_BYTES;
     }
 
     @Test
     void givenAHeadThatCannotBeWritten_whenFlushed_thenTheTrailerLeadsToWhatCameAfterIt() {
-        device.pick(
+        device.setPicker(
                 (operation, offset) -> operation == Operation.WRITE && offset == block(10) ? Fate.LATER : Fate.DONE);
         append(2);
         rig.tick();
@@ -64,28 +64,28 @@ final class LogFailureTest {
         rig.tick();
         rig.tick();
         rig.flush();
-        device.pick(
+        device.setPicker(
                 (operation, offset) -> operation == Operation.WRITE && offset == block(10) ? Fate.FAILED : Fate.DONE);
         rig.settle();
         assertThat(rig.flushes).containsExactly(true);
         assertThat(rig.durable).containsExactly(1L, 2L, 3L, 6L, 7L, 8L);
         assertThat(rig.log().stats().appendsFailed()).isEqualTo(2);
-        device.allDone();
+        device.completeAll();
         rig.openAndSettle(device, CONFIG);
         assertThat(rig.known.keySet()).containsExactly(1L, 2L, 3L, 6L, 7L, 8L);
     }
 
     @Test
     void givenABlockThatCannotBeWritten_whenAppended_thenItsGroupIsNotAndTheNextIsInAnotherRegion() {
-        device.pick(
+        device.setPicker(
                 (operation, offset) -> operation == Operation.WRITE && offset == block(11) ? Fate.FAILED : Fate.DONE);
         append(2);
         rig.settle();
-        device.allDone();
+        device.completeAll();
         append(1);
         rig.settle();
         assertThat(rig.known.keySet()).containsExactly(1L, 2L, 3L, 6L);
-        assertThat(DiskPlace.region(rig.at(6L).place())).isEqualTo(1);
+        assertThat(LogAddress.region(rig.knownBlock(6L).address())).isEqualTo(1);
         assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
     }
 
@@ -98,12 +98,12 @@ final class LogFailureTest {
         assertThat(rig.flushes).containsExactly(false);
         assertThat(rig.log().state()).isEqualTo(LogState.READ_ONLY);
         assertThat(rig.log().cause()).contains("sync").contains("EIO");
-        device.allDone();
-        assertThat(rig.flush()).isEqualTo(Admission.REFUSED);
+        device.completeAll();
+        assertThat(rig.flush()).isEqualTo(LogSubmitResult.REJECTED);
         assertThat(rig.append(1)).isZero();
-        assertThat(rig.read(1)).isEqualTo(Admission.TAKEN);
+        assertThat(rig.read(1)).isEqualTo(LogSubmitResult.ACCEPTED);
         rig.settle();
-        assertThat(rig.outcomes).containsEntry(ReadOutcome.GOOD, 1);
+        assertThat(rig.outcomes).containsEntry(ReadOutcome.SUCCESS, 1);
     }
 
     @Test
@@ -116,9 +116,9 @@ final class LogFailureTest {
         assertThat(rig.log().cause()).contains("no space");
         assertThat(rig.flushes).containsExactly(false);
         assertThat(rig.log().stats().appendsFailed()).isEqualTo(20);
-        assertThat(rig.read(1)).isEqualTo(Admission.TAKEN);
+        assertThat(rig.read(1)).isEqualTo(LogSubmitResult.ACCEPTED);
         rig.settle();
-        assertThat(rig.outcomes).containsEntry(ReadOutcome.GOOD, 1);
+        assertThat(rig.outcomes).containsEntry(ReadOutcome.SUCCESS, 1);
     }
 
     @Test
@@ -134,7 +134,7 @@ final class LogFailureTest {
         rig.read(1);
         rig.settle();
         assertThat(rig.log().state()).isEqualTo(LogState.FAILED);
-        assertThat(rig.read(1)).isEqualTo(Admission.REFUSED);
+        assertThat(rig.read(1)).isEqualTo(LogSubmitResult.REJECTED);
         assertThat(rig.append(1)).isZero();
         assertThat(rig.log().cause()).contains("8 operations").contains("EIO");
     }
@@ -153,7 +153,8 @@ final class LogFailureTest {
 
     @Test
     void givenAnOperationThatHangs_whenTheTimeIsUp_thenTheLogHasFailedAndWhatWaitsIsTold() {
-        device.pick((operation, offset) -> operation == Operation.READ && offset == block(1) ? Fate.LATER : Fate.DONE);
+        device.setPicker(
+                (operation, offset) -> operation == Operation.READ && offset == block(1) ? Fate.LATER : Fate.DONE);
         rig.read(1);
         for (int i = 0; i < 999; i++) {
             rig.tick();
@@ -165,31 +166,32 @@ final class LogFailureTest {
         assertThat(rig.log().state()).isEqualTo(LogState.FAILED);
         assertThat(rig.log().cause()).contains("1000 ms");
         assertThat(rig.outcomes).isEmpty();
-        device.allDone();
+        device.completeAll();
         rig.settle();
-        assertThat(rig.outcomes).containsEntry(ReadOutcome.GOOD, 1);
+        assertThat(rig.outcomes).containsEntry(ReadOutcome.SUCCESS, 1);
     }
 
     @Test
     void givenAnOperationOnItsWay_whenTheProcessStandsStill_thenThatTimeDoesNotCountAgainstIt() {
-        device.pick((operation, offset) -> operation == Operation.READ && offset == block(1) ? Fate.LATER : Fate.DONE);
+        device.setPicker(
+                (operation, offset) -> operation == Operation.READ && offset == block(1) ? Fate.LATER : Fate.DONE);
         rig.read(1);
         rig.tick();
         for (int pauses = 0; pauses < 2; pauses++) {
-            rig.standStill(TimeUnit.HOURS.toNanos(1));
+            rig.freeze(TimeUnit.HOURS.toNanos(1));
             rig.tick();
         }
         assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
-        device.allDone();
+        device.completeAll();
         rig.settle();
-        assertThat(rig.outcomes).containsEntry(ReadOutcome.GOOD, 1);
+        assertThat(rig.outcomes).containsEntry(ReadOutcome.SUCCESS, 1);
         assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
     }
 
     @Test
     void givenATrailerThatCannotBeWritten_whenTriedThreeTimes_thenTheLogReadsOn() {
         long footers = GEOMETRY.regionPages() - 3L;
-        device.pick((operation, offset) ->
+        device.setPicker((operation, offset) ->
                 operation == Operation.WRITE && offset >= block((int) footers) && offset < block((int) footers + 3)
                         ? Fate.FAILED
                         : Fate.DONE);
@@ -200,7 +202,7 @@ final class LogFailureTest {
         assertThat(rig.log().state()).isEqualTo(LogState.READ_ONLY);
         assertThat(rig.log().cause()).contains("trailer of region 0");
         assertThat(rig.log().stats().failures()).isEqualTo(3);
-        device.allDone();
+        device.completeAll();
         rig.read(1);
         rig.settle();
         rig.openAndSettle(device, CONFIG);
@@ -218,6 +220,6 @@ final class LogFailureTest {
         assertThat(rig.known.keySet()).containsExactly(1L, 2L, 3L, 4L, 5L);
         assertThat(rig.log().stats().appendsFailed()).isEqualTo(2);
         assertThat(rig.append(1)).isZero();
-        assertThat(rig.read(1)).isEqualTo(Admission.REFUSED);
+        assertThat(rig.read(1)).isEqualTo(LogSubmitResult.REJECTED);
     }
 }

@@ -26,13 +26,13 @@ final class LogOnFilesTest {
     private static final long BYTES = 8L << 20;
     private static final long SEED = 42;
     private static final DiskLogConfig CONFIG =
-            DiskLogConfig.of(Geometry.of(BYTES), 0xABCDEF).withReclaim(new ReclaimRules(2, 30, 1 << 20, true));
+            DiskLogConfig.of(DiskGeometry.of(BYTES), 0xABCDEF).withReclaim(new ReclaimConfig(2, 30, 1 << 20, true));
 
     @TempDir
     private Path folder;
 
     private final Arena arena = Arena.ofShared();
-    private final LogRig rig = new LogRig(arena);
+    private final DiskLogHarness rig = new DiskLogHarness(arena);
     private final SplittableRandom random = new SplittableRandom(SEED);
 
     @AfterEach
@@ -72,7 +72,7 @@ final class LogOnFilesTest {
 
     private void work() {
         for (int i = 0; i < 200; i++) {
-            rig.appendWaiting(1 + random.nextInt(50_000));
+            rig.appendAndWait(1 + random.nextInt(50_000));
             if (!rig.known.isEmpty() && random.nextBoolean()) {
                 rig.read(rig.known.firstKey());
             }
@@ -82,7 +82,7 @@ final class LogOnFilesTest {
         rig.flush();
         rig.settle();
         assertThat(rig.flushes).containsOnly(true);
-        assertThat(rig.outcomes.keySet()).containsOnly(ReadOutcome.GOOD);
+        assertThat(rig.outcomes.keySet()).containsOnly(ReadOutcome.SUCCESS);
         assertThat(rig.log().stats().reclaimed().regions()).isPositive();
         assertThat(rig.log().stats().failures()).isZero();
     }

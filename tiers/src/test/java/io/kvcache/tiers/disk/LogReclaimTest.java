@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
 import io.kvcache.tiers.device.MemoryDevice;
-import io.kvcache.tiers.disk.PickyDevice.Fate;
-import io.kvcache.tiers.disk.PickyDevice.Operation;
+import io.kvcache.tiers.disk.ScriptedDevice.Fate;
+import io.kvcache.tiers.disk.ScriptedDevice.Operation;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.HashSet;
@@ -19,13 +19,13 @@ import org.junit.jupiter.api.Test;
 final class LogReclaimTest {
 
     private static final long BYTES = 7L << 20;
-    private static final Geometry GEOMETRY = Geometry.of(BYTES);
+    private static final DiskGeometry GEOMETRY = DiskGeometry.of(BYTES);
     private static final DiskLogConfig CONFIG = DiskLogConfig.of(GEOMETRY, 0xABCDEF);
 
     private final Arena arena = Arena.ofConfined();
-    private final MemorySegment storage = arena.allocate(BYTES, Geometry.PAGE_BYTES);
-    private final PickyDevice device = new PickyDevice(MemoryDevice.create(storage, 32));
-    private final LogRig rig = new LogRig(arena);
+    private final MemorySegment storage = arena.allocate(BYTES, DiskGeometry.PAGE_BYTES);
+    private final ScriptedDevice device = new ScriptedDevice(MemoryDevice.create(storage, 32));
+    private final DiskLogHarness rig = new DiskLogHarness(arena);
 
     @BeforeEach
     void open() {
@@ -39,23 +39,23 @@ final class LogReclaimTest {
 
     private void append(int blocks) {
         for (int i = 0; i < blocks; i++) {
-            rig.appendWaiting(10_000);
+            rig.appendAndWait(10_000);
         }
     }
 
     private void requireAllGood() {
         rig.known.keySet().forEach(rig::read);
         rig.settle();
-        assertThat(rig.outcomes.keySet()).containsOnly(ReadOutcome.GOOD);
+        assertThat(rig.outcomes.keySet()).containsOnly(ReadOutcome.SUCCESS);
     }
 
     /// A crash could keep the footer and lose the table. Then a group that nothing but the table leads to would pass
     /// for one that was durable and is damaged, and older regions would be forgotten.
     @Test
     void givenAFullRegion_whenItsTableIsNotDurable_thenItsFooterIsNotWritten() {
-        long footer = GEOMETRY.regionOffset(0) + GEOMETRY.regionBytes() - Geometry.PAGE_BYTES;
+        long footer = GEOMETRY.regionOffset(0) + GEOMETRY.regionBytes() - DiskGeometry.PAGE_BYTES;
         Set<Long> written = new HashSet<>();
-        device.pick((operation, offset) -> {
+        device.setPicker((operation, offset) -> {
             if (operation == Operation.WRITE) {
                 written.add(offset);
             }
@@ -66,8 +66,8 @@ final class LogReclaimTest {
             rig.tick();
         }
         assertThat(rig.log().stats().regions().closing()).isOne();
-        assertThat(written).contains(footer - 2L * Geometry.PAGE_BYTES).doesNotContain(footer);
-        device.pick((operation, offset) -> {
+        assertThat(written).contains(footer - 2L * DiskGeometry.PAGE_BYTES).doesNotContain(footer);
+        device.setPicker((operation, offset) -> {
             written.add(offset);
             return Fate.DONE;
         });
@@ -95,10 +95,10 @@ final class LogReclaimTest {
         assertThat(rig.known.keySet()).contains(10L, 20L, 30L);
         requireAllGood();
         int stale = 0;
-        for (LogRig.Known gone : rig.gone) {
-            stale += rig.read(gone.entry().keyHi(), gone) == Admission.STALE ? 1 : 0;
+        for (DiskLogHarness.Known gone : rig.staleBlocks) {
+            stale += rig.read(gone.entry().keyHi(), gone) == LogSubmitResult.STALE ? 1 : 0;
         }
-        assertThat(stale).isEqualTo(rig.gone.size());
+        assertThat(stale).isEqualTo(rig.staleBlocks.size());
         assertThat(rig.log().stats().reads().stale()).isEqualTo(stale);
     }
 
@@ -131,7 +131,7 @@ final class LogReclaimTest {
     @Test
     void givenRulesForWhatWasUsed_whenAllIsWanted_thenMoreOfARegionIsKept() {
         double usual = keptOfAll();
-        rig.openAndSettle(device, CONFIG.withReclaim(ReclaimRules.usual().whenUsed()));
+        rig.openAndSettle(device, CONFIG.withReclaim(ReclaimConfig.defaults().withMaxKeptPercent()));
         assertThat(keptOfAll()).isBetween(1.2 * usual, 0.8);
         requireAllGood();
     }
@@ -157,7 +157,7 @@ final class LogReclaimTest {
     void givenARottenBlock_whenWanted_thenItIsLostAndCountedNotCarriedOn() {
         long rotten = rig.append(10_000);
         rig.settle();
-        long at = GEOMETRY.regionOffset(0) + Geometry.PAGE_BYTES;
+        long at = GEOMETRY.regionOffset(0) + DiskGeometry.PAGE_BYTES;
         storage.set(JAVA_BYTE, at, (byte) ~storage.get(JAVA_BYTE, at));
         rig.keep = entry -> entry.keyHi() <= 3;
         append(500);
@@ -170,66 +170,69 @@ final class LogReclaimTest {
     void givenAReaderInARegion_whenItIsReclaimed_thenItIsNotWrittenOverBeforeTheReadHasEnded() {
         append(10);
         rig.settle();
-        long block = GEOMETRY.regionOffset(0) + Geometry.PAGE_BYTES;
-        device.pick((operation, offset) -> operation == Operation.READ && offset == block ? Fate.LATER : Fate.DONE);
-        assertThat(rig.read(1)).isEqualTo(Admission.TAKEN);
+        long block = GEOMETRY.regionOffset(0) + DiskGeometry.PAGE_BYTES;
+        device.setPicker(
+                (operation, offset) -> operation == Operation.READ && offset == block ? Fate.LATER : Fate.DONE);
+        assertThat(rig.read(1)).isEqualTo(LogSubmitResult.ACCEPTED);
         append(600);
         for (int i = 0; i < 1000; i++) {
             rig.tick();
         }
         assertThat(rig.known).doesNotContainKey(1L);
         assertThat(rig.log().stats().regions().freeing()).isEqualTo(1);
-        device.allDone();
+        device.completeAll();
         rig.settle();
-        assertThat(rig.outcomes.get(ReadOutcome.GOOD)).isEqualTo(1);
+        assertThat(rig.outcomes.get(ReadOutcome.SUCCESS)).isEqualTo(1);
         assertThat(rig.log().stats().regions().freeing()).isZero();
     }
 
     @Test
     void givenAFooterThatCannotBeMarked_whenReclaimed_thenTheRegionIsNotUsedAgain() {
-        long footer = GEOMETRY.regionOffset(0) + GEOMETRY.regionBytes() - Geometry.PAGE_BYTES;
+        long footer = GEOMETRY.regionOffset(0) + GEOMETRY.regionBytes() - DiskGeometry.PAGE_BYTES;
         append(200);
         rig.settle();
-        device.pick((operation, offset) -> operation == Operation.WRITE && offset == footer ? Fate.FAILED : Fate.DONE);
+        device.setPicker(
+                (operation, offset) -> operation == Operation.WRITE && offset == footer ? Fate.FAILED : Fate.DONE);
         append(600);
         rig.settle();
         assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
         assertThat(rig.log().stats().regions().bad()).isEqualTo(1);
-        assertThat(rig.known.values()).noneMatch(each -> DiskPlace.region(each.place()) == 0);
+        assertThat(rig.known.values()).noneMatch(each -> LogAddress.region(each.address()) == 0);
     }
 
     @Test
     void givenADamagedTrailer_whenReclaimed_thenTheHeadsTellAndTheOfferSaysSo() {
         append(200);
         rig.settle();
-        Footer footer = Footer.read(page(0, GEOMETRY.regionPages() - 1), GEOMETRY.regionPages());
+        RegionFooter footer = RegionFooter.read(page(0, GEOMETRY.regionPages() - 1), GEOMETRY.regionPages());
         assertThat(footer).isNotNull();
         page(0, footer.tablePage()).fill((byte) 3);
         rig.offers.clear();
         append(600);
         rig.settle();
-        RegionOffer offer = rig.offers.getFirst();
+        RegionCandidates offer = rig.offers.getFirst();
         assertThat(offer.region()).isZero();
-        assertThat(offer.complete()).isFalse();
+        assertThat(offer.isComplete()).isFalse();
         assertThat(offer.size()).isEqualTo(footer.entries());
-        assertThat(rig.offers.get(1).complete()).isTrue();
+        assertThat(rig.offers.get(1).isComplete()).isTrue();
     }
 
     private MemorySegment page(int region, int page) {
-        return storage.asSlice(GEOMETRY.regionOffset(region) + (long) page * Geometry.PAGE_BYTES, Geometry.PAGE_BYTES);
+        return storage.asSlice(
+                GEOMETRY.regionOffset(region) + (long) page * DiskGeometry.PAGE_BYTES, DiskGeometry.PAGE_BYTES);
     }
 
     @Test
     void givenDiscards_whenReclaimed_thenTheBytesAreGivenBackAndTheFooterIsNot() {
-        rig.openAndSettle(device, CONFIG.withReclaim(new ReclaimRules(2, 0, 4096, true)));
+        rig.openAndSettle(device, CONFIG.withReclaim(new ReclaimConfig(2, 0, 4096, true)));
         append(600);
         rig.settle();
         int free = -1;
         for (int region = 0; region < GEOMETRY.regions(); region++) {
-            Footer footer = Footer.read(page(region, GEOMETRY.regionPages() - 1), GEOMETRY.regionPages());
+            RegionFooter footer = RegionFooter.read(page(region, GEOMETRY.regionPages() - 1), GEOMETRY.regionPages());
             boolean marked = footer != null && footer.isFree();
-            boolean blank = Seal.blank(
-                    storage.asSlice(GEOMETRY.regionOffset(region), GEOMETRY.regionBytes() - Geometry.PAGE_BYTES));
+            boolean blank = MetadataCrc.isBlank(
+                    storage.asSlice(GEOMETRY.regionOffset(region), GEOMETRY.regionBytes() - DiskGeometry.PAGE_BYTES));
             free = marked && blank ? region : free;
         }
         assertThat(free).as("a region that is free and blank").isNotNegative();
@@ -238,13 +241,13 @@ final class LogReclaimTest {
     @Test
     void givenUnlawfulRules_whenMade_thenTheRangeIsNamed() {
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> new ReclaimRules(1, 0, 4096, false))
+                .isThrownBy(() -> new ReclaimConfig(1, 0, 4096, false))
                 .withMessageContaining("at least 2");
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> new ReclaimRules(2, 76, 4096, false))
+                .isThrownBy(() -> new ReclaimConfig(2, 76, 4096, false))
                 .withMessageContaining("0 to 75");
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> new ReclaimRules(2, 0, 4000, false))
+                .isThrownBy(() -> new ReclaimConfig(2, 0, 4000, false))
                 .withMessageContaining("4000");
     }
 }

@@ -17,12 +17,12 @@ import org.junit.jupiter.api.Test;
 final class LogRecoveryTest {
 
     private static final long BYTES = 7L << 20;
-    private static final Geometry GEOMETRY = Geometry.of(BYTES);
+    private static final DiskGeometry GEOMETRY = DiskGeometry.of(BYTES);
     private static final DiskLogConfig CONFIG = DiskLogConfig.of(GEOMETRY, 0xABCDEF);
 
     private final Arena arena = Arena.ofConfined();
-    private final MemorySegment storage = arena.allocate(BYTES, Geometry.PAGE_BYTES);
-    private final LogRig rig = new LogRig(arena);
+    private final MemorySegment storage = arena.allocate(BYTES, DiskGeometry.PAGE_BYTES);
+    private final DiskLogHarness rig = new DiskLogHarness(arena);
 
     @AfterEach
     void close() {
@@ -44,13 +44,14 @@ final class LogRecoveryTest {
 
     private void append(int blocks, int bytes) {
         for (int i = 0; i < blocks; i++) {
-            rig.appendWaiting(bytes);
+            rig.appendAndWait(bytes);
         }
         rig.settle();
     }
 
     private MemorySegment page(int region, int page) {
-        return storage.asSlice(GEOMETRY.regionOffset(region) + (long) page * Geometry.PAGE_BYTES, Geometry.PAGE_BYTES);
+        return storage.asSlice(
+                GEOMETRY.regionOffset(region) + (long) page * DiskGeometry.PAGE_BYTES, DiskGeometry.PAGE_BYTES);
     }
 
     private MemorySegment footer(int region) {
@@ -64,7 +65,7 @@ final class LogRecoveryTest {
     private void requireAllGood() {
         rig.known.keySet().forEach(rig::read);
         rig.settle();
-        assertThat(rig.outcomes.keySet()).containsOnly(ReadOutcome.GOOD);
+        assertThat(rig.outcomes.keySet()).containsOnly(ReadOutcome.SUCCESS);
     }
 
     @Test
@@ -72,11 +73,11 @@ final class LogRecoveryTest {
         reopen();
         group(3);
         group(4);
-        assertThat(Footer.read(footer(0), GEOMETRY.regionPages())).isNull();
+        assertThat(RegionFooter.read(footer(0), GEOMETRY.regionPages())).isNull();
         reopen();
         assertThat(rig.known).hasSize(7);
         requireAllGood();
-        Footer footer = Footer.read(footer(0), GEOMETRY.regionPages());
+        RegionFooter footer = RegionFooter.read(footer(0), GEOMETRY.regionPages());
         assertThat(footer).isNotNull();
         assertThat(footer.entries()).isEqualTo(7);
     }
@@ -87,7 +88,7 @@ final class LogRecoveryTest {
         group(3);
         reopen();
         group(2);
-        assertThat(rig.known.values().stream().map(each -> DiskPlace.region(each.place())))
+        assertThat(rig.known.values().stream().map(each -> LogAddress.region(each.address())))
                 .containsExactly(0, 0, 0, 1, 1);
     }
 
@@ -116,7 +117,7 @@ final class LogRecoveryTest {
     void givenAClosedRegion_whenItsTableIsDamaged_thenItsHeadsTell() {
         reopen();
         append(100, 10_000);
-        Footer footer = Footer.read(footer(0), GEOMETRY.regionPages());
+        RegionFooter footer = RegionFooter.read(footer(0), GEOMETRY.regionPages());
         assertThat(footer).isNotNull();
         flip(page(0, footer.tablePage()), 64);
         reopen();
@@ -132,21 +133,21 @@ final class LogRecoveryTest {
         reopen();
         assertThat(rig.known).hasSize(100);
         requireAllGood();
-        assertThat(Footer.read(footer(0), GEOMETRY.regionPages())).isNotNull();
+        assertThat(RegionFooter.read(footer(0), GEOMETRY.regionPages())).isNotNull();
     }
 
     @Test
     void givenAReopenedRegion_whenOpenedAgain_thenNothingOfItsEarlierLifeIsTold() {
         reopen();
         append(500, 10_000);
-        int open = DiskPlace.region(rig.known.lastEntry().getValue().place());
-        assertThat(rig.log().life(rig.known.lastEntry().getValue().place()) & 0xFF)
+        int open = LogAddress.region(rig.known.lastEntry().getValue().address());
+        assertThat(rig.log().epoch(rig.known.lastEntry().getValue().address()) & 0xFF)
                 .as("a second life")
                 .isGreaterThan(5);
         TreeSet<Long> before = new TreeSet<>(rig.known.keySet());
         flip(page(open, 0), 99);
         reopen();
-        assertThat(rig.known.values()).noneMatch(each -> DiskPlace.region(each.place()) == open);
+        assertThat(rig.known.values()).noneMatch(each -> LogAddress.region(each.address()) == open);
         assertThat(before).containsAll(rig.known.keySet());
     }
 
@@ -165,7 +166,7 @@ final class LogRecoveryTest {
     void givenAFooterThatCannotBeBelieved_whenTheRegionHoldsNothing_thenItIsMarkedBeforeItIsUsed() {
         footer(2).fill((byte) 0x55);
         reopen();
-        assertThat(Footer.read(footer(2), GEOMETRY.regionPages())).matches(Footer::isFree);
+        assertThat(RegionFooter.read(footer(2), GEOMETRY.regionPages())).matches(RegionFooter::isFree);
         assertThat(rig.log().stats().regions().free()).isEqualTo(GEOMETRY.regions());
     }
 
@@ -173,11 +174,11 @@ final class LogRecoveryTest {
     void givenTwoOpenings_whenRegionsAreOpened_thenLivesOfTheSecondAreAboveAllOfTheFirst() {
         reopen();
         group(1);
-        long first = rig.log().life(rig.known.lastEntry().getValue().place());
+        long first = rig.log().epoch(rig.known.lastEntry().getValue().address());
         page(0, 0).fill((byte) 0);
         reopen();
         group(1);
-        assertThat(rig.log().life(rig.known.lastEntry().getValue().place())).isGreaterThan(first);
+        assertThat(rig.log().epoch(rig.known.lastEntry().getValue().address())).isGreaterThan(first);
     }
 
     @Test
@@ -187,17 +188,17 @@ final class LogRecoveryTest {
         LogLimits slow = new LogLimits(100, 100, 1 << 20, 1, 8, 1_000_000_000);
         rig.open(device(), CONFIG.withLimits(slow));
         int reads = 0;
-        while (rig.log().recovering()) {
+        while (rig.log().isRecovering()) {
             int before = rig.known.size();
             rig.tick();
             assertThat(rig.known.size() - before).isLessThanOrEqualTo(1);
-            if (!rig.known.isEmpty() && rig.read(rig.known.lastKey()) == Admission.TAKEN) {
+            if (!rig.known.isEmpty() && rig.read(rig.known.lastKey()) == LogSubmitResult.ACCEPTED) {
                 reads++;
             }
         }
         rig.settle();
         assertThat(rig.known).hasSize(100);
-        assertThat(rig.outcomes.get(ReadOutcome.GOOD)).isEqualTo(reads).isGreaterThan(90);
+        assertThat(rig.outcomes.get(ReadOutcome.SUCCESS)).isEqualTo(reads).isGreaterThan(90);
     }
 
     @Test
@@ -209,11 +210,11 @@ final class LogRecoveryTest {
             rig.settle();
         }
         reopen();
-        List<Integer> depths = rig.told.stream()
+        List<Integer> depths = rig.reportedEntries.stream()
                 .filter(each -> each.keyHi() == 1)
                 .map(DiskEntry::depth)
                 .toList();
         assertThat(depths).hasSizeGreaterThan(50).isSortedAccordingTo(Comparator.reverseOrder());
-        assertThat(rig.at(1L).entry().depth()).isEqualTo(120);
+        assertThat(rig.knownBlock(1L).entry().depth()).isEqualTo(120);
     }
 }

@@ -19,7 +19,7 @@ import java.util.TreeMap;
 final class LogSimulation implements AutoCloseable {
 
     /// What a device does wrong.
-    enum Weather {
+    enum FaultProfile {
         /// Nothing; it loses what was not synced at a crash.
         CALM,
         /// It fails, and says so: writes, syncs, no space, operations that hang.
@@ -37,18 +37,18 @@ final class LogSimulation implements AutoCloseable {
     private final Arena arena = Arena.ofConfined();
     private final MemorySegment storage;
     private DiskLogConfig config;
-    private final Weather weather;
+    private final FaultProfile faultProfile;
     private final FaultRates rates;
-    private final LogRig rig = new LogRig(arena);
+    private final DiskLogHarness rig = new DiskLogHarness(arena);
     private final Map<String, Integer> rare = new TreeMap<>();
     private FaultyDevice device;
     private int keepPercent;
 
     LogSimulation(long seed) {
         random = new SplittableRandom(seed);
-        weather = Weather.values()[random.nextInt(Weather.values().length)];
-        Geometry geometry = Geometry.of((2L + 4 + random.nextInt(4)) << 20);
-        storage = arena.allocate(geometry.deviceBytes(), Geometry.PAGE_BYTES);
+        faultProfile = FaultProfile.values()[random.nextInt(FaultProfile.values().length)];
+        DiskGeometry geometry = DiskGeometry.of((2L + 4 + random.nextInt(4)) << 20);
+        storage = arena.allocate(geometry.deviceBytes(), DiskGeometry.PAGE_BYTES);
         LogLimits limits = new LogLimits(
                 1 + random.nextInt(64),
                 1 + random.nextInt(32),
@@ -56,11 +56,11 @@ final class LogSimulation implements AutoCloseable {
                 1 + random.nextInt(50),
                 8,
                 50_000_000);
-        ReclaimRules rules = new ReclaimRules(
+        ReclaimConfig rules = new ReclaimConfig(
                 2 + random.nextInt(2), random.nextInt(51), 1 << (16 + random.nextInt(4)), random.nextBoolean());
         config = DiskLogConfig.of(geometry, 0).withLimits(limits).withReclaim(rules);
         rates = rates();
-        rig.strict = weather == Weather.CALM || weather == Weather.HONEST;
+        rig.strict = faultProfile == FaultProfile.CALM || faultProfile == FaultProfile.HONEST;
         rig.keep = _ -> random.nextInt(100) < keepPercent;
         device = faulty(MemoryDevice.create(storage, DEPTH), rates);
         rig.open(device, config.withDeviceId(random.nextLong()));
@@ -69,7 +69,7 @@ final class LogSimulation implements AutoCloseable {
     private FaultRates rates() {
         FaultRates quiet = FaultRates.none().withMaxLatencyTicks(random.nextInt(6));
         double often = random.nextDouble() * 0.02;
-        return switch (weather) {
+        return switch (faultProfile) {
             case CALM -> quiet;
             case HONEST -> honest(quiet, often);
             case UNREADABLE ->
@@ -110,10 +110,10 @@ final class LogSimulation implements AutoCloseable {
         fill();
         return "%s %s %s %08x %s"
                 .formatted(
-                        weather,
+                        faultProfile,
                         rig.known.keySet(),
                         rig.outcomes,
-                        Checksum.of(storage),
+                        SegmentCrc.of(storage),
                         rig.log().stats());
     }
 
@@ -125,7 +125,7 @@ final class LogSimulation implements AutoCloseable {
         registerIfServing();
         rig.settle();
         for (long left = storage.byteSize(); left > 0; left -= MAX_BLOCK_BYTES) {
-            rig.appendWaiting(MAX_BLOCK_BYTES);
+            rig.appendAndWait(MAX_BLOCK_BYTES);
         }
         rig.flush();
         rig.settle();
@@ -141,8 +141,8 @@ final class LogSimulation implements AutoCloseable {
             case 1, 2 -> rig.flush();
             case 3 -> keepPercent = random.nextInt(100);
             case 4 -> registerIfServing();
-            case 5, 6, 7, 8, 9 -> readGone();
-            case 10, 11 -> bury();
+            case 5, 6, 7, 8, 9 -> readStale();
+            case 10, 11 -> appendTombstone();
             case 12, 13 -> appendAgain();
             default -> {
                 if (random.nextInt(3) == 0) {
@@ -159,12 +159,12 @@ final class LogSimulation implements AutoCloseable {
 
     private void registerIfServing() {
         if (rig.log().state() == LogState.SERVING) {
-            rig.log().register(LogRig.NAMESPACE);
+            rig.log().register(DiskLogHarness.NAMESPACE);
         }
     }
 
     private void append() {
-        if (rig.log().namespaceNumber(LogRig.NAMESPACE) < 0) {
+        if (rig.log().namespaceId(DiskLogHarness.NAMESPACE) < 0) {
             registerIfServing();
             return;
         }
@@ -174,20 +174,20 @@ final class LogSimulation implements AutoCloseable {
         }
     }
 
-    private void bury() {
-        if (rig.log().namespaceNumber(LogRig.NAMESPACE) < 0) {
+    private void appendTombstone() {
+        if (rig.log().namespaceId(DiskLogHarness.NAMESPACE) < 0) {
             return;
         }
         if (random.nextInt(20) == 0) {
-            count("all buried", rig.buryAll() == Admission.TAKEN);
+            count("all buried", rig.appendNamespaceTombstone() == LogSubmitResult.ACCEPTED);
         } else if (!rig.known.isEmpty()) {
-            count("buried", rig.bury(someKnown()) == Admission.TAKEN);
+            count("buried", rig.appendTombstone(someKnown()) == LogSubmitResult.ACCEPTED);
         }
     }
 
     /// Replaces a block, or brings one back that was buried.
     private void appendAgain() {
-        if (rig.log().namespaceNumber(LogRig.NAMESPACE) >= 0 && !rig.known.isEmpty()) {
+        if (rig.log().namespaceId(DiskLogHarness.NAMESPACE) >= 0 && !rig.known.isEmpty()) {
             long key = 1 + random.nextLong(rig.known.lastKey());
             count("appended again", rig.appendAgain(key, 1 + random.nextInt(MAX_BLOCK_BYTES)));
         }
@@ -204,10 +204,10 @@ final class LogSimulation implements AutoCloseable {
         return from == null ? rig.known.firstKey() : from;
     }
 
-    private void readGone() {
-        LogRig.Known gone = rig.gone.poll();
+    private void readStale() {
+        DiskLogHarness.Known gone = rig.staleBlocks.poll();
         if (gone != null) {
-            count("stale", rig.read(gone.entry().keyHi(), gone) == Admission.STALE);
+            count("stale", rig.read(gone.entry().keyHi(), gone) == LogSubmitResult.STALE);
         }
     }
 
@@ -232,8 +232,8 @@ final class LogSimulation implements AutoCloseable {
     }
 
     private void countStats() {
-        count("crash while recovering", rig.log().recovering());
-        if (!rig.log().served()) {
+        count("crash while recovering", rig.log().isRecovering());
+        if (!rig.log().hasStats()) {
             return;
         }
         DiskLogStats stats = rig.log().stats();
@@ -266,14 +266,14 @@ final class LogSimulation implements AutoCloseable {
                 + regions.reclaiming()
                 + regions.freeing()
                 + regions.bad();
-        if (!rig.log().recovering()) {
+        if (!rig.log().isRecovering()) {
             assertThat(sum).isEqualTo(rig.log().regions());
         }
     }
 
     private void readAll() {
         for (long key : rig.known.keySet()) {
-            while (rig.read(key) == Admission.FULL) {
+            while (rig.read(key) == LogSubmitResult.FULL) {
                 rig.tick();
             }
         }
@@ -287,11 +287,11 @@ final class LogSimulation implements AutoCloseable {
     }
 
     /// How often something rare happened.
-    Map<String, Integer> rare() {
+    Map<String, Integer> rareEvents() {
         return rare;
     }
 
-    LogRig rig() {
+    DiskLogHarness rig() {
         return rig;
     }
 

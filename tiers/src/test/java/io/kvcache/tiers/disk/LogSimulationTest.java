@@ -19,10 +19,10 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// `-Dlog.firstSeed=1234 -Dlog.seeds=1`.
 final class LogSimulationTest {
 
-    private static final long USUAL_SEEDS = 150;
+    private static final long DEFAULT_SEEDS = 150;
     private static final long FIRST_SEED =
             Long.getLong("log.firstSeed", ThreadLocalRandom.current().nextLong(1, 1_000_000_000));
-    private static final long SEEDS = Long.getLong("log.seeds", USUAL_SEEDS);
+    private static final long SEEDS = Long.getLong("log.seeds", DEFAULT_SEEDS);
     private static final int STEPS = 1500;
 
     /// What so many seeds must have seen.
@@ -53,7 +53,7 @@ final class LogSimulationTest {
         "tombstones recovered"
     };
 
-    private final QuietLog quiet = new QuietLog();
+    private final DiskLogSilencer quiet = new DiskLogSilencer();
 
     @BeforeEach
     void silence() {
@@ -62,7 +62,7 @@ final class LogSimulationTest {
 
     @AfterEach
     void speak() {
-        quiet.speak();
+        quiet.restore();
     }
 
     @Test
@@ -76,7 +76,7 @@ final class LogSimulationTest {
                     .isEqualTo(first);
         });
         System.out.println("log simulation of " + SEEDS + " seeds: " + rare);
-        if (SEEDS >= USUAL_SEEDS) {
+        if (SEEDS >= DEFAULT_SEEDS) {
             assertThat(rare).containsKeys(RARE);
         }
     }
@@ -92,7 +92,7 @@ final class LogSimulationTest {
     private static String run(long seed, Map<String, Integer> rare) {
         try (LogSimulation simulation = new LogSimulation(seed)) {
             String end = simulation.run(STEPS);
-            simulation.rare().forEach((what, count) -> rare.merge(what, count, Integer::sum));
+            simulation.rareEvents().forEach((what, count) -> rare.merge(what, count, Integer::sum));
             return end;
         } catch (RuntimeException | AssertionError failure) {
             throw new AssertionError(

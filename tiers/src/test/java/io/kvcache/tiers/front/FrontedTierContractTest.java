@@ -4,7 +4,7 @@ import io.kvcache.core.contract.DurableTierContract;
 import io.kvcache.core.contract.DurableTierUnderTest;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
-import io.kvcache.tiers.disk.StorageInMemory;
+import io.kvcache.tiers.disk.InMemoryDiskTier;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Nested;
@@ -30,8 +30,8 @@ final class FrontedTierContractTest {
     private static final class Both implements DurableTierUnderTest {
 
         private final boolean failing;
-        private final StorageInMemory disk = new StorageInMemory();
-        private final List<StorageInMemory> fronts = new ArrayList<>();
+        private final InMemoryDiskTier disk = new InMemoryDiskTier();
+        private final List<InMemoryDiskTier> fronts = new ArrayList<>();
 
         Both(boolean failing) {
             this.failing = failing;
@@ -49,7 +49,7 @@ final class FrontedTierContractTest {
                 front.held = false;
                 return front;
             }
-            fronts.add(new StorageInMemory());
+            fronts.add(new InMemoryDiskTier());
             return fronts.getLast().open(listener);
         }
 
@@ -75,7 +75,7 @@ final class FrontedTierContractTest {
 
         @Override
         public void close() {
-            fronts.forEach(StorageInMemory::close);
+            fronts.forEach(InMemoryDiskTier::close);
             disk.close();
         }
     }

@@ -13,10 +13,10 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.tiers.device.MemoryDevice;
+import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;
-import io.kvcache.tiers.disk.DiskMemory;
 import io.kvcache.tiers.disk.DiskTier;
-import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.disk.LogWorkMemory;
 import io.kvcache.tiers.simulation.FaultRates;
 import io.kvcache.tiers.simulation.FaultyDevice;
 import java.lang.foreign.MemorySegment;
@@ -61,9 +61,9 @@ final class OutageTest {
 
         @Override
         public Tier open(TierListener listener) {
-            DiskMemory memory = new DiskMemory(ArenaMemory.source());
-            DiskLogConfig config = DiskLogConfig.of(Geometry.of(DISK_BYTES), 1);
-            return new DiskTier(name(), new DiskTier.Beneath(device, () -> {}, memory), config, listener);
+            LogWorkMemory memory = new LogWorkMemory(ArenaMemory.source());
+            DiskLogConfig config = DiskLogConfig.of(DiskGeometry.of(DISK_BYTES), 1);
+            return new DiskTier(name(), new DiskTier.Resources(device, () -> {}, memory), config, listener);
         }
 
         @Override

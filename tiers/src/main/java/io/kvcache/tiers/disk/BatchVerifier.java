@@ -1,0 +1,102 @@
+package io.kvcache.tiers.disk;
+
+import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.tiers.device.IoOutcome;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Consumer;
+
+/// Reads the blocks of a group that only its head vouches for, and finds out which of them are whole.
+///
+/// Without this, a block that was being written again when the power went would hide the sound one that it
+/// was a copy of. It costs one reading of the regions that were open.
+final class BatchVerifier {
+
+    /// Read at a time: sequential reads of this size are nearly as fast as larger ones.
+    static final int SPAN_BYTES = 256 << 10;
+
+    private final DeviceOperationQueue deviceOperationQueue;
+    private final RegionManager regionManager;
+    private final MemorySegment buffer;
+    private final Region region;
+    private final WriteBatch writeBatch;
+    private final Consumer<List<DiskEntry>> callback;
+    private final List<DiskEntry> sound = new ArrayList<>();
+    private int nextPage;
+    private int index;
+    private ChunkedCrc crc = new ChunkedCrc();
+    private long checksummedBytes;
+    private boolean failed;
+
+    /// Where a group is read from.
+    record Source(
+            DeviceOperationQueue deviceOperationQueue,
+            RegionManager regionManager,
+            Region region,
+            MemorySegment buffer) {}
+
+    /// @param then told those that are whole, in their order
+    BatchVerifier(Source source, WriteBatch writeBatch, Consumer<List<DiskEntry>> then) {
+        this.deviceOperationQueue = source.deviceOperationQueue;
+        this.regionManager = source.regionManager;
+        this.region = source.region;
+        this.buffer = source.buffer;
+        this.writeBatch = writeBatch;
+        this.callback = then;
+        this.nextPage = writeBatch.page() + WriteBatch.HEAD_PAGES;
+    }
+
+    void read() {
+        skipTombstones();
+        int end = writeBatch.page() + writeBatch.pages();
+        if (nextPage == end) {
+            callback.accept(sound);
+            return;
+        }
+        long left = (long) (end - nextPage) * DiskGeometry.PAGE_BYTES;
+        MemorySegment span = buffer.asSlice(0, Math.min(left, SPAN_BYTES));
+        long offset = regionManager.offset(region, nextPage);
+        nextPage += (int) (span.byteSize() / DiskGeometry.PAGE_BYTES);
+        deviceOperationQueue.add(DeviceOperation.read(span, offset, outcome -> onRead(span, outcome)));
+    }
+
+    /// Tombstones have no bytes that could be torn.
+    private void skipTombstones() {
+        while (index < writeBatch.entries().size()
+                && writeBatch.entries().get(index).isTombstone()) {
+            sound.add(writeBatch.entries().get(index));
+            index++;
+        }
+    }
+
+    private void onRead(MemorySegment span, IoOutcome outcome) {
+        for (long at = 0; at < span.byteSize(); ) {
+            at += addToChecksum(span.asSlice(at), outcome.isDone());
+        }
+        read();
+    }
+
+    /// Adds what belongs to the current block.
+    ///
+    /// @return bytes of the span that do
+    private long addToChecksum(MemorySegment span, boolean done) {
+        DiskEntry entry = writeBatch.entries().get(index);
+        long blockBytes = (long) entry.pages() * DiskGeometry.PAGE_BYTES;
+        long taken = Math.min(blockBytes - checksummedBytes, span.byteSize());
+        crc.update(span.asSlice(0, Math.clamp(entry.bytes() - checksummedBytes, 0, taken)));
+        failed |= !done;
+        checksummedBytes += taken;
+        if (checksummedBytes == blockBytes) {
+            if (!failed && crc.value() == entry.checksum()) {
+                sound.add(entry);
+            }
+            index++;
+            crc = new ChunkedCrc();
+            checksummedBytes = 0;
+            failed = false;
+            skipTombstones();
+        }
+        return taken;
+    }
+}

@@ -1,0 +1,277 @@
+package io.kvcache.tiers.disk;
+
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Queue;
+import java.util.SequencedSet;
+import java.util.function.Consumer;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/// Packs what is appended into groups and adds them to the open region.
+///
+/// A group takes what is waiting, up to 63 blocks or the limit in bytes. A few are on their way at a time;
+/// what comes meanwhile waits for the next. So groups are small while there is little to do, and large when
+/// there is much.
+///
+/// What is kept from a reclaimed region goes first, and the last free region is for it alone: callers' blocks
+/// wait while no region is free beside the open one. So reclaiming always comes to its end.
+final class BatchWriter {
+
+    /// Enough for the device to be busy while the next one is packed.
+    private static final int MAX_IN_FLIGHT = 4;
+
+    private final LogIo io;
+    private final RegionManager regionManager;
+    private final PagePool heads;
+    private final TrailerWriter trailerWriter;
+    private final LogLimits limits;
+    private final Consumer<DiskEntry> onAppendBegun;
+    private final Queue<PendingAppend> rewrites = new ArrayDeque<>();
+    private final Queue<PendingAppend> appends = new ArrayDeque<>();
+    private final SequencedSet<InFlightBatch> inFlight = new LinkedHashSet<>();
+    private @Nullable OpenRegion open;
+    private long acceptedAppends;
+    private long begunBatches;
+    private long appended;
+    private long appendedBytes;
+    private long failedAppends;
+
+    /// What it works with beside the device.
+    ///
+    /// @param onAppendBegun told of what callers appended, when a group with it is begun
+    record Dependencies(
+            RegionManager regionManager,
+            PagePool heads,
+            TrailerWriter trailerWriter,
+            LogLimits limits,
+            Consumer<DiskEntry> onAppendBegun) {}
+
+    BatchWriter(LogIo io, Dependencies dependencies) {
+        this.io = io;
+        this.regionManager = dependencies.regionManager;
+        this.heads = dependencies.heads;
+        this.trailerWriter = dependencies.trailerWriter;
+        this.limits = dependencies.limits;
+        this.onAppendBegun = dependencies.onAppendBegun;
+    }
+
+    boolean isFull() {
+        return appends.size() >= limits.appends();
+    }
+
+    boolean isIdle() {
+        return rewrites.isEmpty() && appends.isEmpty() && inFlight.isEmpty();
+    }
+
+    void append(DiskEntry entry, BufferList bufferList, PendingAppend.Completion completion) {
+        acceptedAppends++;
+        appends.add(new PendingAppend(entry, bufferList, WriteKind.BLOCK, address -> {
+            if (address == LogAddress.NONE) {
+                failedAppends++;
+            } else {
+                appended++;
+                appendedBytes += entry.bytes();
+            }
+            completion.complete(address);
+        }));
+    }
+
+    /// What callers appended and is being written.
+    Stream<DiskEntry> inFlight() {
+        return inFlight.stream().flatMap(BatchWriter::fromCallers);
+    }
+
+    private static Stream<DiskEntry> fromCallers(InFlightBatch group) {
+        return group.appends().filter(append -> !append.isRewrite()).map(PendingAppend::entry);
+    }
+
+    /// Writes again what a reclaimed region held.
+    void rewrite(DiskEntry entry, BufferList bufferList, PendingAppend.Completion completion) {
+        rewrites.add(new PendingAppend(entry, bufferList, WriteKind.REWRITE, completion));
+    }
+
+    /// How many blocks were taken from callers.
+    long acceptedAppends() {
+        return acceptedAppends;
+    }
+
+    /// How many of those are in a group by now.
+    long begunAppends() {
+        return acceptedAppends - appends.size();
+    }
+
+    /// How many groups were begun.
+    long begunBatches() {
+        return begunBatches;
+    }
+
+    /// How many groups, from the first on, have ended without one before them that has not.
+    long endedBatches() {
+        return inFlight.isEmpty() ? begunBatches : inFlight.getFirst().number();
+    }
+
+    /// What has been written of the open region.
+    ///
+    /// @return null when none is open
+    @Nullable
+    Mark writtenMark() {
+        return open == null ? null : new Mark(open, open.writtenExtent());
+    }
+
+    /// So much of a region.
+    record Mark(OpenRegion region, DurableExtent durableExtent) {}
+
+    /// Has the footer of a region that is still open say what is durable of it. Its first group has to be: while a
+    /// footer is torn, the first head tells in which life the region is.
+    ///
+    /// @param then what follows, whether that could be written or not
+    void writeDurableMark(Mark mark, Runnable then) {
+        OpenRegion region = mark.region();
+        MemorySegment page = region.equals(open) && !io.logHealth().isWritingHalted() ? heads.acquire() : null;
+        if (page == null || !region.beginMark(mark.durableExtent())) {
+            if (page != null) {
+                heads.release(page);
+            }
+            then.run();
+            return;
+        }
+        RegionFooter.open(region.epoch(), mark.durableExtent(), regionManager.endedEpoch())
+                .write(page);
+        io.write(WriteKind.TRAILER, page, regionManager.footerOffset(region.region()), _ -> {
+            heads.release(page);
+            region.endMark();
+            then.run();
+        });
+    }
+
+    /// Pages that can be written again for sure, each entry counted with a head of its own and a page of
+    /// trailer.
+    int rewritePages() {
+        if (regionManager.freeCount() > 0) {
+            return regionManager.geometry().regionPages();
+        }
+        return open == null ? 0 : Math.max(0, open.freePages(0));
+    }
+
+    /// Begins what groups can be begun.
+    ///
+    /// @return how many
+    int pump() {
+        if (io.logHealth().isWritingHalted()) {
+            return rejectAll(rewrites) + rejectAll(appends);
+        }
+        int begun = 0;
+        while (inFlight.size() < MAX_IN_FLIGHT && beginBatch()) {
+            begun++;
+        }
+        return begun;
+    }
+
+    private static int rejectAll(Queue<PendingAppend> queue) {
+        int count = queue.size();
+        for (int i = 0; i < count; i++) {
+            queue.remove().completion().complete(LogAddress.NONE);
+        }
+        return count;
+    }
+
+    private boolean beginBatch() {
+        PendingAppend first = firstPending();
+        if (first == null) {
+            return false;
+        }
+        OpenRegion into = regionFor(first);
+        if (into == null) {
+            return rejectUnfitting(first);
+        }
+        MemorySegment head = heads.acquire();
+        if (head == null) {
+            return false;
+        }
+        InFlightBatch group = new InFlightBatch(
+                new InFlightBatch.BatchContents(begunBatches++, into, takeMembers(into), head), this::onBatchEnded);
+        inFlight.add(group);
+        fromCallers(group).forEach(onAppendBegun);
+        group.start(io.deviceOperationQueue(), regionManager);
+        return true;
+    }
+
+    private @Nullable PendingAppend firstPending() {
+        PendingAppend rewrite = rewrites.peek();
+        if (rewrite != null) {
+            return rewrite;
+        }
+        return regionManager.freeCount() > 0 ? appends.peek() : null;
+    }
+
+    /// The open region if it has room, else the next one, or null when there is none.
+    private @Nullable OpenRegion regionFor(PendingAppend first) {
+        if (open != null && open.freePages(1) >= first.entry().pages()) {
+            return open;
+        }
+        if (regionManager.freeCount() < (first.isRewrite() ? 1 : 2)) {
+            return null;
+        }
+        boolean replaces = open == null || open.mayReplaceEntries();
+        if (open != null) {
+            trailerWriter.enqueue(open);
+            open = null;
+        }
+        RegionPredecessor before = new RegionPredecessor(regionManager.newestFullEpoch(), replaces);
+        Region next = regionManager.openNext();
+        open = next == null ? null : new OpenRegion(regionManager, next, before);
+        return open;
+    }
+
+    /// Only when a region broke is there no room for what is kept, unless one is about to be free.
+    private boolean rejectUnfitting(PendingAppend first) {
+        if (!first.isRewrite() || regionManager.count(Region.State.FREEING) > 0) {
+            return false;
+        }
+        rewrites.remove().completion().complete(LogAddress.NONE);
+        return true;
+    }
+
+    private List<PendingAppend> takeMembers(OpenRegion into) {
+        List<PendingAppend> members = new ArrayList<>();
+        long pages = 0;
+        PendingAppend next = firstPending();
+        while (next != null && members.size() < WriteBatch.MAX_ENTRIES) {
+            pages += next.entry().pages();
+            boolean fits = pages <= into.freePages(members.size() + 1);
+            boolean small = members.isEmpty() || pages * DiskGeometry.PAGE_BYTES <= limits.groupBytes();
+            if (!fits || !small) {
+                break;
+            }
+            members.add(next.isRewrite() ? rewrites.remove() : appends.remove());
+            next = firstPending();
+        }
+        return members;
+    }
+
+    private void onBatchEnded(InFlightBatch group) {
+        inFlight.remove(group);
+        heads.release(group.head());
+        if (group.hasFailed() && group.into().equals(open)) {
+            trailerWriter.enqueue(group.into());
+            open = null;
+        }
+        group.notifyAppends();
+    }
+
+    long appended() {
+        return appended;
+    }
+
+    long appendedBytes() {
+        return appendedBytes;
+    }
+
+    long failedAppends() {
+        return failedAppends;
+    }
+}

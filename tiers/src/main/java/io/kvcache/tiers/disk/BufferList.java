@@ -1,0 +1,44 @@
+package io.kvcache.tiers.disk;
+
+import io.kvcache.core.store.ChunkedCrc;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+
+/// The memory of one block or object: one slot, or the several slots of an object in order.
+///
+/// @param spans native memory at aligned addresses, whole pages, together the pages that the bytes take
+/// @param bytes of the block or object, 0 of a tombstone; what is left of the last page belongs to nobody
+record BufferList(List<MemorySegment> spans, int bytes) {
+
+    BufferList {
+        spans = List.copyOf(spans);
+        long sum = 0;
+        for (MemorySegment span : spans) {
+            if (!span.isNative()
+                    || span.address() % DiskGeometry.PAGE_BYTES != 0
+                    || span.byteSize() % DiskGeometry.PAGE_BYTES != 0
+                    || span.byteSize() == 0) {
+                throw new IllegalArgumentException("a piece must be native memory in whole pages of "
+                        + DiskGeometry.PAGE_BYTES + " bytes at an aligned address, is " + span);
+            }
+            sum += span.byteSize();
+        }
+        long pages = (bytes + (long) DiskGeometry.PAGE_BYTES - 1) / DiskGeometry.PAGE_BYTES;
+        if (bytes < 0 || sum != pages * DiskGeometry.PAGE_BYTES) {
+            throw new IllegalArgumentException(
+                    "pieces of %d bytes for %d bytes, which take %d pages".formatted(sum, bytes, pages));
+        }
+    }
+
+    /// The checksum of the bytes, as a record has it.
+    int checksum() {
+        ChunkedCrc crc = new ChunkedCrc();
+        long left = bytes;
+        for (MemorySegment span : spans) {
+            long taken = Math.min(left, span.byteSize());
+            crc.update(span.asSlice(0, taken));
+            left -= taken;
+        }
+        return crc.value();
+    }
+}

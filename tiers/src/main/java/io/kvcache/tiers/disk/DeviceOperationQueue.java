@@ -1,0 +1,238 @@
+package io.kvcache.tiers.disk;
+
+import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.device.IoOutcome;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.EnumMap;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Queue;
+import org.jspecify.annotations.Nullable;
+
+/// What is on its way to and from the device, and what waits because the device takes no more.
+///
+/// Blocks that somebody waits for go first, and a quarter of the device's depth is theirs alone. The rest
+/// goes in the order it was asked for. The queues are as long as those who use them allow.
+///
+/// Here failures are counted, and here a device that fails too often, hangs, is full, or cannot sync, puts an
+/// end to the log. After a failed sync nothing is known of what was written before it, and a later one that
+/// succeeds proves nothing (Rebello et al.: "Can Applications Recover from fsync Failures?", ATC 2020), so
+/// one is enough.
+final class DeviceOperationQueue {
+
+    /// Of loads: handed to the device at a time, if one is not larger. Where the kernel copies the bytes itself, as
+    /// from a page cache, they are then still in a cache of the processor when they are verified, which makes that
+    /// three times as fast.
+    private static final long LOAD_BATCH_BYTES = 1 << 20;
+
+    /// A thread that owns a log ticks it some hundred times a second. More time than this between two ticks
+    /// means that the process stood still, as a frozen machine or a stopped container does, and that no answer
+    /// of the device could be taken. It counts for so much and no more against an operation.
+    private static final long MAX_STEP_NANOS = 1_000_000_000;
+
+    private static final long LOG_PAUSE_NANOS = 5_000_000_000L;
+
+    private static final Logger LOG = System.getLogger(DeviceOperationQueue.class.getName());
+
+    private static final IoOutcome REFUSED = new IoOutcome(IoOutcome.Kind.FAILED, "the log has failed");
+
+    private final BlockDevice device;
+    private final LogLimits limits;
+    private final LogHealth logHealth;
+    private final Queue<DeviceOperation> loads = new ArrayDeque<>();
+    private final Queue<DeviceOperation> others = new ArrayDeque<>();
+    private final Deque<PendingOperation> oldestFirst = new ArrayDeque<>();
+    private final @Nullable PendingOperation[] pendingByTag;
+    private final int[] freeTags;
+    private int freeCount;
+    private final int maxOthersInFlight;
+    private int othersInFlight;
+    private final Map<WriteKind, Long> written = new EnumMap<>(WriteKind.class);
+    private long failures;
+    private int failuresInARow;
+    private long nowNanos;
+    private long awakeNanos;
+    private boolean clockStarted;
+
+    /// A transfer that the device has taken.
+    private static final class PendingOperation {
+        final DeviceOperation deviceOperation;
+        final long sinceNanos;
+        boolean over;
+
+        PendingOperation(DeviceOperation deviceOperation, long sinceNanos) {
+            this.deviceOperation = deviceOperation;
+            this.sinceNanos = sinceNanos;
+        }
+    }
+
+    DeviceOperationQueue(BlockDevice device, LogLimits limits, LogHealth logHealth) {
+        this.device = device;
+        this.limits = limits;
+        this.logHealth = logHealth;
+        this.pendingByTag = new PendingOperation[device.depth()];
+        this.freeTags = new int[device.depth()];
+        for (int tag = 0; tag < freeTags.length; tag++) {
+            freeTags[freeCount++] = tag;
+        }
+        this.maxOthersInFlight = Math.max(1, device.depth() - Math.ceilDiv(device.depth(), 4));
+    }
+
+    void add(DeviceOperation deviceOperation) {
+        (deviceOperation.type() == DeviceOperation.OperationType.LOAD ? loads : others).add(deviceOperation);
+    }
+
+    /// Transfers that the device had no room for, those that somebody waits for left out.
+    int backlog() {
+        return others.size();
+    }
+
+    /// Whether nothing waits and nothing is on its way.
+    boolean isIdle() {
+        return loads.isEmpty() && others.isEmpty() && freeCount == freeTags.length;
+    }
+
+    long written(WriteKind kind) {
+        return written.getOrDefault(kind, 0L);
+    }
+
+    long failures() {
+        return failures;
+    }
+
+    /// Hands to the device what it takes, and has all that ended followed up.
+    ///
+    /// @param waitNanos the longest wait for the first to end; 0 for none
+    /// @return how many ended
+    int poll(long now, long waitNanos) {
+        advanceClock(now);
+        int ended = startLoadBatches();
+        start();
+        ended += waitNanos > 0 && ended == 0 ? device.await(this::completed, waitNanos) : device.poll(this::completed);
+        checkHung();
+        return ended + (logHealth.isFailed() ? rejectQueued() : 0);
+    }
+
+    /// Moves the time on that operations have to end in: by what the process was awake.
+    private void advanceClock(long now) {
+        long step = clockStarted ? now - nowNanos : 0;
+        clockStarted = true;
+        nowNanos = now;
+        awakeNanos += Math.min(step, Math.min(MAX_STEP_NANOS, Math.max(1, limits.hangNanos() / 4)));
+        if (step >= LOG_PAUSE_NANOS && freeCount < freeTags.length) {
+            LOG.log(
+                    Level.WARNING,
+                    "The process stood still for {0} ms, or the thread of this disk did; {1} operations on their way"
+                            + " have that much longer to end",
+                    step / 1_000_000,
+                    freeTags.length - freeCount);
+        }
+    }
+
+    /// Hands to the device what it takes.
+    void start() {
+        start(loads, freeTags.length);
+        start(others, maxOthersInFlight - othersInFlight);
+        device.submit();
+    }
+
+    /// Hands loads over in lots, as long as there is more than one, and follows up what has ended after each.
+    ///
+    /// @return how many ended
+    private int startLoadBatches() {
+        int ended = 0;
+        while (startLoadBatch()) {
+            device.submit();
+            ended += device.poll(this::completed);
+        }
+        return ended;
+    }
+
+    /// Answers whether more could go.
+    private boolean startLoadBatch() {
+        for (long bytes = 0; bytes < LOAD_BATCH_BYTES && freeCount > 0 && !loads.isEmpty(); ) {
+            bytes += loads.element().bytes();
+            start(loads.remove());
+        }
+        return freeCount > 0 && !loads.isEmpty();
+    }
+
+    private void start(Queue<DeviceOperation> queue, int atMost) {
+        for (int left = atMost; left > 0 && freeCount > 0 && !queue.isEmpty(); left--) {
+            start(queue.remove());
+        }
+    }
+
+    private void start(DeviceOperation next) {
+        int tag = freeTags[--freeCount];
+        PendingOperation pendingOperation = new PendingOperation(next, awakeNanos);
+        pendingByTag[tag] = pendingOperation;
+        oldestFirst.add(pendingOperation);
+        othersInFlight += next.type() == DeviceOperation.OperationType.LOAD ? 0 : 1;
+        if (!next.submitter().submit(device, tag)) {
+            throw new IllegalStateException("somebody else uses the device: it is full with %d of %d operations"
+                    .formatted(freeTags.length - freeCount, freeTags.length));
+        }
+    }
+
+    private void completed(long tag, IoOutcome outcome) {
+        PendingOperation pendingOperation = Objects.requireNonNull(pendingByTag[(int) tag], "an operation ended twice");
+        pendingByTag[(int) tag] = null;
+        freeTags[freeCount++] = (int) tag;
+        pendingOperation.over = true;
+        DeviceOperation deviceOperation = pendingOperation.deviceOperation;
+        othersInFlight -= deviceOperation.type() == DeviceOperation.OperationType.LOAD ? 0 : 1;
+        checkOutcome(deviceOperation, outcome);
+        deviceOperation.completion().complete(outcome);
+    }
+
+    private void checkOutcome(DeviceOperation deviceOperation, IoOutcome outcome) {
+        switch (outcome.kind()) {
+            case DONE -> {
+                failuresInARow = 0;
+                if (deviceOperation.writeKind() != null) {
+                    written.merge(deviceOperation.writeKind(), deviceOperation.bytes(), Long::sum);
+                }
+            }
+            case NO_SPACE -> logHealth.stopWriting("no space on the device, " + outcome.cause());
+            case UNSUPPORTED -> {}
+            case FAILED -> onFailure(deviceOperation, outcome);
+        }
+    }
+
+    private void onFailure(DeviceOperation deviceOperation, IoOutcome outcome) {
+        failures++;
+        failuresInARow++;
+        if (deviceOperation.type() == DeviceOperation.OperationType.SYNC) {
+            logHealth.stopWriting("a sync failed, " + outcome.cause());
+        }
+        if (failuresInARow >= limits.failures()) {
+            logHealth.markFailed(
+                    "%d operations failed in a row, the last by %s".formatted(failuresInARow, outcome.cause()));
+        }
+    }
+
+    /// Looks for an operation that takes too long.
+    private void checkHung() {
+        PendingOperation oldest;
+        while ((oldest = oldestFirst.peek()) != null && oldest.over) {
+            oldestFirst.remove();
+        }
+        if (oldest != null && awakeNanos - oldest.sinceNanos > limits.hangNanos()) {
+            logHealth.markFailed("an operation has not ended after %d ms".formatted(limits.hangNanos() / 1_000_000));
+        }
+    }
+
+    /// Ends what the device was not given yet.
+    private int rejectQueued() {
+        int waiting = loads.size() + others.size();
+        for (int i = 0; i < waiting; i++) {
+            DeviceOperation next = loads.isEmpty() ? others.remove() : loads.remove();
+            next.completion().complete(REFUSED);
+        }
+        return waiting;
+    }
+}

@@ -1,0 +1,45 @@
+package io.kvcache.tiers.disk;
+
+/// Where a block lies in a [DiskLog], as a number of 59 bits: `generation << 39 | region << 17 | page`. A
+/// record's field of 64 bits has four left for the number of the disk.
+///
+/// The generation counts how often the region was reclaimed since the log was opened. So a place that was
+/// handed out before is known to be stale when it is used; one would have to be kept for a million reclaims
+/// of its region to be mistaken. Places mean nothing to the next opening, which hands out its own.
+public final class LogAddress {
+
+    /// No place.
+    public static final long NONE = -1;
+
+    /// The pages of [DiskGeometry#MAX_REGION_BYTES]: 2^17.
+    private static final int PAGE_BITS = 17;
+
+    /// Regions enough for 4 TiB of the smallest and 2 PiB of the largest.
+    private static final int REGION_BITS = 22;
+
+    /// A region that is reclaimed every second gets to a million in twelve days; a place is kept while one read
+    /// takes.
+    private static final int GENERATION_BITS = 20;
+
+    /// Bits of a place; those above are 0.
+    public static final int BITS = GENERATION_BITS + REGION_BITS + PAGE_BITS;
+
+    static final int MAX_REGIONS = 1 << REGION_BITS;
+
+    private LogAddress() {}
+
+    static long of(int generation, int region, int page) {
+        long upper = (long) (generation & (1 << GENERATION_BITS) - 1) << REGION_BITS | region;
+        return upper << PAGE_BITS | page;
+    }
+
+    /// Number of the region.
+    public static int region(long address) {
+        return (int) (address >>> PAGE_BITS) & MAX_REGIONS - 1;
+    }
+
+    /// Page within the region.
+    public static int page(long address) {
+        return (int) address & (1 << PAGE_BITS) - 1;
+    }
+}

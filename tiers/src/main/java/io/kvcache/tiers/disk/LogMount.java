@@ -1,0 +1,122 @@
+package io.kvcache.tiers.disk;
+
+import io.kvcache.tiers.device.IoOutcome;
+import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.disk.FormatError.Reason;
+import io.kvcache.tiers.disk.Superblock.Kind;
+import io.kvcache.tiers.disk.Superblock.SuperblockCopy;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/// Looks at both copies of the superblock, decides what the device is, and writes a new superblock: of a
+/// blank device its first, of a known one the next. A device whose superblocks are blank and whose regions are not is
+/// no blank one. The sequence of that superblock is the number of this
+/// opening.
+final class LogMount {
+
+    private final LogIo io;
+    private final DiskLogConfig config;
+    private final List<MemorySegment> buffers;
+    private final @Nullable SuperblockCopy[] copies = new SuperblockCopy[2];
+    private final Consumer<SuperblockWriter> callback;
+    private @Nullable FormatError formatError;
+
+    /// @param memory of two superblocks' size
+    /// @param then what follows when the superblock is durable
+    LogMount(LogIo io, DiskLogConfig config, MemorySegment memory, Consumer<SuperblockWriter> then) {
+        this.io = io;
+        this.config = config;
+        long bytes = DiskGeometry.SUPERBLOCK_BYTES;
+        this.buffers = List.of(memory.asSlice(0, bytes), memory.asSlice(bytes, bytes));
+        this.callback = then;
+        for (int copy = 0; copy < copies.length; copy++) {
+            int which = copy;
+            long offset = config.geometry().superblockOffset(copy);
+            io.deviceOperationQueue()
+                    .add(DeviceOperation.read(buffers.get(copy), offset, outcome -> read(which, outcome)));
+        }
+    }
+
+    @Nullable
+    FormatError formatError() {
+        return formatError;
+    }
+
+    private void read(int copy, IoOutcome outcome) {
+        copies[copy] = outcome.isDone() ? Superblock.read(buffers.get(copy)) : SuperblockCopy.invalid(Kind.UNREADABLE);
+        SuperblockCopy first = copies[0];
+        SuperblockCopy second = copies[1];
+        if (first != null && second != null) {
+            SuperblockCopy better = Superblock.selectNewer(first, second);
+            decide(better, better.equals(first) ? 1 : 0);
+        }
+    }
+
+    private void decide(SuperblockCopy superblockCopy, int other) {
+        Superblock superblock = superblockCopy.superblock();
+        if (superblock != null
+                && superblock.geometry().deviceBytes() == config.geometry().deviceBytes()) {
+            mount(superblock, other);
+        } else if (superblockCopy.kind() == Kind.BLANK) {
+            new SignatureProbe().start();
+        } else {
+            refuse(FormatError.of(superblockCopy, config.geometry().deviceBytes()));
+        }
+    }
+
+    private void refuse(FormatError why) {
+        if (config.onIncompatible() == OnIncompatible.DISCARD && why.reason() != Reason.UNREADABLE) {
+            format();
+        } else {
+            formatError = why;
+            io.logHealth().markRefused(why.message());
+        }
+    }
+
+    /// Looks whether a device without a superblock holds a log all the same.
+    private final class SignatureProbe {
+
+        private int left;
+        private boolean foundLog;
+
+        void start() {
+            DiskGeometry geometry = config.geometry();
+            int regions = LogDetector.regionsToProbe(geometry);
+            left = 2 * regions;
+            for (int region = 0; region < regions; region++) {
+                look(0, region, LogDetector.headOffset(geometry, region));
+                look(1, region, LogDetector.footerOffset(geometry, region));
+            }
+        }
+
+        private void look(int buffer, int slot, long offset) {
+            MemorySegment page =
+                    buffers.get(buffer).asSlice((long) slot * DiskGeometry.PAGE_BYTES, DiskGeometry.PAGE_BYTES);
+            io.deviceOperationQueue().add(DeviceOperation.read(page, offset, outcome -> {
+                foundLog |= outcome.isDone() && LogDetector.isLogPage(page, config.geometry());
+                if (--left == 0) {
+                    decide();
+                }
+            }));
+        }
+
+        private void decide() {
+            if (foundLog) {
+                refuse(FormatError.blankOverLog(config.geometry().deviceBytes()));
+            } else {
+                format();
+            }
+        }
+    }
+
+    private void format() {
+        mount(new Superblock(config.deviceId(), 0, config.geometry(), List.of()), 0);
+    }
+
+    private void mount(Superblock superblock, int older) {
+        SuperblockWriter superblockWriter = new SuperblockWriter(io, buffers.get(0), superblock, older);
+        superblockWriter.replace(superblock.withNextSequence(), () -> callback.accept(superblockWriter));
+    }
+}

@@ -1,0 +1,197 @@
+package io.kvcache.tiers.disk;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Queue;
+import java.util.Set;
+
+/// Tells the index what the regions hold, newest region first and in it the last entry first, a bounded
+/// number at a time. While one region is told, the next ones are read.
+final class LogRecovery {
+
+    /// Regions read ahead: enough for a disk to be busy while entries are told, few enough for little memory.
+    static final int MAX_READERS = 4;
+
+    private final RegionManager regionManager;
+    private final DiskIndex index;
+    private final TrailerWriter trailerWriter;
+    private final RegionEraser regionEraser;
+    private final NamespaceTable namespaces;
+    private final Queue<Region> pendingRegions;
+    private final Set<Long> epochs = new HashSet<>();
+    private final Queue<RegionEntryReader> reading = new ArrayDeque<>();
+    private final Queue<RegionEntryReader> idleReaders;
+    private int reported;
+    private long entries;
+    private long tombstones;
+    private long invalidEntries;
+    private long lostEntries;
+    private int missingRegions;
+    private int discardedRegions;
+    private boolean discarding;
+    private boolean ended;
+
+    /// Where a recovery leads.
+    record Dependencies(
+            RegionManager regionManager,
+            DiskIndex index,
+            TrailerWriter trailerWriter,
+            RegionEraser regionEraser,
+            NamespaceTable namespaces) {}
+
+    /// @param newestFirst regions that hold something
+    /// @param lanes to read with
+    LogRecovery(Dependencies dependencies, List<Region> newestFirst, List<RegionEntryReader> lanes) {
+        this.regionManager = dependencies.regionManager;
+        this.index = dependencies.index;
+        this.trailerWriter = dependencies.trailerWriter;
+        this.regionEraser = dependencies.regionEraser;
+        this.namespaces = dependencies.namespaces;
+        this.pendingRegions = new ArrayDeque<>(newestFirst);
+        this.idleReaders = new ArrayDeque<>(lanes);
+        newestFirst.forEach(region -> epochs.add(region.epoch()));
+    }
+
+    boolean isComplete() {
+        return ended;
+    }
+
+    /// Entries told.
+    long entries() {
+        return entries;
+    }
+
+    /// Tombstones told.
+    long tombstones() {
+        return tombstones;
+    }
+
+    /// Entries not told, because they cannot be right.
+    long invalidEntries() {
+        return invalidEntries;
+    }
+
+    /// Entries that were durable and are not found.
+    long lostEntries() {
+        return lostEntries;
+    }
+
+    /// Regions that must be there and are not found: each is the [RegionPredecessor] of another.
+    int missingRegions() {
+        return missingRegions;
+    }
+
+    /// Regions that are not told of because of that.
+    int discardedRegions() {
+        return discardedRegions;
+    }
+
+    /// Tells what has been read by now.
+    ///
+    /// @return entries told
+    int pump(int atMost) {
+        int left = atMost;
+        readAhead();
+        RegionEntryReader front = reading.peek();
+        while (left > 0 && front != null && front.isReady()) {
+            if (reported == 0) {
+                checkLostEntries(front);
+            }
+            if (discarding) {
+                discardRegion(front);
+                front = reading.peek();
+                continue;
+            }
+            while (left > 0 && reported < front.count()) {
+                reported++;
+                left--;
+                reportEntry(front, front.entry(front.count() - reported));
+            }
+            if (reported == front.count()) {
+                finishRegion(front);
+                front = reading.peek();
+            }
+        }
+        if (front == null && !ended) {
+            ended = true;
+            index.onRecoveryEnded();
+        }
+        return atMost - left;
+    }
+
+    /// Where tombstones or newer objects are lost, everything before them may be what they ended. The store may forget:
+    /// none of that is told, and its lives are over, which the footers of its regions say from now on.
+    private void checkLostEntries(RegionEntryReader front) {
+        lostEntries += discarding ? 0 : front.lostEntries();
+        if (!discarding && front.losesReplacingEntries()) {
+            discardUpTo(front.region().epoch());
+        }
+    }
+
+    /// Where a whole region is not found, what is older than it may have been ended by it.
+    private void checkPredecessor(RegionEntryReader front) {
+        RegionPredecessor before = front.predecessor();
+        if (before.isMissing(regionManager.endedEpoch(), epochs)) {
+            missingRegions++;
+            if (before.replaces()) {
+                discardUpTo(front.region().epoch() - 1);
+            }
+        }
+    }
+
+    private void discardUpTo(long epoch) {
+        discarding = true;
+        regionManager.endEpoch(epoch);
+        discardedRegions += pendingRegions.size();
+        pendingRegions.forEach(regionEraser::enqueue);
+        pendingRegions.clear();
+    }
+
+    private void discardRegion(RegionEntryReader front) {
+        discardedRegions++;
+        reading.remove();
+        regionEraser.enqueue(front.region());
+        idleReaders.add(front);
+        reported = 0;
+    }
+
+    private void readAhead() {
+        while (!pendingRegions.isEmpty() && !idleReaders.isEmpty()) {
+            RegionEntryReader lane = idleReaders.remove();
+            lane.read(pendingRegions.remove());
+            reading.add(lane);
+        }
+    }
+
+    private void reportEntry(RegionEntryReader from, DiskEntry entry) {
+        if (!entry.fitsIn(regionManager.geometry().regionPages()) || entry.namespace() >= namespaces.size()) {
+            invalidEntries++;
+        } else if (entry.isTombstone()) {
+            tombstones++;
+            index.onTombstone(entry);
+        } else {
+            entries++;
+            index.onRecovered(entry, from.region().addressOf(entry.page()));
+        }
+    }
+
+    /// A region that was open gets the trailer that it lacks.
+    private void finishRegion(RegionEntryReader front) {
+        checkPredecessor(front);
+        if (front.isUnclosed()) {
+            List<DiskEntry> all = new ArrayList<>(front.count());
+            for (int i = 0; i < front.count(); i++) {
+                all.add(front.entry(i));
+            }
+            trailerWriter.enqueue(OpenRegion.recovered(regionManager, front.region(), all));
+        } else {
+            regionManager.addClosed(front.region());
+        }
+        reading.remove();
+        idleReaders.add(front);
+        reported = 0;
+        readAhead();
+    }
+}

@@ -1,0 +1,63 @@
+package io.kvcache.tiers.disk;
+
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+
+/// The end of a closed region: the entries of all its groups, so that recovery reads nothing else.
+///
+/// ```
+/// table    entries, 64 bytes each, up to a whole page
+/// footer   the region's last page, see Footer
+/// ```
+///
+/// @param entries all blocks and tombstones of the region, in the order they lie
+/// @param endedEpoch see [RegionFooter]
+/// @param predecessor see [RegionFooter]
+record RegionTrailer(RegionEpoch epoch, List<DiskEntry> entries, long endedEpoch, RegionPredecessor predecessor) {
+
+    RegionTrailer {
+        entries = List.copyOf(entries);
+    }
+
+    /// Pages of table and footer.
+    static int pages(int entries) {
+        return tablePages(entries) + 1;
+    }
+
+    static int tablePages(int entries) {
+        return (int)
+                ((entries * (long) EntryCodec.ENTRY_BYTES + DiskGeometry.PAGE_BYTES - 1) / DiskGeometry.PAGE_BYTES);
+    }
+
+    /// Pages of the longest table: every block is a page, and each needs a row. Heads are left out.
+    static int maxTablePages(int regionPages) {
+        return regionPages / EntryCodec.ENTRIES_PER_PAGE + 1;
+    }
+
+    /// Entries of the longest table. Tombstones take no pages, and a region ends when it has so many.
+    static int maxEntries(int regionPages) {
+        return maxTablePages(regionPages) * EntryCodec.ENTRIES_PER_PAGE;
+    }
+
+    /// Writes table and footer.
+    ///
+    /// @param target exactly [#pages] of the entries
+    void write(MemorySegment target, int regionPages) {
+        target.fill((byte) 0);
+        for (int i = 0; i < entries.size(); i++) {
+            EntryCodec.write(target, i, entries.get(i));
+        }
+        long tableBytes = target.byteSize() - DiskGeometry.PAGE_BYTES;
+        int checksum = SegmentCrc.of(target.asSlice(0, tableBytes));
+        int tablePage = regionPages - pages(entries.size());
+        new RegionFooter(
+                        epoch,
+                        entries.size(),
+                        tablePage,
+                        checksum,
+                        DurableExtent.replacing(entries),
+                        endedEpoch,
+                        predecessor)
+                .write(target.asSlice(tableBytes));
+    }
+}

@@ -1,0 +1,407 @@
+package io.kvcache.tiers.disk;
+
+import io.kvcache.core.check.BlockContent;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.tiers.device.BlockDevice;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Deque;
+import java.util.EnumMap;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.NavigableSet;
+import java.util.Objects;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.function.Consumer;
+import java.util.function.Predicate;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/// A store around a [DiskLog] that knows what must be true: an index, blocks whose bytes follow from their
+/// keys, a virtual clock of a millisecond a tick, and a record of what was promised.
+final class DiskLogHarness implements DiskIndex, DiskLogListener {
+
+    static final Namespace NAMESPACE = Namespace.of("model", BlockShape.kv(2, 2, 64, 16, Dtype.BF16));
+
+    /// What the index knows of a block.
+    record Known(DiskEntry entry, long address) {}
+
+    /// A block that was filled, for the next append that is taken.
+    private record Prepared(DiskEntry entry, MemorySegment slot) {}
+
+    private record Reading(long key, DiskEntry entry, MemorySegment slot) {}
+
+    /// What a flush is to make durable.
+    private record Promise(Set<Long> present, Map<Long, Integer> versions) {}
+
+    final NavigableMap<Long, Known> known = new TreeMap<>();
+    final NavigableSet<Long> durable = new TreeSet<>();
+    final Map<ReadOutcome, Integer> outcomes = new EnumMap<>(ReadOutcome.class);
+    final Deque<Boolean> flushes = new ArrayDeque<>();
+    final List<DiskEntry> reportedEntries = new ArrayList<>();
+    final List<RegionCandidates> offers = new ArrayList<>();
+
+    /// Which entries of an offer to keep.
+    Predicate<DiskEntry> keep = _ -> false;
+
+    /// Whether every read of a known place must be good, and every promise kept.
+    boolean strict = true;
+
+    /// How long a tick waits for a device that takes real time.
+    long waitNanos;
+
+    /// Called with memory before the log gets it.
+    Consumer<MemorySegment> register = _ -> {};
+
+    /// Appends and reads that were told since the log was opened.
+    long appended;
+    long read;
+
+    /// Places that are no more.
+    final Deque<Known> staleBlocks = new ArrayDeque<>();
+
+    private final HarnessMemory memory;
+    private final Map<Long, Prepared> appending = new HashMap<>();
+    private final Map<Long, Reading> readings = new HashMap<>();
+    private final Map<Long, Promise> flushing = new HashMap<>();
+    private final KeyVersions versions = new KeyVersions();
+    private final Map<Integer, Long> highestEpoch = new HashMap<>();
+    private long nextKey = 1;
+    private long nextTag = 1;
+    private long now;
+    private @Nullable Prepared prepared;
+    private @Nullable DiskLog log;
+
+    /// @param arena of all memory
+    DiskLogHarness(Arena arena) {
+        this.memory = new HarnessMemory(arena);
+    }
+
+    DiskLog log() {
+        return Objects.requireNonNull(log, "not open");
+    }
+
+    long now() {
+        return now;
+    }
+
+    /// The device is about to be another.
+    void forgetPromises() {
+        durable.clear();
+        versions.forget();
+        highestEpoch.clear();
+    }
+
+    /// Where a block lies that is known.
+    Known knownBlock(long key) {
+        return Objects.requireNonNull(known.get(key), "not known");
+    }
+
+    /// Opens a log, as the next process would.
+    void open(BlockDevice device, DiskLogConfig config) {
+        known.clear();
+        staleBlocks.clear();
+        reportedEntries.clear();
+        appended = 0;
+        read = 0;
+        appending.values().forEach(each -> memory.release(each.slot));
+        appending.clear();
+        readings.values().forEach(each -> memory.release(each.slot));
+        readings.clear();
+        flushing.clear();
+        flushes.clear();
+        versions.crash();
+        log = new DiskLog(device, config, new LogContext(this, this, this::memory));
+    }
+
+    private MemorySegment memory(long bytes) {
+        MemorySegment span = memory.forLog(bytes);
+        register.accept(span);
+        return span;
+    }
+
+    /// Opens, and ticks until all is told and the namespace is there.
+    void openAndSettle(BlockDevice device, DiskLogConfig config) {
+        open(device, config);
+        settle();
+        if (log().state() == LogState.SERVING) {
+            log().register(NAMESPACE);
+            settle();
+        }
+    }
+
+    /// Time goes on and nothing is ticked.
+    void freeze(long nanos) {
+        now += nanos / 1_000_000;
+    }
+
+    int tick() {
+        now++;
+        int done = log().tick(now * 1_000_000, waitNanos);
+        log().validate();
+        return done;
+    }
+
+    void settle() {
+        for (int i = 0; i < 100_000; i++) {
+            tick();
+            if (log().isIdle() && i > 0) {
+                return;
+            }
+        }
+        throw new AssertionError("the log does not become idle: " + log().state() + " " + log().stats());
+    }
+
+    /// Appends a new block.
+    ///
+    /// @return its key, or 0 when the log did not take it
+    long append(int bytes) {
+        Prepared next = prepared == null ? prepare(nextKey++, bytes) : prepared;
+        prepared = append(next) ? null : next;
+        return prepared == null ? next.entry.keyHi() : 0;
+    }
+
+    private boolean append(Prepared next) {
+        long key = next.entry.keyHi();
+        if (log().append(next.entry, HarnessMemory.split(next.slot, next.entry.pages()), key)
+                != LogSubmitResult.ACCEPTED) {
+            return false;
+        }
+        appending.put(key, next);
+        return true;
+    }
+
+    /// Appends a new block, and ticks until the log takes it.
+    ///
+    /// @return its key
+    long appendAndWait(int bytes) {
+        for (int i = 0; i < 10_000; i++) {
+            long key = append(bytes);
+            if (key > 0) {
+                return key;
+            }
+            tick();
+        }
+        throw new AssertionError("the log takes nothing: " + log().state() + " " + log().stats());
+    }
+
+    /// Appends a block once more that was appended before, told apart by its depth.
+    ///
+    /// @return whether the log took it; never while it is on its way already
+    boolean appendAgain(long key, int bytes) {
+        if (appending.containsKey(key)) {
+            return false;
+        }
+        Prepared next = prepare(key, bytes);
+        boolean taken = append(next);
+        if (!taken) {
+            versions.ended(key, false);
+            memory.release(next.slot);
+        }
+        return taken;
+    }
+
+    /// Buries a block, whether it is known or on its way.
+    LogSubmitResult appendTombstone(long key) {
+        return appendTombstone(entry(key, 0, 1, 0).tombstone(), List.of(key));
+    }
+
+    /// Buries everything.
+    LogSubmitResult appendNamespaceTombstone() {
+        return appendTombstone(DiskEntry.tombstone(log().namespaceId(NAMESPACE)), versions.keys());
+    }
+
+    private LogSubmitResult appendTombstone(DiskEntry tombstone, Collection<Long> keys) {
+        long tag = -nextTag++;
+        LogSubmitResult logSubmitResult = log().appendTombstone(tombstone, tag);
+        if (logSubmitResult == LogSubmitResult.ACCEPTED) {
+            versions.addTombstone(tombstone);
+            // What is prepared for the next append will be later than this tombstone.
+            keys.stream()
+                    .filter(key -> prepared == null || prepared.entry.keyHi() != key)
+                    .forEach(key -> {
+                        versions.next(key, tag);
+                        known.remove(key);
+                        durable.remove(key);
+                    });
+        }
+        return logSubmitResult;
+    }
+
+    private Prepared prepare(long key, int bytes) {
+        MemorySegment slot = memory.acquire();
+        BlockContent.of(key, ~key).fill(slot.asSlice(0, bytes));
+        int checksum = ChunkedCrc.of(slot.asSlice(0, bytes));
+        return new Prepared(entry(key, versions.next(key, key), bytes, checksum), slot);
+    }
+
+    private DiskEntry entry(long key, int version, int bytes, int checksum) {
+        int namespace = log().namespaceId(NAMESPACE);
+        return new DiskEntry(key, ~key, 0, 0, namespace << 16, version, 0, bytes, checksum, 0);
+    }
+
+    @Override
+    public void onAppended(long tag, long address) {
+        boolean written = address != LogAddress.NONE;
+        appended += written ? 1 : 0;
+        versions.ended(tag, written);
+        if (tag < 0) {
+            return;
+        }
+        Prepared ended = Objects.requireNonNull(appending.remove(tag), "told twice");
+        memory.release(ended.slot);
+        if (written && versions.isLatest(tag, ended.entry.depth())) {
+            known.put(tag, new Known(ended.entry.withPage(LogAddress.page(address)), address));
+            checkEpoch(address);
+        }
+    }
+
+    /// Reads a block that is known.
+    LogSubmitResult read(long key) {
+        return read(key, knownBlock(key));
+    }
+
+    LogSubmitResult read(long key, Known at) {
+        MemorySegment slot = memory.acquire();
+        long tag = nextTag++;
+        DiskEntry entry = at.entry;
+        var pieces = HarnessMemory.split(slot, entry.pages());
+        LogSubmitResult logSubmitResult =
+                log().read(new LogReadRequest(at.address, entry.bytes(), entry.checksum(), pieces, tag));
+        if (logSubmitResult == LogSubmitResult.ACCEPTED) {
+            readings.put(tag, new Reading(key, entry, slot));
+        } else {
+            memory.release(slot);
+        }
+        return logSubmitResult;
+    }
+
+    @Override
+    public void onRead(long tag, ReadOutcome outcome) {
+        Reading reading = Objects.requireNonNull(readings.remove(tag), "told twice");
+        read++;
+        outcomes.merge(outcome, 1, Integer::sum);
+        if (outcome == ReadOutcome.SUCCESS) {
+            BlockContent.of(reading.key, ~reading.key).requireEqual(reading.slot.asSlice(0, reading.entry.bytes()));
+        } else {
+            check(!strict, () -> "reading block " + reading.key + " gave " + outcome);
+        }
+        memory.release(reading.slot);
+    }
+
+    LogSubmitResult flush() {
+        long tag = nextTag++;
+        LogSubmitResult logSubmitResult = log().flush(tag);
+        if (logSubmitResult == LogSubmitResult.ACCEPTED) {
+            Set<Long> promised = new TreeSet<>(known.keySet());
+            promised.addAll(appending.keySet());
+            flushing.put(tag, new Promise(promised, versions.snapshot()));
+        }
+        return logSubmitResult;
+    }
+
+    @Override
+    public void onFlushed(long tag, boolean isDurable) {
+        Promise promised = Objects.requireNonNull(flushing.remove(tag), "told twice");
+        promised.present.retainAll(known.keySet());
+        flushes.add(isDurable);
+        if (isDurable) {
+            durable.addAll(promised.present);
+            versions.markDurable(promised.versions);
+        }
+    }
+
+    @Override
+    public void onNamespaceRegistered(Namespace namespace, int number) {
+        check(namespace.equals(log().namespaces().get(number)), () -> namespace + " is not number " + number);
+    }
+
+    @Override
+    public void onRecovered(DiskEntry entry, long address) {
+        check(entry.keyLo() == ~entry.keyHi(), () -> "an entry that was never written: " + entry);
+        reportedEntries.add(entry);
+        if (!versions.isTombstoned(entry.keyHi())) {
+            known.putIfAbsent(entry.keyHi(), new Known(entry, address));
+        }
+        long epoch = log().epoch(address);
+        long highest = highestEpoch.getOrDefault(LogAddress.region(address), 0L);
+        check(!strict || epoch >= highest, () -> entry + " is of life " + epoch + ", there was " + highest);
+    }
+
+    @Override
+    public void onTombstone(DiskEntry tombstone) {
+        versions.addTombstone(tombstone);
+    }
+
+    @Override
+    public void onRecoveryEnded() {
+        if (strict) {
+            known.forEach((key, at) -> check(
+                    at.entry.depth() >= versions.minVersion(key),
+                    () -> at + " came back, and version " + versions.minVersion(key) + " was flushed"));
+            for (long key : durable) {
+                check(known.containsKey(key), () -> "block " + key + " was flushed, and is lost");
+            }
+        }
+    }
+
+    @Override
+    public void onReclaim(RegionCandidates offer) {
+        offers.add(offer);
+        for (int i = offer.size() - 1; i >= 0; i--) {
+            long key = offer.entry(i).keyHi();
+            Known at = known.get(key);
+            boolean current = at != null && at.address == offer.address(i);
+            boolean kept = current && keep.test(offer.entry(i)) && offer.keep(i);
+            if (current && !kept) {
+                forget(key);
+            }
+        }
+    }
+
+    private void forget(long key) {
+        staleBlocks.add(Objects.requireNonNull(known.remove(key)));
+        if (staleBlocks.size() > 100) {
+            staleBlocks.remove();
+        }
+        durable.remove(key);
+    }
+
+    @Override
+    public void onMoved(DiskEntry entry, long from, long to) {
+        Known old = known.get(entry.keyHi());
+        if (old != null && old.address == from) {
+            known.put(entry.keyHi(), new Known(entry, to));
+            staleBlocks.add(old);
+        }
+        checkEpoch(to);
+    }
+
+    @Override
+    public void onLost(DiskEntry entry, long address) {
+        Known old = known.get(entry.keyHi());
+        if (old != null && old.address == address) {
+            forget(entry.keyHi());
+        }
+    }
+
+    private void checkEpoch(long address) {
+        highestEpoch.merge(LogAddress.region(address), log().epoch(address), Math::max);
+    }
+
+    private static void check(boolean holds, Supplier<String> message) {
+        if (!holds) {
+            throw new AssertionError(message.get());
+        }
+    }
+}

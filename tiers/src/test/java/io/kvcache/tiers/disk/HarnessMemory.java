@@ -1,0 +1,50 @@
+package io.kvcache.tiers.disk;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/// Memory of a [DiskLogHarness]: what its logs work in, and slots for blocks, poisoned while nobody has them.
+final class HarnessMemory {
+
+    private static final byte POISON = (byte) 0xDD;
+    private static final int SLOT_BYTES = 512 << 10;
+
+    private final Arena arena;
+    private final Map<Long, MemorySegment> forLogs = new HashMap<>();
+    private final Deque<MemorySegment> slots = new ArrayDeque<>();
+
+    HarnessMemory(Arena arena) {
+        this.arena = arena;
+    }
+
+    /// The same for every log that asks for so much.
+    MemorySegment forLog(long bytes) {
+        return forLogs.computeIfAbsent(bytes, _ -> arena.allocate(bytes, DiskGeometry.PAGE_BYTES));
+    }
+
+    MemorySegment acquire() {
+        MemorySegment slot = slots.poll();
+        return slot == null ? arena.allocate(SLOT_BYTES, DiskGeometry.PAGE_BYTES) : slot;
+    }
+
+    void release(MemorySegment slot) {
+        // Enough for a block that is written or read after its end was told to be noticed.
+        slot.asSlice(0, DiskGeometry.PAGE_BYTES).fill(POISON);
+        slots.push(slot);
+    }
+
+    /// One piece, or two for every third number of pages.
+    static List<MemorySegment> split(MemorySegment slot, int pages) {
+        long bytes = (long) pages * DiskGeometry.PAGE_BYTES;
+        if (pages % 3 != 0) {
+            return List.of(slot.asSlice(0, bytes));
+        }
+        long first = (long) pages / 3 * DiskGeometry.PAGE_BYTES;
+        return List.of(slot.asSlice(0, first), slot.asSlice(first, bytes - first));
+    }
+}
