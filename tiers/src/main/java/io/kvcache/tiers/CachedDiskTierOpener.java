@@ -3,8 +3,8 @@ package io.kvcache.tiers;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierSource;
-import io.kvcache.tiers.front.FrontedTier;
-import io.kvcache.tiers.front.Parked;
+import io.kvcache.tiers.front.CachedDiskTier;
+import io.kvcache.tiers.front.RetiredTiers;
 import io.kvcache.tiers.movement.TierOpener;
 import java.lang.foreign.MemorySegment;
 
@@ -12,7 +12,7 @@ import java.lang.foreign.MemorySegment;
 ///
 /// @param slots the store's host memory, which blocks travel from and to
 /// @param retiredTiers what was in front of it before and is still used
-record CachedDiskTierOpener(TierOpener disk, TierSource front, MemorySegment slots, Parked retiredTiers)
+record CachedDiskTierOpener(TierOpener disk, TierSource front, MemorySegment slots, RetiredTiers retiredTiers)
         implements TierOpener {
 
     @Override
@@ -22,7 +22,8 @@ record CachedDiskTierOpener(TierOpener disk, TierSource front, MemorySegment slo
 
     @Override
     public Tier open(TierListener listener) {
-        return new FrontedTier(front.name(), disk::open, before -> front.open(before, slots), listener, retiredTiers);
+        return new CachedDiskTier(
+                front.name(), disk::open, before -> front.open(before, slots), listener, retiredTiers);
     }
 
     @Override
@@ -32,6 +33,6 @@ record CachedDiskTierOpener(TierOpener disk, TierSource front, MemorySegment slo
 
     @Override
     public RuntimeException openFailure(Tier tier) {
-        return disk.refused(tier instanceof FrontedTier fronted ? fronted.disk() : tier);
+        return disk.refused(tier instanceof CachedDiskTier fronted ? fronted.disk() : tier);
     }
 }

@@ -6,7 +6,7 @@ import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierSource;
 import io.kvcache.tiers.disk.DiskGeometry;
-import io.kvcache.tiers.front.Parked;
+import io.kvcache.tiers.front.RetiredTiers;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 import io.kvcache.tiers.movement.Movement;
@@ -147,7 +147,7 @@ record TierStack(
         HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
         TierOpener opener = new DiskTierOpener(disk, memory, store.memory(), checking);
         return new Movement.Target(
-                front == null ? opener : new CachedDiskTierOpener(opener, front, store.memory(), new Parked()),
+                front == null ? opener : new CachedDiskTierOpener(opener, front, store.memory(), new RetiredTiers()),
                 disk.liveBytes(),
                 new WriteBudget(disk.bytesPerSecond(), disk.bytesPerDay()));
     }

@@ -6,8 +6,8 @@ import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.DiskTier;
-import io.kvcache.tiers.front.FrontedTier;
-import io.kvcache.tiers.front.Parked;
+import io.kvcache.tiers.front.CachedDiskTier;
+import io.kvcache.tiers.front.RetiredTiers;
 import io.kvcache.tiers.movement.TierOpener;
 import io.kvcache.tiers.simulation.FaultRates;
 import java.lang.foreign.MemorySegment;
@@ -22,7 +22,7 @@ final class SimDisk implements TierOpener {
     private final SimWorld world;
     private final SimDevice device;
     private final @Nullable SimFront front;
-    private Parked parked = new Parked();
+    private RetiredTiers parked = new RetiredTiers();
     private DiskLogConfig config;
     private boolean incompatible;
     private int offers;
@@ -50,7 +50,7 @@ final class SimDisk implements TierOpener {
         SimFront before = front;
         return before == null
                 ? openDisk(listener)
-                : new FrontedTier(name + "'s front", this::openDisk, before::open, listener, parked);
+                : new CachedDiskTier(name + "'s front", this::openDisk, before::open, listener, parked);
     }
 
     @Override
@@ -81,7 +81,7 @@ final class SimDisk implements TierOpener {
 
     /// The power goes.
     void crash() {
-        parked = new Parked();
+        parked = new RetiredTiers();
         device.crash();
         if (front != null) {
             front.device().crash();

@@ -17,14 +17,14 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /// A disk that failed comes back, whoever still uses what was in front of it.
-final class ParkedTest {
+final class RetiredTiersTest {
 
     private final Arena arena = Arena.ofShared();
-    private final Logger log = Logger.getLogger(Front.class.getName());
-    private final HeardStore store = new HeardStore();
-    private final Parked parked = new Parked();
-    private final List<HeldFront> disks = new ArrayList<>();
-    private final List<HeldFront> fronts = new ArrayList<>();
+    private final Logger log = Logger.getLogger(CacheLayer.class.getName());
+    private final RecordingTierListener store = new RecordingTierListener();
+    private final RetiredTiers retiredTiers = new RetiredTiers();
+    private final List<ScriptedTier> disks = new ArrayList<>();
+    private final List<ScriptedTier> fronts = new ArrayList<>();
 
     @BeforeEach
     void quiet() {
@@ -37,16 +37,17 @@ final class ParkedTest {
         arena.close();
     }
 
-    private FrontedTier open() {
-        return new FrontedTier("front", side -> opened(side, disks), side -> opened(side, fronts), store, parked);
+    private CachedDiskTier open() {
+        return new CachedDiskTier(
+                "front", side -> opened(side, disks), side -> opened(side, fronts), store, retiredTiers);
     }
 
-    private static HeldFront opened(TierListener side, List<HeldFront> among) {
-        among.add(new HeldFront(side));
+    private static ScriptedTier opened(TierListener side, List<ScriptedTier> among) {
+        among.add(new ScriptedTier(side));
         return among.getLast();
     }
 
-    private void write(FrontedTier tier) {
+    private void write(CachedDiskTier tier) {
         TierBlock block = new TierBlock(1, 1, 0, 0, 3, false, 0, 5000, 0, 0);
         MemorySegment slot = arena.allocate(8192, 4096);
         assertThat(tier.write(block, List.of(slot), 1)).isEqualTo(SubmitResult.ACCEPTED);
@@ -54,41 +55,41 @@ final class ParkedTest {
 
     @Test
     void givenAFrontThatSomebodyUses_whenItsDiskFailedAndIsOpenedAgain_thenItServesAndTheFrontComesLater() {
-        FrontedTier first = open();
+        CachedDiskTier first = open();
         fronts.getFirst().inUse = true;
-        first.leave();
+        first.closeAfterFailure();
         assertThat(disks.getFirst().closed).isEqualTo(1);
         assertThat(fronts.getFirst().closed).isZero();
 
-        FrontedTier second = open();
+        CachedDiskTier second = open();
         write(second);
         disks.getLast().held = false;
         second.tick(1, 0);
-        assertThat(store.places).containsKey(1L);
+        assertThat(store.addresses).containsKey(1L);
         assertThat(fronts).as("none is opened over one that is used").hasSize(1);
-        assertThatIllegalStateException().isThrownBy(parked::close).withMessage("somebody reads there");
+        assertThatIllegalStateException().isThrownBy(retiredTiers::close).withMessage("somebody reads there");
 
         fronts.getFirst().inUse = false;
-        second.tick(1 + 2 * Front.FIRST_PAUSE_NANOS, 0);
+        second.tick(1 + 2 * CacheLayer.INITIAL_BACKOFF_NANOS, 0);
         assertThat(fronts.getFirst().closed).isEqualTo(1);
         assertThat(fronts).hasSize(2);
         second.close();
-        parked.close();
+        retiredTiers.close();
         assertThat(fronts.getLast().closed).isEqualTo(1);
         assertThat(disks.getLast().closed).isEqualTo(1);
     }
 
     @Test
     void givenAFrontWithSomethingOnItsWay_whenItsDiskFailed_thenItIsClosedLaterAndNotParked() {
-        FrontedTier tier = open();
+        CachedDiskTier tier = open();
         write(tier);
-        HeldFront front = fronts.getFirst();
+        ScriptedTier front = fronts.getFirst();
         front.inUse = true;
-        assertThatIllegalStateException().isThrownBy(tier::leave).withMessage("somebody reads there");
+        assertThatIllegalStateException().isThrownBy(tier::closeAfterFailure).withMessage("somebody reads there");
         front.inUse = false;
         front.held = false;
         tier.tick(1, 0);
-        tier.leave();
+        tier.closeAfterFailure();
         assertThat(front.closed).isEqualTo(1);
         assertThat(disks.getFirst().closed).isEqualTo(1);
     }

@@ -4,16 +4,16 @@ import io.kvcache.core.tier.ReclaimCandidates;
 import java.util.List;
 
 /// An offer that remembers what was kept, of blocks that were written in the order of their keys.
-record Offered(List<Long> places, List<Long> kept) implements ReclaimCandidates {
+record ListedCandidates(List<Long> addresses, List<Long> kept) implements ReclaimCandidates {
 
     @Override
     public int size() {
-        return places.size();
+        return addresses.size();
     }
 
     @Override
     public long keyHi(int index) {
-        return places.get(index) - HeldFront.FIRST_PLACE;
+        return addresses.get(index) - ScriptedTier.FIRST_ADDRESS;
     }
 
     @Override
@@ -22,12 +22,12 @@ record Offered(List<Long> places, List<Long> kept) implements ReclaimCandidates 
     }
 
     @Override
-    public long place(int index) {
-        return places.get(index);
+    public long address(int index) {
+        return addresses.get(index);
     }
 
     @Override
     public boolean keep(int index) {
-        return kept.add(places.get(index));
+        return kept.add(addresses.get(index));
     }
 }

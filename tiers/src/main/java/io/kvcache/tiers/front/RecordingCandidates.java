@@ -4,7 +4,7 @@ import io.kvcache.core.tier.ReclaimCandidates;
 import java.util.BitSet;
 
 /// An offer that remembers what was kept.
-record Watched(ReclaimCandidates offer, BitSet kept) implements ReclaimCandidates {
+record RecordingCandidates(ReclaimCandidates offer, BitSet kept) implements ReclaimCandidates {
 
     @Override
     public int size() {
@@ -22,7 +22,7 @@ record Watched(ReclaimCandidates offer, BitSet kept) implements ReclaimCandidate
     }
 
     @Override
-    public long place(int index) {
+    public long address(int index) {
         return offer.address(index);
     }
 

@@ -13,20 +13,20 @@ import java.util.List;
 import java.util.Map;
 
 /// What a store hears of its tier.
-final class HeardStore implements TierListener {
+final class RecordingTierListener implements TierListener {
 
-    final Map<Long, Long> places = new HashMap<>();
+    final Map<Long, Long> addresses = new HashMap<>();
     final Map<Long, Outcome> reads = new HashMap<>();
-    final Map<Long, Double> worths = new HashMap<>();
+    final Map<Long, Double> scores = new HashMap<>();
     final List<Long> used = new ArrayList<>();
 
     @Override
-    public double worth(long keyHi, long keyLo) {
-        return worths.getOrDefault(keyHi, Double.NaN);
+    public double score(long keyHi, long keyLo) {
+        return scores.getOrDefault(keyHi, Double.NaN);
     }
 
     @Override
-    public void used(TierBlock block, long place) {
+    public void onUsed(TierBlock block, long address) {
         used.add(block.keyHi());
     }
 
@@ -41,33 +41,33 @@ final class HeardStore implements TierListener {
     }
 
     @Override
-    public void written(long tag, long place) {
-        assertThat(places.put(tag, place)).as("told once").isNull();
+    public void onWritten(long tag, long address) {
+        assertThat(addresses.put(tag, address)).as("told once").isNull();
     }
 
     @Override
-    public void read(long tag, Outcome outcome) {
+    public void onRead(long tag, Outcome outcome) {
         assertThat(reads.put(tag, outcome)).as("told once").isNull();
     }
 
     @Override
-    public void flushed(long tag, boolean durable) {}
+    public void onFlushed(long tag, boolean durable) {}
 
     @Override
-    public void recovered(TierBlock block, long place) {}
+    public void onRecovered(TierBlock block, long address) {}
 
     @Override
-    public void buried(long keyHi, long keyLo) {}
+    public void onTombstone(long keyHi, long keyLo) {}
 
     @Override
-    public void recoveryEnded() {}
+    public void onRecoveryEnded() {}
 
     @Override
-    public void offered(ReclaimCandidates offer) {}
+    public void onReclaim(ReclaimCandidates offer) {}
 
     @Override
-    public void moved(TierBlock block, long from, long to) {}
+    public void onMoved(TierBlock block, long from, long to) {}
 
     @Override
-    public void lost(TierBlock block, long place) {}
+    public void onLost(TierBlock block, long address) {}
 }

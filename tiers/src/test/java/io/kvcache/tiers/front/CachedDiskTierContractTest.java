@@ -10,7 +10,7 @@ import java.util.List;
 import org.junit.jupiter.api.Nested;
 
 /// A disk with something in front of it keeps the contract of every tier that keeps its blocks.
-final class FrontedTierContractTest {
+final class CachedDiskTierContractTest {
 
     @Nested
     final class BehindMemory extends DurableTierContract {
@@ -39,12 +39,12 @@ final class FrontedTierContractTest {
 
         @Override
         public Tier open(TierListener listener) {
-            return new FrontedTier("in front", disk::open, this::front, listener, new Parked());
+            return new CachedDiskTier("in front", disk::open, this::front, listener, new RetiredTiers());
         }
 
         private Tier front(TierListener listener) {
             if (failing) {
-                HeldFront front = new HeldFront(listener);
+                ScriptedTier front = new ScriptedTier(listener);
                 front.corrupt = true;
                 front.held = false;
                 return front;

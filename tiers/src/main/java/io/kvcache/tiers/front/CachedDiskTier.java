@@ -32,30 +32,30 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Of what the front has to give up stays what the store's policy wants most; there is no order of its own beside
 /// the store's. Under a policy that has no measure for that stays what was used since it came there: a second chance.
-public final class FrontedTier implements Tier {
+public final class CachedDiskTier implements Tier {
 
     /// While something is on its way to the front nobody waits for the disk longer than this: half of what a block of
     /// 2 MiB takes to a GPU.
-    private static final long FRONT_WAIT_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
+    private static final long MAX_DISK_WAIT_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
 
     private final TierListener listener;
-    private final Front front;
+    private final CacheLayer cacheLayer;
     private final Tier disk;
-    private final Map<Long, Writing> writing = new HashMap<>();
-    private final Map<Long, TierRead> reading = new HashMap<>();
-    private final Deque<TierRead> again = new ArrayDeque<>();
+    private final Map<Long, PendingWrite> pendingWrites = new HashMap<>();
+    private final Map<Long, TierRead> pendingReads = new HashMap<>();
+    private final Deque<TierRead> retryOnDisk = new ArrayDeque<>();
     private final Set<TierRead> promoting = new HashSet<>();
-    private final Set<TierRead> buriedMeanwhile = new HashSet<>();
+    private final Set<TierRead> droppedWhilePromoting = new HashSet<>();
     private volatile boolean diskClosed;
 
     /// A write that ends when both have ended.
-    private static final class Writing {
+    private static final class PendingWrite {
         private final TierBlock block;
-        private long diskPlace;
-        private long place;
+        private long diskAddress;
+        private long address;
         private int left = 2;
 
-        Writing(TierBlock block) {
+        PendingWrite(TierBlock block) {
             this.block = block;
         }
     }
@@ -64,26 +64,26 @@ public final class FrontedTier implements Tier {
     ///
     /// @param name of the front
     /// @param listener the store
-    /// @param parked fronts from before, and this one's, if it is in use when its disk fails: the same at each
-    ///     opening of a disk, as what is parked holds its memory until an opening or the end closes it
+    /// @param retiredTiers fronts from before, and this one's, if it is in use when its disk fails: the same at
+    ///     each opening of a disk, as what is parked holds its memory until an opening or the end closes it
     /// @throws RuntimeException when one of them cannot be opened; then neither is
-    public FrontedTier(
+    public CachedDiskTier(
             String name,
             Function<TierListener, Tier> disk,
             Function<TierListener, Tier> front,
             TierListener listener,
-            Parked parked) {
+            RetiredTiers retiredTiers) {
         this.listener = listener;
-        this.front = new Front(name, front, listener, parked);
-        this.disk = disk.apply(new DiskSide());
+        this.cacheLayer = new CacheLayer(name, front, listener, retiredTiers);
+        this.disk = disk.apply(new DiskListener());
         try {
-            this.front.open();
+            this.cacheLayer.open();
         } catch (RuntimeException refused) {
-            if (parked.isEmpty()) {
+            if (retiredTiers.isEmpty()) {
                 this.disk.close();
                 throw refused;
             }
-            this.front.later();
+            this.cacheLayer.scheduleOpen();
         }
     }
 
@@ -93,8 +93,8 @@ public final class FrontedTier implements Tier {
     }
 
     /// Blocks that are in front as well. The tier's thread.
-    int copies() {
-        return front.copies().count();
+    int copyCount() {
+        return cacheLayer.copyIndex().count();
     }
 
     @Override
@@ -118,92 +118,92 @@ public final class FrontedTier implements Tier {
     }
 
     @Override
-    public boolean recovering() {
+    public boolean isRecovering() {
         return disk.isRecovering();
     }
 
     @Override
     public SubmitResult write(TierBlock block, List<MemorySegment> pages, long tag) {
-        Writing both = new Writing(block);
-        writing.put(tag, both); // before the disk may tell
-        SubmitResult taken = disk.write(block, pages, tag);
-        if (taken != SubmitResult.ACCEPTED) {
-            writing.remove(tag);
-        } else if (!front.write(block, pages, place -> ended(tag, both, place))) {
-            ended(tag, both, -1);
+        PendingWrite both = new PendingWrite(block);
+        pendingWrites.put(tag, both); // before the disk may tell
+        SubmitResult submitResult = disk.write(block, pages, tag);
+        if (submitResult != SubmitResult.ACCEPTED) {
+            pendingWrites.remove(tag);
+        } else if (!cacheLayer.write(block, pages, address -> onWriteEnded(tag, both, address))) {
+            onWriteEnded(tag, both, -1);
         }
-        return taken;
+        return submitResult;
     }
 
     /// The front has ended its part.
-    private void ended(long tag, Writing both, long place) {
-        both.place = place;
-        ended(tag, both);
+    private void onWriteEnded(long tag, PendingWrite both, long address) {
+        both.address = address;
+        onWriteEnded(tag, both);
     }
 
-    private void ended(long tag, Writing both) {
+    private void onWriteEnded(long tag, PendingWrite both) {
         if (--both.left > 0) {
             return;
         }
-        writing.remove(tag);
-        if (both.place >= 0 && both.diskPlace >= 0) {
-            front.copies().add(both.diskPlace, both.place);
-        } else if (both.place >= 0) {
-            front.bury(Tombstone.of(both.block)); // no burial will ever be told of it
+        pendingWrites.remove(tag);
+        if (both.address >= 0 && both.diskAddress >= 0) {
+            cacheLayer.copyIndex().add(both.diskAddress, both.address);
+        } else if (both.address >= 0) {
+            cacheLayer.tombstone(Tombstone.of(both.block)); // no burial will ever be told of it
         }
-        listener.onWritten(tag, both.diskPlace);
+        listener.onWritten(tag, both.diskAddress);
     }
 
     @Override
     public SubmitResult read(TierRead read) {
-        if (state().isReadable() && front.read(read, outcome -> readInFront(read, outcome))) {
+        if (state().isReadable() && cacheLayer.read(read, outcome -> onCacheRead(read, outcome))) {
             return SubmitResult.ACCEPTED;
         }
-        return fromDisk(read);
+        return readFromDisk(read);
     }
 
-    private SubmitResult fromDisk(TierRead read) {
-        reading.put(read.tag(), read);
-        SubmitResult taken = disk.read(read);
-        if (taken != SubmitResult.ACCEPTED) {
-            reading.remove(read.tag());
+    private SubmitResult readFromDisk(TierRead read) {
+        pendingReads.put(read.tag(), read);
+        SubmitResult submitResult = disk.read(read);
+        if (submitResult != SubmitResult.ACCEPTED) {
+            pendingReads.remove(read.tag());
         }
-        return taken;
+        return submitResult;
     }
 
-    private void readInFront(TierRead read, TierRead.Outcome outcome) {
+    private void onCacheRead(TierRead read, TierRead.Outcome outcome) {
         if (outcome == TierRead.Outcome.SUCCESS) {
             listener.onRead(read.tag(), outcome);
         } else {
-            front.copies().forget(read.address());
-            again.add(read);
+            cacheLayer.copyIndex().removeByDiskAddress(read.address());
+            retryOnDisk.add(read);
         }
     }
 
-    private void readAgain() {
-        for (TierRead read = again.peek(); read != null; read = again.peek()) {
-            SubmitResult taken = fromDisk(read);
-            if (taken == SubmitResult.RETRY) {
+    private void retryReads() {
+        for (TierRead read = retryOnDisk.peek(); read != null; read = retryOnDisk.peek()) {
+            SubmitResult submitResult = readFromDisk(read);
+            if (submitResult == SubmitResult.RETRY) {
                 return;
             }
-            again.remove();
-            if (taken != SubmitResult.ACCEPTED) {
+            retryOnDisk.remove();
+            if (submitResult != SubmitResult.ACCEPTED) {
                 listener.onRead(read.tag(), TierRead.Outcome.UNREADABLE);
             }
         }
     }
 
     @Override
-    public SubmitResult bury(Tombstone burial, long tag) {
-        SubmitResult taken = disk.tombstone(burial, tag);
-        if (taken == SubmitResult.ACCEPTED) {
-            front.bury(burial);
-            promoting.stream().filter(read -> means(burial, read.block())).forEach(buriedMeanwhile::add);
+    public SubmitResult tombstone(Tombstone burial, long tag) {
+        SubmitResult submitResult = disk.tombstone(burial, tag);
+        if (submitResult == SubmitResult.ACCEPTED) {
+            cacheLayer.tombstone(burial);
+            promoting.stream().filter(read -> covers(burial, read.block())).forEach(droppedWhilePromoting::add);
         }
-        return taken;
+        return submitResult;
     }
 
-    private static boolean means(Tombstone burial, TierBlock block) {
+    private static boolean covers(Tombstone burial, TierBlock block) {
         return burial.isNamespace()
                 ? burial.namespaceId() == block.namespaceId()
                 : burial.keyHi() == block.keyHi() && burial.keyLo() == block.keyLo();
@@ -216,11 +216,11 @@ public final class FrontedTier implements Tier {
 
     @Override
     public int tick(long nowNanos, long waitNanos) {
-        readAgain();
-        boolean busy = front.busy() || !again.isEmpty();
+        retryReads();
+        boolean busy = cacheLayer.isBusy() || !retryOnDisk.isEmpty();
         int done = diskClosed ? 0 : disk.tick(nowNanos, busy ? 0 : waitNanos);
         boolean waits = busy && done == 0;
-        return done + front.tick(nowNanos, waits ? Math.min(waitNanos, FRONT_WAIT_NANOS) : 0);
+        return done + cacheLayer.tick(nowNanos, waits ? Math.min(waitNanos, MAX_DISK_WAIT_NANOS) : 0);
     }
 
     @Override
@@ -228,15 +228,15 @@ public final class FrontedTier implements Tier {
         if (!diskClosed) {
             disk.wake();
         }
-        front.wake();
+        cacheLayer.wake();
     }
 
     @Override
-    public boolean idle() {
+    public boolean isIdle() {
         return (diskClosed || disk.isIdle())
-                && !front.busy()
-                && again.isEmpty()
-                && writing.isEmpty()
+                && !cacheLayer.isBusy()
+                && retryOnDisk.isEmpty()
+                && pendingWrites.isEmpty()
                 && promoting.isEmpty();
     }
 
@@ -251,7 +251,7 @@ public final class FrontedTier implements Tier {
     @Override
     public TierStats stats() {
         TierStats of = disk.stats();
-        Tier present = front.present();
+        Tier present = cacheLayer.currentTier();
         if (present == null) {
             return of;
         }
@@ -284,16 +284,16 @@ public final class FrontedTier implements Tier {
     ///
     /// A front that somebody uses is parked.
     @Override
-    public void leave() {
+    public void closeAfterFailure() {
         close(true);
     }
 
     private void close(boolean mayPark) {
         try {
-            front.close();
+            cacheLayer.close();
         } catch (IllegalStateException used) {
             closeDisk(used);
-            if (mayPark && diskClosed && front.park()) {
+            if (mayPark && diskClosed && cacheLayer.retire()) {
                 return;
             }
             throw used;
@@ -317,30 +317,30 @@ public final class FrontedTier implements Tier {
     }
 
     /// The store as the disk sees it.
-    private final class DiskSide extends ForwardingListener {
+    private final class DiskListener extends ForwardingListener {
 
-        DiskSide() {
+        DiskListener() {
             super(listener);
         }
 
         @Override
-        public void written(long tag, long place) {
-            Writing both = writing.get(tag);
+        public void onWritten(long tag, long address) {
+            PendingWrite both = pendingWrites.get(tag);
             if (both == null) {
-                super.onWritten(tag, place); // a burial
+                super.onWritten(tag, address); // a burial
                 return;
             }
-            both.diskPlace = place;
-            ended(tag, both);
+            both.diskAddress = address;
+            onWriteEnded(tag, both);
         }
 
         @Override
-        public void read(long tag, TierRead.Outcome outcome) {
-            TierRead read = reading.remove(tag);
+        public void onRead(long tag, TierRead.Outcome outcome) {
+            TierRead read = pendingReads.remove(tag);
             boolean copied = read != null
                     && outcome == TierRead.Outcome.SUCCESS
-                    && front.copies().of(read.address()) == null
-                    && front.write(read.block(), read.pages(), place -> promoted(read, place));
+                    && cacheLayer.copyIndex().find(read.address()) == null
+                    && cacheLayer.write(read.block(), read.pages(), address -> onPromoted(read, address));
             if (copied) {
                 promoting.add(read);
             } else {
@@ -348,37 +348,37 @@ public final class FrontedTier implements Tier {
             }
         }
 
-        private void promoted(TierRead read, long place) {
+        private void onPromoted(TierRead read, long address) {
             promoting.remove(read);
-            if (buriedMeanwhile.remove(read)) {
-                front.bury(Tombstone.of(read.block()));
-            } else if (place >= 0) {
-                front.copies().add(read.address(), place);
+            if (droppedWhilePromoting.remove(read)) {
+                cacheLayer.tombstone(Tombstone.of(read.block()));
+            } else if (address >= 0) {
+                cacheLayer.copyIndex().add(read.address(), address);
             }
             super.onRead(read.tag(), TierRead.Outcome.SUCCESS);
         }
 
         @Override
-        public void offered(ReclaimCandidates offer) {
-            Watched watched = new Watched(offer, new BitSet());
-            super.onReclaim(watched);
+        public void onReclaim(ReclaimCandidates offer) {
+            RecordingCandidates recordingCandidates = new RecordingCandidates(offer, new BitSet());
+            super.onReclaim(recordingCandidates);
             for (int i = 0; i < offer.size(); i++) {
-                if (!watched.kept().get(i)) {
-                    front.copies().forget(offer.address(i));
+                if (!recordingCandidates.kept().get(i)) {
+                    cacheLayer.copyIndex().removeByDiskAddress(offer.address(i));
                 }
             }
         }
 
         @Override
-        public void moved(TierBlock block, long from, long to) {
-            front.copies().movedOnDisk(from, to);
+        public void onMoved(TierBlock block, long from, long to) {
+            cacheLayer.copyIndex().updateDiskAddress(from, to);
             super.onMoved(block, from, to);
         }
 
         @Override
-        public void lost(TierBlock block, long place) {
-            front.copies().forget(place);
-            super.onLost(block, place);
+        public void onLost(TierBlock block, long address) {
+            cacheLayer.copyIndex().removeByDiskAddress(address);
+            super.onLost(block, address);
         }
     }
 }

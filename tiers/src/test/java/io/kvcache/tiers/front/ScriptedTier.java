@@ -20,24 +20,24 @@ import java.util.Map;
 import java.util.Objects;
 
 /// A tier that ends what it was given when the test says so, and tells what it was asked.
-final class HeldFront implements Tier {
+final class ScriptedTier implements Tier {
 
     /// The place before the first.
-    static final long FIRST_PLACE = 1000;
+    static final long FIRST_ADDRESS = 1000;
 
     private final TierListener listener;
     private final Deque<Runnable> underWay = new ArrayDeque<>();
     private final Map<Long, byte[]> blocks = new HashMap<>();
-    final List<String> asked = new ArrayList<>();
+    final List<String> requests = new ArrayList<>();
     boolean held = true;
     boolean corrupt;
     boolean inUse;
     int closed;
     int ticksAfterClosing;
     private TierState state = TierState.SERVING;
-    private long nextPlace = FIRST_PLACE;
+    private long nextAddress = FIRST_ADDRESS;
 
-    HeldFront(TierListener listener) {
+    ScriptedTier(TierListener listener) {
         this.listener = listener;
     }
 
@@ -48,8 +48,8 @@ final class HeldFront implements Tier {
     }
 
     /// Somebody uses a block there.
-    void use(TierBlock block, long place) {
-        listener.onUsed(block, place);
+    void use(TierBlock block, long address) {
+        listener.onUsed(block, address);
     }
 
     /// Is about to give a span up.
@@ -59,7 +59,7 @@ final class HeldFront implements Tier {
 
     @Override
     public SubmitResult write(TierBlock block, List<MemorySegment> pages, long tag) {
-        asked.add("write " + block.keyHi());
+        requests.add("write " + block.keyHi());
         underWay.add(() -> {
             if (state == TierState.FAILED) {
                 listener.onWritten(tag, -1);
@@ -72,15 +72,15 @@ final class HeldFront implements Tier {
                 MemorySegment.copy(page, 0, MemorySegment.ofArray(bytes), at, length);
                 at += length;
             }
-            blocks.put(++nextPlace, bytes);
-            listener.onWritten(tag, nextPlace);
+            blocks.put(++nextAddress, bytes);
+            listener.onWritten(tag, nextAddress);
         });
         return SubmitResult.ACCEPTED;
     }
 
     @Override
     public SubmitResult read(TierRead read) {
-        asked.add("read " + read.block().keyHi());
+        requests.add("read " + read.block().keyHi());
         underWay.add(() -> {
             if (corrupt || state == TierState.FAILED) {
                 listener.onRead(read.tag(), corrupt ? Outcome.CORRUPT : Outcome.UNREADABLE);
@@ -99,15 +99,15 @@ final class HeldFront implements Tier {
     }
 
     @Override
-    public SubmitResult bury(Tombstone burial, long tag) {
-        asked.add("bury " + burial.keyHi());
+    public SubmitResult tombstone(Tombstone burial, long tag) {
+        requests.add("bury " + burial.keyHi());
         underWay.add(() -> listener.onWritten(tag, 0));
         return SubmitResult.ACCEPTED;
     }
 
     @Override
     public SubmitResult flush(long tag) {
-        asked.add("flush");
+        requests.add("flush");
         return SubmitResult.REJECTED;
     }
 
@@ -142,7 +142,7 @@ final class HeldFront implements Tier {
     }
 
     @Override
-    public boolean recovering() {
+    public boolean isRecovering() {
         return false;
     }
 
@@ -150,7 +150,7 @@ final class HeldFront implements Tier {
     public void wake() {}
 
     @Override
-    public boolean idle() {
+    public boolean isIdle() {
         return underWay.isEmpty() && !(inUse && state == TierState.FAILED);
     }
 

@@ -25,22 +25,23 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 /// When a disk with something in front of it tells what, with both in the test's hands.
-final class FrontedTierTest {
+final class CachedDiskTierTest {
 
     private static final int BYTES = 5000;
 
     private final Arena arena = Arena.ofShared();
-    private final Logger log = Logger.getLogger(Front.class.getName());
-    private final HeardStore store = new HeardStore();
-    private final List<HeldFront> fronts = new ArrayList<>();
-    private HeldFront disk;
+    private final Logger log = Logger.getLogger(CacheLayer.class.getName());
+    private final RecordingTierListener store = new RecordingTierListener();
+    private final List<ScriptedTier> fronts = new ArrayList<>();
+    private ScriptedTier disk;
     private TierListener diskSide;
     private boolean refused;
-    private final FrontedTier tier = new FrontedTier("front", this::openDisk, this::openFront, store, new Parked());
+    private final CachedDiskTier tier =
+            new CachedDiskTier("front", this::openDisk, this::openFront, store, new RetiredTiers());
     private long now;
 
     @SuppressWarnings("NullAway.Init") // both are opened with the tier
-    FrontedTierTest() {}
+    CachedDiskTierTest() {}
 
     @AfterEach
     void close() {
@@ -49,21 +50,21 @@ final class FrontedTierTest {
         arena.close();
     }
 
-    private HeldFront openDisk(TierListener listener) {
+    private ScriptedTier openDisk(TierListener listener) {
         diskSide = listener;
-        disk = new HeldFront(listener);
+        disk = new ScriptedTier(listener);
         return disk;
     }
 
-    private HeldFront openFront(TierListener listener) {
+    private ScriptedTier openFront(TierListener listener) {
         if (refused) {
             throw new IllegalStateException("not now");
         }
-        fronts.add(new HeldFront(listener));
+        fronts.add(new ScriptedTier(listener));
         return fronts.getLast();
     }
 
-    private HeldFront front() {
+    private ScriptedTier front() {
         return fronts.getLast();
     }
 
@@ -102,12 +103,12 @@ final class FrontedTierTest {
     private long written(long key) {
         write(key);
         let(true, true);
-        return Objects.requireNonNull(store.places.get(key));
+        return Objects.requireNonNull(store.addresses.get(key));
     }
 
-    private MemorySegment read(long key, long place, long tag) {
+    private MemorySegment read(long key, long address, long tag) {
         MemorySegment into = slot(0);
-        assertThat(tier.read(new TierRead(block(key, false), place, List.of(into), tag)))
+        assertThat(tier.read(new TierRead(block(key, false), address, List.of(into), tag)))
                 .isEqualTo(SubmitResult.ACCEPTED);
         return into;
     }
@@ -122,54 +123,54 @@ final class FrontedTierTest {
         write(1);
         write(2);
         let(true, false);
-        assertThat(store.places).isEmpty();
-        assertThat(tier.idle()).isFalse();
+        assertThat(store.addresses).isEmpty();
+        assertThat(tier.isIdle()).isFalse();
         let(false, true);
-        assertThat(store.places).containsOnlyKeys(1L, 2L);
-        assertThat(tier.idle()).isTrue();
-        assertThat(tier.copies()).isEqualTo(2);
+        assertThat(store.addresses).containsOnlyKeys(1L, 2L);
+        assertThat(tier.isIdle()).isTrue();
+        assertThat(tier.copyCount()).isEqualTo(2);
     }
 
     @Test
     void givenACopyInFront_whenRead_thenTheDiskIsNotAsked() {
-        long place = written(1);
-        MemorySegment into = read(1, place, 9);
+        long address = written(1);
+        MemorySegment into = read(1, address, 9);
         let(false, true);
         requireRead(into, 1, 9);
-        assertThat(disk.asked).containsExactly("write 1");
+        assertThat(disk.requests).containsExactly("write 1");
     }
 
     @Test
     void givenACopyThatIsDamaged_whenRead_thenItComesFromTheDisk() {
-        long place = written(1);
+        long address = written(1);
         front().corrupt = true;
-        MemorySegment into = read(1, place, 9);
+        MemorySegment into = read(1, address, 9);
         let(false, true);
         assertThat(store.reads).isEmpty();
-        assertThat(tier.idle()).isFalse();
+        assertThat(tier.isIdle()).isFalse();
         tick();
-        assertThat(disk.asked).containsExactly("write 1", "read 1");
+        assertThat(disk.requests).containsExactly("write 1", "read 1");
         front().corrupt = false;
         let(true, false);
         let(false, true);
         requireRead(into, 1, 9);
-        assertThat(tier.copies()).as("copied again").isEqualTo(1);
+        assertThat(tier.copyCount()).as("copied again").isEqualTo(1);
     }
 
     @Test
     void givenABlockOnDiskAlone_whenRead_thenItIsInFrontBeforeItsSlotIsGivenBack() {
-        long place = written(1);
+        long address = written(1);
         fail();
-        MemorySegment into = read(1, place, 9);
+        MemorySegment into = read(1, address, 9);
         let(true, false);
         assertThat(store.reads).as("its slot is being copied from").isEmpty();
-        assertThat(front().asked).containsExactly("write 1");
+        assertThat(front().requests).containsExactly("write 1");
         let(false, true);
         requireRead(into, 1, 9);
-        MemorySegment again = read(1, place, 10);
+        MemorySegment again = read(1, address, 10);
         let(false, true);
         requireRead(again, 1, 10);
-        assertThat(front().asked).containsExactly("write 1", "read 1");
+        assertThat(front().requests).containsExactly("write 1", "read 1");
     }
 
     /// Takes the front out and has it come back blank.
@@ -177,15 +178,15 @@ final class FrontedTierTest {
         log.setLevel(Level.OFF);
         front().fail();
         tick();
-        tick(Front.FIRST_PAUSE_NANOS);
+        tick(CacheLayer.INITIAL_BACKOFF_NANOS);
         assertThat(fronts).hasSize(2);
-        assertThat(tier.copies()).isZero();
+        assertThat(tier.copyCount()).isZero();
     }
 
     @Test
     void givenAFrontThatFails_whenReadAndWritten_thenTheDiskServesAndItIsTriedAgainLaterAndLater() {
-        long place = written(1);
-        MemorySegment into = read(1, place, 9);
+        long address = written(1);
+        MemorySegment into = read(1, address, 9);
         write(2);
         log.setLevel(Level.OFF);
         refused = true;
@@ -194,27 +195,27 @@ final class FrontedTierTest {
         tick();
         let(true, true);
         requireRead(into, 1, 9);
-        assertThat(store.places).containsOnlyKeys(1L, 2L);
-        tick(Front.FIRST_PAUSE_NANOS);
+        assertThat(store.addresses).containsOnlyKeys(1L, 2L);
+        tick(CacheLayer.INITIAL_BACKOFF_NANOS);
         refused = false;
-        tick(Front.FIRST_PAUSE_NANOS);
+        tick(CacheLayer.INITIAL_BACKOFF_NANOS);
         assertThat(fronts).as("tried again too early").hasSize(1);
-        tick(Front.FIRST_PAUSE_NANOS);
+        tick(CacheLayer.INITIAL_BACKOFF_NANOS);
         assertThat(fronts).hasSize(2);
         assertThat(written(3)).isPositive();
-        assertThat(tier.copies()).isEqualTo(1);
+        assertThat(tier.copyCount()).isEqualTo(1);
     }
 
     @Test
     void givenABlockThatIsDroppedWhileItIsCopied_whenTheCopyEnds_thenNobodyFindsItInFront() {
-        long place = written(1);
+        long address = written(1);
         fail();
-        read(1, place, 9);
+        read(1, address, 9);
         let(true, false);
-        assertThat(tier.bury(Tombstone.of(block(1, false)), 20)).isEqualTo(SubmitResult.ACCEPTED);
+        assertThat(tier.tombstone(Tombstone.of(block(1, false)), 20)).isEqualTo(SubmitResult.ACCEPTED);
         let(true, true);
-        assertThat(front().asked).containsExactly("write 1", "bury 1", "bury 1");
-        assertThat(tier.copies()).isZero();
+        assertThat(front().requests).containsExactly("write 1", "bury 1", "bury 1");
+        assertThat(tier.copyCount()).isZero();
         assertThat(store.reads).containsEntry(9L, Outcome.SUCCESS);
     }
 
@@ -223,17 +224,17 @@ final class FrontedTierTest {
         write(1);
         disk.fail();
         let(true, true);
-        assertThat(store.places).containsEntry(1L, -1L);
-        assertThat(front().asked).containsExactly("write 1", "bury 1");
-        assertThat(tier.copies()).isZero();
+        assertThat(store.addresses).containsEntry(1L, -1L);
+        assertThat(front().requests).containsExactly("write 1", "bury 1");
+        assertThat(tier.copyCount()).isZero();
     }
 
     @Test
     void givenAnObject_whenWritten_thenItGoesToTheDiskAlone() {
         assertThat(tier.write(block(1, true), List.of(slot(1)), 1)).isEqualTo(SubmitResult.ACCEPTED);
         let(true, false);
-        assertThat(store.places).containsKey(1L);
-        assertThat(front().asked).isEmpty();
+        assertThat(store.addresses).containsKey(1L);
+        assertThat(front().requests).isEmpty();
     }
 
     @Test
@@ -242,14 +243,14 @@ final class FrontedTierTest {
         written(2);
         read(1, first, 9);
         let(false, true);
-        Offered offer = new Offered(List.of(1001L, 1002L), new ArrayList<>());
+        ListedCandidates offer = new ListedCandidates(List.of(1001L, 1002L), new ArrayList<>());
         front().offer(offer);
         assertThat(offer.kept()).containsExactly(1001L);
-        assertThat(tier.copies()).isEqualTo(1);
-        Offered again = new Offered(List.of(1001L), new ArrayList<>());
+        assertThat(tier.copyCount()).isEqualTo(1);
+        ListedCandidates again = new ListedCandidates(List.of(1001L), new ArrayList<>());
         front().offer(again);
         assertThat(again.kept()).isEmpty();
-        assertThat(tier.copies()).isZero();
+        assertThat(tier.copyCount()).isZero();
     }
 
     @Test
@@ -257,12 +258,14 @@ final class FrontedTierTest {
         for (long key = 1; key <= 5; key++) {
             written(key);
         }
-        store.worths.putAll(Map.of(1L, 0.0, 2L, 2.0, 3L, 1.0, 4L, 1.0, 5L, 3.0));
+        store.scores.putAll(Map.of(1L, 0.0, 2L, 2.0, 3L, 1.0, 4L, 1.0, 5L, 3.0));
         front().use(block(1, false), 1001);
-        Offered offer = new Offered(List.of(1001L, 1002L, 1003L, 1005L), new ArrayList<>());
+        ListedCandidates offer = new ListedCandidates(List.of(1001L, 1002L, 1003L, 1005L), new ArrayList<>());
         front().offer(offer);
         assertThat(offer.kept()).containsExactly(1005L, 1002L, 1003L);
-        assertThat(tier.copies()).as("those and the one that was not on offer").isEqualTo(4);
+        assertThat(tier.copyCount())
+                .as("those and the one that was not on offer")
+                .isEqualTo(4);
     }
 
     @Test
@@ -271,21 +274,21 @@ final class FrontedTierTest {
         written(2);
         front().use(block(2, false), 1002);
         assertThat(store.used).containsExactly(2L);
-        Offered offer = new Offered(List.of(1001L, 1002L), new ArrayList<>());
+        ListedCandidates offer = new ListedCandidates(List.of(1001L, 1002L), new ArrayList<>());
         front().offer(offer);
         assertThat(offer.kept()).containsExactly(1002L);
     }
 
     @Test
     void givenASpanOfTheDiskThatGoes_whenSomethingElseLiesThere_thenItsOldCopyIsNotRead() {
-        long place = written(1);
-        diskSide.onReclaim(new Offered(List.of(place), new ArrayList<>()));
-        assertThat(tier.copies()).isZero();
+        long address = written(1);
+        diskSide.onReclaim(new ListedCandidates(List.of(address), new ArrayList<>()));
+        assertThat(tier.copyCount()).isZero();
         long other = written(2);
-        diskSide.onMoved(block(2, false), other, place);
-        read(2, place, 9);
+        diskSide.onMoved(block(2, false), other, address);
+        read(2, address, 9);
         let(false, true);
-        assertThat(front().asked).containsExactly("write 1", "write 2", "read 2");
+        assertThat(front().requests).containsExactly("write 1", "write 2", "read 2");
         assertThat(store.reads).containsEntry(9L, Outcome.SUCCESS);
     }
 
@@ -321,27 +324,27 @@ final class FrontedTierTest {
 
     @Test
     void givenAFrontThatFailsWhileSomebodyUsesIt_whenItsReadsAreTold_thenItIsSaidOnceAndTheTierIsIdle() {
-        long place = written(1);
+        long address = written(1);
         Counting counting = new Counting();
         log.setUseParentHandlers(false);
         log.addHandler(counting);
         try {
             front().inUse = true;
-            read(1, place, 9);
+            read(1, address, 9);
             front().fail();
             front().held = true;
             tick();
-            assertThat(tier.idle()).as("a read is on its way").isFalse();
+            assertThat(tier.isIdle()).as("a read is on its way").isFalse();
             let(false, true);
             let(true, false);
             let(true, true);
             assertThat(store.reads).containsEntry(9L, Outcome.SUCCESS);
-            assertThat(tier.idle()).isTrue();
+            assertThat(tier.isIdle()).isTrue();
             tick();
             assertThat(counting.said).hasSize(1).first().asString().contains("the test wants it so");
             front().inUse = false;
-            tick(Front.FIRST_PAUSE_NANOS);
-            tick(Front.FIRST_PAUSE_NANOS);
+            tick(CacheLayer.INITIAL_BACKOFF_NANOS);
+            tick(CacheLayer.INITIAL_BACKOFF_NANOS);
             assertThat(fronts).hasSize(2);
         } finally {
             log.removeHandler(counting);
@@ -352,17 +355,17 @@ final class FrontedTierTest {
     @Test
     void givenAFrontThatCannotBeOpened_whenOpened_thenTheDiskIsClosedAndTheCauseThrown() {
         refused = true;
-        HeldFront[] other = new HeldFront[1];
+        ScriptedTier[] other = new ScriptedTier[1];
         assertThatIllegalStateException()
-                .isThrownBy(() -> new FrontedTier(
+                .isThrownBy(() -> new CachedDiskTier(
                         "front",
                         listener -> {
-                            other[0] = new HeldFront(listener);
+                            other[0] = new ScriptedTier(listener);
                             return other[0];
                         },
                         this::openFront,
                         store,
-                        new Parked()))
+                        new RetiredTiers()))
                 .withMessage("not now");
         assertThat(other[0].held).as("open").isFalse();
     }

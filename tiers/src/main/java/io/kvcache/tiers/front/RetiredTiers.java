@@ -8,7 +8,7 @@ import java.util.Queue;
 /// and they are closed when that use is over, before another is opened in their place.
 ///
 /// **Threads.** The tier's.
-public final class Parked {
+public final class RetiredTiers {
 
     private final Queue<Tier> tiers = new ArrayDeque<>();
 

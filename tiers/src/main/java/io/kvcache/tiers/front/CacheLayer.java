@@ -24,50 +24,50 @@ import org.jspecify.annotations.Nullable;
 /// are forgotten, and it is opened again after a while that doubles.
 ///
 /// Owned by the tier's thread.
-final class Front implements TierListener {
+final class CacheLayer implements TierListener {
 
-    private static final Logger LOG = System.getLogger(Front.class.getName());
+    private static final Logger LOG = System.getLogger(CacheLayer.class.getName());
 
-    static final long FIRST_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(5);
-    static final long LAST_PAUSE_NANOS = TimeUnit.MINUTES.toNanos(10);
+    static final long INITIAL_BACKOFF_NANOS = TimeUnit.SECONDS.toNanos(5);
+    static final long MAX_BACKOFF_NANOS = TimeUnit.MINUTES.toNanos(10);
 
     private final String name;
     private final Function<TierListener, Tier> opener;
     private final TierListener store;
-    private final Copies copies;
-    private final Parked parked;
+    private final CopyIndex copyIndex;
+    private final RetiredTiers retiredTiers;
     private final Map<Long, Consumer<Long>> writes = new HashMap<>();
     private final Map<Long, Consumer<TierRead.Outcome>> reads = new HashMap<>();
     private volatile @Nullable Tier tier;
     private long nextTag;
-    private long pauseNanos = FIRST_PAUSE_NANOS;
-    private long againAt = Long.MIN_VALUE / 2;
+    private long backoffNanos = INITIAL_BACKOFF_NANOS;
+    private long retryAtNanos = Long.MIN_VALUE / 2;
     private boolean out;
     private boolean failed;
 
     /// @param opener opens the tier in front
-    /// @param parked fronts from before, of which none may be there when this one is opened
-    Front(String name, Function<TierListener, Tier> opener, TierListener store, Parked parked) {
-        this.parked = parked;
+    /// @param retiredTiers fronts from before, of which none may be there when this one is opened
+    CacheLayer(String name, Function<TierListener, Tier> opener, TierListener store, RetiredTiers retiredTiers) {
+        this.retiredTiers = retiredTiers;
         this.name = name;
         this.opener = opener;
         this.store = store;
-        copies = new Copies(store::score);
+        copyIndex = new CopyIndex(store::score);
     }
 
-    Copies copies() {
-        return copies;
+    CopyIndex copyIndex() {
+        return copyIndex;
     }
 
     /// @throws RuntimeException when it cannot be opened
     void open() {
-        parked.close();
+        retiredTiers.close();
         tier = opener.apply(this);
         failed = false;
     }
 
     /// Has it be opened by a later tick.
-    void later() {
+    void scheduleOpen() {
         LOG.log(Level.INFO, "{0} is still used as it was before its disk failed: the disk is back without it", name);
         out = true;
     }
@@ -75,17 +75,17 @@ final class Front implements TierListener {
     /// Leaves it to be closed when nobody uses it any more, if nothing is on its way there.
     ///
     /// @return whether it was
-    boolean park() {
+    boolean retire() {
         Tier present = tier;
-        if (present == null || busy()) {
+        if (present == null || isBusy()) {
             return false;
         }
-        parked.add(present);
+        retiredTiers.add(present);
         tier = null;
         return true;
     }
 
-    private boolean serves() {
+    private boolean isServing() {
         Tier present = tier;
         return present != null && present.state() == TierState.SERVING;
     }
@@ -96,7 +96,7 @@ final class Front implements TierListener {
     /// @return whether it will hear
     boolean write(TierBlock block, List<MemorySegment> pages, Consumer<Long> then) {
         Tier present = tier;
-        if (present == null || !serves() || block.isObject() || block.bytes() > present.maxBlockBytes()) {
+        if (present == null || !isServing() || block.isObject() || block.bytes() > present.maxBlockBytes()) {
             return false;
         }
         long tag = ++nextTag;
@@ -113,27 +113,27 @@ final class Front implements TierListener {
     /// @return whether it will hear
     boolean read(TierRead read, Consumer<TierRead.Outcome> then) {
         Tier present = tier;
-        Long place = copies.of(read.address());
-        if (present == null || place == null || !serves()) {
+        Long address = copyIndex.find(read.address());
+        if (present == null || address == null || !isServing()) {
             return false;
         }
         long tag = ++nextTag;
-        switch (present.read(new TierRead(read.block(), place, read.pages(), tag))) {
+        switch (present.read(new TierRead(read.block(), address, read.pages(), tag))) {
             case ACCEPTED -> {
                 reads.put(tag, then);
-                copies.used(read.address());
+                copyIndex.markUsed(read.address());
                 return true;
             }
-            case GONE -> copies.forget(read.address());
+            case GONE -> copyIndex.removeByDiskAddress(read.address());
             case RETRY, REJECTED -> {}
         }
         return false;
     }
 
     /// Has it not be found by those who ask for it here.
-    void bury(Tombstone burial) {
+    void tombstone(Tombstone burial) {
         Tier present = tier;
-        if (present != null && serves()) {
+        if (present != null && isServing()) {
             long tag = ++nextTag;
             if (present.tombstone(burial, tag) == SubmitResult.ACCEPTED) {
                 writes.put(tag, _ -> {});
@@ -147,37 +147,37 @@ final class Front implements TierListener {
     int tick(long nowNanos, long waitNanos) {
         Tier present = tier;
         if (present == null) {
-            return out && nowNanos - againAt >= 0 ? reopen(nowNanos) : 0;
+            return out && nowNanos - retryAtNanos >= 0 ? reopen(nowNanos) : 0;
         }
         int done = present.tick(nowNanos, waitNanos);
         if (present.state() == TierState.FAILED) {
-            copies.clear();
+            copyIndex.clear();
             if (!failed) {
                 failed = true;
                 LOG.log(Level.WARNING, "{0} is taken out, and its disk serves on: {1}", name, present.cause());
             }
-            if (present.isIdle() && nowNanos - againAt >= 0) {
-                takeOut(nowNanos);
+            if (present.isIdle() && nowNanos - retryAtNanos >= 0) {
+                disable(nowNanos);
             }
         } else if (done > 0) {
-            pauseNanos = FIRST_PAUSE_NANOS;
+            backoffNanos = INITIAL_BACKOFF_NANOS;
         }
         return done;
     }
 
-    private void takeOut(long nowNanos) {
+    private void disable(long nowNanos) {
         try {
             close();
             out = true;
         } catch (IllegalStateException used) {
             LOG.log(Level.WARNING, name + " failed, and cannot be closed yet", used);
         }
-        putOff(nowNanos);
+        scheduleRetry(nowNanos);
     }
 
-    private void putOff(long nowNanos) {
-        againAt = nowNanos + pauseNanos;
-        pauseNanos = Math.min(2 * pauseNanos, LAST_PAUSE_NANOS);
+    private void scheduleRetry(long nowNanos) {
+        retryAtNanos = nowNanos + backoffNanos;
+        backoffNanos = Math.min(2 * backoffNanos, MAX_BACKOFF_NANOS);
     }
 
     private int reopen(long nowNanos) {
@@ -188,14 +188,14 @@ final class Front implements TierListener {
             return 1;
         } catch (RuntimeException refused) {
             LOG.log(Level.DEBUG, "not back yet", refused);
-            putOff(nowNanos);
+            scheduleRetry(nowNanos);
             return 0;
         }
     }
 
     /// Whether something is on its way there. One that failed may be in somebody's use for long,
     /// with nothing to do about it.
-    boolean busy() {
+    boolean isBusy() {
         Tier present = tier;
         if (present == null) {
             return false;
@@ -213,7 +213,7 @@ final class Front implements TierListener {
 
     /// Any thread; null while it is out.
     @Nullable
-    Tier present() {
+    Tier currentTier() {
         return tier;
     }
 
@@ -223,7 +223,7 @@ final class Front implements TierListener {
     ///     open then
     void close() {
         Tier present = tier;
-        copies.clear();
+        copyIndex.clear();
         if (present != null) {
             present.close();
             tier = null;
@@ -231,15 +231,15 @@ final class Front implements TierListener {
     }
 
     @Override
-    public void written(long tag, long place) {
+    public void onWritten(long tag, long address) {
         Consumer<Long> then = writes.remove(tag);
         if (then != null) {
-            then.accept(place);
+            then.accept(address);
         }
     }
 
     @Override
-    public void read(long tag, TierRead.Outcome outcome) {
+    public void onRead(long tag, TierRead.Outcome outcome) {
         Consumer<TierRead.Outcome> then = reads.remove(tag);
         if (then != null) {
             then.accept(outcome);
@@ -257,36 +257,36 @@ final class Front implements TierListener {
     }
 
     @Override
-    public void offered(ReclaimCandidates offer) {
-        copies.choose(offer);
+    public void onReclaim(ReclaimCandidates offer) {
+        copyIndex.selectKept(offer);
     }
 
     @Override
-    public void moved(TierBlock block, long from, long to) {
-        copies.moved(from, to);
+    public void onMoved(TierBlock block, long from, long to) {
+        copyIndex.updateAddress(from, to);
     }
 
     @Override
-    public void lost(TierBlock block, long place) {
-        copies.lost(place);
+    public void onLost(TierBlock block, long address) {
+        copyIndex.removeByAddress(address);
     }
 
     @Override
-    public void used(TierBlock block, long place) {
-        copies.usedThere(place);
-        store.onUsed(block, place);
+    public void onUsed(TierBlock block, long address) {
+        copyIndex.markUsedAt(address);
+        store.onUsed(block, address);
     }
 
     /// What it held before counts for nothing: only what goes to the disk in one go with it does.
     @Override
-    public void recovered(TierBlock block, long place) {}
+    public void onRecovered(TierBlock block, long address) {}
 
     @Override
-    public void buried(long keyHi, long keyLo) {}
+    public void onTombstone(long keyHi, long keyLo) {}
 
     @Override
-    public void recoveryEnded() {}
+    public void onRecoveryEnded() {}
 
     @Override
-    public void flushed(long tag, boolean durable) {}
+    public void onFlushed(long tag, boolean durable) {}
 }
