@@ -2,21 +2,22 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.HostMemorySource;
-import io.kvcache.tiers.memory.BackgroundToucher;
-import io.kvcache.tiers.memory.PageToucher;
+import io.kvcache.tiers.memory.BackgroundPrefaulter;
+import io.kvcache.tiers.memory.PagePrefaulter;
 import java.lang.foreign.MemorySegment;
 
 /// Memory whose pages a thread touches in the background, so that the first requests need not.
 ///
 /// @param toucher stopped before the memory is closed
-record PrefaultedMemory(HostMemory memory, BackgroundToucher toucher) implements HostMemory {
+record PrefaultedMemory(HostMemory memory, BackgroundPrefaulter toucher) implements HostMemory {
 
     private static final long STEP_BYTES = 8L << 20;
 
     static HostMemorySource inBackground(HostMemorySource source) {
         return (purpose, bytes) -> {
             HostMemory memory = source.reserve(purpose, bytes);
-            return new PrefaultedMemory(memory, BackgroundToucher.start(new PageToucher(memory.segment()), purpose));
+            return new PrefaultedMemory(
+                    memory, BackgroundPrefaulter.start(new PagePrefaulter(memory.segment()), purpose));
         };
     }
 
@@ -24,8 +25,8 @@ record PrefaultedMemory(HostMemory memory, BackgroundToucher toucher) implements
     static HostMemorySource atStart(HostMemorySource source) {
         return (purpose, bytes) -> {
             HostMemory memory = source.reserve(purpose, bytes);
-            PageToucher toucher = new PageToucher(memory.segment());
-            while (toucher.step(STEP_BYTES) > 0) {}
+            PagePrefaulter toucher = new PagePrefaulter(memory.segment());
+            while (toucher.prefaultNext(STEP_BYTES) > 0) {}
             return memory;
         };
     }

@@ -56,12 +56,12 @@ record SharedHostMemory(HostStore store, SharedMemoryFiles files, Set<String> te
 
     @Override
     public long maxStagingBytes() {
-        return source.mostStaged();
+        return source.maxStagingBytes();
     }
 
     @Override
     public StagingArea createStagingArea(long bytes) {
-        return source.stage(bytes);
+        return source.createStagingArea(bytes);
     }
 
     static long offsetOf(HostStore store, MemorySegment shown) {

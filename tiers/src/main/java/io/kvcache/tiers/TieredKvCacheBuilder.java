@@ -269,7 +269,7 @@ public final class TieredKvCacheBuilder {
     /// Reserves the memory and opens the store, and the disks if there are any. What a disk holds is known soon
     /// after that, while the store serves.
     ///
-    /// @throws io.kvcache.tiers.memory.MemoryRefusedException when the memory cannot be had; the message says
+    /// @throws io.kvcache.tiers.memory.MemoryReservationException when the memory cannot be had; the message says
     ///     what to do
     /// @throws IllegalStateException when native access is denied, likewise
     /// @throws io.kvcache.tiers.directory.DiskDirectoryException when a directory cannot be used for a disk

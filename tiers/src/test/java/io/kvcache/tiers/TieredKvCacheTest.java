@@ -15,7 +15,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.tiers.memory.MemoryRefusedException;
+import io.kvcache.tiers.memory.MemoryReservationException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
@@ -83,7 +83,7 @@ final class TieredKvCacheTest {
     @Test
     void givenMoreMemoryThanThereIs_whenBuilt_thenTheRefusalIsKnownByItsType() {
         assertThatThrownBy(() -> small().hostBytes(1L << 50).build())
-                .isInstanceOf(MemoryRefusedException.class)
+                .isInstanceOf(MemoryReservationException.class)
                 .hasMessageStartingWith("Cannot reserve 1.0 PiB (1125899906842624 bytes) of host memory for 'slots': ");
     }
 

@@ -1,6 +1,6 @@
 package io.kvcache.server.cli;
 
-import io.kvcache.tiers.memory.MemoryRefusedException;
+import io.kvcache.tiers.memory.MemoryReservationException;
 import java.io.IOException;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.NoSuchFileException;
@@ -81,7 +81,7 @@ public final class CommandLineBuilder {
             failed.getErr()
                     .println("kvcache: " + denied.getFile()
                             + " may not be read or written by this user; check its owner and mode");
-        } else if (failure instanceof IOException || failure instanceof MemoryRefusedException) {
+        } else if (failure instanceof IOException || failure instanceof MemoryReservationException) {
             failed.getErr().println("kvcache: " + failure.getMessage());
         } else {
             failure.printStackTrace(failed.getErr());

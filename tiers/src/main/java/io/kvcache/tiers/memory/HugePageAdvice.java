@@ -25,14 +25,14 @@ record HugePageAdvice(Libc libc, Path settings) {
     /// Advises for a span that nobody has touched yet, and says in words what came of it.
     ///
     /// @throws IllegalStateException when huge pages are a must and are not to be had
-    String advise(Reservation wanted, MemorySegment span, MemoryOptions options) {
+    String advise(MappingRequest wanted, MemorySegment span, MemoryOptions options) {
         return switch (options.hugePages()) {
             case OFF -> {
                 libc.call(Call.MADVISE, span, span.byteSize(), MADV_NOHUGEPAGE);
                 yield "small pages";
             }
             case AUTO, ON -> {
-                String obstacle = ask(span, options);
+                String obstacle = requestAdvice(span, options);
                 if (!obstacle.isEmpty() && options.hugePages() == HugePages.ON) {
                     throw wanted.failed("huge pages are not to be had: " + obstacle);
                 }
@@ -42,7 +42,7 @@ record HugePageAdvice(Libc libc, Path settings) {
     }
 
     /// Empty when the kernel agreed, otherwise why not.
-    private String ask(MemorySegment span, MemoryOptions options) {
+    private String requestAdvice(MemorySegment span, MemoryOptions options) {
         Path file =
                 settings.resolve(options.backing() == MemoryOptions.Backing.ANONYMOUS ? "enabled" : "shmem_enabled");
         try {

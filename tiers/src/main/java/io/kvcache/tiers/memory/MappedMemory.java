@@ -21,8 +21,9 @@ import org.jspecify.annotations.Nullable;
 public final class MappedMemory implements HostMemory {
 
     // The unmapping is the cleanup action of a shared arena. Closing such an arena makes the segment inaccessible and
-    // shakes hands with every thread of the JVM before it runs the action, so that no access, however far it is past
-    // its check, can meet an unmapped page. It refuses while a native call holds the segment, hence the retries.
+    // shakes hands with every thread of the JVM before it runs the action, so that no access, however far it is
+    // past its check, can meet an unmapped page. It refuses while a native call holds the segment, hence the
+    // retries.
 
     private static final Logger LOG = System.getLogger(MappedMemory.class.getName());
 
@@ -34,12 +35,12 @@ public final class MappedMemory implements HostMemory {
 
     private final Arena arena;
     private final MemorySegment segment;
-    private final @Nullable SharedFile file;
+    private final @Nullable SharedMemoryFile file;
     private final String description;
     private final AtomicBoolean closed = new AtomicBoolean();
 
     /// @param arena owned from here on; its close frees the segment
-    MappedMemory(Arena arena, MemorySegment segment, String description, @Nullable SharedFile file) {
+    MappedMemory(Arena arena, MemorySegment segment, String description, @Nullable SharedMemoryFile file) {
         this.arena = arena;
         this.segment = segment;
         this.description = description;
@@ -58,7 +59,7 @@ public final class MappedMemory implements HostMemory {
 
     /// What another process of the same user opens to map the same bytes, if there is such a thing.
     public Optional<Path> sharedPath() {
-        return Optional.ofNullable(file).map(SharedFile::path);
+        return Optional.ofNullable(file).map(SharedMemoryFile::path);
     }
 
     /// @throws IllegalStateException at the second close

@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 /// Reserves host memory from the operating system.
 ///
 /// Mapping takes microseconds, for files under `/dev/shm` some 0.3 s a GiB; the pages of the other two are
-/// backed when first touched, see [PageToucher]. Where the platform has no `mmap` that we know (everything
+/// backed when first touched, see [PagePrefaulter]. Where the platform has no `mmap` that we know (everything
 /// but Linux), anonymous memory comes from the JVM instead, zeroed at once, and a log line says so.
 ///
 /// **Ownership.** The caller closes each memory. The source itself holds nothing.
@@ -51,26 +51,26 @@ public final class MappedMemorySource implements HostMemorySource {
         this.options = options;
         this.libc = libc;
         this.advice = advice;
-        if (takesFromJvm()) {
+        if (allocatesFromJvm()) {
             LOG.log(Level.INFO, "No mmap on this platform: host memory comes from the JVM, without huge pages");
         }
     }
 
     @Override
     public MappedMemory reserve(String purpose, long bytes) {
-        Reservation wanted = new Reservation(purpose, bytes);
+        MappingRequest wanted = new MappingRequest(purpose, bytes);
         return switch (options.backing()) {
-            case ANONYMOUS -> takesFromJvm() ? fromJvm(wanted) : map(wanted, null);
-            case MEMFD -> mapFile(wanted, new Memfd(libc).create(wanted));
-            case SHM_FILE -> mapFile(wanted, new ShmFile(libc, options.shmDirectory()).create(wanted));
+            case ANONYMOUS -> allocatesFromJvm() ? allocateFromJvm(wanted) : map(wanted, null);
+            case MEMFD -> mapFile(wanted, new MemfdFactory(libc).create(wanted));
+            case SHM_FILE -> mapFile(wanted, new ShmFileFactory(libc, options.shmDirectory()).create(wanted));
         };
     }
 
-    private boolean takesFromJvm() {
+    private boolean allocatesFromJvm() {
         return options.backing() == Backing.ANONYMOUS && !libc.has(Call.MMAP);
     }
 
-    private static MappedMemory fromJvm(Reservation wanted) {
+    private static MappedMemory allocateFromJvm(MappingRequest wanted) {
         Arena arena = Arena.ofShared();
         try {
             MemorySegment segment = arena.allocate(wanted.bytes(), PAGE_BYTES);
@@ -81,7 +81,7 @@ public final class MappedMemorySource implements HostMemorySource {
         }
     }
 
-    MappedMemory mapFile(Reservation wanted, SharedFile file) {
+    MappedMemory mapFile(MappingRequest wanted, SharedMemoryFile file) {
         try {
             return map(wanted, file);
         } catch (RuntimeException failure) {
@@ -90,16 +90,16 @@ public final class MappedMemorySource implements HostMemorySource {
         }
     }
 
-    private MappedMemory map(Reservation wanted, @Nullable SharedFile file) {
+    private MappedMemory map(MappingRequest wanted, @Nullable SharedMemoryFile file) {
         int flags = file == null ? MAP_PRIVATE_ANONYMOUS : MAP_SHARED;
         int descriptor = file == null ? -1 : file.descriptor();
         long address = libc.call(Call.MMAP, MemorySegment.NULL, wanted.bytes(), PROT_READ_WRITE, flags, descriptor, 0L);
         if (address < 0) {
-            throw wanted.refused("mmap", address);
+            throw wanted.callFailed("mmap", address);
         }
         Arena arena = Arena.ofShared();
         try {
-            MemorySegment segment = bound(address, wanted.bytes(), arena);
+            MemorySegment segment = toSegment(address, wanted.bytes(), arena);
             String pages = advice.advise(wanted, segment, options);
             String name = file == null ? "anonymous" : file.description();
             return new MappedMemory(arena, segment, name + ", " + pages, file);
@@ -111,7 +111,7 @@ public final class MappedMemorySource implements HostMemorySource {
 
     /// The length is the one that mmap has just mapped at this address.
     @SuppressWarnings("restricted") // Giving a mapping its length and its end of life; nothing else here can.
-    private MemorySegment bound(long address, long bytes, Arena arena) {
+    private MemorySegment toSegment(long address, long bytes, Arena arena) {
         return MemorySegment.ofAddress(address).reinterpret(bytes, arena, this::unmap);
     }
 

@@ -38,7 +38,7 @@ public final class NamedMemorySource implements HostMemorySource {
 
     private final Path path;
     private final Libc libc;
-    private final ShmFile files;
+    private final ShmFileFactory files;
     private final MappedMemorySource plain;
 
     /// @param directory of a file system in memory; must exist
@@ -46,21 +46,21 @@ public final class NamedMemorySource implements HostMemorySource {
     public NamedMemorySource(Path directory, String name) {
         path = directory.resolve(name);
         libc = Libc.ofThisMachine();
-        files = new ShmFile(libc, directory);
+        files = new ShmFileFactory(libc, directory);
         plain = new MappedMemorySource(MemoryOptions.defaults());
     }
 
     @Override
     public HostMemory reserve(String purpose, long bytes) {
-        return purpose.equals(SLOTS) ? named(new Reservation(purpose, bytes)) : plain.reserve(purpose, bytes);
+        return purpose.equals(SLOTS) ? named(new MappingRequest(purpose, bytes)) : plain.reserve(purpose, bytes);
     }
 
-    private HostMemory named(Reservation wanted) {
+    private HostMemory named(MappingRequest wanted) {
         if (!libc.has(Call.FALLOCATE)) {
-            throw wanted.refused("fallocate", -Errno.ENOSYS.number());
+            throw wanted.callFailed("fallocate", -Errno.ENOSYS.number());
         }
         try {
-            SharedFile file = claimed(wanted);
+            SharedMemoryFile file = createLocked(wanted);
             try {
                 files.reserveSpace(wanted, file);
             } catch (IOException | RuntimeException failure) {
@@ -73,30 +73,31 @@ public final class NamedMemorySource implements HostMemorySource {
         }
     }
 
-    private SharedFile claimed(Reservation wanted) throws IOException {
-        Claimed here = Claimed.take(files.directory(), path.getFileName().toString());
+    private SharedMemoryFile createLocked(MappingRequest wanted) throws IOException {
+        LockedFile here =
+                LockedFile.tryAcquire(files.directory(), path.getFileName().toString());
         if (here == null) {
-            throw taken(wanted);
+            throw alreadyLocked(wanted);
         }
         boolean good = false;
         try {
             removeLeftover(wanted);
             files.requireSpace(wanted, 0);
-            SharedFile file = create(wanted, here);
+            SharedMemoryFile file = create(wanted, here);
             good = true;
             return file;
         } finally {
             if (!good) {
-                here.letGo();
+                here.release();
             }
         }
     }
 
-    private IllegalStateException taken(Reservation wanted) {
+    private IllegalStateException alreadyLocked(MappingRequest wanted) {
         return wanted.failed(path + " belongs to another store that runs; name another");
     }
 
-    private void removeLeftover(Reservation wanted) throws IOException {
+    private void removeLeftover(MappingRequest wanted) throws IOException {
         if (!Files.exists(path, LinkOption.NOFOLLOW_LINKS)) {
             return;
         }
@@ -106,11 +107,11 @@ public final class NamedMemorySource implements HostMemorySource {
         if (!own) {
             throw wanted.failed(path + " is there and not a file of this user; remove it or name another");
         }
-        Object seen = identity();
+        Object seen = currentFileKey();
         try (FileChannel channel = open()) {
             // The name may be another file's by the time that the lock is had: then its owner is at work.
-            if (channel.tryLock() == null || seen == null || !seen.equals(identity())) {
-                throw taken(wanted);
+            if (channel.tryLock() == null || seen == null || !seen.equals(currentFileKey())) {
+                throw alreadyLocked(wanted);
             }
             Files.delete(path);
         }
@@ -120,11 +121,11 @@ public final class NamedMemorySource implements HostMemorySource {
         return FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS);
     }
 
-    private SharedFile create(Reservation wanted, Claimed here) throws IOException {
+    private SharedMemoryFile create(MappingRequest wanted, LockedFile here) throws IOException {
         long descriptor =
                 libc.callWithText(Call.OPEN, path.toString(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, OWNER_ONLY);
         if (descriptor < 0) {
-            throw wanted.refused("creating " + path, descriptor);
+            throw wanted.callFailed("creating " + path, descriptor);
         }
         FileChannel locked = null;
         boolean good = false;
@@ -140,10 +141,10 @@ public final class NamedMemorySource implements HostMemorySource {
             }
         }
         FileChannel lock = locked;
-        return new SharedFile((int) descriptor, path, "file " + path, () -> {
+        return new SharedMemoryFile((int) descriptor, path, "file " + path, () -> {
             path.toFile().delete(); // while the lock says that what has the name is this file
             close((int) descriptor, lock);
-            here.letGo();
+            here.release();
         });
     }
 
@@ -161,11 +162,11 @@ public final class NamedMemorySource implements HostMemorySource {
     /// leftover.
     private boolean named(int descriptor) throws IOException {
         Object open = Files.getAttribute(Path.of("/proc/self/fd/" + descriptor), "fileKey");
-        return Objects.equals(open, identity());
+        return Objects.equals(open, currentFileKey());
     }
 
     /// What file has the name; null when none has.
-    private @Nullable Object identity() throws IOException {
+    private @Nullable Object currentFileKey() throws IOException {
         try {
             return Files.getAttribute(path, "fileKey", LinkOption.NOFOLLOW_LINKS);
         } catch (NoSuchFileException gone) {

@@ -35,12 +35,12 @@ public final class SharedMemorySource implements HostMemorySource {
 
     private final Path folder;
     private final long epoch;
-    private final ShmFile files;
+    private final ShmFileFactory files;
     private final MappedMemorySource plain;
     private final StagingFiles staging;
-    private @Nullable FolderClaim claim;
-    private @Nullable Part slots;
-    private @Nullable Part records;
+    private @Nullable FolderLock claim;
+    private @Nullable SharedRegion slots;
+    private @Nullable SharedRegion records;
     private boolean published;
     private int open;
 
@@ -56,7 +56,7 @@ public final class SharedMemorySource implements HostMemorySource {
     public SharedMemorySource(Path folder, long epoch, StagingLimits limits) {
         this.folder = folder.toAbsolutePath();
         this.epoch = epoch;
-        files = new ShmFile(Libc.ofThisMachine(), this.folder);
+        files = new ShmFileFactory(Libc.ofThisMachine(), this.folder);
         plain = new MappedMemorySource(MemoryOptions.defaults());
         staging = new StagingFiles(files, limits);
     }
@@ -64,40 +64,40 @@ public final class SharedMemorySource implements HostMemorySource {
     @Override
     public synchronized HostMemory reserve(String purpose, long bytes) {
         if (purpose.equals(SLOTS)) {
-            slots = part(new Reservation(purpose, bytes), 0);
+            slots = mapRegion(new MappingRequest(purpose, bytes), 0);
             return slots;
         }
         if (purpose.equals(RECORDS)) {
-            records = part(new Reservation(purpose, bytes + IndexHeader.BYTES), IndexHeader.BYTES);
+            records = mapRegion(new MappingRequest(purpose, bytes + IndexHeader.BYTES), IndexHeader.BYTES);
             return records;
         }
         return plain.reserve(purpose, bytes);
     }
 
-    private Part part(Reservation wanted, long head) {
-        claim(wanted);
+    private SharedRegion mapRegion(MappingRequest wanted, long head) {
+        lockFolder(wanted);
         open++;
         try {
-            return new Part(plain.mapFile(wanted, files.create(wanted)), head);
+            return new SharedRegion(plain.mapFile(wanted, files.create(wanted)), head);
         } catch (RuntimeException refused) {
-            left();
+            onRegionClosed();
             throw refused;
         }
     }
 
-    private void claim(Reservation wanted) {
+    private void lockFolder(MappingRequest wanted) {
         if (claim != null) {
             return;
         }
         try {
             boolean made = files.makePrivateDirectory(wanted);
-            claim = FolderClaim.take(wanted, folder, made);
+            claim = FolderLock.acquire(wanted, folder, made);
         } catch (IOException failure) {
             throw wanted.failed(failure.toString());
         }
     }
 
-    private synchronized void left() {
+    private synchronized void onRegionClosed() {
         open--;
         if (open == 0 && claim != null) {
             staging.close();
@@ -111,70 +111,70 @@ public final class SharedMemorySource implements HostMemorySource {
     ///
     /// @param count records that the store takes
     public synchronized SharedMemoryFiles publish(int count) {
-        Part index = records;
-        Part values = slots;
+        SharedRegion index = records;
+        SharedRegion values = slots;
         if (index == null || values == null) {
             throw new IllegalStateException("nothing is reserved that could be published");
         }
-        new IndexHeader(epoch, count, values.segment().byteSize()).publish(index.head());
+        new IndexHeader(epoch, count, values.segment().byteSize()).publish(index.header());
         published = true;
         return new SharedMemoryFiles(folder.toString(), values.name(), index.name(), epoch);
     }
 
     /// As [io.kvcache.core.SharedMemory#maxStagingBytes].
-    public long mostStaged() {
+    public long maxStagingBytes() {
         return staging.limits().clientBytes();
     }
 
     /// As [io.kvcache.core.SharedMemory#createStagingArea], after [#publish].
-    public StagingArea stage(long bytes) {
-        return staging.make(bytes);
+    public StagingArea createStagingArea(long bytes) {
+        return staging.create(bytes);
     }
 
     /// Says that the store serves no more, while the header is there.
-    private synchronized void closing() {
+    private synchronized void markClosed() {
         if (published && records != null) {
             published = false;
-            IndexHeader.close(records.head());
+            IndexHeader.close(records.header());
         }
     }
 
     /// One file, perhaps with a head before what the store gets.
-    private final class Part implements HostMemory {
+    private final class SharedRegion implements HostMemory {
 
-        private final MappedMemory whole;
-        private final long headBytes;
+        private final MappedMemory mapping;
+        private final long headerBytes;
 
-        Part(MappedMemory whole, long headBytes) {
-            this.whole = whole;
-            this.headBytes = headBytes;
+        SharedRegion(MappedMemory whole, long headBytes) {
+            this.mapping = whole;
+            this.headerBytes = headBytes;
         }
 
-        MemorySegment head() {
-            return whole.segment().asSlice(0, headBytes);
+        MemorySegment header() {
+            return mapping.segment().asSlice(0, headerBytes);
         }
 
         String name() {
-            return whole.sharedPath().orElseThrow().getFileName().toString();
+            return mapping.sharedPath().orElseThrow().getFileName().toString();
         }
 
         @Override
         public MemorySegment segment() {
-            return whole.segment().asSlice(headBytes);
+            return mapping.segment().asSlice(headerBytes);
         }
 
         @Override
         public String describe() {
-            return whole.describe();
+            return mapping.describe();
         }
 
         @Override
         public void close() {
-            closing();
+            markClosed();
             try {
-                whole.close();
+                mapping.close();
             } finally {
-                left();
+                onRegionClosed();
             }
         }
     }

@@ -18,27 +18,27 @@ import java.util.function.Consumer;
 /// where the touch of a mapped page would kill this process.
 final class StagingFile implements StagingArea {
 
-    private final SharedFile file;
+    private final SharedMemoryFile file;
     private final FileChannel channel;
     private final StagingHeader head;
     private final long bytes;
-    private final Consumer<StagingFile> closing;
+    private final Consumer<StagingFile> onClose;
     private final AtomicBoolean closed = new AtomicBoolean();
 
     private StagingFile(
-            SharedFile file, FileChannel channel, StagingHeader head, long bytes, Consumer<StagingFile> closing) {
+            SharedMemoryFile file, FileChannel channel, StagingHeader head, long bytes, Consumer<StagingFile> closing) {
         this.file = file;
         this.channel = channel;
         this.head = head;
         this.bytes = bytes;
-        this.closing = closing;
+        this.onClose = closing;
     }
 
     /// Writes the head of a file that was made for it.
     ///
     /// @param file which it owns from here on, unless this throws
     /// @param closing hears that it is closed, once
-    static StagingFile of(SharedFile file, StagingHeader head, long bytes, Consumer<StagingFile> closing)
+    static StagingFile of(SharedMemoryFile file, StagingHeader head, long bytes, Consumer<StagingFile> closing)
             throws IOException {
         // By the descriptor, so that it is this file whatever may have its name.
         Path self = Path.of("/proc/self/fd/" + file.descriptor());
@@ -63,7 +63,7 @@ final class StagingFile implements StagingArea {
     }
 
     @Override
-    public StagingHeader head() {
+    public StagingHeader header() {
         return head;
     }
 
@@ -92,7 +92,7 @@ final class StagingFile implements StagingArea {
         if (!closed.compareAndSet(false, true)) {
             return;
         }
-        closing.accept(this);
+        onClose.accept(this);
         try {
             channel.close();
         } catch (IOException _) {

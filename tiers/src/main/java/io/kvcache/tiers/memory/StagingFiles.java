@@ -18,7 +18,7 @@ final class StagingFiles {
     private static final String STAGE = "stage";
     private static final String CLOSED = "no staging memory: the store is closed";
 
-    private final ShmFile files;
+    private final ShmFileFactory files;
     private final StagingLimits limits;
     private final SecureRandom tickets = new SecureRandom();
     private final Set<StagingFile> open = new HashSet<>();
@@ -26,7 +26,7 @@ final class StagingFiles {
     private boolean closed;
 
     /// @param files of the store's folder, which the store has claimed
-    StagingFiles(ShmFile files, StagingLimits limits) {
+    StagingFiles(ShmFileFactory files, StagingLimits limits) {
         this.files = files;
         this.limits = limits;
     }
@@ -36,7 +36,7 @@ final class StagingFiles {
     }
 
     /// As [io.kvcache.core.SharedMemory#createStagingArea].
-    StagingArea make(long wantedBytes) {
+    StagingArea create(long wantedBytes) {
         if (wantedBytes < 1 || limits.clientBytes() == 0) {
             throw new IllegalArgumentException(
                     "staging memory of " + wantedBytes + " bytes; allowed: 1 to " + limits.clientBytes());
@@ -44,25 +44,25 @@ final class StagingFiles {
         long bytes = wantedBytes < limits.clientBytes()
                 ? Math.min(Pages.roundUp(wantedBytes), limits.clientBytes())
                 : limits.clientBytes();
-        take(bytes);
+        reserve(bytes);
         StagingFile area = null;
         try {
-            area = file(bytes);
+            area = createFile(bytes);
         } catch (IOException failed) {
             throw new IllegalStateException("no staging memory: " + failed, failed);
         } finally {
             if (area == null) {
-                give(bytes);
+                release(bytes);
             }
         }
-        if (!keep(area)) {
+        if (!register(area)) {
             area.close();
             throw new IllegalStateException(CLOSED);
         }
         return area;
     }
 
-    private synchronized void take(long bytes) {
+    private synchronized void reserve(long bytes) {
         if (closed) {
             throw new IllegalStateException(CLOSED);
         }
@@ -76,35 +76,35 @@ final class StagingFiles {
         usedBytes += bytes;
     }
 
-    private synchronized void give(long bytes) {
+    private synchronized void release(long bytes) {
         usedBytes -= bytes;
     }
 
-    private StagingFile file(long bytes) throws IOException {
-        SharedFile file = files.create(new Reservation(STAGE, StagingHeader.BYTES + bytes));
+    private StagingFile createFile(long bytes) throws IOException {
+        SharedMemoryFile file = files.create(new MappingRequest(STAGE, StagingHeader.BYTES + bytes));
         try {
-            return StagingFile.of(file, new StagingHeader(tickets.nextLong()), bytes, this::gone);
+            return StagingFile.of(file, new StagingHeader(tickets.nextLong()), bytes, this::unregister);
         } catch (IOException | RuntimeException failed) {
             file.release().run();
             throw failed;
         }
     }
 
-    private synchronized boolean keep(StagingFile area) {
+    private synchronized boolean register(StagingFile area) {
         return !closed && open.add(area);
     }
 
-    private synchronized void gone(StagingFile area) {
+    private synchronized void unregister(StagingFile area) {
         open.remove(area);
         usedBytes -= area.bytes();
     }
 
     /// Closes those that there are, and makes no more.
     void close() {
-        ending().forEach(StagingFile::close);
+        markClosed().forEach(StagingFile::close);
     }
 
-    private synchronized List<StagingFile> ending() {
+    private synchronized List<StagingFile> markClosed() {
         closed = true;
         return List.copyOf(open);
     }

@@ -8,7 +8,7 @@ import io.kvcache.core.memory.Pages;
 /// @param totalBytes of all clients together, at least as much
 public record StagingLimits(long clientBytes, long totalBytes) {
 
-    private static final long MOST_BYTES = 16L << 30;
+    private static final long MAX_BYTES = 16L << 30;
 
     /// Enough for one client to have the largest usual blocks on their way on two connections; four clients of
     /// that kind.
@@ -19,12 +19,12 @@ public record StagingLimits(long clientBytes, long totalBytes) {
 
     public StagingLimits {
         boolean none = clientBytes == 0 && totalBytes == 0;
-        boolean some = clientBytes >= Pages.BYTES && clientBytes <= MOST_BYTES && totalBytes >= clientBytes;
+        boolean some = clientBytes >= Pages.BYTES && clientBytes <= MAX_BYTES && totalBytes >= clientBytes;
         if (!none && !some) {
             throw new IllegalArgumentException(
                     ("staging memory of %d bytes a client and %d in all; allowed: %d to %d a client and at least as much in"
                                     + " all, or 0 and 0")
-                            .formatted(clientBytes, totalBytes, Pages.BYTES, MOST_BYTES));
+                            .formatted(clientBytes, totalBytes, Pages.BYTES, MAX_BYTES));
         }
     }
 }

@@ -2,7 +2,7 @@
 ///
 /// [io.kvcache.tiers.memory.MappedMemorySource] is the production
 /// [io.kvcache.core.memory.HostMemorySource]; [io.kvcache.tiers.memory.MemoryOptions] chooses what it maps,
-/// [io.kvcache.tiers.memory.PageToucher] has the kernel back the pages before the first request needs them.
+/// [io.kvcache.tiers.memory.PagePrefaulter] has the kernel back the pages before the first request needs them.
 ///
 /// [io.kvcache.tiers.memory.SharedMemorySource] shares it with other processes, index included.
 ///

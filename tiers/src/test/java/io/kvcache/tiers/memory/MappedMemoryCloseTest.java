@@ -37,7 +37,7 @@ class MappedMemoryCloseTest {
     @Test
     void givenNativeCallOnTheSegment_whenClosed_thenTheCallIsWaitedFor() throws Exception {
         MappedMemory memory = new MappedMemorySource(MemoryOptions.defaults()).reserve("slots", BYTES);
-        HeldSegment held = HeldSegment.hold(memory.segment());
+        BlockedSegment held = BlockedSegment.hold(memory.segment());
         Thread closing = Thread.ofPlatform().daemon().start(memory::close);
         while (closing.getState() != Thread.State.TIMED_WAITING) {
             Thread.onSpinWait();
@@ -54,7 +54,7 @@ class MappedMemoryCloseTest {
         MemoryOptions options = MemoryOptions.defaults().withBacking(Backing.MEMFD);
         MappedMemory memory = new MappedMemorySource(options).reserve("slots", BYTES);
         Path file = memory.sharedPath().orElseThrow();
-        HeldSegment held = HeldSegment.hold(memory.segment());
+        BlockedSegment held = BlockedSegment.hold(memory.segment());
         memory.close();
         assertThat(memory.segment().scope().isAlive()).isTrue();
         assertThat(MappedMemorySourceTest.isMemfd(file)).isFalse();

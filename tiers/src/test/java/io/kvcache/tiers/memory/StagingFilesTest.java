@@ -48,7 +48,7 @@ final class StagingFilesTest {
         SharedMemorySource source = source(StagingLimits.DEFAULTS);
         try (Arena arena = Arena.ofConfined();
                 HostMemory slots = source.reserve("slots", PAGE)) {
-            StagingArea area = source.stage(10 * PAGE);
+            StagingArea area = source.createStagingArea(10 * PAGE);
             assertThat(slots.segment().byteSize()).isEqualTo(PAGE);
             Path file = parent.resolve("store").resolve(area.file());
             MemorySegment into = arena.allocate(5);
@@ -71,12 +71,12 @@ final class StagingFilesTest {
     void givenStagingMemoryThatNobodyGaveBack_whenTheStoreCloses_thenItIsGone() {
         SharedMemorySource source = source(StagingLimits.DEFAULTS);
         HostMemory slots = source.reserve("slots", PAGE);
-        StagingArea area = source.stage(PAGE);
+        StagingArea area = source.createStagingArea(PAGE);
         slots.close();
         assertThat(parent).as("it was made, and is gone").isEmptyDirectory();
         area.close();
         assertThatIllegalStateException()
-                .isThrownBy(() -> source.stage(PAGE))
+                .isThrownBy(() -> source.createStagingArea(PAGE))
                 .withMessageContaining("the store is closed");
     }
 
@@ -85,19 +85,19 @@ final class StagingFilesTest {
         SharedMemorySource source = source(new StagingLimits(2 * PAGE, 3 * PAGE));
         try (HostMemory slots = source.reserve("slots", PAGE)) {
             assertThat(slots.segment().byteSize()).isEqualTo(PAGE);
-            assertThat(source.mostStaged()).isEqualTo(2 * PAGE);
-            StagingArea first = source.stage(1L << 60);
+            assertThat(source.maxStagingBytes()).isEqualTo(2 * PAGE);
+            StagingArea first = source.createStagingArea(1L << 60);
             assertThat(first.bytes()).isEqualTo(2 * PAGE);
             assertThatIllegalStateException()
-                    .isThrownBy(() -> source.stage(PAGE + 1))
+                    .isThrownBy(() -> source.createStagingArea(PAGE + 1))
                     .withMessageContaining("8.0 KiB (8192 bytes) of 12.0 KiB (12288 bytes)");
-            try (StagingArea second = source.stage(1)) {
+            try (StagingArea second = source.createStagingArea(1)) {
                 assertThat(second.bytes()).isEqualTo(PAGE);
             }
             first.close();
             first.close();
-            source.stage(2 * PAGE);
-            source.stage(PAGE);
+            source.createStagingArea(2 * PAGE);
+            source.createStagingArea(PAGE);
         }
     }
 

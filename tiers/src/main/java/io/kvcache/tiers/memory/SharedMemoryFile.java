@@ -8,4 +8,4 @@ import java.nio.file.Path;
 ///
 /// @param path what another process opens to map the same pages
 /// @param release must not throw
-record SharedFile(int descriptor, Path path, String description, Runnable release) {}
+record SharedMemoryFile(int descriptor, Path path, String description, Runnable release) {}

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 
 @EnabledOnOs(OS.LINUX)
-class ShmFileTest {
+class ShmFileFactoryTest {
 
     private static final long BYTES = 100L << 20;
 

@@ -9,7 +9,7 @@ import java.nio.file.Path;
 ///
 /// The seals matter to readers in other processes: a file that shrank under their mapping would kill them by
 /// SIGBUS.
-record Memfd(Libc libc) {
+record MemfdFactory(Libc libc) {
 
     private static final int MFD_CLOEXEC = 1;
     private static final int MFD_ALLOW_SEALING = 2;
@@ -18,22 +18,22 @@ record Memfd(Libc libc) {
     private static final int F_SEAL_SHRINK = 2;
     private static final int F_SEAL_GROW = 4;
 
-    SharedFile create(Reservation wanted) {
+    SharedMemoryFile create(MappingRequest wanted) {
         int descriptor = open(wanted);
         Runnable release = () -> libc.call(Call.CLOSE, descriptor);
         long sized = libc.call(Call.FTRUNCATE, descriptor, wanted.bytes());
         long sealed = sized < 0 ? sized : libc.call(Call.FCNTL, descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
         if (sealed < 0) {
             release.run();
-            throw wanted.refused(sized < 0 ? "ftruncate of a memfd" : "sealing a memfd", sealed);
+            throw wanted.callFailed(sized < 0 ? "ftruncate of a memfd" : "sealing a memfd", sealed);
         }
         Path path = Path.of("/proc/%d/fd/%d".formatted(ProcessHandle.current().pid(), descriptor));
-        return new SharedFile(descriptor, path, "memfd %d".formatted(descriptor), release);
+        return new SharedMemoryFile(descriptor, path, "memfd %d".formatted(descriptor), release);
     }
 
     /// Kernels from 6.3 want to be told that the file is not to be executed, and can be set to refuse otherwise;
     /// older ones do not know the flag.
-    private int open(Reservation wanted) {
+    private int open(MappingRequest wanted) {
         String name = "kvcache-" + wanted.purpose();
         int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
         long descriptor = libc.callWithText(Call.MEMFD_CREATE, name, flags | MFD_NOEXEC_SEAL);
@@ -41,7 +41,7 @@ record Memfd(Libc libc) {
             descriptor = libc.callWithText(Call.MEMFD_CREATE, name, flags);
         }
         if (descriptor < 0) {
-            throw wanted.refused("memfd_create", descriptor);
+            throw wanted.callFailed("memfd_create", descriptor);
         }
         return (int) descriptor;
     }

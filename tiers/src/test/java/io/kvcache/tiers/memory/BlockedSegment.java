@@ -14,16 +14,16 @@ import java.lang.invoke.MethodType;
 import java.util.concurrent.CountDownLatch;
 
 /// A native call that is inside a segment until it is released: `qsort` over it, whose comparison waits.
-final class HeldSegment {
+final class BlockedSegment {
 
     private final CountDownLatch inside = new CountDownLatch(1);
     private final CountDownLatch released = new CountDownLatch(1);
 
-    private HeldSegment() {}
+    private BlockedSegment() {}
 
     /// Returns when the call is inside.
-    static HeldSegment hold(MemorySegment segment) throws InterruptedException {
-        HeldSegment held = new HeldSegment();
+    static BlockedSegment hold(MemorySegment segment) throws InterruptedException {
+        BlockedSegment held = new BlockedSegment();
         Thread.ofPlatform().daemon().start(() -> held.sort(segment));
         held.inside.await();
         return held;

@@ -12,17 +12,18 @@ import java.lang.invoke.VarHandle;
 /// The first touch of a page costs a fault, and in a virtual machine whose host has not backed it either a GiB has
 /// taken up to 14 seconds; better before the first request than during it.
 ///
-/// Whoever drives it decides on the pace, see [BackgroundToucher]. The contents are never changed, so others may
+/// Whoever drives it decides on the pace, see [BackgroundPrefaulter]. The contents are never changed, so others may
 /// write to the span all the while.
 ///
 /// **Ownership.** The segment stays its owner's; closing that in between makes the next step throw.
 ///
 /// **Threads.** One thread steps, any thread may ask how far it is.
-public final class PageToucher {
+public final class PagePrefaulter {
 
     // madvise(MADV_POPULATE_WRITE), Linux 5.14, is one call a step and by contract leaves the contents alone. Where
     // it is refused, an atomic addition of zero on the first long of each page is a write to the kernel and none to
-    // anybody else. Reading would not do: it maps the one page of zeroes that all untouched anonymous memory shares.
+    // anybody else. Reading would not do: it maps the one page of zeroes that all untouched anonymous memory
+    // shares.
 
     private static final int MADV_POPULATE_WRITE = 23;
 
@@ -45,25 +46,25 @@ public final class PageToucher {
     private volatile long touchedBytes;
 
     /// @param segment starts at a page boundary, as the segments of [io.kvcache.core.memory.HostMemory] do
-    public PageToucher(MemorySegment segment) {
+    public PagePrefaulter(MemorySegment segment) {
         this(segment, Libc.ofThisMachine());
     }
 
-    PageToucher(MemorySegment segment, Libc libc) {
+    PagePrefaulter(MemorySegment segment, Libc libc) {
         this.segment = segment;
         this.libc = libc;
     }
 
     /// Has the calling thread, which should do nothing else, give way to others: on a machine with few cores they
     /// are about to start a server, and touch themselves what they cannot wait for.
-    void giveWay() {
+    void lowerPriority() {
         libc.call(Call.SETPRIORITY, PRIO_PROCESS, CALLING_THREAD, NICE);
     }
 
     /// Touches the next bytes: `maxBytes` rounded down to a multiple of 64 KiB, and at least that.
     ///
     /// @return how many bytes were touched, 0 when all are
-    public long step(long maxBytes) {
+    public long prefaultNext(long maxBytes) {
         long from = touchedBytes;
         long bytes = Math.max(STEP_UNIT_BYTES, maxBytes - maxBytes % STEP_UNIT_BYTES);
         MemorySegment span = segment.asSlice(from, Math.min(bytes, segment.byteSize() - from));

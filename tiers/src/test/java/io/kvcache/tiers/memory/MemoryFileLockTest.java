@@ -18,7 +18,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /// What one store has in a file system in memory no other store takes from it, of whatever process.
 @EnabledOnOs(OS.LINUX)
-final class ClaimTest {
+final class MemoryFileLockTest {
 
     private static final long BYTES = 1 << 20;
     private static final String TAKEN = "belongs to another store that runs; name another";

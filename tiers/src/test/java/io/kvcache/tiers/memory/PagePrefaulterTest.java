@@ -23,7 +23,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 @EnabledOnOs(OS.LINUX)
-class PageToucherTest {
+class PagePrefaulterTest {
 
     private static final long BYTES = (16L << 20) + 4096;
 
@@ -32,9 +32,9 @@ class PageToucherTest {
     void givenUntouchedMemory_whenSteppedThrough_thenEveryPageIsBacked(boolean madvise) throws IOException {
         try (MappedMemory memory = source().reserve("slots", BYTES)) {
             assertThat(backedBytes(memory.segment())).isZero();
-            PageToucher toucher = toucher(memory.segment(), madvise);
+            PagePrefaulter toucher = toucher(memory.segment(), madvise);
             long touched = 0;
-            for (long step = toucher.step(1 << 20); step > 0; step = toucher.step(1 << 20)) {
+            for (long step = toucher.prefaultNext(1 << 20); step > 0; step = toucher.prefaultNext(1 << 20)) {
                 touched += step;
             }
             assertThat(touched).isEqualTo(BYTES);
@@ -45,21 +45,21 @@ class PageToucherTest {
     @Test
     void givenSteps_whenAskedForProgress_thenIsThePartTouched() {
         try (Arena arena = Arena.ofConfined()) {
-            PageToucher toucher = toucher(arena.allocate(1 << 20, 4096), false);
+            PagePrefaulter toucher = toucher(arena.allocate(1 << 20, 4096), false);
             assertThat(toucher.progress()).isZero();
-            assertThat(toucher.step(256 << 10)).isEqualTo(256 << 10);
+            assertThat(toucher.prefaultNext(256 << 10)).isEqualTo(256 << 10);
             assertThat(toucher.progress()).isEqualTo(0.25);
-            assertThat(toucher.step(Long.MAX_VALUE)).isEqualTo(768 << 10);
+            assertThat(toucher.prefaultNext(Long.MAX_VALUE)).isEqualTo(768 << 10);
             assertThat(toucher.progress()).isEqualTo(1.0);
-            assertThat(toucher.step(1)).isZero();
+            assertThat(toucher.prefaultNext(1)).isZero();
         }
     }
 
     @Test
     void givenTinyStep_whenTaken_thenIsOneUnit() {
         try (Arena arena = Arena.ofConfined()) {
-            PageToucher toucher = toucher(arena.allocate(1 << 20, 4096), false);
-            assertThat(toucher.step(1)).isEqualTo(64 << 10);
+            PagePrefaulter toucher = toucher(arena.allocate(1 << 20, 4096), false);
+            assertThat(toucher.prefaultNext(1)).isEqualTo(64 << 10);
         }
     }
 
@@ -75,7 +75,7 @@ class PageToucherTest {
                     start(() -> lostWrites(segment.asSlice(0, pages * 2048L))),
                     start(() -> lostWrites(segment.asSlice(pages * 2048L))));
             while (!writers.stream().allMatch(FutureTask::isDone)) {
-                toucher(segment, madvise).step(Long.MAX_VALUE);
+                toucher(segment, madvise).prefaultNext(Long.MAX_VALUE);
             }
             assertThat(writers.get(0).get()).isZero();
             assertThat(writers.get(1).get()).isZero();
@@ -85,7 +85,8 @@ class PageToucherTest {
     @Test
     void givenThreadAroundIt_whenAwaited_thenAllIsTouched() throws Exception {
         try (MappedMemory memory = source().reserve("slots", BYTES);
-                BackgroundToucher background = BackgroundToucher.start(new PageToucher(memory.segment()), "slots")) {
+                BackgroundPrefaulter background =
+                        BackgroundPrefaulter.start(new PagePrefaulter(memory.segment()), "slots")) {
             assertThat(background.await(Duration.ofSeconds(60))).isTrue();
             assertThat(background.progress()).isEqualTo(1.0);
         }
@@ -93,10 +94,10 @@ class PageToucherTest {
 
     @Test
     void givenThreadAtWork_whenClosed_thenItStopsAndTheMemoryCanBeClosed() throws Exception {
-        HeldAdvice held = new HeldAdvice();
+        BlockingMadvise held = new BlockingMadvise();
         MappedMemory memory = source().reserve("slots", BYTES);
-        PageToucher toucher = new PageToucher(memory.segment(), held.libc());
-        BackgroundToucher background = BackgroundToucher.start(toucher, "slots");
+        PagePrefaulter toucher = new PagePrefaulter(memory.segment(), held.libc());
+        BackgroundPrefaulter background = BackgroundPrefaulter.start(toucher, "slots");
         held.awaitCall();
         Thread closing = Thread.ofPlatform().daemon().start(background::close);
         while (closing.isAlive() && closing.getState() != Thread.State.WAITING) {
@@ -112,9 +113,9 @@ class PageToucherTest {
     @Test
     void givenClosedMemory_whenStepped_thenThrows() {
         MappedMemory memory = source().reserve("slots", BYTES);
-        PageToucher toucher = new PageToucher(memory.segment());
+        PagePrefaulter toucher = new PagePrefaulter(memory.segment());
         memory.close();
-        assertThatIllegalStateException().isThrownBy(() -> toucher.step(1 << 20));
+        assertThatIllegalStateException().isThrownBy(() -> toucher.prefaultNext(1 << 20));
     }
 
     private static int lostWrites(MemorySegment pages) {
@@ -142,8 +143,8 @@ class PageToucherTest {
                 MemoryOptions.defaults().withBacking(Backing.MEMFD).withHugePages(HugePages.OFF));
     }
 
-    private static PageToucher toucher(MemorySegment segment, boolean madvise) {
-        return new PageToucher(segment, madvise ? Libc.ofThisMachine() : Libc.none());
+    private static PagePrefaulter toucher(MemorySegment segment, boolean madvise) {
+        return new PagePrefaulter(segment, madvise ? Libc.ofThisMachine() : Libc.none());
     }
 
     private static long backedBytes(MemorySegment segment) throws IOException {

@@ -2,19 +2,19 @@ package io.kvcache.tiers.memory;
 
 import java.time.Duration;
 
-/// A thread around a [PageToucher], that ends when all is touched.
+/// A thread around a [PagePrefaulter], that ends when all is touched.
 ///
 /// **Ownership.** Who starts it closes it, before the memory.
-public final class BackgroundToucher implements AutoCloseable {
+public final class BackgroundPrefaulter implements AutoCloseable {
 
     /// Closing waits for one step: 5 ms on a quiet machine, 110 ms where the host pages (14 s a GiB).
     private static final long STEP_BYTES = 8 << 20;
 
-    private final PageToucher toucher;
+    private final PagePrefaulter toucher;
     private final Thread thread;
     private volatile boolean closing;
 
-    private BackgroundToucher(PageToucher toucher, String purpose) {
+    private BackgroundPrefaulter(PagePrefaulter toucher, String purpose) {
         this.toucher = toucher;
         this.thread =
                 Thread.ofPlatform().daemon().name("kvcache-touch-" + purpose).unstarted(this::run);
@@ -23,8 +23,8 @@ public final class BackgroundToucher implements AutoCloseable {
     /// Starts touching.
     ///
     /// @param purpose one word for the name of the thread
-    public static BackgroundToucher start(PageToucher toucher, String purpose) {
-        BackgroundToucher started = new BackgroundToucher(toucher, purpose);
+    public static BackgroundPrefaulter start(PagePrefaulter toucher, String purpose) {
+        BackgroundPrefaulter started = new BackgroundPrefaulter(toucher, purpose);
         started.thread.start();
         return started;
     }
@@ -59,10 +59,10 @@ public final class BackgroundToucher implements AutoCloseable {
     }
 
     private void run() {
-        toucher.giveWay();
+        toucher.lowerPriority();
         boolean more = true;
         while (more && !closing) {
-            more = toucher.step(STEP_BYTES) > 0;
+            more = toucher.prefaultNext(STEP_BYTES) > 0;
         }
     }
 }

@@ -17,19 +17,19 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 ///
 /// @param folder device and number of the folder, so that two names of one folder are one
-record Claimed(Object folder, String name) {
+record LockedFile(Object folder, String name) {
 
-    private static final Set<Claimed> ALL = ConcurrentHashMap.newKeySet();
+    private static final Set<LockedFile> HELD = ConcurrentHashMap.newKeySet();
 
     /// Claims a file of a folder that is there, or answers null when a store of this process has it.
-    static @Nullable Claimed take(Path folder, String name) throws IOException {
+    static @Nullable LockedFile tryAcquire(Path folder, String name) throws IOException {
         Object key = Files.readAttributes(folder, BasicFileAttributes.class).fileKey();
-        Claimed wanted = new Claimed(key == null ? folder.toRealPath() : key, name);
-        return ALL.add(wanted) ? wanted : null;
+        LockedFile wanted = new LockedFile(key == null ? folder.toRealPath() : key, name);
+        return HELD.add(wanted) ? wanted : null;
     }
 
     /// Gives it back, once.
-    void letGo() {
-        ALL.remove(this);
+    void release() {
+        HELD.remove(this);
     }
 }

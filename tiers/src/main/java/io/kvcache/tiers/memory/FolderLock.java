@@ -25,15 +25,15 @@ import org.jspecify.annotations.Nullable;
 /// Who gives it up takes the lock's file away, and the folder if he made it. Somebody else may have opened
 /// that file just before, and would lock what nobody else can find: so whoever has the lock gives the file
 /// a random length and looks whether it is the length of what has the name. It is not opened for that:
-/// closing it would drop the lock ([Claimed]).
+/// closing it would drop the lock ([LockedFile]).
 ///
 /// Whoever gets it removes what an earlier store left there that was killed. Processes that have those
 /// files mapped keep what they have: a file without a name stays as it is until its last mapping goes.
-final class FolderClaim implements AutoCloseable {
+final class FolderLock implements AutoCloseable {
 
     private static final String LOCK = "lock";
 
-    /// The names that [ShmFile] gives.
+    /// The names that [ShmFileFactory] gives.
     private static final Pattern FILE = Pattern.compile("(slots|records|stage)-[0-9]+-[0-9]+");
 
     private static final FileAttribute<Set<PosixFilePermission>> OWNER_ONLY =
@@ -42,56 +42,56 @@ final class FolderClaim implements AutoCloseable {
     private static final Set<OpenOption> READ_WRITE = Set.of(
             StandardOpenOption.READ, StandardOpenOption.WRITE, StandardOpenOption.CREATE, LinkOption.NOFOLLOW_LINKS);
 
-    private static final long MOST_BYTES = 1L << 30;
+    private static final long MAX_LOCK_FILE_BYTES = 1L << 30;
 
-    private final Claimed here;
+    private final LockedFile lockedFile;
     private final FileChannel lock;
     private final Path folder;
-    private final boolean made;
+    private final boolean createdFolder;
 
-    private FolderClaim(Claimed here, FileChannel lock, Path folder, boolean made) {
-        this.here = here;
+    private FolderLock(LockedFile here, FileChannel lock, Path folder, boolean made) {
+        this.lockedFile = here;
         this.lock = lock;
         this.folder = folder;
-        this.made = made;
+        this.createdFolder = made;
     }
 
     /// Claims a private folder that exists, and empties it.
     ///
     /// @param made whether the caller has made it
     /// @throws IllegalStateException when another store has it
-    static FolderClaim take(Reservation wanted, Path folder, boolean made) throws IOException {
-        Claimed here = Claimed.take(folder, LOCK);
+    static FolderLock acquire(MappingRequest wanted, Path folder, boolean made) throws IOException {
+        LockedFile here = LockedFile.tryAcquire(folder, LOCK);
         if (here == null) {
-            throw taken(wanted, folder);
+            throw alreadyLocked(wanted, folder);
         }
         FileChannel channel = null;
         boolean good = false;
         try {
             channel = FileChannel.open(folder.resolve(LOCK), READ_WRITE, OWNER_ONLY);
             if (channel.tryLock() == null) {
-                throw taken(wanted, folder);
+                throw alreadyLocked(wanted, folder);
             }
-            if (!found(channel, folder.resolve(LOCK))) {
+            if (!isCurrentFile(channel, folder.resolve(LOCK))) {
                 throw wanted.failed(folder + " is just being given up by another store; try again");
             }
             removeLeftovers(folder);
             good = true;
-            return new FolderClaim(here, channel, folder, made);
+            return new FolderLock(here, channel, folder, made);
         } finally {
             if (!good) {
-                letGo(here, channel);
+                release(here, channel);
             }
         }
     }
 
-    private static IllegalStateException taken(Reservation wanted, Path folder) {
+    private static IllegalStateException alreadyLocked(MappingRequest wanted, Path folder) {
         return wanted.failed(folder + " belongs to another store that runs; name another");
     }
 
     /// Whether a locked file is the one of this name.
-    private static boolean found(FileChannel locked, Path name) throws IOException {
-        long bytes = ThreadLocalRandom.current().nextLong(1, MOST_BYTES);
+    private static boolean isCurrentFile(FileChannel locked, Path name) throws IOException {
+        long bytes = ThreadLocalRandom.current().nextLong(1, MAX_LOCK_FILE_BYTES);
         locked.truncate(0).write(ByteBuffer.allocate(1), bytes - 1);
         try {
             return Files.readAttributes(name, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS)
@@ -118,18 +118,18 @@ final class FolderClaim implements AutoCloseable {
     public void close() {
         try {
             Files.deleteIfExists(folder.resolve(LOCK));
-            if (made) {
+            if (createdFolder) {
                 Files.deleteIfExists(folder);
             }
         } catch (IOException _) {
             // Somebody keeps something else in the folder.
         }
-        letGo(here, lock);
+        release(lockedFile, lock);
     }
 
     /// The descriptor goes first: were the claim free before, somebody else here could have locked the file
     /// by the time that closing this one drops the lock.
-    private static void letGo(Claimed here, @Nullable FileChannel lock) {
+    private static void release(LockedFile here, @Nullable FileChannel lock) {
         try {
             if (lock != null) {
                 lock.close();
@@ -137,7 +137,7 @@ final class FolderClaim implements AutoCloseable {
         } catch (IOException _) {
             // The lock ends with the process at the latest.
         } finally {
-            here.letGo();
+            here.release();
         }
     }
 }

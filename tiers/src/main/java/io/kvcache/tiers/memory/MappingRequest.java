@@ -5,11 +5,11 @@ import io.kvcache.tiers.os.Errno;
 import java.util.regex.Pattern;
 
 /// What somebody asked for: the purpose and the size, for the mapping and for the words when it fails.
-record Reservation(String purpose, long bytes) {
+record MappingRequest(String purpose, long bytes) {
 
     private static final Pattern ONE_WORD = Pattern.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,63}");
 
-    Reservation {
+    MappingRequest {
         if (!ONE_WORD.matcher(purpose).matches()) {
             throw new IllegalArgumentException(
                     "purpose must be one word of letters, digits, '_', '.', '-', is '%s'".formatted(purpose));
@@ -20,12 +20,12 @@ record Reservation(String purpose, long bytes) {
     }
 
     /// The failure of a call that returned `result`.
-    MemoryRefusedException refused(String call, long result) {
+    MemoryReservationException callFailed(String call, long result) {
         return failed("%s gave %s".formatted(call, Errno.explain(result)));
     }
 
-    MemoryRefusedException failed(String cause) {
-        return new MemoryRefusedException(
+    MemoryReservationException failed(String cause) {
+        return new MemoryReservationException(
                 "Cannot reserve %s of host memory for '%s': %s".formatted(ByteSize.readable(bytes), purpose, cause));
     }
 }

@@ -18,7 +18,7 @@ import java.util.Set;
 /// The space is taken before the file is mapped: on a full `/dev/shm` the first touch of a page would kill
 /// the process by SIGBUS, at some time under load. Others of the same user open the file; the folder keeps
 /// everybody else from putting another file in its place.
-record ShmFile(Libc libc, Path directory) {
+record ShmFileFactory(Libc libc, Path directory) {
 
     private static final int O_RDWR = 2;
     private static final int O_CREAT = 0x40;
@@ -30,14 +30,14 @@ record ShmFile(Libc libc, Path directory) {
     /// Names tried: more than the files that one process has, its own and those a dead one of its number left.
     private static final int MAX_NAMES = 1024;
 
-    SharedFile create(Reservation wanted) {
+    SharedMemoryFile create(MappingRequest wanted) {
         if (!libc.has(Call.FALLOCATE)) {
-            throw wanted.refused("fallocate", -Errno.ENOSYS.number());
+            throw wanted.callFailed("fallocate", -Errno.ENOSYS.number());
         }
         try {
             makePrivateDirectory(wanted);
             requireSpace(wanted, 0);
-            SharedFile file = open(wanted);
+            SharedMemoryFile file = open(wanted);
             try {
                 reserveSpace(wanted, file);
             } catch (IOException | RuntimeException failure) {
@@ -51,7 +51,7 @@ record ShmFile(Libc libc, Path directory) {
     }
 
     /// Answers whether it was not there before.
-    boolean makePrivateDirectory(Reservation wanted) throws IOException {
+    boolean makePrivateDirectory(MappingRequest wanted) throws IOException {
         boolean missing = !Files.exists(directory, LinkOption.NOFOLLOW_LINKS);
         if (missing) {
             Files.createDirectories(directory, PosixFilePermissions.asFileAttribute(PRIVATE));
@@ -68,17 +68,18 @@ record ShmFile(Libc libc, Path directory) {
         return missing;
     }
 
-    private SharedFile open(Reservation wanted) {
+    private SharedMemoryFile open(MappingRequest wanted) {
         long pid = ProcessHandle.current().pid();
         for (int attempt = 0; attempt < MAX_NAMES; attempt++) {
             Path path = directory.resolve("%s-%d-%d".formatted(wanted.purpose(), pid, attempt));
             long descriptor =
                     libc.callWithText(Call.OPEN, path.toString(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, OWNER_ONLY);
             if (descriptor >= 0) {
-                return new SharedFile((int) descriptor, path, "file " + path, () -> remove((int) descriptor, path));
+                return new SharedMemoryFile(
+                        (int) descriptor, path, "file " + path, () -> remove((int) descriptor, path));
             }
             if (!Errno.EEXIST.is(descriptor)) {
-                throw wanted.refused("creating " + path, descriptor);
+                throw wanted.callFailed("creating " + path, descriptor);
             }
         }
         throw wanted.failed(
@@ -90,20 +91,20 @@ record ShmFile(Libc libc, Path directory) {
         path.toFile().delete();
     }
 
-    void reserveSpace(Reservation wanted, SharedFile file) throws IOException {
+    void reserveSpace(MappingRequest wanted, SharedMemoryFile file) throws IOException {
         FileSpace space = FileSpace.reserve(libc, file.descriptor(), 0, wanted.bytes());
         if (Errno.ENOSPC.is(space.result())) {
             requireSpace(wanted, space.reservedBytes());
         }
         if (space.result() < 0) {
-            throw wanted.refused("reserving space in " + directory, space.result());
+            throw wanted.callFailed("reserving space in " + directory, space.result());
         }
     }
 
-    void requireSpace(Reservation wanted, long reservedBytes) throws IOException {
+    void requireSpace(MappingRequest wanted, long reservedBytes) throws IOException {
         long usable = Files.getFileStore(directory).getUsableSpace() + reservedBytes;
         if (usable < wanted.bytes()) {
-            throw wanted.refused(
+            throw wanted.callFailed(
                     "%s has only %s left, which".formatted(directory, ByteSize.readable(usable)),
                     -Errno.ENOSPC.number());
         }

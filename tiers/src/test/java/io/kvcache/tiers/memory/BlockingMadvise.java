@@ -16,7 +16,7 @@ import java.util.Optional;
 import java.util.concurrent.Semaphore;
 
 /// An `madvise` that advises nothing, and of which each call lasts until it is released.
-final class HeldAdvice {
+final class BlockingMadvise {
 
     private final Semaphore calls = new Semaphore(0);
     private final Semaphore released = new Semaphore(0);
