@@ -1,7 +1,7 @@
 package io.kvcache.server.metrics;
 
 import io.kvcache.server.use.TraceCapture;
-import io.kvcache.tiers.metrics.MemoryMetrics;
+import io.kvcache.tiers.metrics.LruHitRatioMetrics;
 import io.kvcache.tiers.use.MemoryCurve;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
@@ -11,7 +11,7 @@ import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
-/// Meters of what a store is used for: those of [MemoryMetrics], and of the trace.
+/// Meters of what a store is used for: those of [LruHitRatioMetrics], and of the trace.
 ///
 /// | meter | tags | what |
 /// |---|---|---|
@@ -32,7 +32,7 @@ public final class UseMetrics implements MeterBinder {
 
     @Override
     public void bindTo(MeterRegistry registry) {
-        new MemoryMetrics(memory).bindTo(registry);
+        new LruHitRatioMetrics(memory).bindTo(registry);
         if (trace.get() == null) {
             return;
         }

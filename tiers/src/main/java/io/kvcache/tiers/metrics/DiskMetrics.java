@@ -82,8 +82,8 @@ public final class DiskMetrics implements MeterBinder {
                 stats -> stats.tier().allBytesWritten());
         bindLatency(registry, disk, own.and("what", "load"), MoverStats::readLatency);
         bindLatency(registry, disk, own.and("what", "write"), MoverStats::writeLatency);
-        alive(registry, "kv.disk.alive", own, disk, DiskTierStats.LiveUsage::bytes);
-        alive(registry, "kv.disk.limit", own, disk, DiskTierStats.LiveUsage::limitBytes);
+        bindLiveBytes(registry, "kv.disk.alive", own, disk, DiskTierStats.LiveUsage::bytes);
+        bindLiveBytes(registry, "kv.disk.limit", own, disk, DiskTierStats.LiveUsage::limitBytes);
     }
 
     private void bindFailures(MeterRegistry registry, int disk, Tags own) {
@@ -119,7 +119,7 @@ public final class DiskMetrics implements MeterBinder {
                         store -> latency.in(store.diskStats().get(disk)).sumMicros(),
                         TimeUnit.MICROSECONDS)
                 .tags(own)
-                .description(MeterText.of(LATENCY))
+                .description(MeterMetadata.description(LATENCY))
                 .register(registry);
         gauge(registry, LATENCY + ".p50", own, disk, stats -> latency.in(stats).p50Micros() / MICROS);
         gauge(registry, LATENCY + ".p99", own, disk, stats -> latency.in(stats).p99Micros() / MICROS);
@@ -137,26 +137,26 @@ public final class DiskMetrics implements MeterBinder {
         prefetch(registry, "used", PrefetchStats::used);
         prefetch(registry, "wasted", PrefetchStats::wasted);
         FunctionCounter.builder("kv.blocks.left.to.compute", cache, TieredKvCache::blocksLeftOnDisk)
-                .description(MeterText.of("kv.blocks.left.to.compute"))
+                .description(MeterMetadata.description("kv.blocks.left.to.compute"))
                 .tags(tags)
                 .register(registry);
     }
 
     private void offload(MeterRegistry registry, String outcome, ToDoubleFunction<DiskTierStats> value) {
         FunctionCounter.builder("kv.offload", cache, store -> value.applyAsDouble(store.offloadStats()))
-                .description(MeterText.of("kv.offload"))
+                .description(MeterMetadata.description("kv.offload"))
                 .tags(tags.and("outcome", outcome))
                 .register(registry);
     }
 
     private void prefetch(MeterRegistry registry, String outcome, ToDoubleFunction<PrefetchStats> value) {
         FunctionCounter.builder("kv.prefetch", cache, store -> value.applyAsDouble(store.prefetchStats()))
-                .description(MeterText.of("kv.prefetch"))
+                .description(MeterMetadata.description("kv.prefetch"))
                 .tags(tags.and("outcome", outcome))
                 .register(registry);
     }
 
-    private void alive(
+    private void bindLiveBytes(
             MeterRegistry registry, String name, Tags own, int disk, ToDoubleFunction<DiskTierStats.LiveUsage> value) {
         Gauge.builder(
                         name,
@@ -164,8 +164,8 @@ public final class DiskMetrics implements MeterBinder {
                         store ->
                                 value.applyAsDouble(store.offloadStats().disks().get(disk)))
                 .tags(own)
-                .description(MeterText.of(name))
-                .baseUnit(MeterText.unit(name))
+                .description(MeterMetadata.description(name))
+                .baseUnit(MeterMetadata.unit(name))
                 .register(registry);
     }
 
@@ -175,8 +175,8 @@ public final class DiskMetrics implements MeterBinder {
                         cache,
                         store -> value.applyAsDouble(store.diskStats().get(disk)))
                 .tags(own)
-                .description(MeterText.of(name))
-                .baseUnit(MeterText.unit(name))
+                .description(MeterMetadata.description(name))
+                .baseUnit(MeterMetadata.unit(name))
                 .register(registry);
     }
 
@@ -186,8 +186,8 @@ public final class DiskMetrics implements MeterBinder {
                         cache,
                         store -> value.applyAsDouble(store.diskStats().get(disk)))
                 .tags(own)
-                .description(MeterText.of(name))
-                .baseUnit(MeterText.unit(name))
+                .description(MeterMetadata.description(name))
+                .baseUnit(MeterMetadata.unit(name))
                 .register(registry);
     }
 }

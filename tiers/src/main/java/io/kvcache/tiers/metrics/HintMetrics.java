@@ -48,16 +48,16 @@ public final class HintMetrics implements MeterBinder {
     private void counter(MeterRegistry registry, String name, Tags own, ToDoubleFunction<HintStats> value) {
         FunctionCounter.builder(name, cache, store -> value.applyAsDouble(store.hintStats()))
                 .tags(own)
-                .description(MeterText.of(name))
-                .baseUnit(MeterText.unit(name))
+                .description(MeterMetadata.description(name))
+                .baseUnit(MeterMetadata.unit(name))
                 .register(registry);
     }
 
     private void gauge(MeterRegistry registry, String name, ToDoubleFunction<HintStats> value) {
         Gauge.builder(name, cache, store -> value.applyAsDouble(store.hintStats()))
                 .tags(tags)
-                .description(MeterText.of(name))
-                .baseUnit(MeterText.unit(name))
+                .description(MeterMetadata.description(name))
+                .baseUnit(MeterMetadata.unit(name))
                 .register(registry);
     }
 }

@@ -28,15 +28,16 @@ import java.util.function.ToDoubleFunction;
 /// | `kv.room.attempts.failed` | | attempts to make room that found none, several for a put that waits |
 /// | `kv.tables.open`, `kv.slabs.moved`, `kv.touches.lost` | | |
 ///
-/// At most [LabelLimit#MOST] pairs of namespace and tenant get a series of their own, in order of registration;
-/// the rest add up under `other`. A namespace that is registered later appears after the next reading of any meter.
+/// At most [CardinalityLimit#MAX_LABELS] pairs of namespace and tenant get a series of their own, in order of
+/// registration; the rest add up under `other`. A namespace that is registered later appears after the next reading of
+/// any meter.
 ///
 /// **Threads.** Any; every reading takes the store's lock for some microseconds.
 public final class KvCacheMetrics implements MeterBinder {
 
     private final KvCache cache;
     private final Tags tags;
-    private final LabelLimit labels = new LabelLimit();
+    private final CardinalityLimit labels = new CardinalityLimit();
 
     /// @param name value of the tag `cache`
     public KvCacheMetrics(KvCache cache, String name) {
@@ -119,8 +120,8 @@ public final class KvCacheMetrics implements MeterBinder {
 
     private void bindNamespaces(MeterRegistry registry, CacheStats now) {
         for (NamespaceStats each : now.namespaces()) {
-            LabelLimit.Label label = labels.of(each.namespace());
-            if (labels.bind(label)) {
+            CardinalityLimit.Label label = labels.of(each.namespace());
+            if (labels.markBound(label)) {
                 Tags own = tags.and("namespace", label.namespace(), "tenant", label.tenant());
                 counter(registry, "cache.gets", own.and("result", "hit"), sum(label, KvCacheMetrics::hits));
                 counter(registry, "cache.gets", own.and("result", "miss"), sum(label, KvCacheMetrics::misses));
@@ -130,7 +131,7 @@ public final class KvCacheMetrics implements MeterBinder {
         }
     }
 
-    private ToDoubleFunction<CacheStats> sum(LabelLimit.Label label, ToDoubleFunction<NamespaceStats> value) {
+    private ToDoubleFunction<CacheStats> sum(CardinalityLimit.Label label, ToDoubleFunction<NamespaceStats> value) {
         return stats -> stats.namespaces().stream()
                 .filter(each -> labels.of(each.namespace()).equals(label))
                 .mapToDouble(value)
@@ -148,16 +149,16 @@ public final class KvCacheMetrics implements MeterBinder {
     private void counter(MeterRegistry registry, String name, Tags own, ToDoubleFunction<CacheStats> value) {
         FunctionCounter.builder(name, cache, store -> value.applyAsDouble(store.stats()))
                 .tags(own)
-                .description(MeterText.of(name))
-                .baseUnit(MeterText.unit(name))
+                .description(MeterMetadata.description(name))
+                .baseUnit(MeterMetadata.unit(name))
                 .register(registry);
     }
 
     private void gauge(MeterRegistry registry, String name, Tags own, ToDoubleFunction<CacheStats> value) {
         Gauge.builder(name, cache, store -> value.applyAsDouble(store.stats()))
                 .tags(own)
-                .description(MeterText.of(name))
-                .baseUnit(MeterText.unit(name))
+                .description(MeterMetadata.description(name))
+                .baseUnit(MeterMetadata.unit(name))
                 .register(registry);
     }
 }

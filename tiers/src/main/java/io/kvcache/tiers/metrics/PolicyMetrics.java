@@ -37,7 +37,7 @@ public final class PolicyMetrics implements MeterBinder {
                         cache,
                         store -> store.lruFallbackReport().followsLru() ? 1 : 0)
                 .tags(tags)
-                .description(MeterText.of("kv.policy.follows.lru"))
+                .description(MeterMetadata.description("kv.policy.follows.lru"))
                 .register(registry);
         counter(registry, "kv.policy.switches", tags, LruFallback.Report::switches);
         counter(registry, "kv.policy.uses", tags.and("order", "own"), all -> all.uses() - all.usesAsLru());
@@ -50,8 +50,8 @@ public final class PolicyMetrics implements MeterBinder {
     private void counter(MeterRegistry registry, String name, Tags own, ToDoubleFunction<LruFallback.Report> value) {
         FunctionCounter.builder(name, cache, store -> value.applyAsDouble(store.lruFallbackReport()))
                 .tags(own)
-                .description(MeterText.of(name))
-                .baseUnit(MeterText.unit(name))
+                .description(MeterMetadata.description(name))
+                .baseUnit(MeterMetadata.unit(name))
                 .register(registry);
     }
 }

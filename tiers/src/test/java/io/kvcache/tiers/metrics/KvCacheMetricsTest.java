@@ -46,16 +46,16 @@ final class KvCacheMetricsTest {
 
     @Test
     void givenMoreNamespacesThanLabels_whenBound_thenTheRestAddUpUnderOther() {
-        for (int i = 0; i < LabelLimit.MOST + 7; i++) {
+        for (int i = 0; i < CardinalityLimit.MAX_LABELS + 7; i++) {
             cache.register(Namespace.of("m" + i, SHAPE));
         }
         new KvCacheMetrics(cache, "kv").bindTo(registry);
-        for (int i = LabelLimit.MOST; i < LabelLimit.MOST + 7; i++) {
+        for (int i = CardinalityLimit.MAX_LABELS; i < CardinalityLimit.MAX_LABELS + 7; i++) {
             cache.acquire(BlockChain.of(Namespace.of("m" + i, SHAPE), new int[] {1, 2, 3, 4}))
                     .close();
         }
         assertThat(gets("other", "miss")).isEqualTo(7);
-        assertThat(registry.find("cache.size").gauges()).hasSize(LabelLimit.MOST + 1);
+        assertThat(registry.find("cache.size").gauges()).hasSize(CardinalityLimit.MAX_LABELS + 1);
     }
 
     @Test

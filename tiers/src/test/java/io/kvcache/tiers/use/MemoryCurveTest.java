@@ -9,7 +9,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.metrics.MemoryMetrics;
+import io.kvcache.tiers.metrics.LruHitRatioMetrics;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
@@ -29,7 +29,7 @@ final class MemoryCurveTest {
             cache.register(SPACE);
             MemoryCurve curve = MemoryCurve.of(cache);
             SimpleMeterRegistry registry = new SimpleMeterRegistry();
-            new MemoryMetrics(curve::report).bindTo(registry);
+            new LruHitRatioMetrics(curve::report).bindTo(registry);
             assertThat(curve.report().uses()).isZero();
             for (int use = 0; use < ROUNDS * 48; use++) {
                 use(cache, use % 48);

@@ -6,9 +6,9 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /// What the meters of a store count, a line each, which is the text after `# HELP`; and their units.
-final class MeterText {
+final class MeterMetadata {
 
-    private static final Map<String, String> TEXTS = Map.ofEntries(
+    private static final Map<String, String> DESCRIPTIONS = Map.ofEntries(
             entry(
                     "cache.evictions",
                     "Blocks and objects that left host memory, by cause; quota: their owner's quota was full."),
@@ -77,7 +77,7 @@ final class MeterText {
             "kv.disk.budget", "ratio",
             "kv.hints.pinned", "bytes");
 
-    private MeterText() {}
+    private MeterMetadata() {}
 
     /// The unit of a meter, which becomes a part of its name; null for a mere count.
     static @Nullable String unit(String meter) {
@@ -87,8 +87,8 @@ final class MeterText {
     /// The text of a meter.
     ///
     /// @throws IllegalArgumentException when it has none
-    static String of(String meter) {
-        String text = TEXTS.get(meter);
+    static String description(String meter) {
+        String text = DESCRIPTIONS.get(meter);
         if (text == null) {
             throw new IllegalArgumentException("meter " + meter + " has no text");
         }

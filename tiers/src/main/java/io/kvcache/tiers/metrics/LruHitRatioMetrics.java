@@ -14,12 +14,12 @@ import java.util.function.Supplier;
 /// |---|---|---|
 /// | `kv.memory.lru.hit.ratio` | `factor` | what LRU would find in so many times the memory; an estimate |
 /// | `kv.memory.lru.dropped` | | uses that the estimate did not see because they came too fast |
-public final class MemoryMetrics implements MeterBinder {
+public final class LruHitRatioMetrics implements MeterBinder {
 
     private final Supplier<MemoryCurve.Report> memory;
 
     /// @param memory asked for each reading
-    public MemoryMetrics(Supplier<MemoryCurve.Report> memory) {
+    public LruHitRatioMetrics(Supplier<MemoryCurve.Report> memory) {
         this.memory = memory;
     }
 
@@ -31,13 +31,13 @@ public final class MemoryMetrics implements MeterBinder {
             Gauge.builder(
                             "kv.memory.lru.hit.ratio",
                             () -> memory.get().sizes().get(index).lruHitRatio())
-                    .description(MeterText.of("kv.memory.lru.hit.ratio"))
+                    .description(MeterMetadata.description("kv.memory.lru.hit.ratio"))
                     .tags("factor", String.valueOf(sizes.get(i).factor()))
                     .register(registry);
         }
         FunctionCounter.builder(
                         "kv.memory.lru.dropped", memory, each -> each.get().dropped())
-                .description(MeterText.of("kv.memory.lru.dropped"))
+                .description(MeterMetadata.description("kv.memory.lru.dropped"))
                 .register(registry);
     }
 }

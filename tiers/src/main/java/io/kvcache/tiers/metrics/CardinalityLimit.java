@@ -9,11 +9,11 @@ import java.util.Set;
 /// Keeps the number of time series bounded, however many namespaces and tenants come.
 ///
 /// **Threads.** Any.
-final class LabelLimit {
+final class CardinalityLimit {
 
     /// Pairs of namespace and tenant with series of their own. A tenant can make namespaces at will; a metrics
     /// store that pays for each series cannot.
-    static final int MOST = 50;
+    static final int MAX_LABELS = 50;
 
     private static final Label OTHER = new Label("other", "other");
 
@@ -30,11 +30,11 @@ final class LabelLimit {
 
     private Label assign(Namespace namespace) {
         Label own = new Label(namespace.model(), namespace.tenant());
-        return distinct.contains(own) || (distinct.size() < MOST && distinct.add(own)) ? own : OTHER;
+        return distinct.contains(own) || (distinct.size() < MAX_LABELS && distinct.add(own)) ? own : OTHER;
     }
 
     /// Whether this label is bound for the first time.
-    synchronized boolean bind(Label label) {
+    synchronized boolean markBound(Label label) {
         return bound.add(label);
     }
 }
