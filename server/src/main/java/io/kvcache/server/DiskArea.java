@@ -7,7 +7,7 @@ import io.kvcache.server.http.HttpReplies;
 import io.kvcache.server.http.PathText;
 import io.kvcache.server.http.Problem;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.movement.MoverStats;
+import io.kvcache.tiers.movement.TierTransferStats;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import java.util.LinkedHashMap;
@@ -55,7 +55,7 @@ final class DiskArea implements Area {
     }
 
     private void reopen(@Nullable String name, HttpReplies out) {
-        List<MoverStats> disks = cache.diskStats();
+        List<TierTransferStats> disks = cache.diskStats();
         int number = IntStream.range(0, disks.size())
                 .filter(each -> Integer.toString(each).equals(name)
                         || disks.get(each).name().equals("disk " + name))
@@ -72,19 +72,19 @@ final class DiskArea implements Area {
         out.json(serves ? HttpResponseStatus.OK : HttpResponseStatus.ACCEPTED, told(disks, number));
     }
 
-    private static String there(List<MoverStats> disks) {
+    private static String there(List<TierTransferStats> disks) {
         return disks.isEmpty() ? "; there are none" : "; there are 0 to " + (disks.size() - 1);
     }
 
     private List<Map<String, Object>> all() {
-        List<MoverStats> disks = cache.diskStats();
+        List<TierTransferStats> disks = cache.diskStats();
         return IntStream.range(0, disks.size())
                 .mapToObj(number -> told(disks, number))
                 .toList();
     }
 
-    private static Map<String, Object> told(List<MoverStats> disks, int number) {
-        MoverStats disk = disks.get(number);
+    private static Map<String, Object> told(List<TierTransferStats> disks, int number) {
+        TierTransferStats disk = disks.get(number);
         Map<String, Object> all = new LinkedHashMap<>();
         all.put("number", number);
         all.put("name", disk.name());

@@ -3,7 +3,7 @@ package io.kvcache.server;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.server.net.Connections;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.movement.MoverStats;
+import io.kvcache.tiers.movement.TierTransferStats;
 import java.util.Locale;
 import java.util.function.Supplier;
 
@@ -33,7 +33,7 @@ final class Health implements Supplier<String> {
                     .append(cache.offloadStats().restored())
                     .append(" blocks and values so far; what is not known is a miss\n");
         }
-        for (MoverStats disk : cache.diskStats()) {
+        for (TierTransferStats disk : cache.diskStats()) {
             if (disk.state() != TierState.SERVING) {
                 text.append(disk.name())
                         .append(" is ")

@@ -15,7 +15,7 @@ import io.kvcache.server.net.Connections;
 import io.kvcache.server.use.TraceCapture;
 import io.kvcache.tiers.HintStats;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.movement.MoverStats;
+import io.kvcache.tiers.movement.TierTransferStats;
 import io.kvcache.tiers.use.MemoryCurve;
 import io.kvcache.transport.endpoint.EndpointStats;
 import java.util.List;
@@ -62,7 +62,7 @@ final class StatsPage implements Supplier<String> {
             MemoryCurve.Report memoryCurve,
             TraceCapture.@Nullable Stats trace,
             long openViews,
-            List<MoverStats> disks,
+            List<TierTransferStats> disks,
             DiskTierStats offload,
             PrefetchStats prefetched,
             long cheaperComputed,

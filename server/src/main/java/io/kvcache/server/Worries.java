@@ -7,7 +7,7 @@ import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.movement.MoverStats;
+import io.kvcache.tiers.movement.TierTransferStats;
 import java.util.List;
 import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
@@ -48,8 +48,8 @@ record Worries(TieredKvCache cache, Tenants tenants, Connections connections, Lo
     }
 
     /// What a disk could not do. It serves on with the rest, so its state alone says nothing of this.
-    static void disks(MinuteReport report, Supplier<List<MoverStats>> disks) {
-        List<MoverStats> now = disks.get();
+    static void disks(MinuteReport report, Supplier<List<TierTransferStats>> disks) {
+        List<TierTransferStats> now = disks.get();
         for (int number = 0; number < now.size(); number++) {
             String name = now.get(number).name();
             failures(
@@ -75,10 +75,10 @@ record Worries(TieredKvCache cache, Tenants tenants, Connections connections, Lo
 
     private static void failures(
             MinuteReport report,
-            Supplier<List<MoverStats>> disks,
+            Supplier<List<TierTransferStats>> disks,
             int number,
             String what,
-            ToLongFunction<MoverStats> count) {
+            ToLongFunction<TierTransferStats> count) {
         report.add(what, () -> count.applyAsLong(disks.get().get(number)));
     }
 

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.TierStats;
-import io.kvcache.tiers.movement.MoverStats;
+import io.kvcache.tiers.movement.TierTransferStats;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
@@ -12,15 +12,16 @@ import org.junit.jupiter.api.Test;
 
 final class MinuteReportTest {
 
-    private static MoverStats disk(long readErrors, long checksumErrors, long writesFailed) {
+    private static TierTransferStats disk(long readErrors, long checksumErrors, long writesFailed) {
         TierStats tier = new TierStats("", 0, 0, 0, writesFailed, 0, 0, readErrors, checksumErrors, 0, 0, 0);
-        MoverStats.Latency none = MoverStats.Latency.none();
-        return new MoverStats("disk /mnt/kv", TierState.SERVING, "", tier, 1, 0, 0, 0, 0, 0, 0, 0, none, none, 0);
+        TierTransferStats.Latency none = TierTransferStats.Latency.empty();
+        return new TierTransferStats(
+                "disk /mnt/kv", TierState.SERVING, "", tier, 1, 0, 0, 0, 0, 0, 0, 0, none, none, 0);
     }
 
     @Test
     void givenADiskThatServesOn_whenSomeOfItsReadsFail_thenThatIsTold() {
-        AtomicReference<MoverStats> now = new AtomicReference<>(disk(1, 0, 0));
+        AtomicReference<TierTransferStats> now = new AtomicReference<>(disk(1, 0, 0));
         MinuteReport report = new MinuteReport();
         Worries.disks(report, () -> List.of(now.get()));
         assertThat(report.lines()).isEmpty();

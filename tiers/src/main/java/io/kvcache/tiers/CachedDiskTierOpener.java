@@ -33,6 +33,6 @@ record CachedDiskTierOpener(TierOpener disk, TierSource front, MemorySegment slo
 
     @Override
     public RuntimeException openFailure(Tier tier) {
-        return disk.refused(tier instanceof CachedDiskTier fronted ? fronted.disk() : tier);
+        return disk.openFailure(tier instanceof CachedDiskTier fronted ? fronted.disk() : tier);
     }
 }

@@ -10,7 +10,7 @@ import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
-import io.kvcache.tiers.movement.Movement;
+import io.kvcache.tiers.movement.TierScheduler;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -25,7 +25,7 @@ final class DiskLoader {
 
     private final HostTable.StoreContext storeContext;
     private final HostStore store;
-    private final @Nullable Movement tierScheduler;
+    private final @Nullable TierScheduler tierScheduler;
     private final LoadOrComputePolicy loadOrComputePolicy;
     private final TtlQueue ttlQueue;
 
@@ -44,7 +44,7 @@ final class DiskLoader {
 
     /// Those of them that are worth bringing in to somebody who waits no longer than a time.
     int blocksWorthLoading(BlockChain chain, int resident, long timeoutNanos) {
-        Movement by = timeoutNanos == 0 ? null : tierScheduler;
+        TierScheduler by = timeoutNanos == 0 ? null : tierScheduler;
         int known = by == null ? resident : store.lookup().matchKnown(chain, resident);
         return by == null || known == resident
                 ? 0
@@ -124,7 +124,7 @@ final class DiskLoader {
     ///
     /// @return how many come
     int prefetch(List<BlockKey> keys) {
-        Movement by = tierScheduler;
+        TierScheduler by = tierScheduler;
         int come = 0;
         long left = store.capacityBytes() / PREFETCH_SHARE;
         for (int i = 0; i < keys.size() && by != null && left > 0; i++) {
@@ -139,18 +139,18 @@ final class DiskLoader {
         return come;
     }
 
-    private boolean prefetch(Movement by, long handle) {
+    private boolean prefetch(TierScheduler by, long handle) {
         int record = RecordHandle.record(handle);
         long address = store.records().exclusiveDiskAddress(record);
         boolean begun = address != RecordPool.NONE
                 && store.beginLoad(record, RecordHandle.generation(handle), 0) == LoadOutcome.STARTED;
         if (begun) {
-            by.expect(record, DiskAddress.diskOf(address));
+            by.prefetch(record, DiskAddress.diskOf(address));
         }
         return begun;
     }
 
-    private int load(Movement by, BlockChain chain, int to, boolean demanded) {
+    private int load(TierScheduler by, BlockChain chain, int to, boolean demanded) {
         long deepest = store.lookup().pinDeepest(chain);
         int here = RecordHandle.isFound(deepest) ? store.records().depth(RecordHandle.record(deepest)) + 1 : 0;
         try {
@@ -183,7 +183,7 @@ final class DiskLoader {
         if (start == LoadOutcome.STARTED) {
             tierScheduler.read(record, DiskAddress.diskOf(address));
         } else if (start == LoadOutcome.JOINED) {
-            tierScheduler.hurry(record);
+            tierScheduler.prioritize(record);
         }
         return start.isAvailable() ? handle : RecordHandle.MISS;
     }
@@ -194,7 +194,7 @@ final class DiskLoader {
     CompletionStage<Boolean> awaitObjectAsync(int record, long timeoutNanos) {
         return tierScheduler == null
                 ? CompletableFuture.completedFuture(true)
-                : ObjectLoad.of(store, tierScheduler.arrivals(), record, timeoutNanos);
+                : ObjectLoad.of(store, tierScheduler.loadListeners(), record, timeoutNanos);
     }
 
     /// Waits for an object that [#startObjectLoad] has pinned, by the store's clock.
@@ -208,14 +208,14 @@ final class DiskLoader {
         return false;
     }
 
-    private boolean await(Movement by, int record, long timeoutNanos) {
+    private boolean await(TierScheduler by, int record, long timeoutNanos) {
         Object monitor = new Object();
         Runnable listener = () -> {
             synchronized (monitor) {
                 monitor.notifyAll();
             }
         };
-        by.arrivals().listen(record, listener);
+        by.loadListeners().add(record, listener);
         try {
             long start = storeContext.clock().nanos();
             synchronized (monitor) {
@@ -228,7 +228,7 @@ final class DiskLoader {
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
         } finally {
-            by.arrivals().forget(record, listener);
+            by.loadListeners().remove(record, listener);
         }
         return ControlWord.state(store.records().control(record)) == ControlWord.SEALED;
     }

@@ -1,7 +1,7 @@
 package io.kvcache.tiers;
 
-import io.kvcache.tiers.movement.Movement;
-import io.kvcache.tiers.movement.MoverStats;
+import io.kvcache.tiers.movement.TierScheduler;
+import io.kvcache.tiers.movement.TierTransferStats;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -10,31 +10,32 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 final class DiskOperations {
 
-    private final @Nullable Movement tierScheduler;
+    private final @Nullable TierScheduler tierScheduler;
 
     DiskOperations(HostTable.StoreContext storeContext) {
         tierScheduler = storeContext.tierScheduler();
     }
 
     boolean flush(long timeoutNanos) {
-        Movement by = tierScheduler;
-        return by != null && by.awaitUntilInterrupted(by.flush(), timeoutNanos);
+        TierScheduler by = tierScheduler;
+        return by != null && by.awaitUntilInterrupted(by.flushOperation(), timeoutNanos);
     }
 
     void reopen(int disk) {
-        Movement by = tierScheduler;
-        if (by == null || disk < 0 || disk >= by.tiers()) {
-            throw new IndexOutOfBoundsException("disk " + disk + " of a store with " + (by == null ? 0 : by.tiers()));
+        TierScheduler by = tierScheduler;
+        if (by == null || disk < 0 || disk >= by.tierCount()) {
+            throw new IndexOutOfBoundsException(
+                    "disk " + disk + " of a store with " + (by == null ? 0 : by.tierCount()));
         }
         by.reopen(disk);
     }
 
-    List<MoverStats> stats() {
+    List<TierTransferStats> stats() {
         return tierScheduler == null ? List.of() : tierScheduler.stats();
     }
 
     double estimateReadNanos(long bytes) {
-        return tierScheduler == null ? 0 : tierScheduler.readNanos(bytes);
+        return tierScheduler == null ? 0 : tierScheduler.estimateReadNanos(bytes);
     }
 
     boolean awaitRecovered(long timeoutNanos) {
@@ -42,6 +43,6 @@ final class DiskOperations {
     }
 
     boolean isRecovering() {
-        return tierScheduler != null && tierScheduler.recovering();
+        return tierScheduler != null && tierScheduler.isRecovering();
     }
 }

@@ -5,7 +5,7 @@ import io.kvcache.core.Clock;
 import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tree.RecordPool;
-import io.kvcache.tiers.movement.Movement;
+import io.kvcache.tiers.movement.TierScheduler;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -29,19 +29,19 @@ final class HostTable implements BlockTable {
             OpenHandles openHandles,
             boolean checked,
             Clock clock,
-            @Nullable Movement tierScheduler,
+            @Nullable TierScheduler tierScheduler,
             @Nullable PrefillCost prefill,
             boolean prefetch) {
 
         /// Whether a disk has more to tell of what it held before.
         boolean isRecovering() {
-            return tierScheduler != null && tierScheduler.recovering();
+            return tierScheduler != null && tierScheduler.isRecovering();
         }
 
         /// A record's slot was filled by a writer, or will not be.
         void notifyChanged(int record) {
             if (tierScheduler != null) {
-                tierScheduler.arrivals().changed(record);
+                tierScheduler.loadListeners().notifyChanged(record);
             }
         }
     }

@@ -3,7 +3,7 @@ package io.kvcache.tiers;
 import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.tiers.movement.Movement;
+import io.kvcache.tiers.movement.TierScheduler;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
@@ -54,7 +54,7 @@ final class LoadOrComputePolicy {
     /// How many blocks of a span to load, from its first on.
     ///
     /// @param deadlineNanos how long whoever asks will wait
-    int loadableBlocks(Movement tierScheduler, BlockChain chain, DiskRange diskRange, long deadlineNanos) {
+    int loadableBlocks(TierScheduler tierScheduler, BlockChain chain, DiskRange diskRange, long deadlineNanos) {
         PrefillCost cost = prefill;
         if (cost == null) {
             return diskRange.length();
@@ -68,9 +68,9 @@ final class LoadOrComputePolicy {
         return loads;
     }
 
-    private void updateCost(Movement tierScheduler, BlockChain chain, DiskRange diskRange, PrefillCost cost) {
+    private void updateCost(TierScheduler tierScheduler, BlockChain chain, DiskRange diskRange, PrefillCost cost) {
         long tokens = chain.namespace().blockTokens();
-        double loading = tierScheduler.readNanos(
+        double loading = tierScheduler.estimateReadNanos(
                 (long) diskRange.length() * store.require(chain.namespace()).blockBytes());
         if (loading > 0) {
             double computing = 1e9 * cost.seconds(diskRange.residentBlocks * tokens, diskRange.knownBlocks * tokens);
@@ -81,7 +81,7 @@ final class LoadOrComputePolicy {
     /// How many blocks of a span are worth loading, from its first on, as far as is known now.
     ///
     /// @param deadlineNanos how long whoever asks will wait
-    int blocksWorthLoading(Movement tierScheduler, BlockChain chain, DiskRange diskRange, long deadlineNanos) {
+    int blocksWorthLoading(TierScheduler tierScheduler, BlockChain chain, DiskRange diskRange, long deadlineNanos) {
         PrefillCost cost = prefill;
         if (cost == null) {
             return diskRange.length();
@@ -89,10 +89,10 @@ final class LoadOrComputePolicy {
         int blockBytes = store.require(chain.namespace()).blockBytes();
         long tokens = chain.namespace().blockTokens();
         int loads = diskRange.length();
-        double loading = tierScheduler.readNanos((long) loads * blockBytes);
+        double loading = tierScheduler.estimateReadNanos((long) loads * blockBytes);
         while (loads > 0 && loading > deadlineNanos) {
             loads /= 2;
-            loading = tierScheduler.readNanos((long) loads * blockBytes);
+            loading = tierScheduler.estimateReadNanos((long) loads * blockBytes);
         }
         double computing =
                 1e9 * cost.seconds(diskRange.residentBlocks * tokens, (diskRange.residentBlocks + loads) * tokens);

@@ -62,7 +62,7 @@ final class LoadingTable implements BlockTable {
         scope = SegmentScope.open(storeContext.checked());
         for (int i = 0; i < loadBatch.count(); i++) {
             if (state(i) != ControlWord.SEALED && storeContext.tierScheduler() != null) {
-                storeContext.tierScheduler().arrivals().listen(loadBatch.record(i), listener);
+                storeContext.tierScheduler().loadListeners().add(loadBatch.record(i), listener);
             }
         }
         update();
@@ -247,7 +247,7 @@ final class LoadingTable implements BlockTable {
                 Math.max(0, readyCount() - Math.max(0, blockRange.residentBlocks - blockRange.firstBlock)));
         for (int i = 0; i < loadBatch.count(); i++) {
             if (storeContext.tierScheduler() != null) {
-                storeContext.tierScheduler().arrivals().forget(loadBatch.record(i), listener);
+                storeContext.tierScheduler().loadListeners().remove(loadBatch.record(i), listener);
             }
             storeContext.store().lookup().unpin(loadBatch.record(i));
         }

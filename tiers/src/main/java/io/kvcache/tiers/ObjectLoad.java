@@ -2,7 +2,7 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tree.ControlWord;
-import io.kvcache.tiers.movement.Arrivals;
+import io.kvcache.tiers.movement.LoadListeners;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
@@ -13,13 +13,13 @@ import java.util.concurrent.TimeUnit;
 final class ObjectLoad {
 
     private final HostStore store;
-    private final Arrivals loadListeners;
+    private final LoadListeners loadListeners;
     private final int record;
     private final Runnable listener = this::onChanged;
     private final CompletableFuture<Boolean> arrived = new CompletableFuture<>();
 
     /// Takes over a pin.
-    private ObjectLoad(HostStore store, Arrivals loadListeners, int record) {
+    private ObjectLoad(HostStore store, LoadListeners loadListeners, int record) {
         this.store = store;
         this.loadListeners = loadListeners;
         this.record = record;
@@ -28,9 +28,9 @@ final class ObjectLoad {
     /// Waits for an object that was pinned once for this.
     ///
     /// @return completes with whether it is here, and the pin the caller's, no later than after the time-out
-    static CompletionStage<Boolean> of(HostStore store, Arrivals loadListeners, int record, long timeoutNanos) {
+    static CompletionStage<Boolean> of(HostStore store, LoadListeners loadListeners, int record, long timeoutNanos) {
         ObjectLoad arrival = new ObjectLoad(store, loadListeners, record);
-        loadListeners.listen(record, arrival.listener);
+        loadListeners.add(record, arrival.listener);
         arrival.check();
         if (!arrival.arrived.isDone()) {
             CompletableFuture.delayedExecutor(timeoutNanos, TimeUnit.NANOSECONDS, Runnable::run)
@@ -41,7 +41,7 @@ final class ObjectLoad {
 
     /// Told once for each change: so listens for the next before looking at this one.
     private void onChanged() {
-        loadListeners.listen(record, listener);
+        loadListeners.add(record, listener);
         check();
     }
 
@@ -59,7 +59,7 @@ final class ObjectLoad {
     }
 
     private void complete(boolean here) {
-        loadListeners.forget(record, listener);
+        loadListeners.remove(record, listener);
         if (!here && !arrived.isDone() && arrived.complete(false)) {
             store.lookup().unpin(record);
         } else if (here) {

@@ -6,7 +6,7 @@ import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
-import io.kvcache.tiers.movement.Movement;
+import io.kvcache.tiers.movement.TierScheduler;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
@@ -30,7 +30,7 @@ final class Prefetcher {
     static final long DEFAULT_DEADLINE_NANOS = TimeUnit.SECONDS.toNanos(1);
 
     private final HostStore store;
-    private final @Nullable Movement tierScheduler;
+    private final @Nullable TierScheduler tierScheduler;
 
     Prefetcher(HostTable.StoreContext storeContext) {
         store = storeContext.store();
@@ -85,7 +85,7 @@ final class Prefetcher {
     }
 
     private boolean startLoad(long handle) {
-        Movement by = tierScheduler;
+        TierScheduler by = tierScheduler;
         if (by == null) {
             return false;
         }
@@ -94,11 +94,11 @@ final class Prefetcher {
         boolean away = address != RecordPool.NONE;
         int disk = away ? DiskAddress.diskOf(address) : 0;
         if (!away
-                || by.reads(disk) >= BUSY_READS
+                || by.pendingReads(disk) >= BUSY_READS
                 || !store.prefetchAdmission().start(record, RecordHandle.generation(handle))) {
             return false;
         }
-        by.expect(record, disk);
+        by.prefetch(record, disk);
         return true;
     }
 }

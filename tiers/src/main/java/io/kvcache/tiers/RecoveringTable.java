@@ -2,7 +2,7 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.store.ReadyWaiters;
-import io.kvcache.tiers.movement.Movement;
+import io.kvcache.tiers.movement.TierScheduler;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
@@ -23,7 +23,7 @@ final class RecoveringTable implements BlockTable {
     private static final long POLL_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
     private final HostTable.StoreContext storeContext;
-    private final Movement tierScheduler;
+    private final TierScheduler tierScheduler;
     private final BlockTable first;
     private final SecondLookup secondLookup;
     private final Runnable listener = this::update;
@@ -49,7 +49,7 @@ final class RecoveringTable implements BlockTable {
 
     private RecoveringTable(
             HostTable.StoreContext storeContext,
-            Movement tierScheduler,
+            TierScheduler tierScheduler,
             BlockTable first,
             long timeoutNanos,
             SecondLookup secondLookup) {
@@ -63,12 +63,12 @@ final class RecoveringTable implements BlockTable {
     /// @param first what is known at once, the table's from now on
     static BlockTable of(
             HostTable.StoreContext storeContext, BlockTable first, long timeoutNanos, SecondLookup secondLookup) {
-        Movement tierScheduler = storeContext.tierScheduler();
+        TierScheduler tierScheduler = storeContext.tierScheduler();
         if (tierScheduler == null) {
             return first;
         }
         RecoveringTable table = new RecoveringTable(storeContext, tierScheduler, first, timeoutNanos, secondLookup);
-        tierScheduler.whenRecovered(table.listener);
+        tierScheduler.addRecoveryListener(table.listener);
         table.update(); // the recovery may have ended before it knew of the listener
         return table;
     }
@@ -80,7 +80,7 @@ final class RecoveringTable implements BlockTable {
                 return;
             }
             boolean over = deadline.isExpired();
-            if (!over && tierScheduler.recovering() && !secondLookup.isKnown.getAsBoolean()) {
+            if (!over && tierScheduler.isRecovering() && !secondLookup.isKnown.getAsBoolean()) {
                 return;
             }
             lookedAgain = true;
@@ -90,7 +90,7 @@ final class RecoveringTable implements BlockTable {
             }
             notifyAll();
         }
-        tierScheduler.forgetRecovered(listener);
+        tierScheduler.removeRecoveryListener(listener);
         timeout.cancel();
         follow();
     }
@@ -254,7 +254,7 @@ final class RecoveringTable implements BlockTable {
             more = second;
             notifyAll();
         }
-        tierScheduler.forgetRecovered(listener);
+        tierScheduler.removeRecoveryListener(listener);
         timeout.cancel();
         try {
             if (more != null) {

@@ -4,8 +4,8 @@ import io.kvcache.core.Clock;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStoreConfig;
-import io.kvcache.tiers.movement.Movement;
-import io.kvcache.tiers.movement.MoverLimits;
+import io.kvcache.tiers.movement.TierScheduler;
+import io.kvcache.tiers.movement.TierWorkerLimits;
 import java.time.Duration;
 import java.util.List;
 
@@ -22,7 +22,7 @@ import java.util.List;
 /// @param cache the public interface
 /// @param store behind the cache
 /// @param tierScheduler to tick
-public record TickDrivenCache(TieredKvCache cache, HostStore store, Movement tierScheduler) {
+public record TickDrivenCache(TieredKvCache cache, HostStore store, TierScheduler tierScheduler) {
 
     /// What a store is opened with.
     ///
@@ -37,9 +37,9 @@ public record TickDrivenCache(TieredKvCache cache, HostStore store, Movement tie
             HostStoreConfig config,
             HostMemorySource memory,
             Clock clock,
-            List<Movement.Target> targets,
-            Movement.Admitting admission,
-            MoverLimits limits,
+            List<TierScheduler.TierSpec> targets,
+            TierScheduler.AdmissionConfig admission,
+            TierWorkerLimits limits,
             Duration patience) {}
 
     /// Opens a store and its tiers.
@@ -47,11 +47,11 @@ public record TickDrivenCache(TieredKvCache cache, HostStore store, Movement tie
     /// @throws RuntimeException when a tier cannot be opened; then none stays open
     public static TickDrivenCache open(Setup setup) {
         HostStore store = new HostStore(setup.config, setup.memory);
-        Movement tierScheduler =
-                new Movement(store.tierPort(), setup.clock, setup.targets, setup.admission, setup.limits);
+        TierScheduler tierScheduler =
+                new TierScheduler(store.tierPort(), setup.clock, setup.targets, setup.admission, setup.limits);
         int opened = 0;
         try {
-            while (opened < tierScheduler.tiers()) {
+            while (opened < tierScheduler.tierCount()) {
                 tierScheduler.open(opened++);
             }
         } catch (RuntimeException refused) {
@@ -64,7 +64,7 @@ public record TickDrivenCache(TieredKvCache cache, HostStore store, Movement tie
         OpenHandles openHandles = new OpenHandles(false);
         AutoCloseable tiers = () -> {
             tierScheduler.await(tierScheduler.flushQueued(), setup.patience.toNanos());
-            for (int disk = 0; disk < tierScheduler.tiers(); disk++) {
+            for (int disk = 0; disk < tierScheduler.tierCount(); disk++) {
                 tierScheduler.close(disk);
             }
         };

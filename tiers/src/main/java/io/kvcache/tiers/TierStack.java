@@ -9,10 +9,10 @@ import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.front.RetiredTiers;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
-import io.kvcache.tiers.movement.Movement;
-import io.kvcache.tiers.movement.MoverLimits;
 import io.kvcache.tiers.movement.TierOpener;
+import io.kvcache.tiers.movement.TierScheduler;
 import io.kvcache.tiers.movement.TierThreads;
+import io.kvcache.tiers.movement.TierWorkerLimits;
 import io.kvcache.tiers.movement.WriteBudget;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param checksumExecutor the threads that compute checksums beside them
 record TierStack(
-        @Nullable Movement tierScheduler,
+        @Nullable TierScheduler tierScheduler,
         @Nullable TierThreads threads,
         @Nullable ExecutorService checksumExecutor) {
 
@@ -53,14 +53,15 @@ record TierStack(
             Clock clock) {
         List<@Nullable TierSource> fronts = assignFronts(disks.size(), others);
         ExecutorService checking = checksumExecutor(disks.size());
-        List<Movement.Target> targets = IntStream.range(0, disks.size())
+        List<TierScheduler.TierSpec> targets = IntStream.range(0, disks.size())
                 .mapToObj(disk -> target(disks.get(disk), fronts.get(disk), store, checking))
                 .toList();
         long each = disks.stream()
                 .mapToLong(disk -> DiskGeometry.of(disk.bytes()).maxEntryBytes())
                 .min()
                 .orElse(0);
-        return open(store, targets, each, admissionSettings, clock, MoverLimits.of(store.capacityBytes()), checking);
+        return open(
+                store, targets, each, admissionSettings, clock, TierWorkerLimits.of(store.capacityBytes()), checking);
     }
 
     /// Which is in front of each disk: they take turns.
@@ -88,30 +89,38 @@ record TierStack(
     /// @throws RuntimeException when one cannot be opened
     static TierStack openOthers(
             HostStore store, List<TierSource> sources, AdmissionSettings admissionSettings, Clock clock) {
-        List<Movement.Target> targets = sources.stream()
-                .map(source -> new Movement.Target(
+        List<TierScheduler.TierSpec> targets = sources.stream()
+                .map(source -> new TierScheduler.TierSpec(
                         new TierSourceOpener(source, store.memory()),
                         source.maxLiveBytes(),
                         new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED),
                         true))
                 .toList();
         long each = sources.stream().mapToLong(TierSource::maxBlockBytes).min().orElse(0);
-        return open(store, targets, each, admissionSettings, clock, MoverLimits.ofDevice(store.capacityBytes()), null);
+        return open(
+                store,
+                targets,
+                each,
+                admissionSettings,
+                clock,
+                TierWorkerLimits.forDevice(store.capacityBytes()),
+                null);
     }
 
     private static TierStack open(
             HostStore store,
-            List<Movement.Target> targets,
+            List<TierScheduler.TierSpec> targets,
             long each,
             AdmissionSettings admissionSettings,
             Clock clock,
-            MoverLimits limits,
+            TierWorkerLimits limits,
             @Nullable ExecutorService checking) {
-        Movement tierScheduler = new Movement(
+        TierScheduler tierScheduler = new TierScheduler(
                 store.tierPort(),
                 clock,
                 targets,
-                new Movement.Admitting(admissionSettings.kind, store.capacityBytes(), each, admissionSettings.gain),
+                new TierScheduler.AdmissionConfig(
+                        admissionSettings.kind, store.capacityBytes(), each, admissionSettings.gain),
                 limits);
         try {
             return new TierStack(tierScheduler, TierThreads.start(tierScheduler), checking);
@@ -142,11 +151,11 @@ record TierStack(
                 Thread.ofPlatform().daemon(true).name("kvcache-check-", 0).factory());
     }
 
-    private static Movement.Target target(
+    private static TierScheduler.TierSpec target(
             DiskOptions disk, @Nullable TierSource front, HostStore store, Executor checking) {
         HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
         TierOpener opener = new DiskTierOpener(disk, memory, store.memory(), checking);
-        return new Movement.Target(
+        return new TierScheduler.TierSpec(
                 front == null ? opener : new CachedDiskTierOpener(opener, front, store.memory(), new RetiredTiers()),
                 disk.liveBytes(),
                 new WriteBudget(disk.bytesPerSecond(), disk.bytesPerDay()));
@@ -160,7 +169,7 @@ record TierStack(
         if (tierScheduler != null && threads != null) {
             if (flush.isZero()) {
                 tierScheduler.await(tierScheduler.flushQueued(), patience.toNanos());
-            } else if (!tierScheduler.await(tierScheduler.flush(), flush.toNanos())) {
+            } else if (!tierScheduler.await(tierScheduler.flushOperation(), flush.toNanos())) {
                 warnUnsaved(store.tierPort().unflushedBytes(), flush);
             }
             threads.close();

@@ -22,7 +22,7 @@ import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.store.DiskTierStats;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.PrefetchStats;
-import io.kvcache.tiers.movement.MoverStats;
+import io.kvcache.tiers.movement.TierTransferStats;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;
@@ -351,7 +351,7 @@ public final class TieredKvCache implements KvCache {
     }
 
     /// What goes on between host memory and the disks, by disk.
-    public List<MoverStats> diskStats() {
+    public List<TierTransferStats> diskStats() {
         openHandles.requireOpen();
         return disks.stats();
     }

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierState;
-import io.kvcache.tiers.movement.Flush;
+import io.kvcache.tiers.movement.FlushOperation;
 import io.kvcache.tiers.simulation.Fault;
 import io.kvcache.tiers.simulation.FaultRates;
 import java.lang.foreign.MemorySegment;
@@ -52,10 +52,10 @@ final class FlushDurabilityTest {
         disk.crash();
         TickDrivenCache again = disk.open();
         assertThat(disk.drop(0)).as("the oldest is told last").isFalse();
-        Flush flushOperation = again.tierScheduler().flush();
+        FlushOperation flushOperation = again.tierScheduler().flushOperation();
         assertThat(again.cache().isRecovering()).isTrue();
-        disk.tickUntil(flushOperation::ended);
-        assertThat(flushOperation.durable()).isTrue();
+        disk.tickUntil(flushOperation::advance);
+        assertThat(flushOperation.isDurable()).isTrue();
         disk.crash();
         disk.openAndRecover();
         assertThat(disk.contains(0)).isFalse();
@@ -95,7 +95,7 @@ final class FlushDurabilityTest {
         disk.device().hang();
         disk.tickUntil(() -> state(cache) == TierState.FAILED);
         disk.device().resume();
-        disk.tickUntil(() -> cache.tierScheduler().idle(0));
+        disk.tickUntil(() -> cache.tierScheduler().isIdle(0));
         assertThat(cache.store().tierPort().stats().disks().getFirst().blocks()).isZero();
         disk.tickUntil(() -> state(cache) == TierState.SERVING && !cache.cache().isRecovering());
         assertThat(disk.flush()).isTrue();
@@ -118,7 +118,7 @@ final class FlushDurabilityTest {
         }
         disk.put(uses.length); // which is when uses are told
         assertThat(cache.cache().unsavedBytes()).isEqualTo((uses.length + 1) * TickDrivenStore.OBJECT_BYTES);
-        Flush flushOperation = cache.tierScheduler().flush();
+        FlushOperation flushOperation = cache.tierScheduler().flushOperation();
         List<Integer> order = new ArrayList<>();
         TierPort tierPort = cache.store().tierPort();
         for (TierPort.PendingWrite next = tierPort.nextWrite(0); next != null; next = tierPort.nextWrite(0)) {
@@ -128,8 +128,8 @@ final class FlushDurabilityTest {
             tierPort.onWritten(next.record(), 0, -1);
         }
         assertThat(order).containsExactly(2, 5, 1, 3, 0, 4, 6);
-        disk.tickUntil(flushOperation::ended);
-        assertThat(flushOperation.durable()).as("this test took the writes").isFalse();
+        disk.tickUntil(flushOperation::advance);
+        assertThat(flushOperation.isDurable()).as("this test took the writes").isFalse();
         assertThat(disk.flush()).isTrue();
         assertThat(cache.cache().unsavedBytes()).isZero();
         disk.close();

@@ -213,7 +213,7 @@ final class RecoveryWaitTest {
         TickDrivenCache opened = disk.open();
         List<Integer> told = new ArrayList<>();
         List<Integer> asked = IntStream.range(0, 50).boxed().toList();
-        asked.forEach(i -> opened.tierScheduler().whenRecovered(() -> told.add(i)));
+        asked.forEach(i -> opened.tierScheduler().addRecoveryListener(() -> told.add(i)));
 
         disk.tickUntil(() -> !opened.cache().isRecovering());
 

@@ -19,10 +19,10 @@ import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskTier;
 import io.kvcache.tiers.disk.LogLimits;
 import io.kvcache.tiers.disk.LogWorkMemory;
-import io.kvcache.tiers.movement.Flush;
-import io.kvcache.tiers.movement.Movement;
-import io.kvcache.tiers.movement.MoverLimits;
+import io.kvcache.tiers.movement.FlushOperation;
 import io.kvcache.tiers.movement.TierOpener;
+import io.kvcache.tiers.movement.TierScheduler;
+import io.kvcache.tiers.movement.TierWorkerLimits;
 import io.kvcache.tiers.movement.WriteBudget;
 import io.kvcache.tiers.simulation.FaultRates;
 import io.kvcache.tiers.simulation.FaultyDevice;
@@ -114,9 +114,9 @@ final class TickDrivenStore implements TierOpener {
                 new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 100, PolicyKind.LRU, 1 << 10),
                 ArenaMemory.source(),
                 tickDrivenClock,
-                List.of(new Movement.Target(this, 4 * MIB, budget)),
-                new Movement.Admitting(admission, 4 * MIB, MIB / 2, gain),
-                MoverLimits.of(4 * MIB),
+                List.of(new TierScheduler.TierSpec(this, 4 * MIB, budget)),
+                new TierScheduler.AdmissionConfig(admission, 4 * MIB, MIB / 2, gain),
+                TierWorkerLimits.of(4 * MIB),
                 Duration.ofSeconds(5)));
         opened.cache().register(THINGS);
         current = opened;
@@ -176,9 +176,10 @@ final class TickDrivenStore implements TierOpener {
 
     /// Flushes, and ticks until that has ended.
     boolean flush() {
-        Flush flushOperation = Objects.requireNonNull(current).tierScheduler().flush();
-        tickUntil(flushOperation::ended);
-        return flushOperation.durable();
+        FlushOperation flushOperation =
+                Objects.requireNonNull(current).tierScheduler().flushOperation();
+        tickUntil(flushOperation::advance);
+        return flushOperation.isDurable();
     }
 
     void put(int key) {

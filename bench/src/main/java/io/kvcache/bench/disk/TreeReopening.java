@@ -17,9 +17,9 @@ import io.kvcache.tiers.disk.DiskTier;
 import io.kvcache.tiers.disk.LogWorkMemory;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
-import io.kvcache.tiers.movement.Movement;
-import io.kvcache.tiers.movement.MoverLimits;
 import io.kvcache.tiers.movement.TierOpener;
+import io.kvcache.tiers.movement.TierScheduler;
+import io.kvcache.tiers.movement.TierWorkerLimits;
 import io.kvcache.tiers.movement.WriteBudget;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
@@ -41,19 +41,19 @@ final class TreeReopening {
         HostStoreConfig config =
                 new HostStoreConfig(SlabPool.SLAB_BYTES, Math.toIntExact(tier.blocks() + 1024), PolicyKind.LRU, EVENTS);
         try (HostStore store = new HostStore(config, memory)) {
-            Movement movement = new Movement(
+            TierScheduler movement = new TierScheduler(
                     store.tierPort(),
                     new WallClock(),
-                    List.of(new Movement.Target(
+                    List.of(new TierScheduler.TierSpec(
                             new Opener(tier, memory),
                             Long.MAX_VALUE,
                             new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED))),
-                    new Movement.Admitting(AdmissionKind.ALWAYS, 1, 1, AdmissionKind.defaultGain()),
-                    MoverLimits.of(store.capacityBytes()));
+                    new TierScheduler.AdmissionConfig(AdmissionKind.ALWAYS, 1, 1, AdmissionKind.defaultGain()),
+                    TierWorkerLimits.of(store.capacityBytes()));
             long start = System.nanoTime();
             movement.open(0);
             double serving = (System.nanoTime() - start) / 1e9;
-            while (movement.recovering()) {
+            while (movement.isRecovering()) {
                 movement.tick(0, WAIT_NANOS);
             }
             double full = (System.nanoTime() - start) / 1e9;

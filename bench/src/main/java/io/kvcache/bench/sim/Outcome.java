@@ -5,7 +5,7 @@ import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.store.DiskTierStats;
 import io.kvcache.core.tier.TierStats;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.movement.MoverStats;
+import io.kvcache.tiers.movement.TierTransferStats;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.StringJoiner;
@@ -82,7 +82,7 @@ final class Outcome {
         return values;
     }
 
-    private static List<Object> values(MoverStats disk) {
+    private static List<Object> values(TierTransferStats disk) {
         TierStats tier = disk.tier();
         return List.of(
                 disk.state(),
@@ -118,7 +118,7 @@ final class Outcome {
         rare.countIf("orphans", offload.orphans() > 0);
         rare.countIf("more found than records", offload.withoutRecord() > 0);
         rare.countIf("slab moved", cache.stats().host().slabMoves() > 0);
-        for (MoverStats disk : cache.diskStats()) {
+        for (TierTransferStats disk : cache.diskStats()) {
             rare.countIf("loaded", disk.loaded() > 0);
             rare.countIf("load cancelled", disk.cancelled() > 0);
             rare.countIf("read failed", disk.readFailures() > 0);

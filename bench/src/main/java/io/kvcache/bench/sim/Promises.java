@@ -13,7 +13,7 @@ import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.TickDrivenCache;
-import io.kvcache.tiers.movement.Flush;
+import io.kvcache.tiers.movement.FlushOperation;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -50,14 +50,14 @@ final class Promises {
 
     /// A flush under way.
     private static final class Pending {
-        final Flush flush;
+        final FlushOperation flush;
         final Set<BlockKey> keys;
         final Set<BlockKey> left = new HashSet<>();
         final long lastDrop;
         final long[] floors;
         final long sinceNanos;
 
-        Pending(Flush flush, Set<BlockKey> keys, long lastDrop, long[] floors, long sinceNanos) {
+        Pending(FlushOperation flush, Set<BlockKey> keys, long lastDrop, long[] floors, long sinceNanos) {
             this.flush = flush;
             this.keys = keys;
             this.lastDrop = lastDrop;
@@ -78,13 +78,13 @@ final class Promises {
     /// Begins a flush; [#follow] ends it.
     void flush(TickDrivenCache store, long[] floors, long nowNanos) {
         Set<BlockKey> keys = sealed(store.store());
-        pending.add(new Pending(store.tierScheduler().flush(), keys, gone.last(), floors, nowNanos));
+        pending.add(new Pending(store.tierScheduler().flushOperation(), keys, gone.last(), floors, nowNanos));
     }
 
     /// Reads the events, and looks whether flushes have ended.
     void follow(TickDrivenCache store, ObjectModel objects) {
         readEvents(store).forEach(objects::happened);
-        pending.removeIf(each -> each.flush.ended() && end(each, store, objects));
+        pending.removeIf(each -> each.flush.advance() && end(each, store, objects));
     }
 
     /// Reads the events, also of a store that was closed.
@@ -117,8 +117,8 @@ final class Promises {
     }
 
     private boolean end(Pending each, TickDrivenCache store, ObjectModel objects) {
-        rare.count(each.flush.durable() ? "flush durable" : "flush not durable");
-        if (each.flush.durable()) {
+        rare.count(each.flush.isDurable() ? "flush durable" : "flush not durable");
+        if (each.flush.isDurable()) {
             Map<BlockKey, Boolean> known = known(store.store());
             for (BlockKey key : each.keys) {
                 boolean onDisk = known.getOrDefault(key, false);

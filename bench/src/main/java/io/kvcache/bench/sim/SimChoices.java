@@ -7,7 +7,7 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.LogLimits;
 import io.kvcache.tiers.disk.ReclaimConfig;
-import io.kvcache.tiers.movement.MoverLimits;
+import io.kvcache.tiers.movement.TierWorkerLimits;
 import io.kvcache.tiers.movement.WriteBudget;
 import java.util.List;
 import java.util.SplittableRandom;
@@ -21,7 +21,7 @@ record SimChoices(
         Weather weather,
         HostStoreConfig host,
         AdmissionKind admission,
-        MoverLimits limits,
+        TierWorkerLimits limits,
         long waitingBytes,
         int disks,
         DiskGeometry geometry,
@@ -53,7 +53,7 @@ record SimChoices(
                 WEATHERS.get(random.nextInt(WEATHERS.size())),
                 host,
                 random.nextInt(3) > 0 ? AdmissionKind.ALWAYS : AdmissionKind.SECOND_HIT,
-                new MoverLimits(
+                new TierWorkerLimits(
                         (1L + random.nextInt(8)) * MIB,
                         (1L + random.nextInt(8)) * MIB,
                         1 + random.nextInt(16),

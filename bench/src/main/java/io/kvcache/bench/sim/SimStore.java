@@ -8,8 +8,8 @@ import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.TickDrivenCache;
 import io.kvcache.tiers.disk.UsableCapacity;
-import io.kvcache.tiers.movement.Movement;
-import io.kvcache.tiers.movement.MoverStats;
+import io.kvcache.tiers.movement.TierScheduler;
+import io.kvcache.tiers.movement.TierTransferStats;
 import io.kvcache.tiers.movement.WriteBudget;
 import io.kvcache.tiers.simulation.FaultRates;
 import java.lang.foreign.MemorySegment;
@@ -67,7 +67,7 @@ final class SimStore {
     private void tick() {
         TickDrivenCache present = life;
         if (present != null) {
-            for (int disk = 0; disk < present.tierScheduler().tiers(); disk++) {
+            for (int disk = 0; disk < present.tierScheduler().tierCount(); disk++) {
                 present.tierScheduler().tick(disk, 0);
             }
         }
@@ -89,11 +89,11 @@ final class SimStore {
 
     private TickDrivenCache.Setup setup() {
         long alive = UsableCapacity.liveBytes(choices.geometry(), choices.reclaim(), RESERVE_PERCENT);
-        List<Movement.Target> targets = disks.stream()
-                .map(disk -> new Movement.Target(
+        List<TierScheduler.TierSpec> targets = disks.stream()
+                .map(disk -> new TierScheduler.TierSpec(
                         disk, alive, new WriteBudget(choices.bytesPerSecond(), WriteBudget.UNLIMITED)))
                 .toList();
-        Movement.Admitting admitting = new Movement.Admitting(
+        TierScheduler.AdmissionConfig admitting = new TierScheduler.AdmissionConfig(
                 choices.admission(), choices.waitingBytes(), maxBlockBytes(), AdmissionKind.defaultGain());
         return new TickDrivenCache.Setup(choices.host(), memory, clock, targets, admitting, choices.limits(), PATIENCE);
     }
@@ -106,7 +106,7 @@ final class SimStore {
     void crash() {
         rare.count("crash");
         rare.countIf("crash while recovering", now().cache().isRecovering());
-        for (MoverStats disk : now().cache().diskStats()) {
+        for (TierTransferStats disk : now().cache().diskStats()) {
             rare.count("crash when " + disk.state());
         }
         life = null;
@@ -177,8 +177,8 @@ final class SimStore {
     }
 
     boolean idle() {
-        for (int disk = 0; disk < now().tierScheduler().tiers(); disk++) {
-            if (!now().tierScheduler().idle(disk)) {
+        for (int disk = 0; disk < now().tierScheduler().tierCount(); disk++) {
+            if (!now().tierScheduler().isIdle(disk)) {
                 return false;
             }
         }

@@ -7,7 +7,7 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TickDrivenCache;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.movement.MoverStats;
+import io.kvcache.tiers.movement.TierTransferStats;
 import java.util.List;
 import java.util.SplittableRandom;
 
@@ -235,11 +235,11 @@ public final class Simulation {
     }
 
     /// On sound disks nothing fails, and a flush ends soon.
-    private void requireCalm(List<MoverStats> disks) {
+    private void requireCalm(List<TierTransferStats> disks) {
         if (choices.weather() != Weather.CALM) {
             return;
         }
-        for (MoverStats disk : disks) {
+        for (TierTransferStats disk : disks) {
             require(disk.readFailures() == 0, () -> "reads of a sound disk failed: " + disk);
             require(disk.tier().writesFailed() == 0, () -> "writes to a sound disk failed: " + disk);
         }

@@ -10,7 +10,7 @@ import io.kvcache.server.log.LogLines;
 import io.kvcache.server.memory.MemoryBudget;
 import io.kvcache.server.memory.MemoryLimit;
 import io.kvcache.tiers.directory.DiskDirectoryException;
-import io.kvcache.tiers.movement.MoverStats;
+import io.kvcache.tiers.movement.TierTransferStats;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.lang.management.ManagementFactory;
@@ -125,7 +125,7 @@ final class ServeCommand implements Callable<Integer>, ServingCommand {
             say("  other JVMs at " + server.aeronAddress() + asks);
         }
         ConfigText.domains(config).forEach(line -> say("  " + line));
-        List<MoverStats> disks = server.cache().diskStats();
+        List<TierTransferStats> disks = server.cache().diskStats();
         for (int number = 0; number < disks.size(); number++) {
             say("  " + disks.get(number).name() + ": "
                     + ConfigText.size(config.disks().disks().get(number)) + ", "

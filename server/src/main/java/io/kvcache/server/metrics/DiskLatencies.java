@@ -1,7 +1,7 @@
 package io.kvcache.server.metrics;
 
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.movement.MoverStats;
+import io.kvcache.tiers.movement.TierTransferStats;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
@@ -24,7 +24,7 @@ public final class DiskLatencies implements MeterBinder {
 
     private static final double MICROS = 1e6;
     private static final double[] BOUNDS = DoubleStream.concat(
-                    MoverStats.Latency.BOUNDS_MICROS.stream().mapToDouble(micros -> micros / MICROS),
+                    TierTransferStats.Latency.BOUNDS_MICROS.stream().mapToDouble(micros -> micros / MICROS),
                     DoubleStream.of(Double.POSITIVE_INFINITY))
             .toArray();
 
@@ -51,7 +51,7 @@ public final class DiskLatencies implements MeterBinder {
         HistogramSnapshot.Builder all = HistogramSnapshot.builder()
                 .name("kv_disk_latency_seconds")
                 .help("Time from the request to its outcome, of reads and writes of the disk.");
-        List<MoverStats> disks = cache.diskStats();
+        List<TierTransferStats> disks = cache.diskStats();
         for (int disk = 0; disk < disks.size(); disk++) {
             all.dataPoint(point(disk, "load", disks.get(disk).readLatency()));
             all.dataPoint(point(disk, "write", disks.get(disk).writeLatency()));
@@ -59,7 +59,8 @@ public final class DiskLatencies implements MeterBinder {
         return all.build();
     }
 
-    private HistogramSnapshot.HistogramDataPointSnapshot point(int disk, String what, MoverStats.Latency latency) {
+    private HistogramSnapshot.HistogramDataPointSnapshot point(
+            int disk, String what, TierTransferStats.Latency latency) {
         return HistogramSnapshot.HistogramDataPointSnapshot.builder()
                 .labels(Labels.of("cache", name, "disk", Integer.toString(disk), "what", what))
                 .classicHistogramBuckets(

@@ -31,9 +31,9 @@ import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskTier;
 import io.kvcache.tiers.disk.LogWorkMemory;
-import io.kvcache.tiers.movement.Movement;
-import io.kvcache.tiers.movement.MoverLimits;
 import io.kvcache.tiers.movement.TierOpener;
+import io.kvcache.tiers.movement.TierScheduler;
+import io.kvcache.tiers.movement.TierWorkerLimits;
 import io.kvcache.tiers.movement.WriteBudget;
 import java.lang.foreign.Arena;
 import java.time.Duration;
@@ -200,12 +200,12 @@ final class BlockMissCauseTest {
                 new HostStoreConfig(SlabPool.SLAB_BYTES, 2000, PolicyKind.LRU, 1 << 10),
                 ArenaMemory.source(),
                 new Running(time),
-                List.of(new Movement.Target(
+                List.of(new TierScheduler.TierSpec(
                         new Opener(diskBytes),
                         diskBytes,
                         new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED))),
-                new Movement.Admitting(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.DEFAULT_GAIN),
-                MoverLimits.of(SlabPool.SLAB_BYTES),
+                new TierScheduler.AdmissionConfig(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.DEFAULT_GAIN),
+                TierWorkerLimits.of(SlabPool.SLAB_BYTES),
                 Duration.ofSeconds(5)));
     }
 

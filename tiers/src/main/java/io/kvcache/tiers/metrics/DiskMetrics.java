@@ -4,7 +4,7 @@ import io.kvcache.core.store.DiskTierStats;
 import io.kvcache.core.store.PrefetchStats;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.movement.MoverStats;
+import io.kvcache.tiers.movement.TierTransferStats;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.FunctionTimer;
 import io.micrometer.core.instrument.Gauge;
@@ -61,12 +61,12 @@ public final class DiskMetrics implements MeterBinder {
 
     private void bindDisk(MeterRegistry registry, int disk, Tags own) {
         gauge(registry, "kv.disk.serving", own, disk, stats -> stats.state() == TierState.SERVING ? 1 : 0);
-        gauge(registry, "kv.disk.budget", own, disk, MoverStats::budgetSpent);
-        gauge(registry, "kv.disk.waiting", own.and("what", "load"), disk, MoverStats::readsWaiting);
-        gauge(registry, "kv.disk.underway", own.and("what", "load"), disk, MoverStats::readsUnderWay);
-        gauge(registry, "kv.disk.underway", own.and("what", "write"), disk, MoverStats::writesUnderWay);
-        counter(registry, "kv.disk.loads", own, disk, MoverStats::loaded);
-        counter(registry, "kv.disk.load.bytes", own, disk, MoverStats::loadedBytes);
+        gauge(registry, "kv.disk.budget", own, disk, TierTransferStats::budgetSpent);
+        gauge(registry, "kv.disk.waiting", own.and("what", "load"), disk, TierTransferStats::readsWaiting);
+        gauge(registry, "kv.disk.underway", own.and("what", "load"), disk, TierTransferStats::readsUnderWay);
+        gauge(registry, "kv.disk.underway", own.and("what", "write"), disk, TierTransferStats::writesUnderWay);
+        counter(registry, "kv.disk.loads", own, disk, TierTransferStats::loaded);
+        counter(registry, "kv.disk.load.bytes", own, disk, TierTransferStats::loadedBytes);
         bindFailures(registry, disk, own);
         counter(
                 registry,
@@ -80,8 +80,8 @@ public final class DiskMetrics implements MeterBinder {
                 own.and("what", "all"),
                 disk,
                 stats -> stats.tier().allBytesWritten());
-        bindLatency(registry, disk, own.and("what", "load"), MoverStats::readLatency);
-        bindLatency(registry, disk, own.and("what", "write"), MoverStats::writeLatency);
+        bindLatency(registry, disk, own.and("what", "load"), TierTransferStats::readLatency);
+        bindLatency(registry, disk, own.and("what", "write"), TierTransferStats::writeLatency);
         bindLiveBytes(registry, "kv.disk.alive", own, disk, DiskTierStats.LiveUsage::bytes);
         bindLiveBytes(registry, "kv.disk.limit", own, disk, DiskTierStats.LiveUsage::limitBytes);
     }
@@ -108,7 +108,7 @@ public final class DiskMetrics implements MeterBinder {
     }
 
     private interface LatencyOf {
-        MoverStats.Latency in(MoverStats stats);
+        TierTransferStats.Latency in(TierTransferStats stats);
     }
 
     private void bindLatency(MeterRegistry registry, int disk, Tags own, LatencyOf latency) {
@@ -169,7 +169,8 @@ public final class DiskMetrics implements MeterBinder {
                 .register(registry);
     }
 
-    private void counter(MeterRegistry registry, String name, Tags own, int disk, ToDoubleFunction<MoverStats> value) {
+    private void counter(
+            MeterRegistry registry, String name, Tags own, int disk, ToDoubleFunction<TierTransferStats> value) {
         FunctionCounter.builder(
                         name,
                         cache,
@@ -180,7 +181,8 @@ public final class DiskMetrics implements MeterBinder {
                 .register(registry);
     }
 
-    private void gauge(MeterRegistry registry, String name, Tags own, int disk, ToDoubleFunction<MoverStats> value) {
+    private void gauge(
+            MeterRegistry registry, String name, Tags own, int disk, ToDoubleFunction<TierTransferStats> value) {
         Gauge.builder(
                         name,
                         cache,

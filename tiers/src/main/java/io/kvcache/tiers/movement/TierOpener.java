@@ -17,8 +17,8 @@ public interface TierOpener {
     /// Closes what tiers have left behind, see [Tier#closeAfterFailure].
     ///
     /// @throws IllegalStateException while somebody uses it
-    default void end() {}
+    default void closeRetired() {}
 
     /// The error for a tier that was refused while it opened.
-    RuntimeException refused(Tier tier);
+    RuntimeException openFailure(Tier tier);
 }

@@ -26,23 +26,23 @@ public final class TierThreads implements AutoCloseable {
     private static final long IDLE_WAIT_NANOS = TimeUnit.MILLISECONDS.toNanos(8);
 
     /// Waits until then.
-    private static final int IDLE_AFTER = 100;
+    private static final int IDLE_AFTER_WAITS = 100;
 
-    private final Movement movement;
+    private final TierScheduler tierScheduler;
     private final List<Thread> threads = new ArrayList<>();
     private volatile boolean ending;
 
-    private TierThreads(Movement movement) {
-        this.movement = movement;
+    private TierThreads(TierScheduler tierScheduler) {
+        this.tierScheduler = tierScheduler;
     }
 
     /// Opens all tiers, each by its own thread, and returns once all of them serve.
     ///
     /// @throws RuntimeException when one is refused; then none is left open
-    public static TierThreads start(Movement movement) {
-        TierThreads started = new TierThreads(movement);
+    public static TierThreads start(TierScheduler tierScheduler) {
+        TierThreads started = new TierThreads(tierScheduler);
         List<CompletableFuture<Void>> opened = new ArrayList<>();
-        for (int disk = 0; disk < movement.tiers(); disk++) {
+        for (int disk = 0; disk < tierScheduler.tierCount(); disk++) {
             CompletableFuture<Void> open = new CompletableFuture<>();
             int number = disk;
             Thread thread = Thread.ofPlatform()
@@ -66,9 +66,9 @@ public final class TierThreads implements AutoCloseable {
     }
 
     private void run(int disk, CompletableFuture<Void> opened) {
-        movement.drivenBy(disk, Thread.currentThread());
+        tierScheduler.setDriver(disk, Thread.currentThread());
         try {
-            movement.open(disk);
+            tierScheduler.open(disk);
             opened.complete(null);
         } catch (RuntimeException | Error refused) {
             opened.completeExceptionally(refused);
@@ -77,16 +77,16 @@ public final class TierThreads implements AutoCloseable {
         try {
             int waits = 0;
             while (!ending) {
-                boolean idle = movement.tick(disk, WAIT_NANOS) == 0 && movement.idle(disk);
+                boolean idle = tierScheduler.tick(disk, WAIT_NANOS) == 0 && tierScheduler.isIdle(disk);
                 waits = idle ? waits + 1 : 0;
                 if (idle) {
-                    LockSupport.parkNanos(this, waits < IDLE_AFTER ? WAIT_NANOS : IDLE_WAIT_NANOS);
+                    LockSupport.parkNanos(this, waits < IDLE_AFTER_WAITS ? WAIT_NANOS : IDLE_WAIT_NANOS);
                 }
             }
         } catch (RuntimeException | Error bug) {
             LOG.log(Level.ERROR, "the thread of disk " + disk + " ended", bug);
         } finally {
-            movement.close(disk);
+            tierScheduler.close(disk);
         }
     }
 
@@ -96,7 +96,7 @@ public final class TierThreads implements AutoCloseable {
         ending = true;
         boolean interrupted = false;
         for (int disk = 0; disk < threads.size(); disk++) {
-            movement.wake(disk);
+            tierScheduler.wake(disk);
             try {
                 threads.get(disk).join();
             } catch (InterruptedException stopped) {

@@ -24,8 +24,8 @@ public final class WriteBudget {
     }
 
     /// Whether something may be written now.
-    boolean allows(long nowNanos) {
-        return second.allows(nowNanos) && day.allows(nowNanos);
+    boolean canWrite(long nowNanos) {
+        return second.canWrite(nowNanos) && day.canWrite(nowNanos);
     }
 
     void spend(long bytes) {
@@ -34,8 +34,8 @@ public final class WriteBudget {
     }
 
     /// The share of a day's worth that is spent, 0 to 1 and above.
-    double daySpent() {
-        return day.spent();
+    double dailyFractionSpent() {
+        return day.fractionSpent();
     }
 
     private static final class Bucket {
@@ -54,7 +54,7 @@ public final class WriteBudget {
             level = (double) limit;
         }
 
-        boolean allows(long nowNanos) {
+        boolean canWrite(long nowNanos) {
             if (limit == UNLIMITED) {
                 return true;
             }
@@ -70,7 +70,7 @@ public final class WriteBudget {
             level -= limit == UNLIMITED ? 0 : (double) bytes;
         }
 
-        double spent() {
+        double fractionSpent() {
             return limit == UNLIMITED ? 0 : 1 - level / (double) limit;
         }
     }

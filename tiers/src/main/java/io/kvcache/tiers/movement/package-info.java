@@ -1,6 +1,6 @@
 /// Movement of blocks between host memory and the tiers below it: offload, onboard, flush, outage.
 ///
-/// [io.kvcache.tiers.movement.Movement] is its face, [io.kvcache.tiers.movement.Mover] does the
+/// [io.kvcache.tiers.movement.TierScheduler] is its face, [io.kvcache.tiers.movement.TierWorker] does the
 /// work tick by tick, [io.kvcache.tiers.movement.TierThreads] puts a thread around each. May import
 /// core and the JDK only.
 @NullMarked

@@ -20,7 +20,7 @@ final class WriteBudgetTest {
     private static long written(WriteBudget budget, long fromNanos, long nanos, long bytesEach) {
         long bytes = 0;
         for (long now = fromNanos; now - fromNanos < nanos; now += TimeUnit.MILLISECONDS.toNanos(1)) {
-            while (budget.allows(now)) {
+            while (budget.canWrite(now)) {
                 budget.spend(bytesEach);
                 bytes += bytesEach;
             }
@@ -32,7 +32,7 @@ final class WriteBudgetTest {
     void givenALimitASecond_whenWrittenAllTheTime_thenASecondsWorthAtOnceAndSoMuchASecond() {
         WriteBudget budget = new WriteBudget(1_000_000, WriteBudget.UNLIMITED);
         assertThat(written(budget, START, 10 * SECOND, 1000)).isBetween(10_900_000L, 11_002_000L);
-        assertThat(budget.daySpent()).isZero();
+        assertThat(budget.dailyFractionSpent()).isZero();
     }
 
     @Test
@@ -46,28 +46,28 @@ final class WriteBudgetTest {
     @Test
     void givenAWriteOfManySecondsWorth_whenAllowed_thenTheNextWaitsUntilItIsPaid() {
         WriteBudget budget = new WriteBudget(1_000_000, WriteBudget.UNLIMITED);
-        assertThat(budget.allows(START)).isTrue();
+        assertThat(budget.canWrite(START)).isTrue();
         budget.spend(5_000_000);
-        assertThat(budget.allows(START + 4 * SECOND)).isFalse();
-        assertThat(budget.allows(START + 4 * SECOND + SECOND / 100)).isTrue();
+        assertThat(budget.canWrite(START + 4 * SECOND)).isFalse();
+        assertThat(budget.canWrite(START + 4 * SECOND + SECOND / 100)).isTrue();
     }
 
     @Test
     void givenALimitADay_whenSpent_thenTheDayAllowsNoMoreThoughTheSecondWould() {
         WriteBudget budget = new WriteBudget(WriteBudget.UNLIMITED, 86_400_000);
         assertThat(written(budget, START, SECOND, 100_000)).isEqualTo(86_500_000); // the last overdraws it
-        assertThat(budget.daySpent()).isBetween(1.0, 1.01);
-        assertThat(budget.allows(START + 50 * SECOND)).isFalse(); // a thousand bytes a second come back
-        assertThat(budget.allows(START + 200 * SECOND)).isTrue();
-        assertThat(budget.allows(START + 3 * DAY)).isTrue();
-        assertThat(budget.daySpent()).isZero();
+        assertThat(budget.dailyFractionSpent()).isBetween(1.0, 1.01);
+        assertThat(budget.canWrite(START + 50 * SECOND)).isFalse(); // a thousand bytes a second come back
+        assertThat(budget.canWrite(START + 200 * SECOND)).isTrue();
+        assertThat(budget.canWrite(START + 3 * DAY)).isTrue();
+        assertThat(budget.dailyFractionSpent()).isZero();
     }
 
     @Test
     void givenNoLimit_whenAsked_thenAlways() {
         WriteBudget budget = new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED);
         budget.spend(Long.MAX_VALUE);
-        assertThat(budget.allows(START)).isTrue();
+        assertThat(budget.canWrite(START)).isTrue();
     }
 
     @ParameterizedTest

@@ -14,67 +14,67 @@ import org.jspecify.annotations.Nullable;
 /// Whether a tier is there, and what happens when it fails: its blocks are forgotten, it is closed once
 /// nothing is on its way, and opened again after a while that doubles with each failure. Owned by the
 /// mover's thread, but for what says otherwise.
-final class Outage {
+final class CircuitBreaker {
 
-    private static final Logger LOG = System.getLogger(Outage.class.getName());
+    private static final Logger LOG = System.getLogger(CircuitBreaker.class.getName());
 
-    static final long FIRST_PROBE_NANOS = TimeUnit.SECONDS.toNanos(5);
-    static final long LAST_PROBE_NANOS = TimeUnit.MINUTES.toNanos(10);
+    static final long INITIAL_BACKOFF_NANOS = TimeUnit.SECONDS.toNanos(5);
+    static final long MAX_BACKOFF_NANOS = TimeUnit.MINUTES.toNanos(10);
 
     /// How long a tier that failed may take to end what is on its way.
-    private static final long ENDING_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long DRAIN_TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     private static final long OPENING_TICK_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
     private final TierOpener opener;
     private final int disk;
-    private final TierPort disks;
-    private final Mover.Progress progress;
+    private final TierPort tierPort;
+    private final TierWorker.WorkerListener workerListener;
     private final Clock clock;
     private volatile @Nullable Tier tier;
     private volatile TierState state = TierState.OPENING;
     private volatile String cause = "";
     private volatile TierStats lastStats;
-    private final LongAdder opened = new LongAdder();
+    private final LongAdder openCount = new LongAdder();
     private volatile boolean probeNow;
     private @Nullable Tier stuck;
     private boolean recovering;
-    private boolean forgotten = true;
+    private boolean contentsDropped = true;
     private boolean writable;
     private long failedAt;
     private long probeAt;
-    private long pauseNanos = FIRST_PROBE_NANOS;
+    private long backoffNanos = INITIAL_BACKOFF_NANOS;
 
-    Outage(Mover.Around around, Mover.Progress progress) {
-        opener = around.opener();
-        disk = around.disk();
-        disks = around.disks();
-        clock = around.clock();
-        this.progress = progress;
+    CircuitBreaker(TierWorker.WorkerContext workerContext, TierWorker.WorkerListener workerListener) {
+        opener = workerContext.opener();
+        disk = workerContext.disk();
+        tierPort = workerContext.tierPort();
+        clock = workerContext.clock();
+        this.workerListener = workerListener;
         lastStats = TierStats.empty("not open", 0);
     }
 
     /// Waits until the tier serves. Its time goes on meanwhile, so that a disk which hangs is noticed.
     ///
     /// @throws RuntimeException when the tier is refused
-    void open(Mover mover) {
+    void open(TierWorker tierWorker) {
         closeStuck();
-        Tier opening = opener.open(mover);
-        forgotten = false;
+        Tier opening = opener.open(tierWorker);
+        contentsDropped = false;
         recovering = true;
-        progress.telling(disk);
+        workerListener.beforeReport(disk);
         while (opening.state() == TierState.OPENING) {
             opening.tick(clock.nanos(), OPENING_TICK_NANOS);
         }
         if (opening.state() != TierState.SERVING) {
             stuck = opening;
-            RuntimeException refused = opener.refused(opening);
+            RuntimeException refused = opener.openFailure(opening);
             closeStuck();
             throw refused;
         }
         tier = opening;
-        opened.increment();
-        become(opening);
+        openCount.increment();
+        adoptState(opening);
     }
 
     /// Closes a tier that was refused; while that does not end what is on its way, none is opened over it.
@@ -88,47 +88,47 @@ final class Outage {
 
     /// The tier, opened again if it is time; or null while it is out.
     @Nullable
-    Tier tier(Mover mover, long nowNanos) {
+    Tier tierOrProbe(TierWorker tierWorker, long nowNanos) {
         if (tier == null && (probeNow || nowNanos - probeAt >= 0)) {
-            probe(mover, nowNanos);
+            probe(tierWorker, nowNanos);
         }
         return tier;
     }
 
-    private void probe(Mover mover, long nowNanos) {
+    private void probe(TierWorker tierWorker, long nowNanos) {
         probeNow = false;
         try {
-            open(mover);
+            open(tierWorker);
             LOG.log(Level.INFO, "{0} is back", opener.name());
         } catch (RuntimeException failed) {
-            forget();
+            dropContents();
             cause = String.valueOf(failed.getMessage());
-            pauseNanos = Math.min(2 * pauseNanos, LAST_PROBE_NANOS);
-            probeAt = nowNanos + pauseNanos;
+            backoffNanos = Math.min(2 * backoffNanos, MAX_BACKOFF_NANOS);
+            probeAt = nowNanos + backoffNanos;
         }
     }
 
     /// Notices what became of the tier in its last tick.
-    void watch(Mover mover, Tier present, long nowNanos) {
+    void checkState(TierWorker tierWorker, Tier present, long nowNanos) {
         if (recovering && !present.isRecovering()) {
             recovering = false;
-            pauseNanos = FIRST_PROBE_NANOS;
+            backoffNanos = INITIAL_BACKOFF_NANOS;
         }
         TierState before = state;
-        become(present);
+        adoptState(present);
         if (state == TierState.FAILED && before != TierState.FAILED) {
             failedAt = nowNanos;
             LOG.log(Level.WARNING, "{0} is taken out, and the store serves on: {1}", opener.name(), cause);
-            forget();
+            dropContents();
         }
-        boolean over = present.isIdle() || nowNanos - failedAt > ENDING_NANOS;
+        boolean over = present.isIdle() || nowNanos - failedAt > DRAIN_TIMEOUT_NANOS;
         boolean ending = state == TierState.FAILED || state == TierState.STOPPED;
         if ((ending && over) || (state == TierState.READ_ONLY && probeNow)) {
-            takeOut(mover, present, nowNanos);
+            trip(tierWorker, present, nowNanos);
         }
     }
 
-    private void takeOut(Mover mover, Tier present, long nowNanos) {
+    private void trip(TierWorker tierWorker, Tier present, long nowNanos) {
         lastStats = present.stats();
         try {
             present.closeAfterFailure();
@@ -137,42 +137,42 @@ final class Outage {
             failedAt = nowNanos;
             return; // its memory is still in use: it is stopped, and tried again later
         }
-        become(present);
+        adoptState(present);
         tier = null;
-        forget();
-        mover.abandoned();
-        probeAt = nowNanos + pauseNanos;
+        dropContents();
+        tierWorker.onTierAbandoned();
+        probeAt = nowNanos + backoffNanos;
     }
 
     /// Whether what the tier holds is not to be had any more, though it may still tell of it. The mover's
     /// thread.
-    boolean lost() {
-        return forgotten;
+    boolean isContentLost() {
+        return contentsDropped;
     }
 
     /// What the tier holds is not to be had any more.
-    private void forget() {
-        if (!forgotten) {
-            forgotten = true;
-            disks.onLost(disk);
+    private void dropContents() {
+        if (!contentsDropped) {
+            contentsDropped = true;
+            tierPort.onLost(disk);
         }
         if (recovering) {
             recovering = false;
-            progress.recovered(disk);
+            workerListener.onRecoveryEnded(disk);
         }
     }
 
-    private void become(Tier present) {
+    private void adoptState(Tier present) {
         state = present.state();
         cause = present.cause();
         boolean can = state == TierState.SERVING;
         if (can != writable) {
             writable = can;
-            progress.writable(disk, can);
+            workerListener.onWritableChanged(disk, can);
         }
     }
 
-    void probeNow() {
+    void requestProbe() {
         probeNow = true;
     }
 
@@ -188,13 +188,13 @@ final class Outage {
     }
 
     /// Closes what tiers have left behind, once there is none.
-    void end() {
-        opener.end();
+    void closeRetired() {
+        opener.closeRetired();
     }
 
     /// Any thread.
     @Nullable
-    Tier present() {
+    Tier currentTier() {
         return tier;
     }
 
@@ -210,8 +210,8 @@ final class Outage {
         return cause;
     }
 
-    long opened() {
-        return opened.sum();
+    long openCount() {
+        return openCount.sum();
     }
 
     TierStats lastStats() {

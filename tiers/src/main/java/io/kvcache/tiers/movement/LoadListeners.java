@@ -10,12 +10,12 @@ import java.util.concurrent.CopyOnWriteArrayList;
 /// Whoever registers looks at the record afterwards: what ended before is not told.
 ///
 /// **Threads.** Any.
-public final class Arrivals {
+public final class LoadListeners {
 
     private final ConcurrentMap<Integer, List<Runnable>> waiting = new ConcurrentHashMap<>();
 
     /// Has `listener` called once, soon after the next change of the record.
-    public void listen(int record, Runnable listener) {
+    public void add(int record, Runnable listener) {
         waiting.compute(record, (_, present) -> {
             List<Runnable> listeners = present == null ? new CopyOnWriteArrayList<>() : present;
             listeners.add(listener);
@@ -24,7 +24,7 @@ public final class Arrivals {
     }
 
     /// No longer calls `listener`.
-    public void forget(int record, Runnable listener) {
+    public void remove(int record, Runnable listener) {
         waiting.computeIfPresent(record, (_, present) -> {
             present.remove(listener);
             return present.isEmpty() ? null : present;
@@ -32,7 +32,7 @@ public final class Arrivals {
     }
 
     /// A record's slot was filled, or will not be.
-    public void changed(int record) {
+    public void notifyChanged(int record) {
         if (!waiting.isEmpty()) {
             List<Runnable> listeners = waiting.remove(record);
             if (listeners != null) {

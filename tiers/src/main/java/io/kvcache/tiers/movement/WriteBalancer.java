@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicLongArray;
 /// to by more than a little.
 ///
 /// **Threads.** Any.
-public final class WriteShares {
+public final class WriteBalancer {
 
     /// How far one tier may be ahead: a few groups of the log, so that each has something to do.
     private static final long SLACK_BYTES = 64L << 20;
@@ -17,18 +17,18 @@ public final class WriteShares {
     private final AtomicIntegerArray writable;
 
     /// @param limits bytes of each tier, by number
-    public WriteShares(long... limits) {
+    public WriteBalancer(long... limits) {
         this.limits = limits.clone();
         written = new AtomicLongArray(limits.length);
         writable = new AtomicIntegerArray(limits.length);
     }
 
-    void writable(int disk, boolean can) {
+    void setWritable(int disk, boolean can) {
         writable.set(disk, can ? 1 : 0);
     }
 
     /// Whether any tier can be written to.
-    boolean anyWritable() {
+    boolean isAnyWritable() {
         for (int disk = 0; disk < limits.length; disk++) {
             if (writable.get(disk) == 1) {
                 return true;
@@ -37,21 +37,21 @@ public final class WriteShares {
         return false;
     }
 
-    void took(int disk, long bytes) {
+    void addWritten(int disk, long bytes) {
         written.addAndGet(disk, bytes);
     }
 
-    boolean mayTake(int disk) {
-        double mine = share(disk, written.get(disk) - SLACK_BYTES);
+    boolean canWrite(int disk) {
+        double mine = fillFraction(disk, written.get(disk) - SLACK_BYTES);
         for (int other = 0; other < limits.length; other++) {
-            if (other != disk && writable.get(other) == 1 && share(other, written.get(other)) < mine) {
+            if (other != disk && writable.get(other) == 1 && fillFraction(other, written.get(other)) < mine) {
                 return false;
             }
         }
         return true;
     }
 
-    private double share(int disk, long bytes) {
+    private double fillFraction(int disk, long bytes) {
         return (double) bytes / limits[disk];
     }
 }

@@ -14,76 +14,87 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 
-/// All movement between host memory and the tiers below it: one [Mover] and one queue a tier.
+/// All movement between host memory and the tiers below it: one [TierWorker] and one queue a tier.
 ///
 /// **Threads.** Any, but for [#tick] and [#open], which are for the threads that drive it, one a tier.
-public final class Movement implements Mover.Progress {
+public final class TierScheduler implements TierWorker.WorkerListener {
 
-    private static final long FIRST_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
-    private static final long LONGEST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+    private static final long INITIAL_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
+    private static final long MAX_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
     /// Free slots of a class below which some are made free ahead of need, and up to which: a few
     /// milliseconds of loads on a store of some GiB, and too little of it to cost hits.
-    private static final int LOW_PERCENT = 1;
+    private static final int LOW_WATERMARK_PERCENT = 1;
 
-    private static final int HIGH_PERCENT = 2;
+    private static final int HIGH_WATERMARK_PERCENT = 2;
 
     /// A flush begins with what was used so often since it was put, then goes on with the next: whoever runs out of
     /// time has the best.
-    private static final int[] USES_FIRST = {4, 1, 0};
+    private static final int[] FLUSH_LEAST_USES = {4, 1, 0};
 
-    private final TierPort disks;
+    private final TierPort tierPort;
     private final Clock clock;
-    private final Arrivals arrivals = new Arrivals();
-    private final List<Mover> movers = new ArrayList<>();
-    private final List<MoverQueue> queues = new ArrayList<>();
-    private final WriteShares shares;
+    private final LoadListeners loadListeners = new LoadListeners();
+    private final List<TierWorker> movers = new ArrayList<>();
+    private final List<TierWorkerQueue> queues = new ArrayList<>();
+    private final WriteBalancer balancer;
     private final BitSet recovering = new BitSet();
     private final Object restoring = new Object();
-    private final Set<Runnable> untilRecovered = Collections.synchronizedSet(new LinkedHashSet<>());
+    private final Set<Runnable> recoveryListeners = Collections.synchronizedSet(new LinkedHashSet<>());
 
-    /// Whether [#recovering] has any: what every acquire asks.
-    private volatile boolean anyRecovers;
+    /// Whether [#isRecovering] has any: what every acquire asks.
+    private volatile boolean anyRecovering;
 
     /// One tier to move to and from.
     ///
     /// @param limitBytes alive on it at most
     /// @param ranked whether the host tier's policy says what stays there, see [TierPort#addDisk]
-    public record Target(TierOpener opener, long limitBytes, WriteBudget budget, boolean ranked) {
+    public record TierSpec(TierOpener opener, long limitBytes, WriteBudget budget, boolean ranked) {
 
         /// One where what stays goes by last use.
-        public Target(TierOpener opener, long limitBytes, WriteBudget budget) {
+        public TierSpec(TierOpener opener, long limitBytes, WriteBudget budget) {
             this(opener, limitBytes, budget, false);
         }
     }
 
     /// What is written.
     ///
-    /// @param waitingBytes that may wait to be written
-    /// @param eachBytes a larger block is not written
+    /// @param maxWaitingBytes that may wait to be written
+    /// @param maxBlockBytes a larger block is not written
     /// @param gain what one use of a block saves in units of what its write costs, for
     ///     [AdmissionKind#VALUE]
-    public record Admitting(AdmissionKind kind, long waitingBytes, long eachBytes, double gain) {}
+    public record AdmissionConfig(AdmissionKind kind, long maxWaitingBytes, long maxBlockBytes, double gain) {}
 
     /// Tells the store of its disks; they are opened by [#open].
-    public Movement(TierPort disks, Clock clock, List<Target> targets, Admitting admitting, MoverLimits limits) {
-        this.disks = disks;
+    public TierScheduler(
+            TierPort tierPort,
+            Clock clock,
+            List<TierSpec> targets,
+            AdmissionConfig admissionConfig,
+            TierWorkerLimits limits) {
+        this.tierPort = tierPort;
         this.clock = clock;
-        shares = new WriteShares(targets.stream().mapToLong(Target::limitBytes).toArray());
+        balancer = new WriteBalancer(
+                targets.stream().mapToLong(TierSpec::limitBytes).toArray());
         recovering.set(0, targets.size());
-        anyRecovers = !targets.isEmpty();
-        for (Target target : targets) {
-            MoverQueue queue = new MoverQueue();
-            int disk = disks.addDisk(target.limitBytes(), target.ranked());
-            Mover.Around around = new Mover.Around(disk, disks, clock, target.opener(), arrivals, limits, shares);
-            movers.add(new Mover(around, target.budget(), queue, this));
+        anyRecovering = !targets.isEmpty();
+        for (TierSpec tierSpec : targets) {
+            TierWorkerQueue queue = new TierWorkerQueue();
+            int disk = tierPort.addDisk(tierSpec.limitBytes(), tierSpec.ranked());
+            TierWorker.WorkerContext workerContext = new TierWorker.WorkerContext(
+                    disk, tierPort, clock, tierSpec.opener(), loadListeners, limits, balancer);
+            movers.add(new TierWorker(workerContext, tierSpec.budget(), queue, this));
             queues.add(queue);
         }
-        disks.configureAdmission(admitting.kind(), admitting.waitingBytes(), admitting.eachBytes(), admitting.gain());
+        tierPort.configureAdmission(
+                admissionConfig.kind(),
+                admissionConfig.maxWaitingBytes(),
+                admissionConfig.maxBlockBytes(),
+                admissionConfig.gain());
     }
 
     /// How many tiers there are.
-    public int tiers() {
+    public int tierCount() {
         return movers.size();
     }
 
@@ -100,39 +111,39 @@ public final class Movement implements Mover.Progress {
     /// @return how much was done
     public int tick(int disk, long waitNanos) {
         if (disk == 0) {
-            disks.evictAhead(LOW_PERCENT, HIGH_PERCENT);
+            tierPort.evictAhead(LOW_WATERMARK_PERCENT, HIGH_WATERMARK_PERCENT);
         }
         return movers.get(disk).tick(clock.nanos(), waitNanos);
     }
 
     /// Whether nothing is on its way to or from a tier.
-    public boolean idle(int disk) {
-        return movers.get(disk).idle();
+    public boolean isIdle(int disk) {
+        return movers.get(disk).isIdle();
     }
 
     /// Says which thread ticks a tier, so that it can be woken.
-    void drivenBy(int disk, Thread thread) {
-        movers.get(disk).drivenBy(thread);
+    void setDriver(int disk, Thread thread) {
+        movers.get(disk).setDriver(thread);
     }
 
     /// Who hears when records arrive.
-    public Arrivals arrivals() {
-        return arrivals;
+    public LoadListeners loadListeners() {
+        return loadListeners;
     }
 
     /// Has loads that were started read.
     ///
     /// @param demanded whether somebody waits
     /// @param keep whether they go on though nobody waits any longer
-    public void read(LoadBatch loads, boolean demanded, boolean keep) {
+    public void read(LoadBatch loadBatch, boolean demanded, boolean keep) {
         long asked = 0;
-        for (int i = 0; i < loads.count(); i++) {
-            if (loads.isStarted(i)) {
-                int disk = loads.disk(i);
+        for (int i = 0; i < loadBatch.count(); i++) {
+            if (loadBatch.isStarted(i)) {
+                int disk = loadBatch.disk(i);
                 asked |= 1L << disk;
-                read(loads.record(i), disk, demanded, keep);
+                read(loadBatch.record(i), disk, demanded, keep);
             } else if (demanded) {
-                hurry(loads.record(i));
+                prioritize(loadBatch.record(i));
             }
         }
         for (int disk = 0; asked != 0; disk++, asked >>>= 1) {
@@ -150,28 +161,28 @@ public final class Movement implements Mover.Progress {
 
     /// Somebody waits for a record that others have had read, if it is on its way at all: it goes before what is
     /// only expected.
-    public void hurry(int record) {
-        for (MoverQueue queue : queues) {
-            queue.hurry(record);
+    public void prioritize(int record) {
+        for (TierWorkerQueue queue : queues) {
+            queue.prioritize(record);
         }
     }
 
     /// Has one load that was started read, though nobody waits for it yet.
-    public void expect(int record, int disk) {
+    public void prefetch(int record, int disk) {
         read(record, disk, false, true);
         movers.get(disk).wake();
     }
 
     /// Reads that a tier has to do: on their way, or waiting to be.
-    public int reads(int disk) {
-        return movers.get(disk).reads();
+    public int pendingReads(int disk) {
+        return movers.get(disk).pendingReads();
     }
 
     private void read(int record, int disk, boolean demanded, boolean keep) {
         if (demanded) {
-            queues.get(disk).demand(record, keep, clock.nanos());
+            queues.get(disk).addDemanded(record, keep, clock.nanos());
         } else {
-            queues.get(disk).expect(record, clock.nanos());
+            queues.get(disk).addPrefetch(record, clock.nanos());
         }
     }
 
@@ -179,27 +190,30 @@ public final class Movement implements Mover.Progress {
     /// last while.
     ///
     /// @return 0 while nothing is known
-    public double readNanos(long bytes) {
+    public double estimateReadNanos(long bytes) {
         long each = bytes / movers.size();
-        return movers.stream().mapToDouble(mover -> mover.readNanos(each)).max().orElse(0);
+        return movers.stream()
+                .mapToDouble(tierWorker -> tierWorker.estimateReadNanos(each))
+                .max()
+                .orElse(0);
     }
 
     /// Begins to make durable all that is sealed and dropped by now, whatever its worth, what was used most
     /// often first. To be asked on until it has an outcome. What was dropped before a tier has told of it can be
     /// buried only then, so it waits for that.
-    public Flush flush() {
-        long unwritten = disks.unwrittenCount();
-        for (int leastUses : USES_FIRST) {
-            for (int from = 0; disks.queueUnwritten(from, leastUses); from += TierPort.scanBatch()) {}
+    public FlushOperation flushOperation() {
+        long unwritten = tierPort.unwrittenCount();
+        for (int leastUses : FLUSH_LEAST_USES) {
+            for (int from = 0; tierPort.queueUnwritten(from, leastUses); from += TierPort.scanBatch()) {}
         }
-        movers.forEach(Mover::wake);
-        return new Flush(disks, unwritten, () -> !recovering(), this::flushTiers);
+        movers.forEach(TierWorker::wake);
+        return new FlushOperation(tierPort, unwritten, () -> !isRecovering(), this::flushTiers);
     }
 
     /// Begins to make durable what waits to be written by now.
-    public Flush flushQueued() {
-        movers.forEach(Mover::wake);
-        return new Flush(disks, disks.unwrittenCount(), () -> true, this::flushTiers);
+    public FlushOperation flushQueued() {
+        movers.forEach(TierWorker::wake);
+        return new FlushOperation(tierPort, tierPort.unwrittenCount(), () -> true, this::flushTiers);
     }
 
     private List<CompletableFuture<Boolean>> flushTiers() {
@@ -214,10 +228,10 @@ public final class Movement implements Mover.Progress {
     /// Waits for a flush, through interrupts: who closes a store must not lose what it has.
     ///
     /// @return whether all that was asked for is durable
-    public boolean await(Flush flush, long timeoutNanos) {
+    public boolean await(FlushOperation flushOperation, long timeoutNanos) {
         boolean interrupted = Thread.interrupted(); // no pause takes any time while it is
         try {
-            return await(flush, timeoutNanos, () -> false);
+            return await(flushOperation, timeoutNanos, () -> false);
         } finally {
             if (interrupted) {
                 Thread.currentThread().interrupt();
@@ -228,21 +242,21 @@ public final class Movement implements Mover.Progress {
     /// Waits for a flush until this thread is interrupted.
     ///
     /// @return whether all that was asked for is durable
-    public boolean awaitUntilInterrupted(Flush flush, long timeoutNanos) {
-        return await(flush, timeoutNanos, () -> Thread.currentThread().isInterrupted());
+    public boolean awaitUntilInterrupted(FlushOperation flushOperation, long timeoutNanos) {
+        return await(flushOperation, timeoutNanos, () -> Thread.currentThread().isInterrupted());
     }
 
-    private boolean await(Flush flush, long timeoutNanos, BooleanSupplier givenUp) {
+    private boolean await(FlushOperation flushOperation, long timeoutNanos, BooleanSupplier givenUp) {
         long start = clock.nanos();
-        long pause = FIRST_PAUSE_NANOS;
-        while (!flush.ended()) {
+        long pause = INITIAL_PAUSE_NANOS;
+        while (!flushOperation.advance()) {
             if (givenUp.getAsBoolean() || clock.nanos() - start >= timeoutNanos) {
                 return false;
             }
             clock.sleep(pause);
-            pause = Math.min(2 * pause, LONGEST_PAUSE_NANOS);
+            pause = Math.min(2 * pause, MAX_PAUSE_NANOS);
         }
-        return flush.durable();
+        return flushOperation.isDurable();
     }
 
     /// Has a tier that was taken out, or does not write any more, opened again.
@@ -262,13 +276,13 @@ public final class Movement implements Mover.Progress {
     }
 
     /// What goes on, by tier.
-    public List<MoverStats> stats() {
-        return movers.stream().map(Mover::stats).toList();
+    public List<TierTransferStats> stats() {
+        return movers.stream().map(TierWorker::stats).toList();
     }
 
     /// Whether a tier has more to tell of what it held before.
-    public boolean recovering() {
-        return anyRecovers;
+    public boolean isRecovering() {
+        return anyRecovering;
     }
 
     /// Waits until every tier has told all that it held before, or this thread is interrupted.
@@ -276,69 +290,69 @@ public final class Movement implements Mover.Progress {
     /// @return whether they have
     public boolean awaitRecovered(long timeoutNanos) {
         long start = clock.nanos();
-        long pause = FIRST_PAUSE_NANOS;
-        while (recovering()) {
+        long pause = INITIAL_PAUSE_NANOS;
+        while (isRecovering()) {
             if (Thread.currentThread().isInterrupted() || clock.nanos() - start >= timeoutNanos) {
                 return false;
             }
             clock.sleep(pause);
-            pause = Math.min(2 * pause, LONGEST_PAUSE_NANOS);
+            pause = Math.min(2 * pause, MAX_PAUSE_NANOS);
         }
         return true;
     }
 
     /// Has a listener run on a tier's thread when the recovery that is under way ends, the first that came first:
     /// what they find then shares host memory and the disks' reads. It may have ended before: ask
-    /// [#recovering] afterwards.
-    public void whenRecovered(Runnable listener) {
-        untilRecovered.add(listener);
+    /// [#isRecovering] afterwards.
+    public void addRecoveryListener(Runnable listener) {
+        recoveryListeners.add(listener);
     }
 
-    /// Takes a listener of [#whenRecovered] away, if it is still there.
-    public void forgetRecovered(Runnable listener) {
-        untilRecovered.remove(listener);
+    /// Takes a listener of [#addRecoveryListener] away, if it is still there.
+    public void removeRecoveryListener(Runnable listener) {
+        recoveryListeners.remove(listener);
     }
 
     /// Waits until what others have told is in its place.
     @Override
-    public void telling(int disk) {
+    public void beforeReport(int disk) {
         synchronized (restoring) {
             synchronized (this) {
                 recovering.set(disk);
-                anyRecovers = true;
+                anyRecovering = true;
             }
-            disks.beginRecovery(disk);
+            tierPort.beginRecovery(disk);
         }
     }
 
     @Override
-    public void recovered(int disk) {
+    public void onRecoveryEnded(int disk) {
         synchronized (restoring) {
             boolean last;
             synchronized (this) {
                 last = recovering.get(disk) && recovering.cardinality() == 1;
             }
             if (last) {
-                disks.endRecovery();
+                tierPort.endRecovery();
             }
             synchronized (this) {
                 recovering.clear(disk);
-                anyRecovers = !recovering.isEmpty();
+                anyRecovering = !recovering.isEmpty();
             }
         }
-        if (!recovering()) {
+        if (!isRecovering()) {
             List<Runnable> told;
-            synchronized (untilRecovered) {
-                told = List.copyOf(untilRecovered);
-                untilRecovered.clear();
+            synchronized (recoveryListeners) {
+                told = List.copyOf(recoveryListeners);
+                recoveryListeners.clear();
             }
             told.forEach(Runnable::run);
         }
     }
 
     @Override
-    public void writable(int disk, boolean can) {
-        shares.writable(disk, can);
-        disks.setWritable(shares.anyWritable());
+    public void onWritableChanged(int disk, boolean can) {
+        balancer.setWritable(disk, can);
+        tierPort.setWritable(balancer.isAnyWritable());
     }
 }

@@ -5,22 +5,22 @@ import static org.assertj.core.api.Assertions.withinPercentage;
 
 import org.junit.jupiter.api.Test;
 
-final class ReadPaceTest {
+final class ReadThroughputTest {
 
     private static final int MIB = 1 << 20;
 
-    private final ReadPace pace = new ReadPace();
+    private final ReadThroughput pace = new ReadThroughput();
     private long now = 1;
 
     /// Reads of a MiB, all handed over at once and ended one after another.
     private void run(int reads, long fixedNanos, long nanosEach) {
         for (int i = 0; i < reads; i++) {
-            pace.begins(i, now);
+            pace.onReadStarted(i, now);
         }
         now += fixedNanos;
         for (int i = reads - 1; i >= 0; i--) {
             now += nanosEach;
-            pace.ended(MIB, i, now);
+            pace.onReadEnded(MIB, i, now);
         }
         now += 1_000_000; // a pause that is nobody's
     }
@@ -29,7 +29,7 @@ final class ReadPaceTest {
     void givenFewRuns_whenAsked_thenNothingIsKnown() {
         run(3, 100, 200);
         run(3, 100, 200);
-        assertThat(pace.nanos(MIB)).isZero();
+        assertThat(pace.estimateNanos(MIB)).isZero();
     }
 
     @Test
@@ -37,8 +37,8 @@ final class ReadPaceTest {
         for (int i = 0; i < 20; i++) {
             run(1 + i % 7, 100_000, 200_000);
         }
-        assertThat(pace.nanos(MIB)).isCloseTo(300_000, withinPercentage(1));
-        assertThat(pace.nanos(10L * MIB)).isCloseTo(2_100_000, withinPercentage(1));
+        assertThat(pace.estimateNanos(MIB)).isCloseTo(300_000, withinPercentage(1));
+        assertThat(pace.estimateNanos(10L * MIB)).isCloseTo(2_100_000, withinPercentage(1));
     }
 
     @Test
@@ -46,8 +46,8 @@ final class ReadPaceTest {
         for (int i = 0; i < 20; i++) {
             run(2, 100_000, 200_000);
         }
-        assertThat(pace.nanos(2L * MIB)).isCloseTo(500_000, withinPercentage(1));
-        assertThat(pace.nanos(4L * MIB)).isCloseTo(1_000_000, withinPercentage(1));
+        assertThat(pace.estimateNanos(2L * MIB)).isCloseTo(500_000, withinPercentage(1));
+        assertThat(pace.estimateNanos(4L * MIB)).isCloseTo(1_000_000, withinPercentage(1));
     }
 
     @Test
@@ -58,17 +58,17 @@ final class ReadPaceTest {
         for (int i = 0; i < 200; i++) {
             run(1 + i % 7, 0, 900_000);
         }
-        assertThat(pace.nanos(MIB)).isCloseTo(900_000, withinPercentage(5));
+        assertThat(pace.estimateNanos(MIB)).isCloseTo(900_000, withinPercentage(5));
     }
 
     @Test
     void givenReadsThatNeverPause_whenAsked_thenTheyCountAllTheSame() {
-        pace.begins(0, now);
+        pace.onReadStarted(0, now);
         for (int i = 0; i < 1000; i++) {
-            pace.begins(1, now);
+            pace.onReadStarted(1, now);
             now += 50_000;
-            pace.ended(MIB, 1, now);
+            pace.onReadEnded(MIB, 1, now);
         }
-        assertThat(pace.nanos(MIB)).isCloseTo(50_000, withinPercentage(1));
+        assertThat(pace.estimateNanos(MIB)).isCloseTo(50_000, withinPercentage(1));
     }
 }

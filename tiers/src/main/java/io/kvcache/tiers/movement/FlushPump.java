@@ -7,36 +7,36 @@ import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
 /// Hands requests for durability to a tier. Owned by the mover's thread.
-final class Flushing {
+final class FlushPump {
 
-    private final MoverQueue queue;
-    private final Map<Long, Begun> underWay = new HashMap<>();
+    private final TierWorkerQueue queue;
+    private final Map<Long, InFlightFlush> inFlight = new HashMap<>();
     private @Nullable CompletableFuture<Boolean> held;
     private long nextTag;
 
-    /// A flush on its way, and the last burial that it covers, see [Writing#lastTaken].
-    private record Begun(CompletableFuture<Boolean> flush, long burials) {}
+    /// A flush on its way, and the last burial that it covers, see [WritePump#lastAcceptedTombstone].
+    private record InFlightFlush(CompletableFuture<Boolean> flush, long lastTombstone) {}
 
-    Flushing(MoverQueue queue) {
+    FlushPump(TierWorkerQueue queue) {
         this.queue = queue;
     }
 
     /// Asks the tier for what was asked of the queue. What was dropped before that is buried first: it is looked for
     /// after a request was taken, not before.
-    void pump(Tier tier, Writing writing) {
+    void pump(Tier tier, WritePump writePump) {
         CompletableFuture<Boolean> next = held == null ? queue.nextFlush() : held;
         held = null;
-        if (next == null && underWay.isEmpty() && writing.wantsFlush()) {
+        if (next == null && inFlight.isEmpty() && writePump.needsFlush()) {
             next = new CompletableFuture<>(); // for the burials' sake alone
         }
         while (next != null) {
-            if (!writing.pumpBurials(tier)) {
+            if (!writePump.pumpTombstones(tier)) {
                 held = next;
                 return;
             }
             long tag = ++nextTag;
             switch (tier.flush(tag)) {
-                case ACCEPTED -> underWay.put(tag, new Begun(next, writing.lastTaken()));
+                case ACCEPTED -> inFlight.put(tag, new InFlightFlush(next, writePump.lastAcceptedTombstone()));
                 case GONE, REJECTED -> next.complete(false);
                 case RETRY -> {
                     held = next;
@@ -47,19 +47,19 @@ final class Flushing {
         }
     }
 
-    void ended(long tag, boolean durable, Writing writing) {
-        Begun begun = underWay.remove(tag);
-        if (begun != null) {
+    void onFlushed(long tag, boolean durable, WritePump writePump) {
+        InFlightFlush inFlightFlush = inFlight.remove(tag);
+        if (inFlightFlush != null) {
             if (durable) {
-                writing.synced(begun.burials);
+                writePump.onSynced(inFlightFlush.lastTombstone);
             }
-            begun.flush.complete(durable);
+            inFlightFlush.flush.complete(durable);
         }
     }
 
-    void refuseAll() {
-        underWay.values().forEach(begun -> begun.flush.complete(false));
-        underWay.clear();
+    void rejectAll() {
+        inFlight.values().forEach(inFlightFlush -> inFlightFlush.flush.complete(false));
+        inFlight.clear();
         if (held != null) {
             held.complete(false);
             held = null;
@@ -69,7 +69,7 @@ final class Flushing {
         }
     }
 
-    boolean idle() {
-        return underWay.isEmpty() && held == null;
+    boolean isIdle() {
+        return inFlight.isEmpty() && held == null;
     }
 }

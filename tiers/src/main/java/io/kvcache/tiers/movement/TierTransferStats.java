@@ -22,7 +22,7 @@ import java.util.stream.LongStream;
 /// @param readLatency from the wish to the sealed block
 /// @param writeLatency from the first attempt to the outcome
 /// @param budgetSpent share of a day's write budget
-public record MoverStats(
+public record TierTransferStats(
         String name,
         TierState state,
         String cause,
@@ -58,7 +58,7 @@ public record MoverStats(
         }
 
         /// Nothing measured.
-        public static Latency none() {
+        public static Latency empty() {
             return new Latency(0, 0, 0, 0, 0, Collections.nCopies(BOUNDS_MICROS.size() + 1, 0L));
         }
     }

@@ -8,16 +8,16 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/// What other threads ask of a [Mover].
+/// What other threads ask of a [TierWorker].
 ///
 /// **Threads.** Any may add; the mover takes.
-public final class MoverQueue {
+public final class TierWorkerQueue {
 
-    private final Queue<Load> demanded = new ConcurrentLinkedQueue<>();
-    private final Queue<Load> expected = new ConcurrentLinkedQueue<>();
+    private final Queue<QueuedLoad> demanded = new ConcurrentLinkedQueue<>();
+    private final Queue<QueuedLoad> prefetches = new ConcurrentLinkedQueue<>();
 
-    /// What of [#expected] is still to come from there: others were wanted meanwhile, and moved up.
-    private final Map<Integer, Load> unwanted = new ConcurrentHashMap<>();
+    /// What of [#prefetches] is still to come from there: others were wanted meanwhile, and moved up.
+    private final Map<Integer, QueuedLoad> pendingPrefetches = new ConcurrentHashMap<>();
 
     private final Queue<CompletableFuture<Boolean>> flushes = new ConcurrentLinkedQueue<>();
     private final AtomicInteger loads = new AtomicInteger();
@@ -25,27 +25,27 @@ public final class MoverQueue {
     /// A load that was started.
     ///
     /// @param wanted whether it goes on though nobody waits for it
-    record Load(int record, boolean wanted, long sinceNanos) {}
+    record QueuedLoad(int record, boolean wanted, long sinceNanos) {}
 
     /// Has a record read for somebody who waits.
     ///
     /// @param keep whether to read it also when nobody waits any longer
-    public void demand(int record, boolean keep, long nowNanos) {
+    public void addDemanded(int record, boolean keep, long nowNanos) {
         loads.incrementAndGet();
-        demanded.add(new Load(record, keep, nowNanos));
+        demanded.add(new QueuedLoad(record, keep, nowNanos));
     }
 
     /// Has a record read that is likely to be wanted.
-    public void expect(int record, long nowNanos) {
+    public void addPrefetch(int record, long nowNanos) {
         loads.incrementAndGet();
-        Load load = new Load(record, true, nowNanos);
-        unwanted.put(record, load);
-        expected.add(load);
+        QueuedLoad load = new QueuedLoad(record, true, nowNanos);
+        pendingPrefetches.put(record, load);
+        prefetches.add(load);
     }
 
     /// Somebody waits for a record now: if it is only expected so far, it is read like what is demanded.
-    void hurry(int record) {
-        Load load = unwanted.isEmpty() ? null : unwanted.remove(record);
+    void prioritize(int record) {
+        QueuedLoad load = pendingPrefetches.isEmpty() ? null : pendingPrefetches.remove(record);
         if (load != null) {
             demanded.add(load);
         }
@@ -59,10 +59,10 @@ public final class MoverQueue {
     }
 
     @Nullable
-    Load nextLoad() {
-        Load load = demanded.poll();
+    QueuedLoad nextLoad() {
+        QueuedLoad load = demanded.poll();
         if (load == null) {
-            load = nextExpected();
+            load = nextPrefetch();
         }
         if (load != null) {
             loads.decrementAndGet();
@@ -70,10 +70,10 @@ public final class MoverQueue {
         return load;
     }
 
-    private @Nullable Load nextExpected() {
-        Load load = expected.poll();
-        while (load != null && !unwanted.remove(load.record, load)) {
-            load = expected.poll();
+    private @Nullable QueuedLoad nextPrefetch() {
+        QueuedLoad load = prefetches.poll();
+        while (load != null && !pendingPrefetches.remove(load.record, load)) {
+            load = prefetches.poll();
         }
         return load;
     }
@@ -83,7 +83,7 @@ public final class MoverQueue {
         return flushes.poll();
     }
 
-    int loads() {
+    int loadCount() {
         return loads.get();
     }
 

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 /// What becomes of a tier that fails.
-final class OutageTest {
+final class CircuitBreakerTest {
 
     private static final long DISK_BYTES = 8L << 20;
 
@@ -41,18 +41,18 @@ final class OutageTest {
         }
 
         @Override
-        public void pause(long nanos) {
+        public void sleep(long nanos) {
             now += nanos;
         }
 
         @Override
         public void await(Object monitor, long nanos) {
-            pause(nanos);
+            sleep(nanos);
         }
     }
 
     /// @param left what is left behind, and closed at the end
-    private record Hanging(FaultyDevice device, Runnable left) implements TierOpener {
+    private record HangingTierOpener(FaultyDevice device, Runnable left) implements TierOpener {
 
         @Override
         public String name() {
@@ -67,12 +67,12 @@ final class OutageTest {
         }
 
         @Override
-        public RuntimeException refused(Tier tier) {
+        public RuntimeException openFailure(Tier tier) {
             return new IllegalStateException(name() + ": " + tier.cause());
         }
 
         @Override
-        public void end() {
+        public void closeRetired() {
             left.run();
         }
     }
@@ -91,29 +91,30 @@ final class OutageTest {
         return new FaultyDevice(MemoryDevice.create(storage, 16), FaultRates.none(), 1, clock::nanos);
     }
 
-    private Movement movement(FaultyDevice... devices) {
+    private TierScheduler movement(FaultyDevice... devices) {
         return movement(() -> {}, devices);
     }
 
-    private Movement movement(Runnable left, FaultyDevice... devices) {
+    private TierScheduler movement(Runnable left, FaultyDevice... devices) {
         WriteBudget budget = new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED);
-        return new Movement(
+        return new TierScheduler(
                 store.tierPort(),
                 clock,
                 Stream.of(devices)
-                        .map(device -> new Movement.Target(new Hanging(device, left), DISK_BYTES / 2, budget))
+                        .map(device ->
+                                new TierScheduler.TierSpec(new HangingTierOpener(device, left), DISK_BYTES / 2, budget))
                         .toList(),
-                new Movement.Admitting(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.DEFAULT_GAIN),
-                MoverLimits.of(SlabPool.SLAB_BYTES));
+                new TierScheduler.AdmissionConfig(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.DEFAULT_GAIN),
+                TierWorkerLimits.of(SlabPool.SLAB_BYTES));
     }
 
     @Test
     void givenADiskThatHangs_whenOpened_thenThatIsAnErrorAfterItsTime() {
         FaultyDevice device = device();
         device.hang();
-        Movement movement = movement(device);
+        TierScheduler tierScheduler = movement(device);
         assertThatIllegalStateException()
-                .isThrownBy(() -> movement.open(0))
+                .isThrownBy(() -> tierScheduler.open(0))
                 .withMessageContaining("hanging disk")
                 .withMessageContaining("has not ended");
     }
@@ -123,23 +124,25 @@ final class OutageTest {
         Runnable left = () -> {
             throw new IllegalStateException("somebody reads there");
         };
-        Movement movement = movement(left, device());
-        movement.open(0);
-        Flush flush = movement.flushQueued();
-        assertThat(flush.ended()).isFalse();
-        assertThatIllegalStateException().isThrownBy(() -> movement.close(0)).withMessage("somebody reads there");
-        assertThat(flush.ended()).isTrue();
-        assertThat(flush.durable()).isFalse();
+        TierScheduler tierScheduler = movement(left, device());
+        tierScheduler.open(0);
+        FlushOperation flushOperation = tierScheduler.flushQueued();
+        assertThat(flushOperation.advance()).isFalse();
+        assertThatIllegalStateException()
+                .isThrownBy(() -> tierScheduler.close(0))
+                .withMessage("somebody reads there");
+        assertThat(flushOperation.advance()).isTrue();
+        assertThat(flushOperation.isDurable()).isFalse();
     }
 
     @Test
     void givenTwoDisks_whenOneFailsWhileItTellsAndTellsAgain_thenTheOtherIsStillAwaited() {
-        Movement movement = movement(device(), device());
-        movement.recovered(0);
-        movement.telling(0);
-        movement.recovered(0);
-        assertThat(movement.recovering()).isTrue();
-        movement.recovered(1);
-        assertThat(movement.recovering()).isFalse();
+        TierScheduler tierScheduler = movement(device(), device());
+        tierScheduler.onRecoveryEnded(0);
+        tierScheduler.beforeReport(0);
+        tierScheduler.onRecoveryEnded(0);
+        assertThat(tierScheduler.isRecovering()).isTrue();
+        tierScheduler.onRecoveryEnded(1);
+        assertThat(tierScheduler.isRecovering()).isFalse();
     }
 }

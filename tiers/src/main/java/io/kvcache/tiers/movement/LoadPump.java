@@ -1,0 +1,197 @@
+package io.kvcache.tiers.movement;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.store.TierPort;
+import io.kvcache.core.tier.Tier;
+import io.kvcache.core.tier.TierRead;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.atomic.LongAdder;
+import org.jspecify.annotations.Nullable;
+
+/// Brings blocks from a tier into the slots that were reserved for them. Owned by the mover's thread, but for the
+/// counters.
+final class LoadPump {
+
+    private final int disk;
+    private final TierPort tierPort;
+    private final Clock clock;
+    private final LoadListeners loadListeners;
+    private final TierWorkerLimits limits;
+    private final TierWorkerQueue queue;
+    private final Map<Long, InFlightRead> inFlight = new HashMap<>();
+    private final LatencyRecorder latencyRecorder = new LatencyRecorder();
+    private final ReadThroughput throughput = new ReadThroughput();
+    private final LongAdder loaded = new LongAdder();
+    private final LongAdder loadedBytes = new LongAdder();
+    private final LongAdder failures = new LongAdder();
+    private final LongAdder cancelled = new LongAdder();
+    private @Nullable InFlightRead held;
+    private volatile int inFlightCount;
+    private long bytes;
+    private long nextTag;
+    private long now;
+
+    private record InFlightRead(TierPort.PendingRead read, long sinceNanos) {}
+
+    LoadPump(TierWorker.WorkerContext workerContext, TierWorkerQueue queue) {
+        disk = workerContext.disk();
+        tierPort = workerContext.tierPort();
+        clock = workerContext.clock();
+        loadListeners = workerContext.loadListeners();
+        limits = workerContext.limits();
+        this.queue = queue;
+    }
+
+    int pump(Tier tier, long nowNanos) {
+        now = nowNanos;
+        int done = 0;
+        while (inFlightCount < limits.reads() && bytes < limits.readBytes()) {
+            InFlightRead next = held == null ? next() : held;
+            held = null;
+            if (next == null || !submit(tier, next)) {
+                return done;
+            }
+            done++;
+        }
+        return done;
+    }
+
+    /// The next load that is still wanted.
+    private @Nullable InFlightRead next() {
+        for (TierWorkerQueue.QueuedLoad load = queue.nextLoad(); load != null; load = queue.nextLoad()) {
+            TierPort.PendingRead read = tierPort.nextRead(load.record(), load.wanted());
+            if (read != null && read.disk() == disk) {
+                return new InFlightRead(read, load.sinceNanos());
+            }
+            if (read == null) {
+                cancelled.increment();
+                loadListeners.notifyChanged(load.record());
+            } else {
+                finish(read, false, false);
+            }
+        }
+        return null;
+    }
+
+    /// Answers false when the tier takes no more now.
+    private boolean submit(Tier tier, InFlightRead inFlightRead) {
+        TierPort.PendingRead read = inFlightRead.read;
+        long tag = ++nextTag;
+        return switch (tier.read(new TierRead(read.block(), read.address(), read.pages(), tag))) {
+            case ACCEPTED -> {
+                throughput.onReadStarted(inFlightCount, clock.nanos());
+                inFlight.put(tag, inFlightRead);
+                inFlightCount = inFlight.size();
+                bytes += read.block().bytes();
+                yield true;
+            }
+            case RETRY -> {
+                held = inFlightRead;
+                yield false;
+            }
+            case GONE -> {
+                finish(read, false, true);
+                yield true;
+            }
+            case REJECTED -> {
+                finish(read, false, false);
+                yield true;
+            }
+        };
+    }
+
+    void onRead(long tag, TierRead.Outcome outcome) {
+        InFlightRead inFlightRead = inFlight.remove(tag);
+        if (inFlightRead == null) {
+            return; // of a tier that was given up
+        }
+        inFlightCount = inFlight.size();
+        bytes -= inFlightRead.read.block().bytes();
+        boolean good = outcome == TierRead.Outcome.SUCCESS;
+        if (good) {
+            throughput.onReadEnded(inFlightRead.read.block().bytes(), inFlightCount, clock.nanos());
+            loaded.increment();
+            loadedBytes.add(inFlightRead.read.block().bytes());
+            latencyRecorder.record(now - inFlightRead.sinceNanos);
+        } else {
+            failures.increment();
+        }
+        finish(inFlightRead.read, good, !good);
+    }
+
+    private void finish(TierPort.PendingRead read, boolean good, boolean lost) {
+        tierPort.onRead(read.record(), read.block().checksum(), good, lost);
+        loadListeners.notifyChanged(read.record());
+    }
+
+    /// Ends all that is on its way as not read; the memory is nobody's but the store's by now.
+    void failInFlight() {
+        inFlight.values().forEach(inFlightRead -> finish(inFlightRead.read, false, false));
+        inFlight.clear();
+        inFlightCount = 0;
+        bytes = 0;
+        rejectWaiting();
+    }
+
+    /// Ends all that waits as not read.
+    void rejectWaiting() {
+        InFlightRead waiting = held;
+        held = null;
+        if (waiting != null) {
+            finish(waiting.read, false, false);
+        }
+        for (TierWorkerQueue.QueuedLoad load = queue.nextLoad(); load != null; load = queue.nextLoad()) {
+            TierPort.PendingRead read = tierPort.nextRead(load.record(), load.wanted());
+            if (read == null) {
+                loadListeners.notifyChanged(load.record());
+            } else {
+                finish(read, false, false);
+            }
+        }
+    }
+
+    /// Whether so much is on its way that writes have to wait.
+    boolean isBusy() {
+        return inFlightCount >= limits.maxReadsDuringWrites() || held != null;
+    }
+
+    boolean isIdle() {
+        return inFlightCount == 0 && held == null && queue.loadCount() == 0;
+    }
+
+    int waiting() {
+        return queue.loadCount();
+    }
+
+    int inFlightCount() {
+        return inFlightCount;
+    }
+
+    long loaded() {
+        return loaded.sum();
+    }
+
+    long loadedBytes() {
+        return loadedBytes.sum();
+    }
+
+    long failures() {
+        return failures.sum();
+    }
+
+    long cancelled() {
+        return cancelled.sum();
+    }
+
+    /// How long it takes to read so many bytes more, after what is on its way and what waits; 0 while
+    /// nothing is known.
+    double estimateNanos(long moreBytes) {
+        long each = loadedBytes() / Math.max(1, loaded());
+        return throughput.estimateNanos(moreBytes + each * (inFlightCount + queue.loadCount()));
+    }
+
+    TierTransferStats.Latency latency() {
+        return latencyRecorder.summary();
+    }
+}

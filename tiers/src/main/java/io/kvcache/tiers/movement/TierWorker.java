@@ -1,0 +1,254 @@
+package io.kvcache.tiers.movement;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.TierPort;
+import io.kvcache.core.tier.ReclaimCandidates;
+import io.kvcache.core.tier.Tier;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierListener;
+import io.kvcache.core.tier.TierRead;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/// Moves blocks between host memory and one tier, tick by tick.
+///
+/// Loads that somebody waits for go before those that are only expected, and both before writes; a write
+/// is not begun while many loads are on their way. What cannot be written in time is not written; what
+/// cannot be read is a miss. A tier that fails is taken out: its blocks are forgotten, the store serves
+/// on, and it is opened again after a while.
+///
+/// **Threads.** [#tick] by one, which owns the tier. Whatever others ask goes through [TierWorkerQueue].
+public final class TierWorker implements TierListener {
+
+    private static final Logger LOG = System.getLogger(TierWorker.class.getName());
+
+    private final int disk;
+    private final TierPort tierPort;
+    private final LoadPump loadPump;
+    private final WritePump writePump;
+    private final FlushPump flushPump;
+    private final CircuitBreaker circuitBreaker;
+    private final WorkerListener workerListener;
+    private volatile @Nullable Thread driver;
+
+    /// What a mover needs of the store around it.
+    ///
+    /// @param disk number of the tier in the store
+    /// @param opener opens the tier, the first time and after a failure
+    public record WorkerContext(
+            int disk,
+            TierPort tierPort,
+            Clock clock,
+            TierOpener opener,
+            LoadListeners loadListeners,
+            TierWorkerLimits limits,
+            WriteBalancer shares) {}
+
+    /// Hears what concerns all movers of a store.
+    public interface WorkerListener {
+
+        /// The tier begins to tell what it held before.
+        void beforeReport(int disk);
+
+        /// The tier has told all that it held before, or never will.
+        void onRecoveryEnded(int disk);
+
+        /// The tier can or cannot be written to now.
+        void onWritableChanged(int disk, boolean can);
+    }
+
+    /// @param budget of this tier alone
+    public TierWorker(
+            WorkerContext workerContext, WriteBudget budget, TierWorkerQueue queue, WorkerListener workerListener) {
+        disk = workerContext.disk;
+        tierPort = workerContext.tierPort;
+        this.workerListener = workerListener;
+        loadPump = new LoadPump(workerContext, queue);
+        writePump = new WritePump(workerContext, budget);
+        flushPump = new FlushPump(queue);
+        circuitBreaker = new CircuitBreaker(workerContext, workerListener);
+    }
+
+    /// Opens the tier for the first time, and waits until it serves.
+    ///
+    /// @throws RuntimeException when it is refused, with the cause
+    public void open() {
+        circuitBreaker.open(this);
+    }
+
+    /// Does what there is to do.
+    ///
+    /// @param waitNanos how long to wait when there is nothing to do
+    /// @return how much was done
+    public int tick(long nowNanos, long waitNanos) {
+        Tier tier = circuitBreaker.tierOrProbe(this, nowNanos);
+        if (tier == null) {
+            tierPort.holdTombstones(disk);
+            loadPump.rejectWaiting();
+            flushPump.rejectAll();
+            return 0;
+        }
+        int done = loadPump.pump(tier, nowNanos);
+        boolean buried = writePump.pumpTombstones(tier);
+        if (buried) {
+            done += loadPump.isBusy() ? 0 : writePump.pump(tier, nowNanos);
+            flushPump.pump(tier, writePump);
+        }
+        done += tier.tick(nowNanos, done > 0 ? 0 : waitNanos);
+        circuitBreaker.checkState(this, tier, nowNanos);
+        return done;
+    }
+
+    /// Whether nothing is on its way or waiting to be moved.
+    public boolean isIdle() {
+        Tier tier = circuitBreaker.currentTier();
+        return loadPump.isIdle() && writePump.isIdle() && flushPump.isIdle() && (tier == null || tier.isIdle());
+    }
+
+    void setDriver(Thread thread) {
+        driver = thread;
+    }
+
+    /// Has a tier that was taken out opened again at the next tick.
+    public void reopen() {
+        circuitBreaker.requestProbe();
+    }
+
+    /// Ends the wait of a tick, or of the thread between ticks. Any thread.
+    public void wake() {
+        Tier tier = circuitBreaker.currentTier();
+        if (tier != null) {
+            tier.wake();
+        }
+        LockSupport.unpark(driver);
+    }
+
+    /// Lets go of the tier.
+    ///
+    /// @throws IllegalStateException while somebody uses it, or what tiers before it have left behind
+    public void close() {
+        circuitBreaker.close();
+        loadPump.rejectWaiting();
+        writePump.rejectAll();
+        flushPump.rejectAll();
+        circuitBreaker.closeRetired(); // last, as whoever waits for the tier has nothing to do with what others left
+    }
+
+    /// How long it takes to read so many bytes more; 0 while nothing is known. Any thread.
+    double estimateReadNanos(long bytes) {
+        return loadPump.estimateNanos(bytes);
+    }
+
+    /// Reads on their way, or waiting to be. Any thread.
+    int pendingReads() {
+        return loadPump.inFlightCount() + loadPump.waiting();
+    }
+
+    /// What goes on. Any thread.
+    public TierTransferStats stats() {
+        Tier tier = circuitBreaker.currentTier();
+        return new TierTransferStats(
+                circuitBreaker.name(),
+                circuitBreaker.state(),
+                circuitBreaker.cause(),
+                tier == null ? circuitBreaker.lastStats() : tier.stats(),
+                circuitBreaker.openCount(),
+                loadPump.waiting(),
+                loadPump.inFlightCount(),
+                writePump.inFlightCount(),
+                loadPump.loaded(),
+                loadPump.loadedBytes(),
+                loadPump.failures(),
+                loadPump.cancelled(),
+                loadPump.latency(),
+                writePump.latency(),
+                writePump.budgetSpent());
+    }
+
+    /// What was on its way to a tier that is gone will not be told any more.
+    void onTierAbandoned() {
+        loadPump.failInFlight();
+        writePump.rejectAll();
+        flushPump.rejectAll();
+    }
+
+    @Override
+    public Namespace namespace(int namespaceId) {
+        return tierPort.namespace(namespaceId);
+    }
+
+    @Override
+    public int namespaceId(Namespace namespace) {
+        try {
+            return tierPort.namespaceId(namespace);
+        } catch (IllegalArgumentException refused) {
+            LOG.log(
+                    Level.WARNING,
+                    "What disk {0} holds of {1} is left out: {2}",
+                    disk,
+                    namespace,
+                    refused.getMessage());
+            return -1;
+        }
+    }
+
+    @Override
+    public void onWritten(long tag, long address) {
+        writePump.onWritten(tag, circuitBreaker.isContentLost() ? -1 : address);
+    }
+
+    @Override
+    public void onRead(long tag, TierRead.Outcome outcome) {
+        loadPump.onRead(tag, outcome);
+    }
+
+    @Override
+    public void onFlushed(long tag, boolean durable) {
+        flushPump.onFlushed(tag, durable, writePump);
+    }
+
+    @Override
+    public void onRecovered(TierBlock block, long address) {
+        if (!circuitBreaker.isContentLost()) {
+            tierPort.onRecovered(disk, block, address);
+        }
+    }
+
+    @Override
+    public void onTombstone(long keyHi, long keyLo) {
+        tierPort.onTombstone(disk, keyHi, keyLo);
+    }
+
+    @Override
+    public void onRecoveryEnded() {
+        workerListener.onRecoveryEnded(disk);
+    }
+
+    @Override
+    public void onReclaim(ReclaimCandidates offer) {
+        tierPort.onReclaim(disk, offer);
+    }
+
+    @Override
+    public void onMoved(TierBlock block, long from, long to) {
+        tierPort.onMoved(disk, block, from, to);
+    }
+
+    @Override
+    public void onLost(TierBlock block, long address) {
+        tierPort.onLost(disk, block, address);
+    }
+
+    @Override
+    public void onUsed(TierBlock block, long address) {
+        tierPort.onUsed(block);
+    }
+
+    @Override
+    public double score(long keyHi, long keyLo) {
+        return tierPort.score(keyHi, keyLo);
+    }
+}

@@ -1,0 +1,220 @@
+package io.kvcache.tiers.movement;
+
+import io.kvcache.core.store.TierPort;
+import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.Tier;
+import io.kvcache.core.tier.TierState;
+import io.kvcache.core.tier.Tombstone;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
+
+/// Writes what the store wants written to a tier, and buries there what it wants buried, burials first.
+///
+/// A burial that was written can still be lost until a flush that began after it: the group before it may have
+/// failed, or the disk loses what was not synced. So burials are kept until then, and told again to a tier that was
+/// taken out; else what was dropped would come back with it.
+///
+/// Owned by the mover's thread, but for the counters.
+final class WritePump {
+
+    /// Burials that are kept until a flush before one is asked for because of them: some MiB of heap.
+    static final int MAX_UNSYNCED_TOMBSTONES = 1 << 16;
+
+    private final int disk;
+    private final TierPort tierPort;
+    private final TierWorkerLimits limits;
+    private final WriteBudget budget;
+    private final WriteBalancer balancer;
+    private final Map<Long, InFlightWrite> inFlight = new HashMap<>();
+    private final Map<Long, Tombstone> inFlightTombstones = new HashMap<>();
+
+    /// Burials that were written, and that no flush has made durable yet. By tag, which grows.
+    private final NavigableMap<Long, Tombstone> unsyncedTombstones = new TreeMap<>();
+
+    private final LatencyRecorder latencyRecorder = new LatencyRecorder();
+    private @Nullable Tombstone heldTombstone;
+    private @Nullable InFlightWrite held;
+    private volatile int inFlightCount;
+    private volatile double budgetSpent;
+    private long bytes;
+    private long nextTag;
+    private long now;
+
+    private record InFlightWrite(TierPort.PendingWrite write, long sinceNanos) {}
+
+    WritePump(TierWorker.WorkerContext workerContext, WriteBudget budget) {
+        disk = workerContext.disk();
+        tierPort = workerContext.tierPort();
+        limits = workerContext.limits();
+        balancer = workerContext.shares();
+        this.budget = budget;
+    }
+
+    /// Tells the tier what is buried.
+    ///
+    /// @return whether it knows of all: until then nothing else may be written
+    boolean pumpTombstones(Tier tier) {
+        if (tier.state() != TierState.SERVING) {
+            rejectHeld();
+            return true;
+        }
+        Tombstone next = heldTombstone == null ? tierPort.nextTombstone(disk) : heldTombstone;
+        while (next != null) {
+            long tag = ++nextTag;
+            SubmitResult submitResult = tier.tombstone(next, tag);
+            if (submitResult == SubmitResult.RETRY) {
+                heldTombstone = next;
+                return false;
+            }
+            if (submitResult == SubmitResult.ACCEPTED) {
+                inFlightTombstones.put(tag, next);
+            }
+            next = tierPort.nextTombstone(disk);
+        }
+        heldTombstone = null;
+        return true;
+    }
+
+    int pump(Tier tier, long nowNanos) {
+        now = nowNanos;
+        int done = 0;
+        while (tier.state() == TierState.SERVING
+                && bytes < limits.writeBytes()
+                && !isNamespaceDropInFlight()
+                && canWrite()) {
+            InFlightWrite next = held == null ? next() : held;
+            held = null;
+            if (next == null || !submit(tier, next)) {
+                break;
+            }
+            done++;
+        }
+        budgetSpent = budget.dailyFractionSpent();
+        return done;
+    }
+
+    /// What is written while the burial of a namespace is on its way would be buried too, if that failed
+    /// and were told again.
+    private boolean isNamespaceDropInFlight() {
+        return !inFlightTombstones.isEmpty()
+                && inFlightTombstones.values().stream().anyMatch(Tombstone::isNamespace);
+    }
+
+    private boolean canWrite() {
+        return held != null || (budget.canWrite(now) && balancer.canWrite(disk));
+    }
+
+    private @Nullable InFlightWrite next() {
+        TierPort.PendingWrite write = tierPort.nextWrite(disk);
+        return write == null ? null : new InFlightWrite(write, now);
+    }
+
+    /// Answers false when the tier takes no more now.
+    private boolean submit(Tier tier, InFlightWrite inFlightWrite) {
+        TierPort.PendingWrite write = inFlightWrite.write;
+        long tag = ++nextTag;
+        return switch (tier.write(write.block(), write.pages(), tag)) {
+            case ACCEPTED -> {
+                inFlight.put(tag, inFlightWrite);
+                updateInFlightCount();
+                bytes += write.block().bytes();
+                budget.spend(write.block().bytes());
+                balancer.addWritten(disk, write.block().bytes());
+                yield true;
+            }
+            case RETRY -> {
+                held = inFlightWrite;
+                updateInFlightCount();
+                yield false;
+            }
+            case GONE, REJECTED -> {
+                tierPort.onWritten(write.record(), disk, -1);
+                yield true;
+            }
+        };
+    }
+
+    /// What the tier has not taken yet is on its way as well: it is pinned.
+    private void updateInFlightCount() {
+        inFlightCount = inFlight.size() + (held == null ? 0 : 1);
+    }
+
+    void onWritten(long tag, long address) {
+        Tombstone buried = inFlightTombstones.remove(tag);
+        if (buried != null && address < 0) {
+            tierPort.onTombstoneFailed(disk, buried);
+        } else if (buried != null) {
+            unsyncedTombstones.put(tag, buried);
+        }
+        InFlightWrite inFlightWrite = inFlight.remove(tag);
+        if (inFlightWrite != null) {
+            bytes -= inFlightWrite.write.block().bytes();
+            latencyRecorder.record(now - inFlightWrite.sinceNanos);
+            tierPort.onWritten(inFlightWrite.write.record(), disk, address);
+            updateInFlightCount();
+        }
+    }
+
+    /// Number of the burial that the tier has taken last.
+    long lastAcceptedTombstone() {
+        return nextTag;
+    }
+
+    /// All burials up to a number are durable.
+    void onSynced(long taken) {
+        unsyncedTombstones.headMap(taken, true).clear();
+    }
+
+    /// Whether so many burials wait for a flush that one should come by itself.
+    boolean needsFlush() {
+        return unsyncedTombstones.size() >= MAX_UNSYNCED_TOMBSTONES;
+    }
+
+    /// A tier does not write any more: what it has not taken is not written. It will hear of burials when
+    /// it is opened again, and what it tells then is held against them.
+    private void rejectHeld() {
+        InFlightWrite waiting = held;
+        held = null;
+        if (heldTombstone != null) {
+            tierPort.requeueTombstone(disk, heldTombstone);
+            heldTombstone = null;
+        }
+        tierPort.holdTombstones(disk);
+        if (waiting != null) {
+            tierPort.onWritten(waiting.write.record(), disk, -1);
+            updateInFlightCount();
+        }
+    }
+
+    /// Ends all that waits or is on its way as not written.
+    void rejectAll() {
+        rejectHeld();
+        inFlight.values().forEach(inFlightWrite -> tierPort.onWritten(inFlightWrite.write.record(), disk, -1));
+        inFlight.clear();
+        inFlightTombstones.values().forEach(burial -> tierPort.requeueTombstone(disk, burial));
+        inFlightTombstones.clear();
+        unsyncedTombstones.descendingMap().values().forEach(burial -> tierPort.requeueTombstone(disk, burial));
+        unsyncedTombstones.clear();
+        inFlightCount = 0;
+        bytes = 0;
+    }
+
+    boolean isIdle() {
+        return inFlightCount == 0 && held == null && heldTombstone == null;
+    }
+
+    int inFlightCount() {
+        return inFlightCount;
+    }
+
+    double budgetSpent() {
+        return budgetSpent;
+    }
+
+    TierTransferStats.Latency latency() {
+        return latencyRecorder.summary();
+    }
+}
