@@ -5,8 +5,8 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 
-import io.kvcache.tiers.os.Call;
 import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.LibcFunction;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
@@ -41,7 +41,7 @@ final class UringDenial {
 
     /// Answers false where the kernel does not let us, and nothing has changed.
     static boolean enter() {
-        Libc libc = Libc.ofThisMachine();
+        Libc libc = Libc.system();
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment program = arena.allocate(PROGRAM_BYTES, Long.BYTES);
             program.set(JAVA_SHORT, 0, (short) FILTER.length);
@@ -64,6 +64,6 @@ final class UringDenial {
     }
 
     private static long prctl(Libc libc, long option, long second, long third) {
-        return libc.call(Call.SYSCALL, PRCTL, option, second, third, 0L, 0L, 0L);
+        return libc.call(LibcFunction.SYSCALL, PRCTL, option, second, third, 0L, 0L, 0L);
     }
 }

@@ -1,8 +1,8 @@
 package io.kvcache.server.doctor;
 
-import io.kvcache.tiers.os.Call;
 import io.kvcache.tiers.os.Errno;
 import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.LibcFunction;
 import java.lang.foreign.Arena;
 
 /// Asks the kernel for a small io_uring, and gives it back.
@@ -16,12 +16,12 @@ final class RingProbe {
     private RingProbe() {}
 
     static Fact fact() {
-        Libc libc = Libc.ofThisMachine();
+        Libc libc = Libc.system();
         try (Arena arena = Arena.ofConfined()) {
             long parameters = arena.allocate(PARAMETERS_BYTES, Long.BYTES).address();
-            long result = libc.call(Call.SYSCALL, IO_URING_SETUP, 1L, parameters, 0L, 0L, 0L, 0L);
+            long result = libc.call(LibcFunction.SYSCALL, IO_URING_SETUP, 1L, parameters, 0L, 0L, 0L, 0L);
             if (result >= 0) {
-                libc.call(Call.CLOSE, (int) result);
+                libc.call(LibcFunction.CLOSE, (int) result);
                 return Fact.of("io_uring", "allowed");
             }
             return fact(result);
@@ -31,14 +31,14 @@ final class RingProbe {
     /// @param result a negated errno
     static Fact fact(long result) {
         String advice;
-        if (Errno.EPERM.is(result)) {
+        if (Errno.EPERM.isResult(result)) {
             advice =
                     "sysctl -w kernel.io_uring_disabled=0, or a seccomp profile for the container that lets io_uring in";
-        } else if (Errno.ENOMEM.is(result)) {
+        } else if (Errno.ENOMEM.isResult(result)) {
             advice = "raise ulimit -l: it has no memory to pin";
         } else {
             advice = "run Linux 6.1 or later, in a container with a seccomp profile that lets io_uring in";
         }
-        return new Fact("io_uring", "refused, " + Errno.name(result) + ": disks go through threads", advice);
+        return new Fact("io_uring", "refused, " + Errno.nameOf(result) + ": disks go through threads", advice);
     }
 }

@@ -1,9 +1,9 @@
 package io.kvcache.tiers.device;
 
 import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
-import io.kvcache.tiers.os.Call;
 import io.kvcache.tiers.os.Errno;
 import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.LibcFunction;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -36,7 +36,7 @@ record DeviceFile(Libc libc, Path path, int descriptor, boolean direct) {
     ///
     /// @throws IOException that names the file and what to do; then nothing has changed
     static DeviceFile open(Libc libc, FileDeviceOptions options) throws IOException {
-        if (!libc.has(Call.PREAD)) {
+        if (!libc.supports(LibcFunction.PREAD)) {
             throw new IOException("Cannot open %s: disks need Linux".formatted(options.path()));
         }
         DeviceFile file = openWithOptions(libc, options);
@@ -54,7 +54,7 @@ record DeviceFile(Libc libc, Path path, int descriptor, boolean direct) {
             return open(libc, options, 0);
         }
         long descriptor = tryOpen(libc, options, O_DIRECT);
-        if (Errno.EINVAL.is(descriptor)) {
+        if (Errno.EINVAL.isResult(descriptor)) {
             return openBuffered(libc, options);
         }
         return new DeviceFile(libc, options.path(), requireOpened(options.path(), descriptor), true);
@@ -79,7 +79,7 @@ record DeviceFile(Libc libc, Path path, int descriptor, boolean direct) {
 
     private static long tryOpen(Libc libc, FileDeviceOptions options, int flags) {
         int all = flags | O_RDWR | O_CLOEXEC | (options.create() ? O_CREAT : 0);
-        return libc.callWithText(Call.OPEN, options.path().toString(), all, OWNER_ONLY);
+        return libc.callWithString(LibcFunction.OPEN, options.path().toString(), all, OWNER_ONLY);
     }
 
     private static int requireOpened(Path path, long descriptor) throws IOException {
@@ -90,7 +90,7 @@ record DeviceFile(Libc libc, Path path, int descriptor, boolean direct) {
     }
 
     private void requireSize(FileDeviceOptions options) throws IOException {
-        long found = libc.call(Call.LSEEK, descriptor, 0L, SEEK_END);
+        long found = libc.call(LibcFunction.LSEEK, descriptor, 0L, SEEK_END);
         if (found < 0) {
             throw new IOException("Cannot use %s: its size gave %s".formatted(path, Errno.explain(found)));
         }
@@ -107,8 +107,8 @@ record DeviceFile(Libc libc, Path path, int descriptor, boolean direct) {
         try (Arena arena = Arena.ofConfined()) {
             long page =
                     arena.allocate(BlockDevice.ALIGNMENT, BlockDevice.ALIGNMENT).address();
-            long read = libc.call(Call.PREAD, descriptor, page, (long) BlockDevice.ALIGNMENT, 0L);
-            if (read < 0 && !Errno.EINVAL.is(read)) {
+            long read = libc.call(LibcFunction.PREAD, descriptor, page, (long) BlockDevice.ALIGNMENT, 0L);
+            if (read < 0 && !Errno.EINVAL.isResult(read)) {
                 throw new IOException("Cannot read %s: %s".formatted(path, Errno.explain(read)));
             }
             return read < 0;
@@ -122,7 +122,7 @@ record DeviceFile(Libc libc, Path path, int descriptor, boolean direct) {
     }
 
     void close() {
-        long result = libc.call(Call.CLOSE, descriptor);
+        long result = libc.call(LibcFunction.CLOSE, descriptor);
         if (result < 0) {
             LOG.log(Level.WARNING, "Closing {0} gave {1}", path, Errno.explain(result));
         }

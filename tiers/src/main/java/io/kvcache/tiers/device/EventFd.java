@@ -4,9 +4,9 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.kvcache.tiers.os.Call;
 import io.kvcache.tiers.os.Errno;
 import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.LibcFunction;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -40,7 +40,7 @@ final class EventFd {
     }
 
     static EventFd open(Libc libc) throws IOException {
-        long descriptor = libc.call(Call.EVENTFD, 0, EFD_CLOEXEC);
+        long descriptor = libc.call(LibcFunction.EVENTFD, 0, EFD_CLOEXEC);
         if (descriptor < 0) {
             throw new IOException("Cannot make an eventfd: " + Errno.explain(descriptor));
         }
@@ -67,10 +67,10 @@ final class EventFd {
     }
 
     void signal() {
-        libc.call(Call.EVENTFD_WRITE, descriptor, 1L);
+        libc.call(LibcFunction.EVENTFD_WRITE, descriptor, 1L);
     }
 
     void close() {
-        libc.call(Call.CLOSE, descriptor);
+        libc.call(LibcFunction.CLOSE, descriptor);
     }
 }

@@ -30,7 +30,7 @@ public final class FileDevice {
     /// @throws IOException that names the file, what is wrong, and what to do; nothing has changed then
     /// @throws IllegalStateException when the JVM refuses native access; names the flag that allows it
     public static BlockDevice open(FileDeviceOptions options) throws IOException {
-        return open(options, Libc.ofThisMachine());
+        return open(options, Libc.system());
     }
 
     static BlockDevice open(FileDeviceOptions options, Libc libc) throws IOException {

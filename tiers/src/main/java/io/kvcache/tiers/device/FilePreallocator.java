@@ -1,10 +1,10 @@
 package io.kvcache.tiers.device;
 
-import io.kvcache.tiers.os.ByteSize;
-import io.kvcache.tiers.os.Call;
+import io.kvcache.tiers.os.ByteSizeFormat;
 import io.kvcache.tiers.os.Errno;
-import io.kvcache.tiers.os.FileSpace;
+import io.kvcache.tiers.os.FallocateResult;
 import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.LibcFunction;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -29,14 +29,14 @@ record FilePreallocator(Libc libc, Path path, long size) {
     void preallocate(int descriptor) throws IOException {
         try {
             requireSpace();
-            FileSpace space = FileSpace.reserve(libc, descriptor, FALLOC_FL_KEEP_SIZE, size);
-            if (Errno.EOPNOTSUPP.is(space.result())) {
+            FallocateResult space = FallocateResult.reserve(libc, descriptor, FALLOC_FL_KEEP_SIZE, size);
+            if (Errno.EOPNOTSUPP.isResult(space.result())) {
                 LOG.log(Level.WARNING, "The file system of {0} cannot reserve space: writes may find it full", path);
             } else {
-                require("reserving %s".formatted(ByteSize.readable(size)), space.result());
+                require("reserving %s".formatted(ByteSizeFormat.format(size)), space.result());
             }
-            require("setting its size", libc.call(Call.FTRUNCATE, descriptor, size));
-            require("syncing it", libc.call(Call.FDATASYNC, descriptor));
+            require("setting its size", libc.call(LibcFunction.FTRUNCATE, descriptor, size));
+            require("syncing it", libc.call(LibcFunction.FDATASYNC, descriptor));
             try (FileChannel folder = FileChannel.open(folder(), StandardOpenOption.READ)) {
                 folder.force(true);
             }
@@ -50,7 +50,7 @@ record FilePreallocator(Libc libc, Path path, long size) {
         long usable = Files.getFileStore(folder()).getUsableSpace();
         if (usable < size) {
             throw new IOException("Cannot create %s of %s: its file system has only %s left"
-                    .formatted(path, ByteSize.readable(size), ByteSize.readable(usable)));
+                    .formatted(path, ByteSizeFormat.format(size), ByteSizeFormat.format(usable)));
         }
     }
 

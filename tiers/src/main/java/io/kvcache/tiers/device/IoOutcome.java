@@ -34,14 +34,14 @@ public record IoOutcome(Kind kind, String cause) {
 
     /// The outcome for a result of the kernel below zero, which is a negated errno.
     static IoOutcome ofResult(long result) {
-        return new IoOutcome(kindOf(result), Errno.name(result));
+        return new IoOutcome(kindOf(result), Errno.nameOf(result));
     }
 
     private static Kind kindOf(long result) {
-        if (Errno.ENOSPC.is(result) || Errno.EDQUOT.is(result)) {
+        if (Errno.ENOSPC.isResult(result) || Errno.EDQUOT.isResult(result)) {
             return Kind.NO_SPACE;
         }
-        return Errno.ENOSYS.is(result) || Errno.EOPNOTSUPP.is(result) ? Kind.UNSUPPORTED : Kind.FAILED;
+        return Errno.ENOSYS.isResult(result) || Errno.EOPNOTSUPP.isResult(result) ? Kind.UNSUPPORTED : Kind.FAILED;
     }
 
     /// Whether all of it was done.

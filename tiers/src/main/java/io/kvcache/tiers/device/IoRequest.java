@@ -68,7 +68,7 @@ final class IoRequest {
             return complete(IoOutcome.DONE);
         }
         if (result < 0) {
-            boolean again = Errno.EINTR.is(result) || Errno.EAGAIN.is(result);
+            boolean again = Errno.EINTR.isResult(result) || Errno.EAGAIN.isResult(result);
             return !(again && ++attempts < MAX_ATTEMPTS) && complete(IoOutcome.ofResult(result));
         }
         // The rest must stay aligned, so a piece of a page counts as nothing.

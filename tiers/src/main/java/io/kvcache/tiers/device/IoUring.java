@@ -3,9 +3,9 @@ package io.kvcache.tiers.device;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.kvcache.tiers.os.Call;
 import io.kvcache.tiers.os.Errno;
 import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.LibcFunction;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.Linker;
@@ -75,7 +75,7 @@ final class IoUring {
     IoUring(Libc libc, IoUringSetup setup) throws IOException {
         this.libc = libc;
         this.setup = setup;
-        this.syscall = libc.handle(Call.SYSCALL);
+        this.syscall = libc.handle(LibcFunction.SYSCALL);
         long submissionEnd = setup.submissionArray() + (long) setup.submissions() * Integer.BYTES;
         long completionEnd = setup.completionEntries() + (long) setup.completions() * COMPLETION_BYTES;
         try {
@@ -97,7 +97,13 @@ final class IoUring {
 
     private MemorySegment map(long bytes, long offset) throws IOException {
         long address = libc.call(
-                Call.MMAP, MemorySegment.NULL, bytes, PROT_READ_WRITE, MAP_SHARED_POPULATE, setup.descriptor(), offset);
+                LibcFunction.MMAP,
+                MemorySegment.NULL,
+                bytes,
+                PROT_READ_WRITE,
+                MAP_SHARED_POPULATE,
+                setup.descriptor(),
+                offset);
         if (address < 0) {
             throw new IOException("Cannot map a ring of io_uring: " + Errno.explain(address));
         }
@@ -108,7 +114,7 @@ final class IoUring {
     @SuppressWarnings("restricted") // Giving a mapping its length and its end of life; nothing else here can.
     private MemorySegment toSegment(long address, long bytes) {
         return MemorySegment.ofAddress(address)
-                .reinterpret(bytes, arena, mapping -> libc.call(Call.MUNMAP, mapping, mapping.byteSize()));
+                .reinterpret(bytes, arena, mapping -> libc.call(LibcFunction.MUNMAP, mapping, mapping.byteSize()));
     }
 
     /// Makes the calling thread the one that submits, if the kernel wants to know.
@@ -126,7 +132,7 @@ final class IoUring {
     /// @return at least 0, or a negated errno
     long register(int operation, MemorySegment argument, int count) {
         return libc.call(
-                Call.SYSCALL,
+                LibcFunction.SYSCALL,
                 IO_URING_REGISTER,
                 (long) setup.descriptor(),
                 (long) operation,
@@ -159,10 +165,10 @@ final class IoUring {
         long result = timeoutNanos > 0 ? enterWaiting(timeoutNanos) : enter(0, ENTER_GETEVENTS, MemorySegment.NULL);
         if (result >= 0) {
             pending -= (int) result;
-        } else if (!Errno.ETIME.is(result)
-                && !Errno.EINTR.is(result)
-                && !Errno.EAGAIN.is(result)
-                && !Errno.EBUSY.is(result)) {
+        } else if (!Errno.ETIME.isResult(result)
+                && !Errno.EINTR.isResult(result)
+                && !Errno.EAGAIN.isResult(result)
+                && !Errno.EBUSY.isResult(result)) {
             throw new IllegalStateException("io_uring_enter gave " + Errno.explain(result));
         }
     }
@@ -210,7 +216,7 @@ final class IoUring {
     }
 
     void close() {
-        libc.call(Call.CLOSE, setup.descriptor());
+        libc.call(LibcFunction.CLOSE, setup.descriptor());
         arena.close();
     }
 }

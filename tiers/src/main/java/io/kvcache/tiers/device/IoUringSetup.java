@@ -2,9 +2,9 @@ package io.kvcache.tiers.device;
 
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
-import io.kvcache.tiers.os.Call;
 import io.kvcache.tiers.os.Errno;
 import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.LibcFunction;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
@@ -46,9 +46,9 @@ record IoUringSetup(long result, MemorySegment parameters) {
     static IoUringSetup request(Libc libc, int entries) {
         int best = SETUP_SINGLE_ISSUER | SETUP_DEFER_TASKRUN | SETUP_TASKRUN_FLAG | SETUP_R_DISABLED;
         IoUringSetup modern = request(libc, entries, best);
-        IoUringSetup setup = Errno.EINVAL.is(modern.result) ? request(libc, entries, 0) : modern;
+        IoUringSetup setup = Errno.EINVAL.isResult(modern.result) ? request(libc, entries, 0) : modern;
         if (setup.result >= 0 && (setup.parameter(FEATURES) & FEATURES_NEEDED) != FEATURES_NEEDED) {
-            libc.call(Call.CLOSE, (int) setup.result);
+            libc.call(LibcFunction.CLOSE, (int) setup.result);
             return new IoUringSetup(-Errno.ENOSYS.number(), setup.parameters);
         }
         return setup;
@@ -57,7 +57,7 @@ record IoUringSetup(long result, MemorySegment parameters) {
     private static IoUringSetup request(Libc libc, long entries, int flags) {
         MemorySegment parameters = Arena.ofAuto().allocate(PARAMETERS_BYTES, Long.BYTES);
         parameters.set(JAVA_INT, FLAGS, flags);
-        long result = libc.call(Call.SYSCALL, IO_URING_SETUP, entries, parameters.address(), 0L, 0L, 0L, 0L);
+        long result = libc.call(LibcFunction.SYSCALL, IO_URING_SETUP, entries, parameters.address(), 0L, 0L, 0L, 0L);
         return new IoUringSetup(result, parameters);
     }
 
@@ -67,10 +67,11 @@ record IoUringSetup(long result, MemorySegment parameters) {
 
     /// Why it was refused, and what would help.
     String refusal() {
-        String advice =
-                Errno.EPERM.is(result) ? "a container profile (seccomp) or kernel.io_uring_disabled forbids it" : "";
-        String cause = Errno.ENOSYS.is(result) ? "it needs Linux 5.13 and a profile that allows it" : advice;
-        return cause.isEmpty() ? Errno.explain(result) : "%s: %s".formatted(Errno.name(result), cause);
+        String advice = Errno.EPERM.isResult(result)
+                ? "a container profile (seccomp) or kernel.io_uring_disabled forbids it"
+                : "";
+        String cause = Errno.ENOSYS.isResult(result) ? "it needs Linux 5.13 and a profile that allows it" : advice;
+        return cause.isEmpty() ? Errno.explain(result) : "%s: %s".formatted(Errno.nameOf(result), cause);
     }
 
     int descriptor() {

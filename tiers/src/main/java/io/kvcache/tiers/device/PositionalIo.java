@@ -1,7 +1,7 @@
 package io.kvcache.tiers.device;
 
-import io.kvcache.tiers.os.Call;
 import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.LibcFunction;
 import java.lang.foreign.Arena;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
@@ -19,8 +19,8 @@ final class PositionalIo {
     PositionalIo(DeviceFile file, Arena arena) {
         this.file = file;
         this.errno = arena.allocate(Linker.Option.captureStateLayout());
-        this.pread = file.libc().handle(Call.PREAD);
-        this.pwrite = file.libc().handle(Call.PWRITE);
+        this.pread = file.libc().handle(LibcFunction.PREAD);
+        this.pwrite = file.libc().handle(LibcFunction.PWRITE);
     }
 
     /// Carries out what remains of a request, or a part.
@@ -30,11 +30,11 @@ final class PositionalIo {
         return switch (request.operation()) {
             case READ -> transfer(pread, request);
             case WRITE -> transfer(pwrite, request);
-            case SYNC -> file.libc().call(Call.FDATASYNC, file.descriptor());
+            case SYNC -> file.libc().call(LibcFunction.FDATASYNC, file.descriptor());
             case DISCARD ->
                 file.libc()
                         .call(
-                                Call.FALLOCATE,
+                                LibcFunction.FALLOCATE,
                                 file.descriptor(),
                                 DeviceFile.PUNCH_HOLE,
                                 request.offset(),

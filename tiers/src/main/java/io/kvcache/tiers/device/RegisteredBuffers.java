@@ -69,7 +69,7 @@ final class RegisteredBuffers {
     }
 
     private static String advice(long result) {
-        return Errno.ENOMEM.is(result) ? "ENOMEM: raise ulimit -l, or give CAP_IPC_LOCK" : Errno.explain(result);
+        return Errno.ENOMEM.isResult(result) ? "ENOMEM: raise ulimit -l, or give CAP_IPC_LOCK" : Errno.explain(result);
     }
 
     private long replaceTable() {

@@ -3,7 +3,7 @@ package io.kvcache.tiers.directory;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.LogHeader;
-import io.kvcache.tiers.os.ByteSize;
+import io.kvcache.tiers.os.ByteSizeFormat;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -49,8 +49,8 @@ record DirectoryCheck(Path folder, Path file, long bytes) {
                     folder,
                     "%s are too few; a tier takes at least %s"
                             .formatted(
-                                    ByteSize.readable(Math.max(0, bytes)),
-                                    ByteSize.readable(DiskGeometry.MIN_DEVICE_BYTES)));
+                                    ByteSizeFormat.format(Math.max(0, bytes)),
+                                    ByteSizeFormat.format(DiskGeometry.MIN_DEVICE_BYTES)));
         }
         return bytes / DiskGeometry.PAGE_BYTES * DiskGeometry.PAGE_BYTES;
     }
@@ -119,7 +119,7 @@ record DirectoryCheck(Path folder, Path file, long bytes) {
         }
         if (size != bytes) {
             return "%s has %s, asked for are %s; ask for as many"
-                    .formatted(file, ByteSize.readable(size), ByteSize.readable(bytes));
+                    .formatted(file, ByteSizeFormat.format(size), ByteSizeFormat.format(bytes));
         }
         return "";
     }
@@ -131,7 +131,7 @@ record DirectoryCheck(Path folder, Path file, long bytes) {
             throw new DiskDirectoryException(
                     folder,
                     "it was asked for %s, and its file system has only %s left; ask for less, or free space there"
-                            .formatted(ByteSize.readable(bytes), ByteSize.readable(usable)));
+                            .formatted(ByteSizeFormat.format(bytes), ByteSizeFormat.format(usable)));
         }
     }
 }

@@ -1,9 +1,9 @@
 package io.kvcache.tiers.memory;
 
 import io.kvcache.tiers.memory.MemoryOptions.HugePages;
-import io.kvcache.tiers.os.Call;
 import io.kvcache.tiers.os.Errno;
 import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.LibcFunction;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
@@ -28,7 +28,7 @@ record HugePageAdvice(Libc libc, Path settings) {
     String advise(MappingRequest wanted, MemorySegment span, MemoryOptions options) {
         return switch (options.hugePages()) {
             case OFF -> {
-                libc.call(Call.MADVISE, span, span.byteSize(), MADV_NOHUGEPAGE);
+                libc.call(LibcFunction.MADVISE, span, span.byteSize(), MADV_NOHUGEPAGE);
                 yield "small pages";
             }
             case AUTO, ON -> {
@@ -53,7 +53,7 @@ record HugePageAdvice(Libc libc, Path settings) {
         } catch (IOException absent) {
             return "this kernel has no " + file;
         }
-        long result = libc.call(Call.MADVISE, span, span.byteSize(), MADV_HUGEPAGE);
+        long result = libc.call(LibcFunction.MADVISE, span, span.byteSize(), MADV_HUGEPAGE);
         return result == 0 ? "" : "madvise gave " + Errno.explain(result);
     }
 }

@@ -2,9 +2,9 @@ package io.kvcache.tiers.memory;
 
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions.Backing;
-import io.kvcache.tiers.os.Call;
 import io.kvcache.tiers.os.Errno;
 import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.LibcFunction;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
@@ -40,7 +40,7 @@ public final class MappedMemorySource implements HostMemorySource {
     /// @throws IllegalStateException when the JVM runs with `--illegal-native-access=deny` and without
     ///     `--enable-native-access=ALL-UNNAMED`; the message names the flag
     public MappedMemorySource(MemoryOptions options) {
-        this(options, Libc.ofThisMachine());
+        this(options, Libc.system());
     }
 
     MappedMemorySource(MemoryOptions options, Libc libc) {
@@ -67,7 +67,7 @@ public final class MappedMemorySource implements HostMemorySource {
     }
 
     private boolean allocatesFromJvm() {
-        return options.backing() == Backing.ANONYMOUS && !libc.has(Call.MMAP);
+        return options.backing() == Backing.ANONYMOUS && !libc.supports(LibcFunction.MMAP);
     }
 
     private static MappedMemory allocateFromJvm(MappingRequest wanted) {
@@ -93,7 +93,8 @@ public final class MappedMemorySource implements HostMemorySource {
     private MappedMemory map(MappingRequest wanted, @Nullable SharedMemoryFile file) {
         int flags = file == null ? MAP_PRIVATE_ANONYMOUS : MAP_SHARED;
         int descriptor = file == null ? -1 : file.descriptor();
-        long address = libc.call(Call.MMAP, MemorySegment.NULL, wanted.bytes(), PROT_READ_WRITE, flags, descriptor, 0L);
+        long address = libc.call(
+                LibcFunction.MMAP, MemorySegment.NULL, wanted.bytes(), PROT_READ_WRITE, flags, descriptor, 0L);
         if (address < 0) {
             throw wanted.callFailed("mmap", address);
         }
@@ -116,7 +117,7 @@ public final class MappedMemorySource implements HostMemorySource {
     }
 
     private void unmap(MemorySegment mapping) {
-        long result = libc.call(Call.MUNMAP, mapping, mapping.byteSize());
+        long result = libc.call(LibcFunction.MUNMAP, mapping, mapping.byteSize());
         if (result < 0) {
             LOG.log(Level.WARNING, "munmap of {0} gave {1}", mapping, Errno.explain(result));
         }

@@ -1,6 +1,6 @@
 package io.kvcache.tiers.memory;
 
-import io.kvcache.tiers.os.ByteSize;
+import io.kvcache.tiers.os.ByteSizeFormat;
 import io.kvcache.tiers.os.Errno;
 import java.util.regex.Pattern;
 
@@ -25,7 +25,7 @@ record MappingRequest(String purpose, long bytes) {
     }
 
     MemoryReservationException failed(String cause) {
-        return new MemoryReservationException(
-                "Cannot reserve %s of host memory for '%s': %s".formatted(ByteSize.readable(bytes), purpose, cause));
+        return new MemoryReservationException("Cannot reserve %s of host memory for '%s': %s"
+                .formatted(ByteSizeFormat.format(bytes), purpose, cause));
     }
 }

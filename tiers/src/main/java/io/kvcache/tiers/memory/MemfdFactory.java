@@ -1,8 +1,8 @@
 package io.kvcache.tiers.memory;
 
-import io.kvcache.tiers.os.Call;
 import io.kvcache.tiers.os.Errno;
 import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.LibcFunction;
 import java.nio.file.Path;
 
 /// Creates files in memory that have no name and a fixed size.
@@ -20,9 +20,10 @@ record MemfdFactory(Libc libc) {
 
     SharedMemoryFile create(MappingRequest wanted) {
         int descriptor = open(wanted);
-        Runnable release = () -> libc.call(Call.CLOSE, descriptor);
-        long sized = libc.call(Call.FTRUNCATE, descriptor, wanted.bytes());
-        long sealed = sized < 0 ? sized : libc.call(Call.FCNTL, descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+        Runnable release = () -> libc.call(LibcFunction.CLOSE, descriptor);
+        long sized = libc.call(LibcFunction.FTRUNCATE, descriptor, wanted.bytes());
+        long sealed =
+                sized < 0 ? sized : libc.call(LibcFunction.FCNTL, descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
         if (sealed < 0) {
             release.run();
             throw wanted.callFailed(sized < 0 ? "ftruncate of a memfd" : "sealing a memfd", sealed);
@@ -36,9 +37,9 @@ record MemfdFactory(Libc libc) {
     private int open(MappingRequest wanted) {
         String name = "kvcache-" + wanted.purpose();
         int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-        long descriptor = libc.callWithText(Call.MEMFD_CREATE, name, flags | MFD_NOEXEC_SEAL);
-        if (Errno.EINVAL.is(descriptor)) {
-            descriptor = libc.callWithText(Call.MEMFD_CREATE, name, flags);
+        long descriptor = libc.callWithString(LibcFunction.MEMFD_CREATE, name, flags | MFD_NOEXEC_SEAL);
+        if (Errno.EINVAL.isResult(descriptor)) {
+            descriptor = libc.callWithString(LibcFunction.MEMFD_CREATE, name, flags);
         }
         if (descriptor < 0) {
             throw wanted.callFailed("memfd_create", descriptor);

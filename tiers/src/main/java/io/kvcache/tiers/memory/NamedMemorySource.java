@@ -2,9 +2,9 @@ package io.kvcache.tiers.memory;
 
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.HostMemorySource;
-import io.kvcache.tiers.os.Call;
 import io.kvcache.tiers.os.Errno;
 import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.LibcFunction;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
@@ -45,7 +45,7 @@ public final class NamedMemorySource implements HostMemorySource {
     /// @param name of the file in it
     public NamedMemorySource(Path directory, String name) {
         path = directory.resolve(name);
-        libc = Libc.ofThisMachine();
+        libc = Libc.system();
         files = new ShmFileFactory(libc, directory);
         plain = new MappedMemorySource(MemoryOptions.defaults());
     }
@@ -56,7 +56,7 @@ public final class NamedMemorySource implements HostMemorySource {
     }
 
     private HostMemory named(MappingRequest wanted) {
-        if (!libc.has(Call.FALLOCATE)) {
+        if (!libc.supports(LibcFunction.FALLOCATE)) {
             throw wanted.callFailed("fallocate", -Errno.ENOSYS.number());
         }
         try {
@@ -102,7 +102,7 @@ public final class NamedMemorySource implements HostMemorySource {
             return;
         }
         Object owner = Files.getAttribute(path, "unix:uid", LinkOption.NOFOLLOW_LINKS);
-        boolean own = ((Number) owner).longValue() == libc.call(Call.GETEUID)
+        boolean own = ((Number) owner).longValue() == libc.call(LibcFunction.GETEUID)
                 && Files.isRegularFile(path, LinkOption.NOFOLLOW_LINKS);
         if (!own) {
             throw wanted.failed(path + " is there and not a file of this user; remove it or name another");
@@ -122,8 +122,8 @@ public final class NamedMemorySource implements HostMemorySource {
     }
 
     private SharedMemoryFile create(MappingRequest wanted, LockedFile here) throws IOException {
-        long descriptor =
-                libc.callWithText(Call.OPEN, path.toString(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, OWNER_ONLY);
+        long descriptor = libc.callWithString(
+                LibcFunction.OPEN, path.toString(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, OWNER_ONLY);
         if (descriptor < 0) {
             throw wanted.callFailed("creating " + path, descriptor);
         }
@@ -175,7 +175,7 @@ public final class NamedMemorySource implements HostMemorySource {
     }
 
     private void close(int descriptor, @Nullable FileChannel locked) {
-        libc.call(Call.CLOSE, descriptor);
+        libc.call(LibcFunction.CLOSE, descriptor);
         try {
             if (locked != null) {
                 locked.close();

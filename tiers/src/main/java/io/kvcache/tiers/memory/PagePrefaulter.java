@@ -2,8 +2,8 @@ package io.kvcache.tiers.memory;
 
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.kvcache.tiers.os.Call;
 import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.LibcFunction;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.VarHandle;
 
@@ -47,7 +47,7 @@ public final class PagePrefaulter {
 
     /// @param segment starts at a page boundary, as the segments of [io.kvcache.core.memory.HostMemory] do
     public PagePrefaulter(MemorySegment segment) {
-        this(segment, Libc.ofThisMachine());
+        this(segment, Libc.system());
     }
 
     PagePrefaulter(MemorySegment segment, Libc libc) {
@@ -58,7 +58,7 @@ public final class PagePrefaulter {
     /// Has the calling thread, which should do nothing else, give way to others: on a machine with few cores they
     /// are about to start a server, and touch themselves what they cannot wait for.
     void lowerPriority() {
-        libc.call(Call.SETPRIORITY, PRIO_PROCESS, CALLING_THREAD, NICE);
+        libc.call(LibcFunction.SETPRIORITY, PRIO_PROCESS, CALLING_THREAD, NICE);
     }
 
     /// Touches the next bytes: `maxBytes` rounded down to a multiple of 64 KiB, and at least that.
@@ -81,7 +81,7 @@ public final class PagePrefaulter {
     }
 
     private void touch(MemorySegment span) {
-        if (libc.call(Call.MADVISE, span, span.byteSize(), MADV_POPULATE_WRITE) != 0) {
+        if (libc.call(LibcFunction.MADVISE, span, span.byteSize(), MADV_POPULATE_WRITE) != 0) {
             touchEachPage(span);
         }
     }

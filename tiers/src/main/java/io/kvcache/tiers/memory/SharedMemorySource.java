@@ -56,7 +56,7 @@ public final class SharedMemorySource implements HostMemorySource {
     public SharedMemorySource(Path folder, long epoch, StagingLimits limits) {
         this.folder = folder.toAbsolutePath();
         this.epoch = epoch;
-        files = new ShmFileFactory(Libc.ofThisMachine(), this.folder);
+        files = new ShmFileFactory(Libc.system(), this.folder);
         plain = new MappedMemorySource(MemoryOptions.defaults());
         staging = new StagingFiles(files, limits);
     }

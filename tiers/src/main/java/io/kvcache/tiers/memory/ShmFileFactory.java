@@ -1,10 +1,10 @@
 package io.kvcache.tiers.memory;
 
-import io.kvcache.tiers.os.ByteSize;
-import io.kvcache.tiers.os.Call;
+import io.kvcache.tiers.os.ByteSizeFormat;
 import io.kvcache.tiers.os.Errno;
-import io.kvcache.tiers.os.FileSpace;
+import io.kvcache.tiers.os.FallocateResult;
 import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.LibcFunction;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
@@ -31,7 +31,7 @@ record ShmFileFactory(Libc libc, Path directory) {
     private static final int MAX_NAMES = 1024;
 
     SharedMemoryFile create(MappingRequest wanted) {
-        if (!libc.has(Call.FALLOCATE)) {
+        if (!libc.supports(LibcFunction.FALLOCATE)) {
             throw wanted.callFailed("fallocate", -Errno.ENOSYS.number());
         }
         try {
@@ -57,7 +57,7 @@ record ShmFileFactory(Libc libc, Path directory) {
             Files.createDirectories(directory, PosixFilePermissions.asFileAttribute(PRIVATE));
         }
         Object owner = Files.getAttribute(directory, "unix:uid", LinkOption.NOFOLLOW_LINKS);
-        long self = libc.call(Call.GETEUID);
+        long self = libc.call(LibcFunction.GETEUID);
         boolean isPrivate = Files.isDirectory(directory, LinkOption.NOFOLLOW_LINKS)
                 && Files.getPosixFilePermissions(directory).equals(PRIVATE)
                 && ((Number) owner).longValue() == self;
@@ -72,13 +72,13 @@ record ShmFileFactory(Libc libc, Path directory) {
         long pid = ProcessHandle.current().pid();
         for (int attempt = 0; attempt < MAX_NAMES; attempt++) {
             Path path = directory.resolve("%s-%d-%d".formatted(wanted.purpose(), pid, attempt));
-            long descriptor =
-                    libc.callWithText(Call.OPEN, path.toString(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, OWNER_ONLY);
+            long descriptor = libc.callWithString(
+                    LibcFunction.OPEN, path.toString(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, OWNER_ONLY);
             if (descriptor >= 0) {
                 return new SharedMemoryFile(
                         (int) descriptor, path, "file " + path, () -> remove((int) descriptor, path));
             }
-            if (!Errno.EEXIST.is(descriptor)) {
+            if (!Errno.EEXIST.isResult(descriptor)) {
                 throw wanted.callFailed("creating " + path, descriptor);
             }
         }
@@ -87,13 +87,13 @@ record ShmFileFactory(Libc libc, Path directory) {
     }
 
     private void remove(int descriptor, Path path) {
-        libc.call(Call.CLOSE, descriptor);
+        libc.call(LibcFunction.CLOSE, descriptor);
         path.toFile().delete();
     }
 
     void reserveSpace(MappingRequest wanted, SharedMemoryFile file) throws IOException {
-        FileSpace space = FileSpace.reserve(libc, file.descriptor(), 0, wanted.bytes());
-        if (Errno.ENOSPC.is(space.result())) {
+        FallocateResult space = FallocateResult.reserve(libc, file.descriptor(), 0, wanted.bytes());
+        if (Errno.ENOSPC.isResult(space.result())) {
             requireSpace(wanted, space.reservedBytes());
         }
         if (space.result() < 0) {
@@ -105,7 +105,7 @@ record ShmFileFactory(Libc libc, Path directory) {
         long usable = Files.getFileStore(directory).getUsableSpace() + reservedBytes;
         if (usable < wanted.bytes()) {
             throw wanted.callFailed(
-                    "%s has only %s left, which".formatted(directory, ByteSize.readable(usable)),
+                    "%s has only %s left, which".formatted(directory, ByteSizeFormat.format(usable)),
                     -Errno.ENOSPC.number());
         }
     }

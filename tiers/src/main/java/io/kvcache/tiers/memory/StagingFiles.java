@@ -3,7 +3,7 @@ package io.kvcache.tiers.memory;
 import io.kvcache.core.StagingArea;
 import io.kvcache.core.StagingHeader;
 import io.kvcache.core.memory.Pages;
-import io.kvcache.tiers.os.ByteSize;
+import io.kvcache.tiers.os.ByteSizeFormat;
 import java.io.IOException;
 import java.security.SecureRandom;
 import java.util.HashSet;
@@ -69,9 +69,9 @@ final class StagingFiles {
         if (usedBytes + bytes > limits.totalBytes()) {
             throw new IllegalStateException("%s of staging memory are wanted, and clients have %s of %s already"
                     .formatted(
-                            ByteSize.readable(bytes),
-                            ByteSize.readable(usedBytes),
-                            ByteSize.readable(limits.totalBytes())));
+                            ByteSizeFormat.format(bytes),
+                            ByteSizeFormat.format(usedBytes),
+                            ByteSizeFormat.format(limits.totalBytes())));
         }
         usedBytes += bytes;
     }

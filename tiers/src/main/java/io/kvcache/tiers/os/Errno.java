@@ -49,14 +49,14 @@ public enum Errno {
     }
 
     /// Whether a call returned this error, in the convention of [Libc#call].
-    public boolean is(long result) {
+    public boolean isResult(long result) {
         return result == -number;
     }
 
     /// `ENOMEM (12): ask for less, …` for the result of a failed call.
     public static String explain(long result) {
         for (Errno errno : values()) {
-            if (errno.is(result)) {
+            if (errno.isResult(result)) {
                 return "%s (%d): %s".formatted(errno.name(), errno.number, errno.advice);
             }
         }
@@ -64,9 +64,9 @@ public enum Errno {
     }
 
     /// `ENOMEM` for the result of a failed call.
-    public static String name(long result) {
+    public static String nameOf(long result) {
         for (Errno errno : values()) {
-            if (errno.is(result)) {
+            if (errno.isResult(result)) {
                 return errno.name();
             }
         }

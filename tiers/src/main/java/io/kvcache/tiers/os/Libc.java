@@ -28,21 +28,21 @@ public final class Libc {
     private static final VarHandle ERRNO =
             Linker.Option.captureStateLayout().varHandle(PathElement.groupElement("errno"));
 
-    private final Map<Call, MethodHandle> handles;
+    private final Map<LibcFunction, MethodHandle> handles;
 
-    private Libc(Map<Call, MethodHandle> handles) {
+    private Libc(Map<LibcFunction, MethodHandle> handles) {
         this.handles = handles;
     }
 
     /// The calls of the running system. The numbers in this package are those of Linux, so elsewhere there are
     /// none.
-    public static Libc ofThisMachine() {
+    public static Libc system() {
         boolean linux = System.getProperty("os.name").toLowerCase(Locale.ROOT).startsWith("linux");
-        return linux ? bind(Linker.nativeLinker().defaultLookup()) : none();
+        return linux ? bind(Linker.nativeLinker().defaultLookup()) : unavailable();
     }
 
     /// A machine without any of the calls.
-    public static Libc none() {
+    public static Libc unavailable() {
         return new Libc(Map.of());
     }
 
@@ -50,18 +50,18 @@ public final class Libc {
     ///
     /// @throws IllegalStateException when the JVM was told to refuse native access; names the flag that allows it
     public static Libc bind(SymbolLookup lookup) {
-        Map<Call, MethodHandle> handles = new EnumMap<>(Call.class);
-        for (Call call : Call.values()) {
-            Optional<MemorySegment> address = lookup.find(call.symbol());
-            address.ifPresent(found -> handles.put(call, downcall(call, found)));
+        Map<LibcFunction, MethodHandle> handles = new EnumMap<>(LibcFunction.class);
+        for (LibcFunction libcFunction : LibcFunction.values()) {
+            Optional<MemorySegment> address = lookup.find(libcFunction.symbol());
+            address.ifPresent(found -> handles.put(libcFunction, downcall(libcFunction, found)));
         }
         return new Libc(handles);
     }
 
     @SuppressWarnings("restricted") // Binding C functions is what this class is for; signatures are in Call.
-    private static MethodHandle downcall(Call call, MemorySegment address) {
+    private static MethodHandle downcall(LibcFunction libcFunction, MemorySegment address) {
         try {
-            return Linker.nativeLinker().downcallHandle(address, call.descriptor(), call.options());
+            return Linker.nativeLinker().downcallHandle(address, libcFunction.descriptor(), libcFunction.options());
         } catch (IllegalCallerException refused) {
             throw new IllegalStateException(
                     "This JVM refuses native access, which KVCache needs to map memory and to read disks. "
@@ -71,13 +71,13 @@ public final class Libc {
     }
 
     /// Whether this machine has the call.
-    public boolean has(Call call) {
-        return handles.containsKey(call);
+    public boolean supports(LibcFunction libcFunction) {
+        return handles.containsKey(libcFunction);
     }
 
     /// Calls, and returns what the function returned or, where that is −1, the negated errno, as the kernel does.
-    public long call(Call call, Object... arguments) {
-        MethodHandle handle = handles.get(call);
+    public long call(LibcFunction libcFunction, Object... arguments) {
+        MethodHandle handle = handles.get(libcFunction);
         if (handle == null) {
             return -Errno.ENOSYS.number();
         }
@@ -95,13 +95,13 @@ public final class Libc {
     }
 
     /// The function itself, for `invokeExact`: first a segment of [Linker.Option#captureStateLayout], then the
-    /// arguments of the [Call]; what it returned goes through [#result].
+    /// arguments of the [LibcFunction]; what it returned goes through [#result].
     ///
     /// @throws IllegalStateException when the machine does not have it
-    public MethodHandle handle(Call call) {
-        MethodHandle handle = handles.get(call);
+    public MethodHandle handle(LibcFunction libcFunction) {
+        MethodHandle handle = handles.get(libcFunction);
         if (handle == null) {
-            throw new IllegalStateException("This platform has no " + call.symbol());
+            throw new IllegalStateException("This platform has no " + libcFunction.symbol());
         }
         return handle;
     }
@@ -112,10 +112,10 @@ public final class Libc {
     }
 
     /// Like [#call] with a C string before the other arguments.
-    public long callWithText(Call call, String text, Object... arguments) {
+    public long callWithString(LibcFunction libcFunction, String text, Object... arguments) {
         try (Arena arena = Arena.ofConfined()) {
             Stream<Object> all = Stream.concat(Stream.of(arena.allocateFrom(text)), Stream.of(arguments));
-            return call(call, all.toArray());
+            return call(libcFunction, all.toArray());
         }
     }
 }

@@ -8,8 +8,8 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
 import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
-import io.kvcache.tiers.os.Call;
 import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.LibcFunction;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
@@ -49,15 +49,15 @@ class DeviceWakeTest {
     @Test
     void givenUring_whenWokenAgainAndAgain_thenEachWaitEnds() throws Exception {
         assumeTrue(FileDeviceContractTest.hasUring(), "io_uring is refused here");
-        Libc libc = Libc.ofThisMachine();
-        int stuck = (int) libc.call(Call.EVENTFD, 0, 0);
+        Libc libc = Libc.system();
+        int stuck = (int) libc.call(LibcFunction.EVENTFD, 0, 0);
         DeviceFile file = new DeviceFile(libc, folder, stuck, false);
         IoUring ioUring = new IoUring(libc, IoUringSetup.request(libc, 1 + EventFd.ENTRIES));
         IoBackend ioBackend = new IoUringBackend(ioUring, EventFd.open(libc), file, new IoRequestPool(1));
         AsyncDevice.CloseOptions closeOptions = new AsyncDevice.CloseOptions(Long.MAX_VALUE, file::close);
         try (BlockDevice device = new AsyncDevice("stuck", new SpanValidator(ALIGNMENT), ioBackend, closeOptions)) {
             requireEachWakeEndsAWait(device);
-            libc.call(Call.EVENTFD_WRITE, stuck, 1L);
+            libc.call(LibcFunction.EVENTFD_WRITE, stuck, 1L);
         }
     }
 

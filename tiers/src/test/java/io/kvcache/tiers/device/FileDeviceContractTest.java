@@ -4,8 +4,8 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
 import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
-import io.kvcache.tiers.os.Call;
 import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.LibcFunction;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -37,10 +37,10 @@ class FileDeviceContractTest {
     }
 
     static boolean hasUring() {
-        Libc libc = Libc.ofThisMachine();
+        Libc libc = Libc.system();
         IoUringSetup setup = IoUringSetup.request(libc, 1);
         if (setup.isAccepted()) {
-            libc.call(Call.CLOSE, setup.descriptor());
+            libc.call(LibcFunction.CLOSE, setup.descriptor());
         }
         return setup.isAccepted();
     }

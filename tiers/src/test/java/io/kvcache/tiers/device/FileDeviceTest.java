@@ -123,7 +123,7 @@ class FileDeviceTest {
     @Test
     void givenPlatformWithoutAnyCall_whenOpened_thenTheErrorSaysSo() {
         assertThatIOException()
-                .isThrownBy(() -> FileDevice.open(options(), Libc.none()))
+                .isThrownBy(() -> FileDevice.open(options(), Libc.unavailable()))
                 .withMessageContaining("disks need Linux");
     }
 

@@ -56,7 +56,7 @@ class HugePageAdviceTest {
     }
 
     private String reserve(HugePages hugePages, Backing backing) {
-        Libc libc = Libc.ofThisMachine();
+        Libc libc = Libc.system();
         MemoryOptions options = MemoryOptions.defaults().withBacking(backing).withHugePages(hugePages);
         MappedMemorySource source = new MappedMemorySource(options, libc, new HugePageAdvice(libc, settings));
         try (MappedMemory memory = source.reserve("slots", 4 << 20)) {

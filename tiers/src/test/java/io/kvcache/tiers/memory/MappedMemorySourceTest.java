@@ -145,7 +145,7 @@ class MappedMemorySourceTest {
     @EnumSource(names = {"MEMFD", "SHM_FILE"})
     void givenPlatformWithoutTheCalls_whenReservedShared_thenTheErrorSaysWhatWorks(Backing backing) {
         MemoryOptions options = MemoryOptions.defaults().withBacking(backing);
-        MappedMemorySource source = new MappedMemorySource(options, Libc.none());
+        MappedMemorySource source = new MappedMemorySource(options, Libc.unavailable());
         assertThatIllegalStateException()
                 .isThrownBy(() -> source.reserve("slots", BYTES))
                 .withMessageContaining("gave ENOSYS (38)")

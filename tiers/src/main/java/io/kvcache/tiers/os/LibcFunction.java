@@ -15,7 +15,7 @@ import java.util.List;
 /// and `pwrite` take the address as a number, so that memory of any arena can be used by any thread; that it stays
 /// there meanwhile is their caller's affair.
 @SuppressWarnings("ImmutableEnumChecker") // Function descriptors are immutable, though not annotated so.
-public enum Call {
+public enum LibcFunction {
     MMAP("mmap", 6, JAVA_LONG, ADDRESS, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG),
     MUNMAP("munmap", 2, JAVA_INT, ADDRESS, JAVA_LONG),
     MADVISE("madvise", 3, JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT),
@@ -40,7 +40,7 @@ public enum Call {
     private final FunctionDescriptor descriptor;
 
     /// @param fixedArguments how many arguments come before C's `...`; all of them where there is none
-    Call(String symbol, int fixedArguments, MemoryLayout result, MemoryLayout... arguments) {
+    LibcFunction(String symbol, int fixedArguments, MemoryLayout result, MemoryLayout... arguments) {
         this.symbol = symbol;
         this.fixedArguments = fixedArguments;
         this.descriptor = FunctionDescriptor.of(result, arguments);

@@ -3,12 +3,12 @@ package io.kvcache.tiers.os;
 import java.util.Locale;
 
 /// Sizes in words.
-public final class ByteSize {
+public final class ByteSizeFormat {
 
-    private ByteSize() {}
+    private ByteSizeFormat() {}
 
     /// `3.0 GiB (3221225472 bytes)`.
-    public static String readable(long bytes) {
+    public static String format(long bytes) {
         if (bytes < 1 << 10) {
             return bytes + " bytes";
         }
