@@ -29,12 +29,12 @@ final class FlushDurabilityTest {
         disk.openAndRecover();
         disk.put(1);
         assertThat(disk.flush()).isTrue();
-        disk.device().rates(FaultRates.none().with(Fault.WRITE_ERROR, 1));
+        disk.device().setRates(FaultRates.none().with(Fault.WRITE_ERROR, 1));
         assertThat(disk.drop(1)).isTrue();
         for (int i = 0; i < 3; i++) {
             disk.tick();
         }
-        disk.device().rates(FaultRates.none());
+        disk.device().setRates(FaultRates.none());
         assertThat(disk.flush()).isTrue();
         disk.crash();
         disk.openAndRecover();
@@ -70,11 +70,11 @@ final class FlushDurabilityTest {
         assertThat(disk.flush()).isTrue();
         disk.crash();
         TickDrivenCache cache = disk.openAndRecover();
-        disk.device().full(true);
+        disk.device().setFull(true);
         disk.put(2);
         assertThat(disk.flush()).isFalse();
         assertThat(state(cache)).isEqualTo(TierState.READ_ONLY);
-        disk.device().hang();
+        disk.device().hangAll();
         assertThat(disk.contains(1)).as("within its time").isFalse();
         cache.cache().reopenDisk(0);
         disk.tickUntil(() -> state(cache) == TierState.STOPPED);
@@ -92,7 +92,7 @@ final class FlushDurabilityTest {
         TickDrivenCache cache = disk.openAndRecover();
         disk.put(1);
         disk.tickUntil(() -> disk.device().inFlight() > 0);
-        disk.device().hang();
+        disk.device().hangAll();
         disk.tickUntil(() -> state(cache) == TierState.FAILED);
         disk.device().resume();
         disk.tickUntil(() -> cache.tierScheduler().isIdle(0));

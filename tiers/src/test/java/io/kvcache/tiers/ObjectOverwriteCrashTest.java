@@ -63,7 +63,7 @@ final class ObjectOverwriteCrashTest {
         TickDrivenCache cache = opened(AdmissionKind.ALWAYS);
         disk.put(1, 1);
         assertThat(disk.flush()).isTrue();
-        disk.device().rates(FaultRates.none().with(Fault.WRITE_ERROR, 1));
+        disk.device().setRates(FaultRates.none().with(Fault.WRITE_ERROR, 1));
         disk.put(1, 2);
         ticks(20);
         assertThat(disk.value(1)).as("before the crash").isEqualTo(2);
@@ -139,7 +139,7 @@ final class ObjectOverwriteCrashTest {
         assertThat(disk.flush()).isTrue();
         disk.crash();
         TickDrivenCache again = disk.open();
-        disk.device().rates(FaultRates.none().with(Fault.WRITE_ERROR, 1));
+        disk.device().setRates(FaultRates.none().with(Fault.WRITE_ERROR, 1));
         disk.put(0, 2); // the oldest is told last
         disk.tickUntil(() -> !again.cache().isRecovering());
         ticks(20);
@@ -171,11 +171,11 @@ final class ObjectOverwriteCrashTest {
             writer.seal();
         }
         assertThat(disk.flush()).isTrue();
-        disk.device().rates(FaultRates.none().with(Fault.LOST_WRITE, 1));
+        disk.device().setRates(FaultRates.none().with(Fault.LOST_WRITE, 1));
         assertThat(cache.cache().drop(CHAIN, 0)).isOne();
         ticks(50);
         assertThat(cache.tierScheduler().isIdle(0)).as("it is written").isTrue();
-        disk.device().hang();
+        disk.device().hangAll();
         disk.put(2, 2);
         disk.tickUntil(() -> state(cache) == TierState.FAILED);
         disk.device().resume();

@@ -144,7 +144,7 @@ final class RecoveryWaitTest {
         try (BlockTable table = cache.acquire(CHAIN, 0, PATIENCE)) {
             disk.setReadNanos(TimeUnit.MICROSECONDS.toNanos(1));
             disk.tickUntil(() -> !cache.isRecovering());
-            disk.device().hang();
+            disk.device().hangAll();
             disk.setReadNanos(0);
             assertThat(table.readyBlocks()).isZero();
 

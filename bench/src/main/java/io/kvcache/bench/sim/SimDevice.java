@@ -53,14 +53,14 @@ final class SimDevice {
     void hang() {
         FaultyDevice present = device;
         if (present != null) {
-            present.hang();
+            present.hangAll();
         }
     }
 
     void full() {
         FaultyDevice present = device;
         if (present != null) {
-            present.full(true);
+            present.setFull(true);
         }
     }
 
@@ -70,8 +70,8 @@ final class SimDevice {
         rates = change;
         FaultyDevice present = device;
         if (present != null) {
-            present.rates(change);
-            present.full(false);
+            present.setRates(change);
+            present.setFull(false);
             present.resume();
         }
     }

@@ -30,9 +30,9 @@ public final class FaultyDevice implements BlockDevice {
 
     private final BlockDevice below;
     private final LongSupplier ticks;
-    private final SpanValidator spans;
-    private final FaultyTransfers transfers;
-    private final OwnerCheck tenure = new OwnerCheck(NAME);
+    private final SpanValidator spanValidator;
+    private final FaultInjector transfers;
+    private final OwnerCheck ownerCheck = new OwnerCheck(NAME);
     private final Queue<Pending> pending =
             new PriorityQueue<>(Comparator.comparingLong(Pending::due).thenComparingLong(Pending::sequence));
     private long sequence;
@@ -42,17 +42,22 @@ public final class FaultyDevice implements BlockDevice {
     ///
     /// @param due the tick at which it ends
     /// @param sequence number in the order of queueing
-    record Pending(IoOperation operation, @Nullable MemorySegment segment, Span span, long due, long sequence) {
+    record Pending(
+            IoOperation operation,
+            @Nullable MemorySegment segment,
+            OperationRange operationRange,
+            long due,
+            long sequence) {
 
         long tag() {
-            return span.tag();
+            return operationRange.tag();
         }
     }
 
     /// What it works on, and the tag that comes back.
     ///
     /// @param covered what a sync makes durable, for [UnflushedPages]
-    record Span(long offset, long length, long tag, long covered) {}
+    record OperationRange(long offset, long length, long tag, long covered) {}
 
     /// @param below a device without another user
     /// @param seed of all that is random
@@ -60,8 +65,8 @@ public final class FaultyDevice implements BlockDevice {
     public FaultyDevice(BlockDevice below, FaultRates rates, long seed, LongSupplier ticks) {
         this.below = below;
         this.ticks = ticks;
-        this.spans = new SpanValidator(below.size());
-        this.transfers = new FaultyTransfers(below, rates, seed);
+        this.spanValidator = new SpanValidator(below.size());
+        this.transfers = new FaultInjector(below, rates, seed);
     }
 
     /// How often a fault was injected.
@@ -70,29 +75,29 @@ public final class FaultyDevice implements BlockDevice {
     }
 
     /// Changes the rates from now on.
-    public void rates(FaultRates rates) {
-        transfers.rates(rates);
+    public void setRates(FaultRates rates) {
+        transfers.setRates(rates);
     }
 
     /// Makes every operation hang from now on.
-    public void hang() {
+    public void hangAll() {
         hanging = true;
     }
 
-    /// Ends [#hang]; operations that [Fault#HANG] struck end at the next poll.
+    /// Ends [#hangAll]; operations that [Fault#HANG] struck end at the next poll.
     public void resume() {
         hanging = false;
         List<Pending> all = new ArrayList<>(pending);
         pending.clear();
         for (Pending one : all) {
             long due = one.due == NEVER ? ticks.getAsLong() : one.due;
-            pending.add(new Pending(one.operation, one.segment, one.span, due, one.sequence));
+            pending.add(new Pending(one.operation, one.segment, one.operationRange, due, one.sequence));
         }
     }
 
     /// Sets whether every write fails with ENOSPC from now on.
-    public void full(boolean full) {
-        transfers.full(full);
+    public void setFull(boolean full) {
+        transfers.setFull(full);
     }
 
     /// Cuts the power and closes this device: each operation in flight may or may not have happened, and some writes
@@ -100,20 +105,20 @@ public final class FaultyDevice implements BlockDevice {
     ///
     /// @return the device below, as the next start finds it
     public BlockDevice crash() {
-        tenure.requireNotForeign();
+        ownerCheck.requireNotForeign();
         pending.stream()
                 .filter(one -> one.operation == IoOperation.WRITE)
                 .sorted(Comparator.comparingLong(Pending::sequence))
                 .forEach(transfers::maybeWrite);
-        transfers.loseSome();
+        transfers.loseUnflushed();
         pending.clear();
-        tenure.markClosed();
+        ownerCheck.markClosed();
         return below;
     }
 
     @Override
     public long size() {
-        return spans.size();
+        return spanValidator.size();
     }
 
     @Override
@@ -128,44 +133,44 @@ public final class FaultyDevice implements BlockDevice {
 
     @Override
     public boolean read(MemorySegment target, long offset, long tag) {
-        spans.requireTarget(target, offset);
-        return queue(IoOperation.READ, target, new Span(offset, target.byteSize(), tag, 0));
+        spanValidator.requireTarget(target, offset);
+        return queue(IoOperation.READ, target, new OperationRange(offset, target.byteSize(), tag, 0));
     }
 
     @Override
     public boolean write(MemorySegment source, long offset, long tag) {
-        spans.requireSource(source, offset);
-        return queue(IoOperation.WRITE, source, new Span(offset, source.byteSize(), tag, 0));
+        spanValidator.requireSource(source, offset);
+        return queue(IoOperation.WRITE, source, new OperationRange(offset, source.byteSize(), tag, 0));
     }
 
     @Override
     public boolean sync(long tag) {
-        return queue(IoOperation.SYNC, null, new Span(0, 0, tag, transfers.seal()));
+        return queue(IoOperation.SYNC, null, new OperationRange(0, 0, tag, transfers.beginSync()));
     }
 
     @Override
     public boolean discard(long offset, long length, long tag) {
-        spans.requireRange(offset, length);
-        return queue(IoOperation.DISCARD, null, new Span(offset, length, tag, 0));
+        spanValidator.requireRange(offset, length);
+        return queue(IoOperation.DISCARD, null, new OperationRange(offset, length, tag, 0));
     }
 
-    private boolean queue(IoOperation operation, @Nullable MemorySegment segment, Span span) {
-        tenure.claimOrRequireOwner();
+    private boolean queue(IoOperation operation, @Nullable MemorySegment segment, OperationRange operationRange) {
+        ownerCheck.claimOrRequireOwner();
         if (pending.size() == depth()) {
             return false;
         }
-        long due = transfers.hangs() ? NEVER : ticks.getAsLong() + transfers.latencyTicks();
-        return pending.add(new Pending(operation, segment, span, due, sequence++));
+        long due = transfers.shouldHang() ? NEVER : ticks.getAsLong() + transfers.latencyTicks();
+        return pending.add(new Pending(operation, segment, operationRange, due, sequence++));
     }
 
     @Override
     public void submit() {
-        tenure.claimOrRequireOwner();
+        ownerCheck.claimOrRequireOwner();
     }
 
     @Override
     public int poll(CompletionSink sink) {
-        tenure.claimOrRequireOwner();
+        ownerCheck.claimOrRequireOwner();
         return deliver(sink, hanging ? -1 : ticks.getAsLong());
     }
 
@@ -179,7 +184,7 @@ public final class FaultyDevice implements BlockDevice {
     public void wake() {}
 
     private int deliver(CompletionSink sink, long until) {
-        tenure.startDelivery();
+        ownerCheck.startDelivery();
         try {
             int limit = pending.size();
             int delivered = 0;
@@ -187,17 +192,17 @@ public final class FaultyDevice implements BlockDevice {
             while (delivered < limit && (next = pending.peek()) != null && next.due <= until) {
                 pending.remove();
                 delivered++;
-                sink.completed(next.tag(), transfers.carryOut(next));
+                sink.completed(next.tag(), transfers.execute(next));
             }
             return delivered;
         } finally {
-            tenure.endDelivery();
+            ownerCheck.endDelivery();
         }
     }
 
     @Override
     public void register(MemorySegment pool) {
-        tenure.requireNotForeign();
+        ownerCheck.requireNotForeign();
         if (!pending.isEmpty()) {
             throw new IllegalStateException(NAME + " registers memory only when nothing is on its way");
         }
@@ -211,12 +216,12 @@ public final class FaultyDevice implements BlockDevice {
 
     @Override
     public void close() {
-        tenure.requireClosable();
+        ownerCheck.requireClosable();
         deliver((_, _) -> {}, hanging ? -1 : NEVER - 1);
         if (!pending.isEmpty()) {
             throw new IllegalStateException("%s stays open: %d operations hang".formatted(NAME, pending.size()));
         }
-        tenure.markClosed();
+        ownerCheck.markClosed();
         below.close();
     }
 }

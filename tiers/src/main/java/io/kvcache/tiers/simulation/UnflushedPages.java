@@ -23,23 +23,23 @@ final class UnflushedPages {
 
     private static final int SECTOR_BYTES = 512;
 
-    private final BlockingCalls calls;
+    private final BlockingIo calls;
     private final Deque<Generation> newestFirst = new ArrayDeque<>();
     private long generations;
 
     private record Generation(long number, NavigableMap<Long, byte[]> before) {}
 
-    UnflushedPages(BlockingCalls calls) {
+    UnflushedPages(BlockingIo calls) {
         this.calls = calls;
-        begin();
+        startGeneration();
     }
 
-    private void begin() {
+    private void startGeneration() {
         newestFirst.addFirst(new Generation(generations++, new TreeMap<>()));
     }
 
     /// Called before a span is changed.
-    void remember(long offset, long length) {
+    void savePages(long offset, long length) {
         NavigableMap<Long, byte[]> before = newestFirst.getFirst().before();
         for (long page = offset; page < offset + length; page += ALIGNMENT) {
             if (!before.containsKey(page)) {
@@ -50,22 +50,22 @@ final class UnflushedPages {
 
     /// Called when a sync is queued.
     ///
-    /// @return what it covers, for [#durable]
-    long seal() {
-        begin();
+    /// @return what it covers, for [#markDurable]
+    long beginSync() {
+        startGeneration();
         return newestFirst.getFirst().number() - 1;
     }
 
     /// Called when a sync is done.
-    void durable(long covered) {
+    void markDurable(long covered) {
         newestFirst.removeIf(generation -> generation.number() <= covered);
         if (newestFirst.isEmpty()) {
-            begin();
+            startGeneration();
         }
     }
 
     /// Takes back some of what is not durable: of each page all, nothing, or what lies behind some sector.
-    void loseSome(RandomGenerator random) {
+    void loseRandomly(RandomGenerator random) {
         Set<Long> kept = new HashSet<>();
         for (Generation generation : newestFirst) {
             generation.before().forEach((page, old) -> {
@@ -73,7 +73,7 @@ final class UnflushedPages {
                 if (!kept.contains(page)) {
                     int sectors = random.nextInt(ALIGNMENT / SECTOR_BYTES + 1);
                     int keptBytes = random.nextBoolean() ? ALIGNMENT * random.nextInt(2) : sectors * SECTOR_BYTES;
-                    takeBack(page, old, keptBytes);
+                    restore(page, old, keptBytes);
                     if (keptBytes > 0) {
                         kept.add(page);
                     }
@@ -81,10 +81,10 @@ final class UnflushedPages {
             });
         }
         newestFirst.clear();
-        begin();
+        startGeneration();
     }
 
-    private void takeBack(long page, byte[] old, int keptBytes) {
+    private void restore(long page, byte[] old, int keptBytes) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment now = arena.allocate(ALIGNMENT, ALIGNMENT);
             require(calls.read(now, page));

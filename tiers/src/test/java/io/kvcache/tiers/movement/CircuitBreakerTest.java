@@ -111,7 +111,7 @@ final class CircuitBreakerTest {
     @Test
     void givenADiskThatHangs_whenOpened_thenThatIsAnErrorAfterItsTime() {
         FaultyDevice device = device();
-        device.hang();
+        device.hangAll();
         TierScheduler tierScheduler = movement(device);
         assertThatIllegalStateException()
                 .isThrownBy(() -> tierScheduler.open(0))

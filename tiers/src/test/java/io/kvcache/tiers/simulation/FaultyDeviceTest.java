@@ -113,10 +113,10 @@ class FaultyDeviceTest {
     @Test
     void givenFullDevice_whenWritten_thenNoSpaceUntilThereIsSome() {
         FaultyDevice device = device(FaultRates.none());
-        device.full(true);
+        device.setFull(true);
         assertThat(calls(device).write(source, 0)).isEqualTo(new IoOutcome(IoOutcome.Kind.NO_SPACE, "ENOSPC"));
         assertThat(bitsSet(storage)).isZero();
-        device.full(false);
+        device.setFull(false);
         assertThat(calls(device).write(source, 0).isDone()).isTrue();
     }
 
@@ -132,7 +132,7 @@ class FaultyDeviceTest {
     @Test
     void givenHangingDevice_whenResumed_thenAllEnds() {
         FaultyDevice device = device(FaultRates.none());
-        device.hang();
+        device.hangAll();
         device.read(target, 0, 1);
         assertThat(device.poll((_, _) -> {})).isZero();
         assertThatIllegalStateException().isThrownBy(device::close).withMessageContaining("1 operations hang");
@@ -267,8 +267,8 @@ class FaultyDeviceTest {
         return new FaultyDevice(MemoryDevice.create(storage, 8), rates, seed, clock::get);
     }
 
-    private static BlockingCalls calls(BlockDevice device) {
-        return new BlockingCalls(device);
+    private static BlockingIo calls(BlockDevice device) {
+        return new BlockingIo(device);
     }
 
     private MemorySegment filled(long seed) {

@@ -9,7 +9,7 @@ import java.util.Deque;
 /// Calls a device and waits for each operation, at most a minute.
 ///
 /// **Threads.** One: the owner of the device, which no other caller uses meanwhile.
-public record BlockingCalls(BlockDevice device) {
+public record BlockingIo(BlockDevice device) {
 
     private static final long LIMIT_NANOS = 60_000_000_000L;
 

@@ -15,20 +15,20 @@ import java.util.Objects;
 import java.util.SplittableRandom;
 
 /// The operations of a [FaultyDevice], carried out on the device below with faults.
-final class FaultyTransfers {
+final class FaultInjector {
 
     private static final int SECTOR_BYTES = 512;
     private static final byte JUNK = (byte) 0xDB;
 
-    private final BlockingCalls below;
+    private final BlockingIo below;
     private final SplittableRandom random;
     private final UnflushedPages unflushed;
     private final Map<Fault, Long> counts = new EnumMap<>(Fault.class);
     private FaultRates rates;
     private boolean full;
 
-    FaultyTransfers(BlockDevice below, FaultRates rates, long seed) {
-        this.below = new BlockingCalls(below);
+    FaultInjector(BlockDevice below, FaultRates rates, long seed) {
+        this.below = new BlockingIo(below);
         this.rates = rates;
         this.random = new SplittableRandom(seed);
         this.unflushed = new UnflushedPages(this.below);
@@ -38,38 +38,42 @@ final class FaultyTransfers {
         return counts.getOrDefault(fault, 0L);
     }
 
-    void rates(FaultRates change) {
+    void setRates(FaultRates change) {
         rates = change;
     }
 
-    void full(boolean isFull) {
+    void setFull(boolean isFull) {
         full = isFull;
     }
 
-    boolean hangs() {
-        return strikes(Fault.HANG);
+    boolean shouldHang() {
+        return shouldInject(Fault.HANG);
     }
 
     long latencyTicks() {
         return random.nextInt(rates.maxLatencyTicks() + 1);
     }
 
-    long seal() {
-        return unflushed.seal();
+    long beginSync() {
+        return unflushed.beginSync();
     }
 
-    void loseSome() {
-        unflushed.loseSome(random);
+    void loseUnflushed() {
+        unflushed.loseRandomly(random);
     }
 
-    IoOutcome carryOut(Pending pending) {
+    IoOutcome execute(Pending pending) {
         return switch (pending.operation()) {
-            case READ -> read(segment(pending), pending.span().offset());
-            case WRITE -> write(segment(pending), pending.span().offset());
-            case SYNC -> sync(pending.span().covered());
+            case READ -> read(segment(pending), pending.operationRange().offset());
+            case WRITE -> write(segment(pending), pending.operationRange().offset());
+            case SYNC -> sync(pending.operationRange().covered());
             case DISCARD -> {
-                unflushed.remember(pending.span().offset(), pending.span().length());
-                yield below.discard(pending.span().offset(), pending.span().length());
+                unflushed.savePages(
+                        pending.operationRange().offset(),
+                        pending.operationRange().length());
+                yield below.discard(
+                        pending.operationRange().offset(),
+                        pending.operationRange().length());
             }
         };
     }
@@ -77,17 +81,17 @@ final class FaultyTransfers {
     /// A write that was on its way when the power went.
     void maybeWrite(Pending pending) {
         if (random.nextBoolean()) {
-            writeFirst(segment(pending), pending.span().offset(), randomSectors(segment(pending)));
+            writeFirst(segment(pending), pending.operationRange().offset(), randomSectors(segment(pending)));
         }
     }
 
     private IoOutcome read(MemorySegment target, long offset) {
-        if (strikes(Fault.READ_ERROR)) {
+        if (shouldInject(Fault.READ_ERROR)) {
             target.fill(JUNK);
             return IoOutcome.of(Errno.EIO);
         }
         IoOutcome outcome = below.read(target, offset);
-        if (strikes(Fault.BIT_FLIP)) {
+        if (shouldInject(Fault.BIT_FLIP)) {
             long at = random.nextLong(target.byteSize());
             target.set(JAVA_BYTE, at, (byte) (target.get(JAVA_BYTE, at) ^ 1 << random.nextInt(Byte.SIZE)));
         }
@@ -95,34 +99,36 @@ final class FaultyTransfers {
     }
 
     private IoOutcome write(MemorySegment source, long offset) {
-        if (full || strikes(Fault.NO_SPACE)) {
+        if (full || shouldInject(Fault.NO_SPACE)) {
             return IoOutcome.of(Errno.ENOSPC);
         }
-        if (strikes(Fault.WRITE_ERROR)) {
+        if (shouldInject(Fault.WRITE_ERROR)) {
             writeFirst(source, offset, randomSectors(source));
             return IoOutcome.of(Errno.EIO);
         }
-        if (strikes(Fault.LOST_WRITE)) {
+        if (shouldInject(Fault.LOST_WRITE)) {
             return IoOutcome.DONE;
         }
-        if (strikes(Fault.TORN_WRITE)) {
+        if (shouldInject(Fault.TORN_WRITE)) {
             return writeFirst(source, offset, randomSectors(source));
         }
         return writeFirst(
-                source, strikes(Fault.MISDIRECTED_WRITE) ? elsewhere(source, offset) : offset, source.byteSize());
+                source,
+                shouldInject(Fault.MISDIRECTED_WRITE) ? misdirectedOffset(source, offset) : offset,
+                source.byteSize());
     }
 
     private IoOutcome sync(long covered) {
-        if (strikes(Fault.SYNC_ERROR)) {
+        if (shouldInject(Fault.SYNC_ERROR)) {
             return IoOutcome.of(Errno.EIO);
         }
         IoOutcome outcome = below.sync();
-        unflushed.durable(covered);
+        unflushed.markDurable(covered);
         return outcome;
     }
 
     /// Another place for the span, unless the device has no other.
-    private long elsewhere(MemorySegment source, long offset) {
+    private long misdirectedOffset(MemorySegment source, long offset) {
         long places = (below.device().size() - source.byteSize()) / ALIGNMENT;
         return places == 0 ? offset : (offset / ALIGNMENT + 1 + random.nextLong(places)) % (places + 1) * ALIGNMENT;
     }
@@ -133,7 +139,7 @@ final class FaultyTransfers {
     }
 
     private IoOutcome writeFirst(MemorySegment source, long offset, long bytes) {
-        unflushed.remember(offset, source.byteSize());
+        unflushed.savePages(offset, source.byteSize());
         if (bytes == source.byteSize()) {
             return below.write(source, offset);
         }
@@ -145,7 +151,7 @@ final class FaultyTransfers {
         }
     }
 
-    private boolean strikes(Fault fault) {
+    private boolean shouldInject(Fault fault) {
         double probability = rates.of(fault);
         boolean struck = probability > 0 && random.nextDouble() < probability;
         if (struck) {
