@@ -16,7 +16,7 @@ import io.kvcache.server.use.TraceCapture;
 import io.kvcache.tiers.HintStats;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.TierTransferStats;
-import io.kvcache.tiers.use.MemoryCurve;
+import io.kvcache.tiers.use.LruHitRatioEstimator;
 import io.kvcache.transport.endpoint.EndpointStats;
 import java.util.List;
 import java.util.Locale;
@@ -59,7 +59,7 @@ final class StatsPage implements Supplier<String> {
             CacheStats.Removals removals,
             LruFallback.Report policy,
             HintStats hints,
-            MemoryCurve.Report memoryCurve,
+            LruHitRatioEstimator.Report memoryCurve,
             TraceCapture.@Nullable Stats trace,
             long openViews,
             List<TierTransferStats> disks,

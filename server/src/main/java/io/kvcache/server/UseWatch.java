@@ -4,7 +4,7 @@ import io.kvcache.core.Clock;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.use.TraceCapture;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.use.MemoryCurve;
+import io.kvcache.tiers.use.LruHitRatioEstimator;
 import java.io.IOException;
 import org.jspecify.annotations.Nullable;
 
@@ -14,10 +14,10 @@ import org.jspecify.annotations.Nullable;
 final class UseWatch implements AutoCloseable {
 
     private final TieredKvCache cache;
-    private final MemoryCurve memory;
+    private final LruHitRatioEstimator memory;
     private final @Nullable TraceCapture trace;
 
-    private UseWatch(TieredKvCache cache, MemoryCurve memory, @Nullable TraceCapture trace) {
+    private UseWatch(TieredKvCache cache, LruHitRatioEstimator memory, @Nullable TraceCapture trace) {
         this.cache = cache;
         this.memory = memory;
         this.trace = trace;
@@ -27,7 +27,7 @@ final class UseWatch implements AutoCloseable {
     ///
     /// @throws IOException that names the file of the trace when it cannot be written
     static UseWatch open(TieredKvCache cache, Clock clock, ServerConfig config) throws IOException {
-        MemoryCurve memory = MemoryCurve.of(cache);
+        LruHitRatioEstimator memory = LruHitRatioEstimator.of(cache);
         if (config.trace().file() == null) {
             return new UseWatch(cache, memory, null);
         }
@@ -43,11 +43,11 @@ final class UseWatch implements AutoCloseable {
     }
 
     void tick() {
-        memory.tick();
+        memory.drain();
     }
 
     /// What other sizes of memory would find.
-    MemoryCurve.Report memory() {
+    LruHitRatioEstimator.Report memory() {
         return memory.report();
     }
 

@@ -2,7 +2,7 @@ package io.kvcache.server.metrics;
 
 import io.kvcache.server.use.TraceCapture;
 import io.kvcache.tiers.metrics.LruHitRatioMetrics;
-import io.kvcache.tiers.use.MemoryCurve;
+import io.kvcache.tiers.use.LruHitRatioEstimator;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -21,11 +21,11 @@ import org.jspecify.annotations.Nullable;
 /// | `kv.trace.capturing` | | 1, or 0 when the file is full or cannot be written |
 public final class UseMetrics implements MeterBinder {
 
-    private final Supplier<MemoryCurve.Report> memory;
+    private final Supplier<LruHitRatioEstimator.Report> memory;
     private final Supplier<TraceCapture.@Nullable Stats> trace;
 
     /// @param trace of null where there is none
-    public UseMetrics(Supplier<MemoryCurve.Report> memory, Supplier<TraceCapture.@Nullable Stats> trace) {
+    public UseMetrics(Supplier<LruHitRatioEstimator.Report> memory, Supplier<TraceCapture.@Nullable Stats> trace) {
         this.memory = memory;
         this.trace = trace;
     }

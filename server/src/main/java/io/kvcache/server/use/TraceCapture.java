@@ -6,8 +6,8 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.TraceConfig;
-import io.kvcache.tiers.use.Use;
-import io.kvcache.tiers.use.UseQueue;
+import io.kvcache.tiers.use.Access;
+import io.kvcache.tiers.use.AccessQueue;
 import java.io.BufferedOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
@@ -56,7 +56,7 @@ public final class TraceCapture implements AccessListener, AutoCloseable {
     private final long limit;
     private final OutputStream out;
     private final TraceLines lines;
-    private final UseQueue queue = new UseQueue(MOST_WAITING);
+    private final AccessQueue queue = new AccessQueue(MOST_WAITING);
     private final Thread writer;
     private final AtomicLong written = new AtomicLong();
     private final AtomicLong uses = new AtomicLong();
@@ -105,21 +105,21 @@ public final class TraceCapture implements AccessListener, AutoCloseable {
     @Override
     public void asked(BlockChain chain, int from, int found, int blockBytes) {
         if (capturing) {
-            queue.offer(new Use.Chain(clock.nanos(), chain, from, found, blockBytes));
+            queue.offer(new Access.ChainLookup(clock.nanos(), chain, from, found, blockBytes));
         }
     }
 
     @Override
     public void asked(LookupKind verb, Namespace namespace, BlockKey key, long bytes) {
         if (capturing) {
-            queue.offer(new Use.Ask(clock.nanos(), verb, namespace, key, bytes));
+            queue.offer(new Access.KeyLookup(clock.nanos(), verb, namespace, key, bytes));
         }
     }
 
     @Override
     public void put(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces) {
         if (capturing) {
-            queue.offer(new Use.Put(clock.nanos(), namespace, key, after, bytes, replaces));
+            queue.offer(new Access.Put(clock.nanos(), namespace, key, after, bytes, replaces));
         }
     }
 
@@ -181,7 +181,7 @@ public final class TraceCapture implements AccessListener, AutoCloseable {
             boolean room = true;
             while (room) {
                 boolean last = closing; // read before the queue, so that what came before it is written
-                Use use = queue.poll();
+                Access use = queue.poll();
                 if (use != null) {
                     String line = lines.use(use);
                     room = written.get() + line.length() + LAST_BYTES <= limit;

@@ -2,7 +2,7 @@ package io.kvcache.server.use;
 
 import io.kvcache.core.AccessListener.LookupKind;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.tiers.use.Use;
+import io.kvcache.tiers.use.Access;
 import java.time.Instant;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
@@ -52,10 +52,10 @@ final class TraceLines {
     }
 
     /// A use, and before it the namespace where that is new.
-    String use(Use use) {
+    String use(Access use) {
         StringBuilder line = new StringBuilder();
         switch (use) {
-            case Use.Chain asked -> {
+            case Access.ChainLookup asked -> {
                 begin(line, "chain", use, asked.chain().namespace());
                 line.append(",\"from\":")
                         .append(asked.from())
@@ -68,15 +68,15 @@ final class TraceLines {
                 }
                 line.append(']');
             }
-            case Use.Ask asked -> {
-                begin(line, asked.verb().name().toLowerCase(Locale.ROOT), use, asked.namespace());
+            case Access.KeyLookup asked -> {
+                begin(line, asked.kind().name().toLowerCase(Locale.ROOT), use, asked.namespace());
                 line.append(",\"found\":").append(asked.bytes() < 0 ? 0 : 1);
-                line.append(",\"bytes\":").append(asked.verb() == LookupKind.CONTAINS ? -1 : asked.bytes());
+                line.append(",\"bytes\":").append(asked.kind() == LookupKind.CONTAINS ? -1 : asked.bytes());
                 line.append(",\"ids\":[")
                         .append(ids.of(asked.key().hi(), asked.key().lo()))
                         .append(']');
             }
-            case Use.Put put -> {
+            case Access.Put put -> {
                 begin(line, "put", use, put.namespace());
                 line.append(",\"bytes\":")
                         .append(put.bytes())
@@ -96,7 +96,7 @@ final class TraceLines {
         return line.append("}\n").toString();
     }
 
-    private void begin(StringBuilder line, String verb, Use use, Namespace namespace) {
+    private void begin(StringBuilder line, String verb, Access use, Namespace namespace) {
         boolean first = ids.isNew(namespace);
         int number = ids.of(namespace);
         if (first) {

@@ -12,7 +12,7 @@ import io.kvcache.tiers.metrics.HintMetrics;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
 import io.kvcache.tiers.metrics.LruHitRatioMetrics;
 import io.kvcache.tiers.metrics.PolicyMetrics;
-import io.kvcache.tiers.use.MemoryCurve;
+import io.kvcache.tiers.use.LruHitRatioEstimator;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.nio.file.Path;
@@ -38,7 +38,8 @@ final class MetricRulesTest {
             new DiskMetrics(cache, "kv").bindTo(registry);
             new HintMetrics(cache, "kv").bindTo(registry);
             new PolicyMetrics(cache, "kv").bindTo(registry);
-            new LruHitRatioMetrics(() -> new MemoryCurve.Report(List.of(new MemoryCurve.Size(1, 1, 0)), 0, 1, 0))
+            new LruHitRatioMetrics(() ->
+                            new LruHitRatioEstimator.Report(List.of(new LruHitRatioEstimator.Size(1, 1, 0)), 0, 1, 0))
                     .bindTo(registry);
             try (var writer = cache.put(BlockChain.of(SPACE, new int[] {1, 2, 3, 4}), 0, 0, 0)) {
                 writer.segment().fill((byte) 1);

@@ -12,8 +12,8 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.TraceConfig;
-import io.kvcache.tiers.use.Use;
-import io.kvcache.tiers.use.UseQueue;
+import io.kvcache.tiers.use.Access;
+import io.kvcache.tiers.use.AccessQueue;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -175,16 +175,16 @@ final class TraceCaptureTest {
 
     @Test
     void givenMoreThanTheQueueHolds_whenOffered_thenTheRestIsDroppedAndCounted() {
-        UseQueue queue = new UseQueue(3);
+        AccessQueue queue = new AccessQueue(3);
         for (int i = 0; i < 5; i++) {
-            queue.offer(new Use.Ask(i, LookupKind.GET, OBJECTS, key(i), 1));
+            queue.offer(new Access.KeyLookup(i, LookupKind.GET, OBJECTS, key(i), 1));
         }
         assertThat(queue.dropped()).isEqualTo(2);
-        assertThat(queue.poll()).extracting(Use::atNanos).isEqualTo(0L);
-        queue.offer(new Use.Ask(9, LookupKind.GET, OBJECTS, key(9), 1));
+        assertThat(queue.poll()).extracting(Access::atNanos).isEqualTo(0L);
+        queue.offer(new Access.KeyLookup(9, LookupKind.GET, OBJECTS, key(9), 1));
         assertThat(queue.dropped()).isEqualTo(2);
         for (long at : new long[] {1, 2, 9}) {
-            assertThat(queue.poll()).extracting(Use::atNanos).isEqualTo(at);
+            assertThat(queue.poll()).extracting(Access::atNanos).isEqualTo(at);
         }
         assertThat(queue.poll()).isNull();
     }

@@ -1,6 +1,6 @@
 package io.kvcache.tiers.metrics;
 
-import io.kvcache.tiers.use.MemoryCurve;
+import io.kvcache.tiers.use.LruHitRatioEstimator;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -16,16 +16,16 @@ import java.util.function.Supplier;
 /// | `kv.memory.lru.dropped` | | uses that the estimate did not see because they came too fast |
 public final class LruHitRatioMetrics implements MeterBinder {
 
-    private final Supplier<MemoryCurve.Report> memory;
+    private final Supplier<LruHitRatioEstimator.Report> memory;
 
     /// @param memory asked for each reading
-    public LruHitRatioMetrics(Supplier<MemoryCurve.Report> memory) {
+    public LruHitRatioMetrics(Supplier<LruHitRatioEstimator.Report> memory) {
         this.memory = memory;
     }
 
     @Override
     public void bindTo(MeterRegistry registry) {
-        List<MemoryCurve.Size> sizes = memory.get().sizes();
+        List<LruHitRatioEstimator.Size> sizes = memory.get().sizes();
         for (int i = 0; i < sizes.size(); i++) {
             int index = i;
             Gauge.builder(

@@ -9,37 +9,37 @@ import org.jspecify.annotations.Nullable;
 /// counted and gone.
 ///
 /// **Threads.** Any may offer, one takes.
-public final class UseQueue {
+public final class AccessQueue {
 
-    private final int mostKeys;
-    private final ConcurrentLinkedQueue<Use> queue = new ConcurrentLinkedQueue<>();
+    private final int maxKeys;
+    private final ConcurrentLinkedQueue<Access> queue = new ConcurrentLinkedQueue<>();
     private final AtomicInteger keys = new AtomicInteger();
     private final LongAdder dropped = new LongAdder();
 
-    /// @param mostKeys that may wait
-    public UseQueue(int mostKeys) {
-        this.mostKeys = mostKeys;
+    /// @param maxKeys that may wait
+    public AccessQueue(int maxKeys) {
+        this.maxKeys = maxKeys;
     }
 
     /// Takes a use, or counts it as dropped.
-    public void offer(Use use) {
-        int more = use.keys();
-        if (keys.addAndGet(more) > mostKeys) {
+    public void offer(Access access) {
+        int more = access.keyCount();
+        if (keys.addAndGet(more) > maxKeys) {
             keys.addAndGet(-more);
             dropped.increment();
             return;
         }
-        queue.add(use);
+        queue.add(access);
     }
 
     /// The next one, or null.
     @Nullable
-    public Use poll() {
-        Use use = queue.poll();
-        if (use != null) {
-            keys.addAndGet(-use.keys());
+    public Access poll() {
+        Access access = queue.poll();
+        if (access != null) {
+            keys.addAndGet(-access.keyCount());
         }
-        return use;
+        return access;
     }
 
     /// Uses that found no room.

@@ -15,7 +15,7 @@ import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 
 /// What an embedded store says of other sizes of its memory.
-final class MemoryCurveTest {
+final class LruHitRatioEstimatorTest {
 
     /// Blocks of 1 MiB: 32 fill the store.
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 8, 128, 256, Dtype.BF16));
@@ -27,22 +27,24 @@ final class MemoryCurveTest {
     void givenALoopOfHalfAsMuchAgain_whenAsked_thenTwiceTheMemoryWouldFindNearlyAll() {
         try (TieredKvCache cache = TieredKvCache.builder().hostBytes(32 << 20).build()) {
             cache.register(SPACE);
-            MemoryCurve curve = MemoryCurve.of(cache);
+            LruHitRatioEstimator curve = LruHitRatioEstimator.of(cache);
             SimpleMeterRegistry registry = new SimpleMeterRegistry();
             new LruHitRatioMetrics(curve::report).bindTo(registry);
             assertThat(curve.report().uses()).isZero();
             for (int use = 0; use < ROUNDS * 48; use++) {
                 use(cache, use % 48);
             }
-            MemoryCurve.Report report = curve.report();
+            LruHitRatioEstimator.Report report = curve.report();
             assertThat(report.uses()).isEqualTo(ROUNDS * 48);
             assertThat(report.dropped()).isZero();
-            assertThat(report.sizes()).extracting(MemoryCurve.Size::factor).containsExactly(0.5, 1.0, 2.0, 4.0);
             assertThat(report.sizes())
-                    .extracting(MemoryCurve.Size::bytes)
+                    .extracting(LruHitRatioEstimator.Size::factor)
+                    .containsExactly(0.5, 1.0, 2.0, 4.0);
+            assertThat(report.sizes())
+                    .extracting(LruHitRatioEstimator.Size::bytes)
                     .containsExactly(16L << 20, 32L << 20, 64L << 20, 128L << 20);
             assertThat(report.sizes())
-                    .extracting(MemoryCurve.Size::lruHitRatio)
+                    .extracting(LruHitRatioEstimator.Size::lruHitRatio)
                     .containsExactly(0.0, 0.0, 1 - 1.0 / ROUNDS, 1 - 1.0 / ROUNDS);
             assertThat(registry.get("kv.memory.lru.hit.ratio")
                             .tag("factor", "2.0")
@@ -58,12 +60,12 @@ final class MemoryCurveTest {
     void givenWhatFits_whenAsked_thenThisMuchMemoryFindsAsMuchAsAnyMore() {
         try (TieredKvCache cache = TieredKvCache.builder().hostBytes(32 << 20).build()) {
             cache.register(SPACE);
-            MemoryCurve curve = MemoryCurve.of(cache);
+            LruHitRatioEstimator curve = LruHitRatioEstimator.of(cache);
             for (int use = 0; use < ROUNDS * 24; use++) {
                 use(cache, use % 24);
             }
             assertThat(curve.report().sizes())
-                    .extracting(MemoryCurve.Size::lruHitRatio)
+                    .extracting(LruHitRatioEstimator.Size::lruHitRatio)
                     .containsExactly(0.0, 1 - 1.0 / ROUNDS, 1 - 1.0 / ROUNDS, 1 - 1.0 / ROUNDS);
         }
     }

@@ -7,27 +7,27 @@ import io.kvcache.core.identity.Namespace;
 import org.jspecify.annotations.Nullable;
 
 /// One use of a store, as [AccessListener] is told of it.
-public sealed interface Use {
+public sealed interface Access {
 
     /// When, by the store's clock.
     long atNanos();
 
     /// How many keys it takes up.
-    int keys();
+    int keyCount();
 
     /// As [AccessListener#onAccess(BlockChain, int, int, int)].
-    record Chain(long atNanos, BlockChain chain, int from, int found, int blockBytes) implements Use {
+    record ChainLookup(long atNanos, BlockChain chain, int from, int found, int blockBytes) implements Access {
         @Override
-        public int keys() {
+        public int keyCount() {
             return 1 + chain.length();
         }
     }
 
     /// As [AccessListener#onAccess(AccessListener.LookupKind, Namespace, BlockKey, long)].
-    record Ask(long atNanos, AccessListener.LookupKind verb, Namespace namespace, BlockKey key, long bytes)
-            implements Use {
+    record KeyLookup(long atNanos, AccessListener.LookupKind kind, Namespace namespace, BlockKey key, long bytes)
+            implements Access {
         @Override
-        public int keys() {
+        public int keyCount() {
             return 1;
         }
     }
@@ -39,9 +39,9 @@ public sealed interface Use {
             BlockKey key,
             @Nullable BlockKey after,
             long bytes,
-            boolean replaces) implements Use {
+            boolean replaces) implements Access {
         @Override
-        public int keys() {
+        public int keyCount() {
             return 1;
         }
     }

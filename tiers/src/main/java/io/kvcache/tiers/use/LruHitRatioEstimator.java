@@ -19,29 +19,30 @@ import org.jspecify.annotations.Nullable;
 /// follows by a put do not count, so these ratios are not those of the namespaces, which count what
 /// is asked for.
 ///
-/// Uses wait for [#tick] or [#report]: some two thousand prompts of 128 blocks, beyond which they
+/// Uses wait for [#drain] or [#report]: some two thousand prompts of 128 blocks, beyond which they
 /// are counted as dropped and nothing else. So ask at least as often as those come; a minute apart
 /// is usual.
 ///
-/// **Threads.** Any; [#tick] one at a time.
-public final class MemoryCurve implements AccessListener {
+/// **Threads.** Any; [#drain] one at a time.
+public final class LruHitRatioEstimator implements AccessListener {
 
     private static final double[] FACTORS = {0.5, 1, 2, 4};
     /// Slots are whole pages.
     private static final long PAGE = 4096;
     /// 24 bytes each in a chain, some more for single ones: about 30 MB at the worst.
-    private static final int MOST_WAITING = 1 << 18;
+    private static final int MAX_QUEUED_KEYS = 1 << 18;
     /// Uses of one key each, in one look, that the sample is thinned for: two hundredths of a
     /// processor when it looks ten times a second.
-    private static final int MANY_SINGLE = 1 << 13;
+    private static final int MAX_SINGLE_ACCESSES = 1 << 13;
 
     private final MissRatioCurve curve;
-    private final UseQueue queue = new UseQueue(MOST_WAITING);
-    private final LongAdder passed = new LongAdder();
+    private final AccessQueue queue = new AccessQueue(MAX_QUEUED_KEYS);
+    private final LongAdder skipped = new LongAdder();
 
     /// Has one listen to an embedded store from now on, for as long as that is open.
-    public static MemoryCurve of(TieredKvCache cache) {
-        MemoryCurve curve = new MemoryCurve(cache.stats().host().capacityBytes());
+    public static LruHitRatioEstimator of(TieredKvCache cache) {
+        LruHitRatioEstimator curve =
+                new LruHitRatioEstimator(cache.stats().host().capacityBytes());
         cache.addAccessListener(curve);
         return curve;
     }
@@ -49,7 +50,7 @@ public final class MemoryCurve implements AccessListener {
     /// One that hears nothing until it is told.
     ///
     /// @param memoryBytes of host memory there is
-    public MemoryCurve(long memoryBytes) {
+    public LruHitRatioEstimator(long memoryBytes) {
         curve = new MissRatioCurve(Arrays.stream(FACTORS)
                 .mapToLong(factor -> (long) (factor * memoryBytes))
                 .toArray());
@@ -69,56 +70,56 @@ public final class MemoryCurve implements AccessListener {
     public record Size(double factor, long bytes, double lruHitRatio) {}
 
     @Override
-    public void asked(BlockChain chain, int from, int found, int blockBytes) {
+    public void onAccess(BlockChain chain, int from, int found, int blockBytes) {
         if (found > 0) {
-            queue.offer(new Use.Chain(0, chain, from, found, blockBytes));
+            queue.offer(new Access.ChainLookup(0, chain, from, found, blockBytes));
         }
     }
 
     @Override
-    public void asked(LookupKind verb, Namespace namespace, BlockKey key, long bytes) {
-        if (verb == LookupKind.GET && bytes >= 0) {
+    public void onAccess(LookupKind lookupKind, Namespace namespace, BlockKey key, long bytes) {
+        if (lookupKind == LookupKind.GET && bytes >= 0) {
             if (curve.isSampled(key.lo())) {
-                queue.offer(new Use.Ask(0, verb, namespace, key, bytes));
+                queue.offer(new Access.KeyLookup(0, lookupKind, namespace, key, bytes));
             } else {
-                passed.increment();
+                skipped.increment();
             }
         }
     }
 
     @Override
-    public void put(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces) {
+    public void onPut(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces) {
         if (curve.isSampled(key.lo())) {
-            queue.offer(new Use.Put(0, namespace, key, after, bytes, replaces));
+            queue.offer(new Access.Put(0, namespace, key, after, bytes, replaces));
         } else if (!replaces) {
-            passed.increment();
+            skipped.increment();
         }
     }
 
     /// Looks at what was used since the last time.
-    public synchronized void tick() {
-        curve.addUnsampled(passed.sumThenReset());
+    public synchronized void drain() {
+        curve.addUnsampled(skipped.sumThenReset());
         int single = 0;
         // Whoever uses the store faster than this looks does not hold it up.
-        for (int left = MOST_WAITING; left > 0; left--) {
-            Use use = queue.poll();
-            if (use == null) {
+        for (int left = MAX_QUEUED_KEYS; left > 0; left--) {
+            Access access = queue.poll();
+            if (access == null) {
                 break;
             }
-            look(use);
-            single += use instanceof Use.Chain ? 0 : 1;
+            record(access);
+            single += access instanceof Access.ChainLookup ? 0 : 1;
         }
-        if (single > MANY_SINGLE) {
+        if (single > MAX_SINGLE_ACCESSES) {
             curve.reduceSample();
         }
     }
 
-    private void look(Use use) {
+    private void record(Access access) {
         curve.startRequest();
-        switch (use) {
-            case Use.Chain asked -> look(asked);
-            case Use.Ask asked -> curve.recordUse(asked.key().lo(), pages(asked.bytes()));
-            case Use.Put put -> {
+        switch (access) {
+            case Access.ChainLookup asked -> record(asked);
+            case Access.KeyLookup asked -> curve.recordUse(asked.key().lo(), pages(asked.bytes()));
+            case Access.Put put -> {
                 if (put.replaces()) {
                     curve.touch(put.key().lo(), pages(put.bytes()));
                 } else {
@@ -129,7 +130,7 @@ public final class MemoryCurve implements AccessListener {
     }
 
     /// From the last to the first, so that no block is older than the one behind it.
-    private void look(Use.Chain asked) {
+    private void record(Access.ChainLookup asked) {
         long bytes = pages(asked.blockBytes());
         for (int i = asked.from() + asked.found() - 1; i >= asked.from(); i--) {
             curve.recordUse(asked.chain().keyLo(i), bytes);
@@ -141,7 +142,7 @@ public final class MemoryCurve implements AccessListener {
 
     /// What is known by now.
     public synchronized Report report() {
-        tick();
+        drain();
         MissRatioCurve.Point[] points = curve.points();
         List<Size> sizes = IntStream.range(0, points.length)
                 .mapToObj(i -> new Size(FACTORS[i], points[i].bytes(), points[i].hitRatio()))
