@@ -45,7 +45,7 @@ public final class GpuProbe implements DeviceProbe {
     }
 
     @Override
-    public List<String> lines() {
+    public List<String> describeDevices() {
         List<String> lines = new ArrayList<>();
         for (int ordinal = 0; ordinal < MAX_DEVICES; ordinal++) {
             try (DeviceDriver driver = devices.apply(ordinal)) {

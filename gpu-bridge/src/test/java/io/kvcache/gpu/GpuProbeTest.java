@@ -40,7 +40,7 @@ final class GpuProbeTest {
 
     @Test
     void givenADevice_whenProbed_thenItsLineHasBothSpeeds() {
-        assertThat(probe(() -> HostDriver.open(1L << 30)).lines())
+        assertThat(probe(() -> HostDriver.open(1L << 30)).describeDevices())
                 .singleElement()
                 .asString()
                 .contains("GB/s to it", "GB/s back");
@@ -53,7 +53,7 @@ final class GpuProbeTest {
                             driver.allocate(1);
                             return driver;
                         })
-                        .lines())
+                        .describeDevices())
                 .hasSize(2)
                 .anyMatch(line -> line.contains("GB/s back"))
                 .anyMatch(line -> line.startsWith("GPU 0: ") && line.contains("before all was given back"));
@@ -62,7 +62,7 @@ final class GpuProbeTest {
     /// As beside an engine, which takes nearly all of it.
     @Test
     void givenADeviceThatIsFull_whenProbed_thenThatIsItsOnlyLineAndNothingIsLeftThere() {
-        assertThat(probe(() -> HostDriver.open(32L << 20)).lines())
+        assertThat(probe(() -> HostDriver.open(32L << 20)).describeDevices())
                 .singleElement()
                 .asString()
                 .contains("OUT_OF_MEMORY");

@@ -31,7 +31,7 @@ public final class GpuKit {
     }
 
     private static int probe() {
-        new GpuProbe().lines().forEach(System.out::println);
+        new GpuProbe().describeDevices().forEach(System.out::println);
         return 0;
     }
 
