@@ -22,7 +22,7 @@ final class CudaContext {
 
     private static final int CAPABILITY_MAJOR = 75;
     private static final int CAPABILITY_MINOR = 76;
-    private static final int HOST_POINTERS = 91;
+    private static final int HOST_POINTER_ATTRIBUTE = 91;
     private static final int NAME_BYTES = 128;
     private static final int UUID_BYTES = 16;
 
@@ -84,7 +84,7 @@ final class CudaContext {
     /// Of a part of a device (MIG) the part's own, as engines ask for it; JCuda only has the call that
     /// gives the whole device's.
     private byte[] uuid() {
-        MethodHandle ofParts = functions.bindIfThere("cuDeviceGetUuid_v2", ADDRESS, JAVA_INT);
+        MethodHandle ofParts = functions.bindIfPresent("cuDeviceGetUuid_v2", ADDRESS, JAVA_INT);
         if (ofParts == null) {
             CUuuid uuid = new CUuuid();
             CudaResult.check("cuDeviceGetUuid", JCudaDriver.cuDeviceGetUuid(uuid, device));
@@ -92,13 +92,13 @@ final class CudaContext {
         }
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment uuid = arena.allocate(UUID_BYTES);
-            CudaResult.check("cuDeviceGetUuid_v2", asked(ofParts, uuid));
+            CudaResult.check("cuDeviceGetUuid_v2", callUuid(ofParts, uuid));
             return uuid.toArray(JAVA_BYTE);
         }
     }
 
     /// A device is its number.
-    private int asked(MethodHandle call, MemorySegment uuid) {
+    private int callUuid(MethodHandle call, MemorySegment uuid) {
         try {
             return (int) call.invokeExact(uuid, ordinal);
         } catch (Throwable thrown) {
@@ -108,10 +108,10 @@ final class CudaContext {
 
     /// Whether the device knows registered host memory by the addresses that the CPU has for it, which it
     /// does not under WSL, for one: copies of a batch, which do not say where they are from, fail then.
-    boolean takesHostPointers() {
+    boolean supportsHostPointers() {
         Boolean known = hostPointers;
         if (known == null) {
-            known = attribute(HOST_POINTERS) != 0;
+            known = attribute(HOST_POINTER_ATTRIBUTE) != 0;
             hostPointers = known;
         }
         return known;
@@ -124,7 +124,7 @@ final class CudaContext {
     }
 
     /// The priority of the most urgent streams.
-    int highest() {
+    int highestPriority() {
         int[] least = new int[1];
         int[] greatest = new int[1];
         CudaResult.check("cuCtxGetStreamPriorityRange", JCudaDriver.cuCtxGetStreamPriorityRange(least, greatest));

@@ -39,19 +39,19 @@ public final class CudaDriver implements DeviceDriver {
     private static final Logger LOG = System.getLogger(CudaDriver.class.getName());
 
     private final CudaContext context;
-    private final BatchCalls batches;
-    private final ModuleCalls modules;
+    private final CudaMemcpyBatch batches;
+    private final CudaModules modules;
     private final CudaFunctions functions;
     private final int ordinal;
     private final DeviceThread thread = new DeviceThread();
-    private final HostRanges registered = new HostRanges();
-    private final Registrations registrations = Registrations.ofProcess();
-    private final DeviceSlabs slabs = new DeviceSlabs();
+    private final HostRanges pinnedRanges = new HostRanges();
+    private final PinnedHostMemory pinnedMemory = PinnedHostMemory.ofProcess();
+    private final DeviceSlabs allocations = new DeviceSlabs();
     private final CudaStreams streams = new CudaStreams(this);
     private final Set<CudaEvent> events = new HashSet<>();
     private final Set<CudaProgram> programs = new HashSet<>();
-    private @Nullable VirtualCalls virtual;
-    private @Nullable SharingCalls sharing;
+    private @Nullable CudaVmm virtual;
+    private @Nullable CudaIpc sharing;
     private boolean failed;
     private boolean lost;
     private boolean closed;
@@ -59,8 +59,8 @@ public final class CudaDriver implements DeviceDriver {
     private CudaDriver(SymbolLookup library, int ordinal) {
         functions = new CudaFunctions(library);
         this.ordinal = ordinal;
-        batches = new BatchCalls(functions);
-        modules = new ModuleCalls(functions);
+        batches = new CudaMemcpyBatch(functions);
+        modules = new CudaModules(functions);
         context = new CudaContext(functions, ordinal);
     }
 
@@ -101,28 +101,28 @@ public final class CudaDriver implements DeviceDriver {
         try {
             CudaResult.check(call, result);
         } catch (DeviceException refused) {
-            throw noted(refused);
+            throw recordFailure(refused);
         }
     }
 
-    /// The same for what others gave, or the machine may forbid, see [CudaResult#tried].
-    void tried(String call, int result) {
+    /// The same for what others gave, or the machine may forbid, see [CudaResult#checkFallible].
+    void checkFallible(String call, int result) {
         try {
-            CudaResult.tried(call, result);
+            CudaResult.checkFallible(call, result);
         } catch (DeviceException refused) {
-            throw noted(refused);
+            throw recordFailure(refused);
         }
     }
 
-    private <T> T noting(Supplier<T> asked) {
+    private <T> T trackFailure(Supplier<T> asked) {
         try {
             return asked.get();
         } catch (DeviceException refused) {
-            throw noted(refused);
+            throw recordFailure(refused);
         }
     }
 
-    private DeviceException noted(DeviceException refused) {
+    private DeviceException recordFailure(DeviceException refused) {
         failed |= refused.error().ends();
         lost |= refused.error().ends();
         return refused;
@@ -132,26 +132,26 @@ public final class CudaDriver implements DeviceDriver {
     /// It goes with the context at the latest.
     ///
     /// @return whether it is given back
-    boolean letGo(String call, IntSupplier giveBack) {
+    boolean releaseQuietly(String call, IntSupplier giveBack) {
         try {
             enter();
             CudaResult.check(call, giveBack.getAsInt());
             return true;
         } catch (DeviceException refused) {
-            fail("not given back", refused);
+            markFailed("not given back", refused);
             return false;
         }
     }
 
     /// The driver did not do what cannot be refused: it is of no use any more.
-    void fail(String what, DeviceException refused) {
+    void markFailed(String what, DeviceException refused) {
         failed = true;
         lost |= refused.error().ends();
         LOG.log(Level.WARNING, "{0}: {1}", what, refused.getMessage());
     }
 
     /// Whether the device said that it is gone, or did not end what it had.
-    boolean lost() {
+    boolean isLost() {
         return lost;
     }
 
@@ -160,19 +160,20 @@ public final class CudaDriver implements DeviceDriver {
     }
 
     /// Whether copies of this direction may be asked for together.
-    boolean mayBatch(CopyDirection direction) {
-        return batches.available() && (direction == CopyDirection.WITHIN || noting(context::takesHostPointers));
+    boolean canBatch(CopyDirection direction) {
+        return batches.isAvailable()
+                && (direction == CopyDirection.WITHIN || trackFailure(context::supportsHostPointers));
     }
 
-    HostRanges registered() {
-        return registered;
+    HostRanges pinnedRanges() {
+        return pinnedRanges;
     }
 
-    DeviceSlabs slabs() {
-        return slabs;
+    DeviceSlabs allocations() {
+        return allocations;
     }
 
-    CudaEvent own(DeviceEvent event) {
+    CudaEvent requireOwned(DeviceEvent event) {
         if (event instanceof CudaEvent mine && events.contains(mine)) {
             return mine;
         }
@@ -182,7 +183,7 @@ public final class CudaDriver implements DeviceDriver {
     /// Whether an answer says that something is over; one that leaves it open may be another the next time.
     ///
     /// @throws DeviceException when the device is of no use any more
-    boolean surely(String call, int result) {
+    boolean isComplete(String call, int result) {
         if (result == CudaResult.SUCCESS || result == CudaResult.NOT_READY) {
             return result == CudaResult.SUCCESS;
         }
@@ -196,22 +197,22 @@ public final class CudaDriver implements DeviceDriver {
         return false;
     }
 
-    void closing(CudaEvent event) {
+    void forget(CudaEvent event) {
         events.remove(event);
     }
 
-    void closing(CudaProgram program) {
+    void forget(CudaProgram program) {
         programs.remove(program);
     }
 
     @Override
     public DeviceInfo info() {
         enter();
-        return noting(context::info);
+        return trackFailure(context::info);
     }
 
     @Override
-    public long freeBytes() {
+    public long freeMemoryBytes() {
         enter();
         long[] free = new long[1];
         check("cuMemGetInfo", JCudaDriver.cuMemGetInfo(free, new long[1]));
@@ -227,22 +228,22 @@ public final class CudaDriver implements DeviceDriver {
         DevicePointer pointer = new DevicePointer();
         check("cuMemAlloc", JCudaDriver.cuMemAlloc(pointer, bytes));
         DeviceSpan slab = new DeviceSpan(pointer.address(), bytes);
-        slabs.add(slab);
+        allocations.add(slab);
         return slab;
     }
 
     @Override
     public void free(DeviceSpan span) {
         enter();
-        slabs.requireSlab(span);
+        allocations.requireSlab(span);
         drain();
-        slabs.remove(span);
+        allocations.remove(span);
         freeSlab(span);
     }
 
     private void freeSlab(DeviceSpan slab) {
         DevicePointer pointer = new DevicePointer(slab.address().value());
-        letGo("cuMemFree", () -> JCudaDriver.cuMemFree(pointer));
+        releaseQuietly("cuMemFree", () -> JCudaDriver.cuMemFree(pointer));
     }
 
     /// Waits for all that streams were given, see [CudaStreams].
@@ -253,24 +254,24 @@ public final class CudaDriver implements DeviceDriver {
     @Override
     public void adopt(DeviceSpan span) {
         enter();
-        slabs.adopt(span);
+        allocations.adopt(span);
     }
 
     @Override
     public void disown(DeviceSpan span) {
         enter();
-        slabs.disown(span);
+        allocations.disown(span);
     }
 
     @Override
     public void register(MemorySegment host) {
         enter();
         HostRanges.requireSource(host);
-        registered.add(host);
+        pinnedRanges.add(host);
         try {
-            tried("cuMemHostRegister", registrations.add(host, context));
+            checkFallible("cuMemHostRegister", pinnedMemory.add(host, context));
         } catch (DeviceException refused) {
-            registered.remove(host);
+            pinnedRanges.remove(host);
             throw refused;
         }
     }
@@ -279,12 +280,12 @@ public final class CudaDriver implements DeviceDriver {
     public void unregister(MemorySegment host) {
         enter();
         drain();
-        registered.remove(host);
+        pinnedRanges.remove(host);
         unregister(host.address());
     }
 
     private void unregister(long start) {
-        if (!registrations.remove(start, context, this::letGo)) {
+        if (!pinnedMemory.remove(start, context, this::releaseQuietly)) {
             thread.leave(); // the context is to be bound anew
         }
     }
@@ -292,10 +293,10 @@ public final class CudaDriver implements DeviceDriver {
     @Override
     public DeviceStream openStream(Priority priority) {
         enter();
-        StreamHandle handle = new StreamHandle();
+        CudaStreamHandle handle = new CudaStreamHandle();
         int number = switch (priority) {
             case NORMAL -> 0;
-            case HIGH -> noting(context::highest);
+            case HIGH -> trackFailure(context::highestPriority);
         };
         check(
                 "cuStreamCreateWithPriority",
@@ -308,7 +309,7 @@ public final class CudaDriver implements DeviceDriver {
     @Override
     public DeviceProgram load(String code) {
         enter();
-        ModuleCalls.Answer loaded = modules.load(code);
+        CudaModules.ModuleResult loaded = modules.load(code);
         check("cuModuleLoadData", loaded.result());
         CudaProgram program = new CudaProgram(this, modules, loaded.handle());
         programs.add(program);
@@ -318,7 +319,7 @@ public final class CudaDriver implements DeviceDriver {
     @Override
     public VirtualMemory virtualMemory() {
         enter();
-        virtual = virtual == null ? new VirtualCalls(this, functions, ordinal) : virtual;
+        virtual = virtual == null ? new CudaVmm(this, functions, ordinal) : virtual;
         return virtual;
     }
 
@@ -327,39 +328,39 @@ public final class CudaDriver implements DeviceDriver {
         enter();
         CUevent handle = new CUevent();
         check("cuEventCreate", JCudaDriver.cuEventCreate(handle, CUevent_flags.CU_EVENT_DISABLE_TIMING));
-        return keep(new EventHandle.OfJcuda(handle));
+        return addEvent(new CudaEventHandle.JcudaEvent(handle));
     }
 
-    CudaEvent keep(EventHandle handle) {
+    CudaEvent addEvent(CudaEventHandle handle) {
         CudaEvent event = new CudaEvent(this, handle);
         events.add(event);
         return event;
     }
 
     @Override
-    public DeviceSharing sharing() {
+    public DeviceSharing ipc() {
         enter();
-        sharing = sharing == null ? new SharingCalls(this, functions) : sharing;
+        sharing = sharing == null ? new CudaIpc(this, functions) : sharing;
         return sharing;
     }
 
     /// By which call of the driver's batches are copied, and how many of them it took and declined: in
     /// words, for people who look at a machine the first time.
-    public String batches() {
+    public String describeBatching() {
         return batches.describe();
     }
 
     @Override
-    public DeviceUse use() {
+    public DeviceUse resourceCounts() {
         return new DeviceUse(
-                slabs.count(),
-                slabs.bytes(),
-                registered.count(),
+                allocations.count(),
+                allocations.bytes(),
+                pinnedRanges.count(),
                 streams.count(),
                 events.size(),
                 programs.size(),
-                virtual == null ? 0 : virtual.left(),
-                sharing == null ? 0 : sharing.left());
+                virtual == null ? 0 : virtual.resourceCount(),
+                sharing == null ? 0 : sharing.openCount());
     }
 
     @Override
@@ -367,11 +368,11 @@ public final class CudaDriver implements DeviceDriver {
         if (closed) {
             throw new IllegalStateException("the device is closed");
         }
-        DeviceUse left = use();
+        DeviceUse left = resourceCounts();
         boolean leaked = !failed && !left.equals(DeviceUse.NONE);
-        giveBackAll();
+        releaseAll();
         if (context.release() != CudaResult.SUCCESS) {
-            letGo("cuDevicePrimaryCtxRelease", context::release); // once more: all that is left goes with it
+            releaseQuietly("cuDevicePrimaryCtxRelease", context::release); // once more: all that is left goes with it
         }
         closed = true;
         if (leaked) {
@@ -380,17 +381,17 @@ public final class CudaDriver implements DeviceDriver {
     }
 
     /// What is left goes with the context, unless others in this process have it too.
-    private void giveBackAll() {
+    private void releaseAll() {
         streams.closeAll();
         List.copyOf(events).forEach(CudaEvent::close);
         List.copyOf(programs).forEach(CudaProgram::close);
         if (virtual != null) {
-            virtual.giveBackAll();
+            virtual.releaseAll();
         }
         if (sharing != null) {
-            sharing.giveBackAll();
+            sharing.releaseAll();
         }
-        registered.all().forEach(this::unregister);
-        slabs.all().forEach(this::freeSlab);
+        pinnedRanges.all().forEach(this::unregister);
+        allocations.all().forEach(this::freeSlab);
     }
 }

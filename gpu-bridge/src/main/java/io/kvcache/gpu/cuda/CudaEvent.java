@@ -6,21 +6,21 @@ import io.kvcache.gpu.driver.DeviceEvent;
 final class CudaEvent implements DeviceEvent {
 
     private final CudaDriver driver;
-    private final EventHandle handle;
+    private final CudaEventHandle handle;
     private boolean closed;
 
-    CudaEvent(CudaDriver driver, EventHandle handle) {
+    CudaEvent(CudaDriver driver, CudaEventHandle handle) {
         this.driver = driver;
         this.handle = handle;
     }
 
-    EventHandle handle() {
+    CudaEventHandle handle() {
         requireOpen();
         return handle;
     }
 
     @Override
-    public boolean reached() {
+    public boolean isReached() {
         driver.enter();
         requireOpen();
         int result = handle.query();
@@ -41,7 +41,7 @@ final class CudaEvent implements DeviceEvent {
     public void close() {
         requireOpen();
         closed = true;
-        driver.closing(this);
-        driver.letGo("cuEventDestroy", handle::destroy);
+        driver.forget(this);
+        driver.releaseQuietly("cuEventDestroy", handle::destroy);
     }
 }

@@ -31,7 +31,7 @@ final class CudaFunctions {
     ///
     /// @throws DeviceException with [DeviceError#NO_DRIVER] when this one has it not
     MethodHandle bind(String name, MemoryLayout... arguments) {
-        MethodHandle call = bindIfThere(name, arguments);
+        MethodHandle call = bindIfPresent(name, arguments);
         if (call == null) {
             throw new DeviceException(DeviceError.NO_DRIVER, name, "the driver has no such function");
         }
@@ -43,7 +43,7 @@ final class CudaFunctions {
     /// @return null when this one has it not
     @SuppressWarnings("restricted") // Signatures as in cuda.h, which a test compares.
     @Nullable
-    MethodHandle bindIfThere(String name, MemoryLayout... arguments) {
+    MethodHandle bindIfPresent(String name, MemoryLayout... arguments) {
         MemorySegment function = library.find(name).orElse(null);
         if (function == null) {
             return null;

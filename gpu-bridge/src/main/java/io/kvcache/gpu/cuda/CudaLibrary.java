@@ -18,10 +18,10 @@ final class CudaLibrary {
     private static final String NAME = "libcuda.so.1";
 
     /// Where containers have the driver's libraries without telling the loader.
-    private static final List<Path> OTHER_PLACES =
+    private static final List<Path> FALLBACK_PATHS =
             List.of(Path.of("/usr/local/nvidia/lib64", NAME), Path.of("/usr/lib/wsl/lib", NAME));
 
-    private static final String TEMPORARY = "java.io.tmpdir";
+    private static final String TEMP_DIRECTORY = "java.io.tmpdir";
 
     private static @Nullable SymbolLookup loaded;
 
@@ -45,8 +45,10 @@ final class CudaLibrary {
         try {
             return SymbolLookup.libraryLookup(NAME, Arena.global());
         } catch (IllegalArgumentException notWhereTheLoaderLooks) {
-            Path place =
-                    OTHER_PLACES.stream().filter(Files::isReadable).findFirst().orElse(null);
+            Path place = FALLBACK_PATHS.stream()
+                    .filter(Files::isReadable)
+                    .findFirst()
+                    .orElse(null);
             if (place == null) {
                 throw new DeviceException(DeviceError.NO_DRIVER, "load " + NAME, "not found");
             }
@@ -60,16 +62,16 @@ final class CudaLibrary {
     /// it does, temporary files lie in a folder of this process alone, which goes once the library is
     /// loaded.
     private static void loadJcuda() {
-        String usual = System.getProperty(TEMPORARY);
+        String usual = System.getProperty(TEMP_DIRECTORY);
         Path own = null;
         try {
             own = Files.createTempDirectory("kvcache-jcuda");
-            System.setProperty(TEMPORARY, own.toString());
+            System.setProperty(TEMP_DIRECTORY, own.toString());
             JCudaDriver.setExceptionsEnabled(false);
         } catch (IOException | LinkageError failed) {
             throw new DeviceException(DeviceError.NO_DRIVER, "load JCuda", String.valueOf(failed.getMessage()));
         } finally {
-            System.setProperty(TEMPORARY, usual);
+            System.setProperty(TEMP_DIRECTORY, usual);
             if (own != null) {
                 remove(own);
             }

@@ -7,11 +7,11 @@ import io.kvcache.gpu.driver.DeviceProgram;
 final class CudaProgram implements DeviceProgram {
 
     private final CudaDriver driver;
-    private final ModuleCalls calls;
+    private final CudaModules calls;
     private final long handle;
     private boolean closed;
 
-    CudaProgram(CudaDriver driver, ModuleCalls calls, long handle) {
+    CudaProgram(CudaDriver driver, CudaModules calls, long handle) {
         this.driver = driver;
         this.calls = calls;
         this.handle = handle;
@@ -21,7 +21,7 @@ final class CudaProgram implements DeviceProgram {
     public DeviceKernel kernel(String name) {
         driver.enter();
         requireOpen();
-        ModuleCalls.Answer found = calls.find(handle, name);
+        CudaModules.ModuleResult found = calls.findFunction(handle, name);
         driver.check("cuModuleGetFunction " + name, found.result());
         return new DeviceKernel(name, found.handle());
     }
@@ -36,7 +36,7 @@ final class CudaProgram implements DeviceProgram {
     public void close() {
         requireOpen();
         closed = true;
-        driver.closing(this);
-        driver.letGo("cuModuleUnload", () -> calls.unload(handle));
+        driver.forget(this);
+        driver.releaseQuietly("cuModuleUnload", () -> calls.unload(handle));
     }
 }

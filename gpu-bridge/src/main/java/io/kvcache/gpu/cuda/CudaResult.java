@@ -18,21 +18,21 @@ final class CudaResult {
     /// @throws DeviceException unless the call was answered with success
     static void check(String call, int result) {
         if (result != SUCCESS) {
-            throw new DeviceException(error(result), call, name(result));
+            throw new DeviceException(error(result), call, describe(result));
         }
     }
 
     /// The same for what others gave, or the machine may forbid: that goes wrong in more ways than drivers
     /// tell of, and the device is none the worse for it.
-    static void tried(String call, int result) {
+    static void checkFallible(String call, int result) {
         if (result != SUCCESS) {
             DeviceError error = error(result);
             boolean vague = error == DeviceError.OTHER || error == DeviceError.NO_DEVICE;
-            throw new DeviceException(vague ? DeviceError.REFUSED : error, call, name(result));
+            throw new DeviceException(vague ? DeviceError.REFUSED : error, call, describe(result));
         }
     }
 
-    static String name(int result) {
+    static String describe(int result) {
         return CUresult.stringFor(result) + ", " + result;
     }
 

@@ -16,12 +16,12 @@ import jcuda.driver.JCudaDriver;
 final class CudaStream implements DeviceStream {
 
     private final CudaDriver driver;
-    private final StreamHandle handle;
-    private final BatchCalls batches;
-    private final ModuleCalls modules;
+    private final CudaStreamHandle handle;
+    private final CudaMemcpyBatch batches;
+    private final CudaModules modules;
     private boolean closed;
 
-    CudaStream(CudaDriver driver, StreamHandle handle, BatchCalls batches, ModuleCalls modules) {
+    CudaStream(CudaDriver driver, CudaStreamHandle handle, CudaMemcpyBatch batches, CudaModules modules) {
         this.driver = driver;
         this.handle = handle;
         this.batches = batches;
@@ -36,16 +36,16 @@ final class CudaStream implements DeviceStream {
     }
 
     @Override
-    public void toDevice(MemorySegment from, DeviceAddress to) {
+    public void copyToDevice(MemorySegment from, DeviceAddress to) {
         HostRanges.requireSource(from);
-        if (crosses(from)) {
+        if (crossesPinnedRange(from)) {
             CopyBatch pieces = CopyBatch.toDevice();
             pieces.add(from, to);
             copy(pieces);
             return;
         }
         enter();
-        driver.slabs().requireSpan("toDevice", to, from.byteSize());
+        driver.allocations().requireSpan("toDevice", to, from.byteSize());
         toDevice(from.address(), to.value(), from.byteSize());
     }
 
@@ -56,16 +56,16 @@ final class CudaStream implements DeviceStream {
     }
 
     @Override
-    public void toHost(DeviceAddress from, MemorySegment to) {
+    public void copyToHost(DeviceAddress from, MemorySegment to) {
         HostRanges.requireTarget(to);
-        if (crosses(to)) {
+        if (crossesPinnedRange(to)) {
             CopyBatch pieces = CopyBatch.toHost();
             pieces.add(to, from);
             copy(pieces);
             return;
         }
         enter();
-        driver.slabs().requireSpan("toHost", from, to.byteSize());
+        driver.allocations().requireSpan("toHost", from, to.byteSize());
         toHost(from.value(), to.address(), to.byteSize());
     }
 
@@ -75,15 +75,15 @@ final class CudaStream implements DeviceStream {
                 JCudaDriver.cuMemcpyDtoHAsync(new HostPointer(to), new DevicePointer(from), bytes, handle));
     }
 
-    private boolean crosses(MemorySegment host) {
-        return driver.registered().crossed(host.address(), host.byteSize());
+    private boolean crossesPinnedRange(MemorySegment host) {
+        return driver.pinnedRanges().crossed(host.address(), host.byteSize());
     }
 
     @Override
-    public void within(DeviceAddress from, DeviceAddress to, long bytes) {
+    public void copyWithinDevice(DeviceAddress from, DeviceAddress to, long bytes) {
         enter();
-        driver.slabs().requireSpan("within", from, bytes);
-        driver.slabs().requireSpan("within", to, bytes);
+        driver.allocations().requireSpan("within", from, bytes);
+        driver.allocations().requireSpan("within", to, bytes);
         within(from.value(), to.value(), bytes);
     }
 
@@ -96,13 +96,13 @@ final class CudaStream implements DeviceStream {
     @Override
     public void copy(CopyBatch batch) {
         enter();
-        CopyRuns runs = batch.runs(driver.registered(), driver.slabs());
+        CopyRuns runs = batch.runs(driver.pinnedRanges(), driver.allocations());
         for (int i = 0; i < runs.count(); i++) {
             requireSpans(runs, i);
         }
-        if (runs.count() > 1 && driver.mayBatch(runs.direction())) {
-            int result = batches.copy(runs, handle.value());
-            if (!batches.declined(result)) {
+        if (runs.count() > 1 && driver.canBatch(runs.direction())) {
+            int result = batches.copyRanges(runs, handle.value());
+            if (!batches.isDeclined(result)) {
                 driver.check("cuMemcpyBatchAsync", result);
                 return;
             }
@@ -115,11 +115,11 @@ final class CudaStream implements DeviceStream {
     private void requireSpans(CopyRuns runs, int index) {
         long bytes = runs.bytes(index);
         switch (runs.direction()) {
-            case TO_DEVICE -> driver.slabs().requireSpan("copy", new DeviceAddress(runs.to(index)), bytes);
-            case TO_HOST -> driver.slabs().requireSpan("copy", new DeviceAddress(runs.from(index)), bytes);
+            case TO_DEVICE -> driver.allocations().requireSpan("copy", new DeviceAddress(runs.to(index)), bytes);
+            case TO_HOST -> driver.allocations().requireSpan("copy", new DeviceAddress(runs.from(index)), bytes);
             case WITHIN -> {
-                driver.slabs().requireSpan("copy", new DeviceAddress(runs.from(index)), bytes);
-                driver.slabs().requireSpan("copy", new DeviceAddress(runs.to(index)), bytes);
+                driver.allocations().requireSpan("copy", new DeviceAddress(runs.from(index)), bytes);
+                driver.allocations().requireSpan("copy", new DeviceAddress(runs.to(index)), bytes);
             }
         }
     }
@@ -135,7 +135,7 @@ final class CudaStream implements DeviceStream {
     @Override
     public void fill(DeviceSpan span, byte value) {
         enter();
-        driver.slabs().requireSpan("fill", span.address(), span.bytes());
+        driver.allocations().requireSpan("fill", span.address(), span.bytes());
         driver.check(
                 "cuMemsetD8Async",
                 JCudaDriver.cuMemsetD8Async(new DevicePointer(span.address().value()), value, span.bytes(), handle));
@@ -151,17 +151,17 @@ final class CudaStream implements DeviceStream {
     @Override
     public void record(DeviceEvent event) {
         enter();
-        driver.check("cuEventRecord", driver.own(event).handle().record(handle));
+        driver.check("cuEventRecord", driver.requireOwned(event).handle().record(handle));
     }
 
     @Override
     public void waitFor(DeviceEvent event) {
         enter();
-        driver.check("cuStreamWaitEvent", driver.own(event).handle().holdBack(handle));
+        driver.check("cuStreamWaitEvent", driver.requireOwned(event).handle().blockStream(handle));
     }
 
     @Override
-    public boolean idle() {
+    public boolean isIdle() {
         enter();
         int result = JCudaDriver.cuStreamQuery(handle);
         if (result == CudaResult.NOT_READY) {
@@ -172,12 +172,12 @@ final class CudaStream implements DeviceStream {
     }
 
     /// Whether the driver says that all is done; also of one that is being closed.
-    boolean surelyQuiet() {
-        return driver.surely("cuStreamQuery", JCudaDriver.cuStreamQuery(handle));
+    boolean queryIdle() {
+        return driver.isComplete("cuStreamQuery", JCudaDriver.cuStreamQuery(handle));
     }
 
     /// Puts a mark behind what it was given. Answers as the driver does.
-    int put(EventHandle mark) {
+    int recordMark(CudaEventHandle mark) {
         return mark.record(handle);
     }
 
@@ -187,7 +187,7 @@ final class CudaStream implements DeviceStream {
             throw new IllegalStateException("the stream is closed");
         }
         closed = true;
-        driver.streams().closing(this);
-        driver.letGo("cuStreamDestroy", () -> JCudaDriver.cuStreamDestroy(handle));
+        driver.streams().onStreamClosing(this);
+        driver.releaseQuietly("cuStreamDestroy", () -> JCudaDriver.cuStreamDestroy(handle));
     }
 }

@@ -21,11 +21,11 @@ import jcuda.driver.JCudaDriver;
 final class CudaStreams {
 
     /// Taking memory away waits for what is on its way; longer than this is a hang.
-    private static final long LONGEST_DRAIN_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long MAX_DRAIN_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     private final CudaDriver driver;
     private final Set<CudaStream> open = new HashSet<>();
-    private final List<EventHandle> partings = new ArrayList<>();
+    private final List<CudaEventHandle> closeMarks = new ArrayList<>();
     private boolean hung;
 
     CudaStreams(CudaDriver driver) {
@@ -41,49 +41,49 @@ final class CudaStreams {
     }
 
     /// Leaves a mark behind what it does; where there is none to be had, that is waited for now.
-    void closing(CudaStream stream) {
+    void onStreamClosing(CudaStream stream) {
         open.remove(stream);
         try {
             driver.enter();
-            if (!nothingLeft(stream) && !leftMark(stream)) {
-                await(stream::surelyQuiet);
+            if (!isFinished(stream) && !leaveMark(stream)) {
+                await(stream::queryIdle);
             }
         } catch (DeviceException refused) {
-            driver.fail("a closed stream is not waited for", refused);
+            driver.markFailed("a closed stream is not waited for", refused);
         }
     }
 
-    private boolean nothingLeft(CudaStream stream) {
+    private boolean isFinished(CudaStream stream) {
         try {
-            return parted() && stream.surelyQuiet();
+            return closedStreamsFinished() && stream.queryIdle();
         } catch (DeviceException gone) {
             return false; // as it says; to be asked once more
         }
     }
 
-    private boolean leftMark(CudaStream stream) {
+    private boolean leaveMark(CudaStream stream) {
         CUevent event = new CUevent();
         if (JCudaDriver.cuEventCreate(event, CUevent_flags.CU_EVENT_DISABLE_TIMING) != CudaResult.SUCCESS) {
             return false;
         }
-        EventHandle mark = new EventHandle.OfJcuda(event);
-        if (stream.put(mark) != CudaResult.SUCCESS) {
-            driver.letGo("cuEventDestroy", mark::destroy);
+        CudaEventHandle mark = new CudaEventHandle.JcudaEvent(event);
+        if (stream.recordMark(mark) != CudaResult.SUCCESS) {
+            driver.releaseQuietly("cuEventDestroy", mark::destroy);
             return false;
         }
-        partings.add(mark);
+        closeMarks.add(mark);
         return true;
     }
 
     /// Whether streams that are closed have done what they had.
-    private boolean parted() {
-        while (!partings.isEmpty()) {
-            EventHandle mark = partings.getLast();
-            if (!driver.surely("cuEventQuery", mark.query())) {
+    private boolean closedStreamsFinished() {
+        while (!closeMarks.isEmpty()) {
+            CudaEventHandle mark = closeMarks.getLast();
+            if (!driver.isComplete("cuEventQuery", mark.query())) {
                 return false;
             }
-            partings.removeLast();
-            driver.letGo("cuEventDestroy", mark::destroy);
+            closeMarks.removeLast();
+            driver.releaseQuietly("cuEventDestroy", mark::destroy);
         }
         return true;
     }
@@ -93,19 +93,19 @@ final class CudaStreams {
     ///
     /// @throws DeviceException when it does not end
     void drain() {
-        await(() -> open.stream().allMatch(CudaStream::surelyQuiet) && parted());
+        await(() -> open.stream().allMatch(CudaStream::queryIdle) && closedStreamsFinished());
     }
 
     /// Until it is so. A device that is said to be gone is asked all the same, and one that says so
     /// is asked once more: an answer may be about something else, and while copies are made their
     /// memory must stay.
-    private void await(BooleanSupplier over) {
+    private void await(BooleanSupplier done) {
         long since = System.nanoTime();
-        boolean wasLost = driver.lost();
+        boolean wasLost = driver.isLost();
         boolean askedAgain = wasLost;
         while (!hung) {
             try {
-                if (over.getAsBoolean()) {
+                if (done.getAsBoolean()) {
                     return;
                 }
             } catch (DeviceException gone) {
@@ -118,17 +118,17 @@ final class CudaStreams {
                 askedAgain = true;
                 continue;
             }
-            requireInTime(since);
+            requireWithinTimeout(since);
             LockSupport.parkNanos(this, DeviceEvent.LOOK_NANOS);
         }
     }
 
-    private void requireInTime(long since) {
-        if (System.nanoTime() - since > LONGEST_DRAIN_NANOS) {
+    private void requireWithinTimeout(long since) {
+        if (System.nanoTime() - since > MAX_DRAIN_NANOS) {
             hung = true;
             DeviceException endless =
                     new DeviceException(DeviceError.DEVICE_LOST, "drain", "what is on its way does not end");
-            driver.fail("not waited for any longer", endless);
+            driver.markFailed("not waited for any longer", endless);
             throw endless;
         }
     }
@@ -139,10 +139,10 @@ final class CudaStreams {
             driver.enter();
             drain();
         } catch (DeviceException refused) {
-            driver.fail("closed with what is on its way", refused);
+            driver.markFailed("closed with what is on its way", refused);
         }
         List.copyOf(open).forEach(CudaStream::close);
-        partings.forEach(mark -> driver.letGo("cuEventDestroy", mark::destroy));
-        partings.clear();
+        closeMarks.forEach(mark -> driver.releaseQuietly("cuEventDestroy", mark::destroy));
+        closeMarks.clear();
     }
 }

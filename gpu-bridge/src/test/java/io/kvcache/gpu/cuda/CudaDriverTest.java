@@ -51,18 +51,18 @@ final class CudaDriverTest {
     private static final int PIECES = 4096;
 
     @Nested
-    final class Usual extends DeviceDriverContract {
+    final class CurrentDriver extends DeviceDriverContract {
 
-        Usual() {
-            super(StandIn.fresh());
+        CurrentDriver() {
+            super(FakeCuda.reset());
         }
     }
 
     @Nested
-    final class Late extends DeviceDriverContract {
+    final class SlowDriver extends DeviceDriverContract {
 
-        Late() {
-            super(StandIn.fresh());
+        SlowDriver() {
+            super(FakeCuda.reset());
         }
 
         @BeforeEach
@@ -70,16 +70,16 @@ final class CudaDriverTest {
             assumeThat(subject.holds())
                     .as("a driver whose copies can be held back")
                     .isTrue();
-            ((StandIn) subject).delay(300);
+            ((FakeCuda) subject).delay(300);
         }
     }
 
     /// A driver of version 12.8 or 12.9.
     @Nested
-    final class Older extends DeviceDriverContract {
+    final class Cuda128Driver extends DeviceDriverContract {
 
-        Older() {
-            super(new Without(StandIn.fresh(), Set.of(BatchCalls.SINCE_13)));
+        Cuda128Driver() {
+            super(new ReducedDriver(FakeCuda.reset(), Set.of(CudaMemcpyBatch.CUDA_13_FUNCTION)));
         }
 
         @Test
@@ -96,59 +96,60 @@ final class CudaDriverTest {
             stream.toHost(slab.address().plus(2L * PIECE), back);
             finish(stream);
             new BlockContent(1).requireEqual(PIECE, back);
-            assertThat(((CudaDriver) driver).batches()).isEqualTo("cuMemcpyBatchAsync, 1 taken, 0 declined");
-            assertThat(((Without) subject).standIn().calls("cuMemcpyBatchAsync"))
+            assertThat(((CudaDriver) driver).describeBatching()).isEqualTo("cuMemcpyBatchAsync, 1 taken, 0 declined");
+            assertThat(((ReducedDriver) subject).fakeCuda().calls("cuMemcpyBatchAsync"))
                     .isEqualTo(1);
         }
     }
 
     /// A driver from before that.
     @Nested
-    final class Oldest extends DeviceDriverContract {
+    final class LegacyDriver extends DeviceDriverContract {
 
-        Oldest() {
-            super(new Without(StandIn.fresh(), Set.of(BatchCalls.SINCE_13, BatchCalls.SINCE_128)));
+        LegacyDriver() {
+            super(new ReducedDriver(
+                    FakeCuda.reset(), Set.of(CudaMemcpyBatch.CUDA_13_FUNCTION, CudaMemcpyBatch.CUDA_12_8_FUNCTION)));
         }
     }
 
     /// A driver that lacks some functions.
-    private record Without(StandIn standIn, Set<String> names) implements DeviceUnderTest {
+    private record ReducedDriver(FakeCuda fakeCuda, Set<String> names) implements DeviceUnderTest {
 
         @Override
         public DeviceDriver open() {
-            return standIn.openWithout(names);
+            return fakeCuda.openWithout(names);
         }
 
         @Override
-        public boolean holds() {
-            return standIn.holds();
+        public boolean canHold() {
+            return fakeCuda.canHold();
         }
 
         @Override
         public void hold() {
-            standIn.hold();
+            fakeCuda.hold();
         }
 
         @Override
         public void release() {
-            standIn.release();
+            fakeCuda.release();
         }
 
         @Override
         public String left() {
-            return standIn.left();
+            return fakeCuda.left();
         }
     }
 
     /// What only the stand-in can show.
     @Nested
-    final class Observed extends DeviceDriverContract {
+    final class CallCounting extends DeviceDriverContract {
 
-        private final StandIn standIn = StandIn.fresh();
+        private final FakeCuda fakeCuda = FakeCuda.reset();
 
-        Observed() {
-            super(StandIn.fresh());
-            assumeThat(standIn.holds())
+        CallCounting() {
+            super(FakeCuda.reset());
+            assumeThat(fakeCuda.canHold())
                     .as("a driver whose copies can be held back")
                     .isTrue();
         }
@@ -165,8 +166,8 @@ final class CudaDriverTest {
             }
             stream.copy(batch);
             finish(stream);
-            assertThat(standIn.calls("cuMemcpyHtoDAsync_v2")).isEqualTo(1);
-            assertThat(standIn.calls("cuMemcpyBatchAsync_v2")).isZero();
+            assertThat(fakeCuda.calls("cuMemcpyHtoDAsync_v2")).isEqualTo(1);
+            assertThat(fakeCuda.calls("cuMemcpyBatchAsync_v2")).isZero();
         }
 
         @Test
@@ -190,8 +191,8 @@ final class CudaDriverTest {
             stream.copy(home);
             finish(stream);
             new BlockContent(2).requireEqual(back);
-            assertThat(standIn.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2);
-            assertThat(standIn.calls("cuMemcpyHtoDAsync_v2") + standIn.calls("cuMemcpyDtoHAsync_v2"))
+            assertThat(fakeCuda.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2);
+            assertThat(fakeCuda.calls("cuMemcpyHtoDAsync_v2") + fakeCuda.calls("cuMemcpyDtoHAsync_v2"))
                     .isZero();
         }
 
@@ -206,35 +207,36 @@ final class CudaDriverTest {
                 batch.add(source.asSlice(2L * i * PIECE, PIECE), slab.address().plus(2L * i * PIECE));
             }
             List<String> said = new ArrayList<>();
-            Handler hears = Said.to(said);
-            Logger log = Logger.getLogger(BatchCalls.class.getName());
+            Handler hears = LogRecorder.capturingTo(said);
+            Logger log = Logger.getLogger(CudaMemcpyBatch.class.getName());
             log.addHandler(hears);
             for (int i = 0; i < 2; i++) {
-                standIn.fail("cuMemcpyBatchAsync_v2", 1, answer);
+                fakeCuda.failCall("cuMemcpyBatchAsync_v2", 1, answer);
                 stream.copy(batch);
             }
             log.removeHandler(hears);
             assertThat(said).hasSize(1);
             assertThat(said.getFirst()).contains("cuMemcpyBatchAsync_v2", String.valueOf(answer));
-            assertThat(((CudaDriver) driver).batches()).isEqualTo("cuMemcpyBatchAsync_v2, 0 taken, 2 declined");
+            assertThat(((CudaDriver) driver).describeBatching())
+                    .isEqualTo("cuMemcpyBatchAsync_v2, 0 taken, 2 declined");
             MemorySegment back = memory(PIECE);
             stream.toHost(slab.address().plus(8L * PIECE), back);
             finish(stream);
             new BlockContent(3).requireEqual(8L * PIECE, back);
-            assertThat(standIn.calls("cuMemcpyHtoDAsync_v2")).isEqualTo(10);
+            assertThat(fakeCuda.calls("cuMemcpyHtoDAsync_v2")).isEqualTo(10);
         }
 
         @Test
         void givenAPartOfADevice_whenAskedForItsUuid_thenItIsThePartsOwn() {
             assertThat(driver.info().uuid()).isEqualTo("c5".repeat(16));
-            DeviceDriver old = standIn.openWithout(Set.of("cuDeviceGetUuid_v2"));
+            DeviceDriver old = fakeCuda.openWithout(Set.of("cuDeviceGetUuid_v2"));
             assertThat(old.info().uuid()).isEqualTo("a0".repeat(16));
             old.close();
         }
 
         @Test
         void givenADeviceThatTakesNoHostAddresses_whenCopied_thenPieceByPieceButTogetherWithin() {
-            standIn.hostPointers(false);
+            fakeCuda.hostPointers(false);
             DeviceSpan slab = slab(8L * PIECE);
             DeviceStream stream = stream();
             MemorySegment source = filled(4L * PIECE, 10);
@@ -251,8 +253,8 @@ final class CudaDriverTest {
             stream.toHost(slab.address().plus(7L * PIECE), back);
             finish(stream);
             new BlockContent(10).requireEqual(2L * PIECE, back);
-            assertThat(standIn.calls("cuMemcpyHtoDAsync_v2")).isEqualTo(2);
-            assertThat(standIn.calls("cuMemcpyBatchAsync_v2")).isEqualTo(1);
+            assertThat(fakeCuda.calls("cuMemcpyHtoDAsync_v2")).isEqualTo(2);
+            assertThat(fakeCuda.calls("cuMemcpyBatchAsync_v2")).isEqualTo(1);
             driver.unregister(source);
         }
 
@@ -279,11 +281,11 @@ final class CudaDriverTest {
             DeviceSpan slab = slab(PIECE);
             DeviceStream stream = stream();
             MemorySegment memory = filled(PIECE, 9);
-            DeviceDriver other = standIn.open();
+            DeviceDriver other = fakeCuda.open();
             other.register(memory);
             driver.register(memory);
-            assertThat(standIn.calls("cuMemHostRegister_v2")).isEqualTo(1);
-            standIn.hold();
+            assertThat(fakeCuda.calls("cuMemHostRegister_v2")).isEqualTo(1);
+            fakeCuda.hold();
             stream.toDevice(memory, slab.address());
             if (closes) {
                 assertThatIllegalStateException().isThrownBy(other::close).withMessageContaining("registrations=1");
@@ -291,19 +293,19 @@ final class CudaDriverTest {
                 other.unregister(memory);
                 other.close();
             }
-            standIn.release();
+            fakeCuda.release();
             MemorySegment back = memory(PIECE);
             stream.toHost(slab.address(), back);
             finish(stream);
             new BlockContent(9).requireEqual(back);
-            assertThat(standIn.calls("cuMemHostUnregister")).isZero();
+            assertThat(fakeCuda.calls("cuMemHostUnregister")).isZero();
             driver.unregister(memory);
-            assertThat(standIn.calls("cuMemHostUnregister")).isEqualTo(1);
+            assertThat(fakeCuda.calls("cuMemHostUnregister")).isEqualTo(1);
         }
 
         @Test
         void givenAllocationsSideBySide_whenABatchFillsBoth_thenEachByACopyOfItsOwn() {
-            DeviceDriver engine = standIn.open();
+            DeviceDriver engine = fakeCuda.open();
             DeviceSpan pool = engine.allocate(2L * PIECE);
             driver.adopt(pool.slice(0, PIECE));
             driver.adopt(pool.slice(PIECE, PIECE));
@@ -325,7 +327,7 @@ final class CudaDriverTest {
 
         @Test
         void givenMemoryOfAnEngineInThisProcess_whenAdopted_thenItIsCopiedFromAndTo() {
-            DeviceDriver engine = standIn.open();
+            DeviceDriver engine = fakeCuda.open();
             DeviceSpan pool = engine.allocate(2L * PIECE);
             DeviceStream stream = stream();
             MemorySegment source = filled(2L * PIECE, 6);
@@ -350,7 +352,7 @@ final class CudaDriverTest {
         @CsvSource({"304,NOT_PERMITTED", "999,REFUSED", "101,REFUSED", "800,NOT_PERMITTED"})
         void givenMemoryThatCannotBeRegistered_whenTried_thenTheDeviceGoesOn(int answer, DeviceError named) {
             MemorySegment memory = filled(PIECE, 7);
-            standIn.fail("cuMemHostRegister_v2", 1, answer);
+            fakeCuda.failCall("cuMemHostRegister_v2", 1, answer);
             assertRefused(named, () -> driver.register(memory));
             assertThat(named.ends()).isFalse();
             assertThat(driver.use().registrations()).isZero();
@@ -365,8 +367,8 @@ final class CudaDriverTest {
 
         @Test
         void givenASystemThatIsNotUp_whenOpened_thenItSaysWhatToStart() {
-            standIn.fail("cuInit", 1, 802);
-            assertRefused(DeviceError.NOT_UP, standIn::open);
+            fakeCuda.failCall("cuInit", 1, 802);
+            assertRefused(DeviceError.NOT_UP, fakeCuda::open);
         }
 
         @Test
@@ -374,11 +376,11 @@ final class CudaDriverTest {
             DeviceSpan slab = slab(PIECE);
             DeviceStream stream = stream();
             DeviceEvent event = event();
-            standIn.failWork(1, 214);
-            standIn.hold();
+            fakeCuda.failWork(1, 214);
+            fakeCuda.hold();
             stream.toDevice(filled(PIECE, 5), slab.address());
             stream.record(event);
-            standIn.release();
+            fakeCuda.release();
             assertRefused(DeviceError.MEMORY_DAMAGED, () -> event.await(TimeUnit.SECONDS.toNanos(30)));
             assertRefused(DeviceError.MEMORY_DAMAGED, () -> driver.allocate(1));
         }
@@ -386,7 +388,7 @@ final class CudaDriverTest {
         @Test
         void givenALostDevice_whenUsed_thenItSaysSoAndCloses() {
             DeviceStream stream = stream();
-            standIn.lose(46);
+            fakeCuda.loseDevice(46);
             assertRefused(DeviceError.DEVICE_LOST, stream::idle);
             assertRefused(DeviceError.DEVICE_LOST, () -> slab(PIECE));
         }

@@ -32,9 +32,9 @@ final class CudaFaultsTest {
 
     private static final int PIECE = 8192;
     private static final int PIECES = 16;
-    private static final int MOST_CALLS = 10_000;
+    private static final int MAX_CALLS = 10_000;
 
-    private final StandIn standIn = StandIn.fresh();
+    private final FakeCuda fakeCuda = FakeCuda.reset();
     private final Arena arena = Arena.ofShared();
     private final Logger log = Logger.getLogger(CudaDriver.class.getName());
     private int faults;
@@ -42,14 +42,16 @@ final class CudaFaultsTest {
 
     @BeforeEach
     void onlyOnTheStandIn() {
-        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
+        assumeThat(fakeCuda.canHold())
+                .as("a driver whose copies can be held back")
+                .isTrue();
         log.setLevel(Level.OFF);
     }
 
     @AfterEach
     void reset() {
         log.setLevel(null);
-        StandIn.fresh();
+        FakeCuda.reset();
         arena.close();
     }
 
@@ -57,11 +59,11 @@ final class CudaFaultsTest {
     @ParameterizedTest
     @ValueSource(ints = {2, 46, 214, 999})
     void givenAFaultAtEachCallInTurn_whenWorking_thenNeverAWrongByteNorALeak(int code) {
-        for (int nth = 1; nth < MOST_CALLS; nth++) {
-            StandIn.fresh().fail("", nth, code);
+        for (int nth = 1; nth < MAX_CALLS; nth++) {
+            FakeCuda.reset().failCall("", nth, code);
             boolean done = attempt();
-            assertThat(standIn.left()).as("after a fault at call %d", nth).isEmpty();
-            if (standIn.injected() == 0) {
+            assertThat(fakeCuda.left()).as("after a fault at call %d", nth).isEmpty();
+            if (fakeCuda.injected() == 0) {
                 assertThat(done).as("without a fault all is well").isTrue();
                 break;
             }
@@ -77,7 +79,7 @@ final class CudaFaultsTest {
     /// What a list of places has, nobody looks at before; a CPU would read there all the same.
     @Test
     void givenAPieceAtAnOddPlace_whenAKernelCopiesIt_thenTheDeviceIsOfNoUse() {
-        StandIn.fresh();
+        FakeCuda.reset();
         try (Work work = new Work(CudaDriver.open(0))) {
             DeviceSpan slab = work.driver.allocate(PIECE);
             DeviceStream stream = work.driver.openStream(Priority.NORMAL);

@@ -52,12 +52,12 @@ final class DriverHeaderTest {
     }
 
     private static Map<String, FunctionDescriptor> everyCall() {
-        StandIn standIn = StandIn.fresh();
-        assumeThat(standIn.holds()).as("a driver that has every function").isTrue();
-        try (CudaDriver driver = (CudaDriver) standIn.open()) {
+        FakeCuda fakeCuda = FakeCuda.reset();
+        assumeThat(fakeCuda.canHold()).as("a driver that has every function").isTrue();
+        try (CudaDriver driver = (CudaDriver) fakeCuda.open()) {
             assertThat(driver.info().name()).isNotBlank();
             driver.virtualMemory();
-            driver.sharing();
+            driver.ipc();
             return new TreeMap<>(driver.functions().bound());
         }
     }
@@ -65,7 +65,9 @@ final class DriverHeaderTest {
     @Test
     void givenEveryCallWithoutJcuda_whenComparedWithTheHeader_thenItsArgumentsAreThose() throws Exception {
         Map<String, FunctionDescriptor> calls = everyCall();
-        assertThat(calls).hasSizeGreaterThan(25).containsKeys(BatchCalls.SINCE_13, BatchCalls.SINCE_128);
+        assertThat(calls)
+                .hasSizeGreaterThan(25)
+                .containsKeys(CudaMemcpyBatch.CUDA_13_FUNCTION, CudaMemcpyBatch.CUDA_12_8_FUNCTION);
         String lines = calls.entrySet().stream().map(DriverHeaderTest::line).collect(Collectors.joining("\n"));
         assertThat(compiled("#include \"calls.h\"\n" + lines + "\n")).isEmpty();
     }

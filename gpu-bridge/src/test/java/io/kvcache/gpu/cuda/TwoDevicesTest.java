@@ -31,14 +31,14 @@ final class TwoDevicesTest {
     private static final int BYTES = 1 << 20;
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
-    private final StandIn standIn = StandIn.fresh().withTwo();
+    private final FakeCuda fakeCuda = FakeCuda.reset().withTwoDevices();
     private final Arena arena = Arena.ofShared();
 
     @AfterEach
     void close() {
-        standIn.release();
-        assertThat(standIn.left()).isEmpty();
-        StandIn.fresh();
+        fakeCuda.release();
+        assertThat(fakeCuda.left()).isEmpty();
+        FakeCuda.reset();
         arena.close();
     }
 
@@ -49,7 +49,7 @@ final class TwoDevicesTest {
     }
 
     /// A device with memory, and what is there.
-    private final class Device implements AutoCloseable {
+    private final class TestDevice implements AutoCloseable {
 
         private final DeviceDriver driver;
         private final DeviceSpan slab;
@@ -57,8 +57,8 @@ final class TwoDevicesTest {
         private final DeviceEvent event;
         private boolean closed;
 
-        Device(int ordinal) {
-            driver = standIn.open(ordinal);
+        TestDevice(int ordinal) {
+            driver = fakeCuda.open(ordinal);
             slab = driver.allocate(BYTES);
             stream = driver.openStream(Priority.HIGH);
             event = driver.openEvent();
@@ -106,8 +106,8 @@ final class TwoDevicesTest {
 
     @Test
     void givenOneThread_whenItUsesBothInTurn_thenEachHasItsOwnBytesAndMemory() {
-        try (Device first = new Device(0);
-                Device second = new Device(1)) {
+        try (TestDevice first = new TestDevice(0);
+                TestDevice second = new TestDevice(1)) {
             assertThat(first.driver.info().uuid())
                     .isNotEqualTo(second.driver.info().uuid());
             long free = second.driver.freeBytes();
@@ -124,8 +124,8 @@ final class TwoDevicesTest {
     /// The first takes all of its context along, while the second goes on.
     @Test
     void givenOneThatCloses_whenTheOtherGoesOn_thenItsBytesAreThere() {
-        try (Device first = new Device(0);
-                Device second = new Device(1)) {
+        try (TestDevice first = new TestDevice(0);
+                TestDevice second = new TestDevice(1)) {
             second.write(content(3));
             first.end();
             new BlockContent(3).requireEqual(second.read());
@@ -134,8 +134,8 @@ final class TwoDevicesTest {
 
     @Test
     void givenThingsOfOne_whenTheOtherIsGivenThem_thenItRefusesEachAndGoesOn() {
-        try (Device first = new Device(0);
-                Device second = new Device(1);
+        try (TestDevice first = new TestDevice(0);
+                TestDevice second = new TestDevice(1);
                 Kernels kernels = Kernels.load(first.driver, 1)) {
             DeviceError bad = DeviceError.BAD_REQUEST;
             refused(() -> second.driver.free(first.slab), bad);
@@ -171,8 +171,8 @@ final class TwoDevicesTest {
     /// There is no copy from one device to the other but by way of the host.
     @Test
     void givenBytesOnOne_whenBroughtToTheOtherThroughTheHost_thenTheyAreThere() {
-        try (Device first = new Device(0);
-                Device second = new Device(1)) {
+        try (TestDevice first = new TestDevice(0);
+                TestDevice second = new TestDevice(1)) {
             first.write(content(7));
             MemorySegment between = first.read();
             second.write(between);
@@ -184,9 +184,9 @@ final class TwoDevicesTest {
     /// give the device up.
     @Test
     void givenPagesOfOne_whenMappedByTheOther_thenRefusedAsOutOfReachAndNothingIsLeft() {
-        assumeThat(standIn.holds()).as("devices without a way to each other").isTrue();
-        try (Device first = new Device(0);
-                Device second = new Device(1)) {
+        assumeThat(fakeCuda.canHold()).as("devices without a way to each other").isTrue();
+        try (TestDevice first = new TestDevice(0);
+                TestDevice second = new TestDevice(1)) {
             VirtualMemory theirs = first.driver.virtualMemory();
             VirtualMemory ours = second.driver.virtualMemory();
             DevicePages pages = theirs.createShared(theirs.pageBytes());
@@ -204,9 +204,9 @@ final class TwoDevicesTest {
     /// A place that a kernel is told of, nobody looks at before the device does.
     @Test
     void givenAPlaceOfOne_whenAKernelOfTheOtherGoesThere_thenThatDeviceIsOfNoUseAndTheFirstGoesOn() {
-        assumeThat(standIn.holds()).as("devices without a way to each other").isTrue();
-        Device first = new Device(0);
-        DeviceDriver second = standIn.open(1);
+        assumeThat(fakeCuda.canHold()).as("devices without a way to each other").isTrue();
+        TestDevice first = new TestDevice(0);
+        DeviceDriver second = fakeCuda.open(1);
         DeviceSpan slab = second.allocate(BYTES);
         DeviceStream stream = second.openStream(Priority.NORMAL);
         DeviceEvent event = second.openEvent();
@@ -218,7 +218,7 @@ final class TwoDevicesTest {
                     event.await(LONG_NANOS);
                 },
                 DeviceError.ILLEGAL_ACCESS);
-        FaultsInTurn.close(second);
+        FaultInjection.close(second);
         first.write(content(9));
         new BlockContent(9).requireEqual(first.read());
         first.end();
@@ -228,30 +228,30 @@ final class TwoDevicesTest {
     void givenHostMemoryOfBoth_whenEitherRegistersIt_thenOnceForBothUntilTheLastHasLetGo() {
         MemorySegment host = content(10);
         for (boolean ownerFirst : new boolean[] {false, true}) {
-            StandIn.fresh().withTwo();
-            try (Device first = new Device(0);
-                    Device second = new Device(1)) {
+            FakeCuda.reset().withTwoDevices();
+            try (TestDevice first = new TestDevice(0);
+                    TestDevice second = new TestDevice(1)) {
                 first.driver.register(host);
                 second.driver.register(host);
-                if (standIn.holds()) {
-                    assertThat(standIn.calls("cuMemHostRegister_v2")).isEqualTo(1);
-                    standIn.hold(); // the copy is looked at anew when it is made
+                if (fakeCuda.canHold()) {
+                    assertThat(fakeCuda.calls("cuMemHostRegister_v2")).isEqualTo(1);
+                    fakeCuda.hold(); // the copy is looked at anew when it is made
                 }
-                Device goes = ownerFirst ? first : second;
-                Device stays = ownerFirst ? second : first;
+                TestDevice goes = ownerFirst ? first : second;
+                TestDevice stays = ownerFirst ? second : first;
                 stays.write(host);
                 goes.driver.unregister(host);
-                if (standIn.holds()) {
-                    assertThat(standIn.calls("cuMemHostUnregister"))
+                if (fakeCuda.canHold()) {
+                    assertThat(fakeCuda.calls("cuMemHostUnregister"))
                             .as("before the last")
                             .isZero();
-                    standIn.release();
+                    fakeCuda.release();
                 }
                 goes.end();
                 new BlockContent(10).requireEqual(stays.read());
                 stays.driver.unregister(host);
             }
-            assertThat(standIn.left()).isEmpty();
+            assertThat(fakeCuda.left()).isEmpty();
         }
     }
 
@@ -260,13 +260,13 @@ final class TwoDevicesTest {
     void givenHostMemoryOfBothThatNobodyUnregisters_whenBothClose_thenNothingIsLeft() {
         MemorySegment host = content(11);
         for (int first = 0; first < 2; first++) {
-            DeviceDriver one = standIn.open(first);
-            DeviceDriver other = standIn.open(1 - first);
+            DeviceDriver one = fakeCuda.open(first);
+            DeviceDriver other = fakeCuda.open(1 - first);
             one.register(host);
             other.register(host);
-            FaultsInTurn.close(one);
-            FaultsInTurn.close(other);
-            assertThat(standIn.left()).isEmpty();
+            FaultInjection.close(one);
+            FaultInjection.close(other);
+            assertThat(fakeCuda.left()).isEmpty();
         }
     }
 
@@ -274,19 +274,19 @@ final class TwoDevicesTest {
     /// refused: that is no reason to go on there.
     @Test
     void givenNoWayBackFromTheOthersContext_whenTheLastUnregisters_thenItGoesOnInItsOwn() {
-        FaultsInTurn.assumePossible(standIn);
+        FaultInjection.assumePossible(fakeCuda);
         MemorySegment host = content(13);
-        try (Device first = new Device(0);
-                Device second = new Device(1)) {
+        try (TestDevice first = new TestDevice(0);
+                TestDevice second = new TestDevice(1)) {
             first.driver.register(host);
             second.driver.register(host);
             first.driver.unregister(host);
             first.end();
             second.write(host);
             second.finish();
-            standIn.fail("cuCtxSetCurrent", 2, 999);
+            fakeCuda.failCall("cuCtxSetCurrent", 2, 999);
             second.driver.unregister(host);
-            assertThat(standIn.injectedAt()).isEqualTo("cuCtxSetCurrent");
+            assertThat(fakeCuda.injectedAt()).isEqualTo("cuCtxSetCurrent");
             second.driver.free(second.driver.allocate(BYTES));
             new BlockContent(13).requireEqual(second.read());
         }
@@ -296,18 +296,18 @@ final class TwoDevicesTest {
     /// that it was made by.
     @Test
     void givenAFaultAtEachCallInTurn_whenARegistrationIsHandedOn_thenNothingIsLeftOfEither() {
-        FaultsInTurn.assumePossible(standIn);
+        FaultInjection.assumePossible(fakeCuda);
         MemorySegment host = content(12);
         int faults = 0;
         while (true) {
-            standIn.fail("", faults + 1, 999);
-            long before = standIn.injected();
+            fakeCuda.failCall("", faults + 1, 999);
+            long before = fakeCuda.injected();
             handOn(host);
-            standIn.fail("", 0, 0);
-            assertThat(standIn.left())
-                    .as("after call %d failed, %s", faults + 1, standIn.injectedAt())
+            fakeCuda.failCall("", 0, 0);
+            assertThat(fakeCuda.left())
+                    .as("after call %d failed, %s", faults + 1, fakeCuda.injectedAt())
                     .isEmpty();
-            if (standIn.injected() == before) {
+            if (fakeCuda.injected() == before) {
                 break;
             }
             faults++;
@@ -320,7 +320,7 @@ final class TwoDevicesTest {
         DeviceDriver[] drivers = new DeviceDriver[2];
         try {
             for (int i = 0; i < 2; i++) {
-                drivers[i] = standIn.open(i);
+                drivers[i] = fakeCuda.open(i);
                 drivers[i].register(host);
             }
             drivers[0].unregister(host);
@@ -329,7 +329,7 @@ final class TwoDevicesTest {
         }
         for (DeviceDriver driver : drivers) {
             if (driver != null) {
-                FaultsInTurn.close(driver);
+                FaultInjection.close(driver);
             }
         }
     }

@@ -10,7 +10,7 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.paging.CopyThreshold;
 import io.kvcache.tiers.TieredKvCache;
@@ -41,7 +41,7 @@ final class EngineDoorTest {
     @TempDir
     private Path folder;
 
-    private final StandIn standIn = StandIn.fresh();
+    private final FakeCuda standIn = FakeCuda.reset();
     private final Arena arena = Arena.ofShared();
     private TieredKvCache cache;
     private EngineDoor door;
@@ -122,7 +122,9 @@ final class EngineDoorTest {
 
     @Test
     void givenAnEngineInAnotherJvm_whenItStoresAndLoads_thenEachWaitsForTheOthersEvents() throws Exception {
-        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
+        assumeThat(standIn.canHold())
+                .as("a driver whose copies can be held back")
+                .isTrue();
         Process peer = EngineProcess.java(EnginePeer.class, path().toString());
         try (BufferedReader said = new BufferedReader(new InputStreamReader(peer.getInputStream(), UTF_8))) {
             assertThat(said.readLine()).isEqualTo("two blocks are stored");
@@ -182,7 +184,9 @@ final class EngineDoorTest {
     /// Its event counts as reached then, so its pages are copied, though they were never filled.
     @Test
     void givenAnEngineThatIsKilledWhileItStores_whenTheDoorNotices_thenNothingOfItIsStored() throws Exception {
-        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
+        assumeThat(standIn.canHold())
+                .as("a driver whose copies can be held back")
+                .isTrue();
         standIn.hold();
         Process peer = EngineProcess.java(EnginePeer.class, path().toString());
         try (BufferedReader said = new BufferedReader(new InputStreamReader(peer.getInputStream(), UTF_8))) {
@@ -199,7 +203,7 @@ final class EngineDoorTest {
     }
 
     private long copies() {
-        if (!standIn.holds()) {
+        if (!standIn.canHold()) {
             return 0; // a real driver does not count
         }
         return standIn.calls("cuMemcpyBatchAsync_v2")
@@ -269,14 +273,14 @@ final class EngineDoorTest {
     @ParameterizedTest
     @ValueSource(ints = {205, 711, 304, 999, 101})
     void givenATokenThatTheDriverRefuses_whenTold_thenTheSessionGoesOn(int answer) throws IOException {
-        assumeThat(standIn.holds())
+        assumeThat(standIn.canHold())
                 .as("a driver whose calls can be made to fail")
                 .isTrue();
         try (EngineHere engine = engine()) {
             engine.introduce();
-            standIn.fail("cuIpcOpenMemHandle_v2", 1, answer);
+            standIn.failCall("cuIpcOpenMemHandle_v2", 1, answer);
             engine.refused(Wire.REGION, EngineClient.body(68).putInt(0).put(new byte[64]), "cuIpcOpenMemHandle");
-            standIn.fail("cuIpcOpenEventHandle", 1, answer);
+            standIn.failCall("cuIpcOpenEventHandle", 1, answer);
             engine.refused(Wire.EVENT, EngineClient.body(64).put(new byte[64]), "cuIpcOpenEventHandle");
             engine.client().ask(Wire.CHAIN, EngineClient.chain(1, 0, 0, PoolOfTwo.tokens(1)));
         }
@@ -304,7 +308,9 @@ final class EngineDoorTest {
 
     @Test
     void givenAnEngineWhoseCopiesAreHeld_whenItGoes_thenItsSlotsAreKeptUntilTheDeviceIsDone() throws IOException {
-        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
+        assumeThat(standIn.canHold())
+                .as("a driver whose copies can be held back")
+                .isTrue();
         EngineHere engine = engine();
         engine.introduce();
         engine.fill();

@@ -6,11 +6,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.gpu.cuda.Descriptors;
-import io.kvcache.gpu.cuda.FaultsInTurn;
-import io.kvcache.gpu.cuda.Overseen;
-import io.kvcache.gpu.cuda.StandIn;
-import io.kvcache.gpu.cuda.TokenPeer;
+import io.kvcache.gpu.cuda.FakeCuda;
+import io.kvcache.gpu.cuda.FaultInjection;
+import io.kvcache.gpu.cuda.IpcExporterProcess;
+import io.kvcache.gpu.cuda.LeakCheckingDrivers;
+import io.kvcache.gpu.cuda.OpenFileDescriptors;
 import io.kvcache.gpu.paging.CopyThreshold;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
@@ -41,8 +41,8 @@ final class EngineFaultsTest {
     @TempDir
     private Path folder;
 
-    private final StandIn standIn = StandIn.fresh();
-    private final Overseen drivers = new Overseen(standIn);
+    private final FakeCuda standIn = FakeCuda.reset();
+    private final LeakCheckingDrivers drivers = new LeakCheckingDrivers(standIn);
     private final Arena arena = Arena.ofShared();
 
     @SuppressWarnings("NullAway.Init") // given by JUnit
@@ -50,8 +50,8 @@ final class EngineFaultsTest {
 
     @AfterEach
     void end() {
-        StandIn.fresh();
-        if (standIn.holds()) {
+        FakeCuda.reset();
+        if (standIn.canHold()) {
             assertThat(standIn.left()).isEmpty();
         }
         arena.close();
@@ -62,17 +62,17 @@ final class EngineFaultsTest {
     @CsvSource({"2,false", "46,false", "205,false", "999,false", "2,true", "46,true"})
     void givenAFaultAtEachCallInTurn_whenAnEngineIsServed_thenNeverAWrongByteNorALeak(int code, boolean kernel)
             throws Exception {
-        long descriptors = Descriptors.open();
-        FaultsInTurn.assumePossible(standIn);
-        try (TokenPeer peer = new TokenPeer(PoolOfTwo.OFFSET + PoolOfTwo.LAYER_BYTES)) {
+        long descriptors = OpenFileDescriptors.open();
+        FaultInjection.assumePossible(standIn);
+        try (IpcExporterProcess peer = new IpcExporterProcess(PoolOfTwo.OFFSET + PoolOfTwo.LAYER_BYTES)) {
             String what = kernel ? "engine door by kernel" : "engine door";
-            FaultsInTurn.inject(standIn, what, code, FEWEST, new Served(peer, kernel));
+            FaultInjection.inject(standIn, what, code, FEWEST, new Served(peer, kernel));
         }
         if (kernel) {
             assertThat(standIn.calls("cuLaunchKernel")).isPositive();
         }
-        StandIn.fresh();
-        assertThat(Descriptors.open()).isLessThan(descriptors + FEWEST);
+        FakeCuda.reset();
+        assertThat(OpenFileDescriptors.open()).isLessThan(descriptors + FEWEST);
     }
 
     /// Something asked of the door.
@@ -94,16 +94,16 @@ final class EngineFaultsTest {
     /// What the engine was told.
     private record Answers(long sealed, long loaded) {}
 
-    private final class Served implements FaultsInTurn.Work {
+    private final class Served implements FaultInjection.FaultedWork {
 
-        private final TokenPeer peer;
+        private final IpcExporterProcess peer;
         private final DoorThreshold threshold;
         private final MemorySegment[] layers = new MemorySegment[PoolOfTwo.LAYERS];
         private final MemorySegment[] seen = new MemorySegment[PoolOfTwo.LAYERS];
         private int[] tokens = {};
 
         /// @param kernel whether pieces go by a kernel
-        Served(TokenPeer peer, boolean kernel) {
+        Served(IpcExporterProcess peer, boolean kernel) {
             this.peer = peer;
             threshold = new DoorThreshold(kernel ? new CopyThreshold(1 << 20) : CopyThreshold.COPIES);
             for (int layer = 0; layer < PoolOfTwo.LAYERS; layer++) {
@@ -136,9 +136,9 @@ final class EngineFaultsTest {
                 begin.run();
                 Answers answers = serve(pool, before);
                 until(() -> door.engines() == 0);
-                standIn.fail("", 0, 0);
+                standIn.failCall("", 0, 0);
                 pool.read(seen);
-                drivers.requireNothingLeft();
+                drivers.requireNoLeaks();
                 return verify(cache, answers, standIn.injected() == before);
             }
         }

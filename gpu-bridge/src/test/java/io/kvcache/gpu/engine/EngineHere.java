@@ -3,7 +3,7 @@ package io.kvcache.gpu.engine;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -33,12 +33,12 @@ final class EngineHere implements AutoCloseable {
     private final int descriptor;
 
     /// @param path of the door
-    EngineHere(StandIn standIn, Path path, Arena arena) throws IOException {
+    EngineHere(FakeCuda standIn, Path path, Arena arena) throws IOException {
         this(standIn, path, arena, 1);
     }
 
     /// @param leastBytes of its memory
-    EngineHere(StandIn standIn, Path path, Arena arena, long leastBytes) throws IOException {
+    EngineHere(FakeCuda standIn, Path path, Arena arena, long leastBytes) throws IOException {
         this(standIn.open(), path, arena, leastBytes);
     }
 

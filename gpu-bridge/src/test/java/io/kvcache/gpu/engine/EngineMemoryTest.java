@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceException;
@@ -19,8 +19,8 @@ final class EngineMemoryTest {
 
     @Test
     void givenARegionThatIsRefused_whenAllIsClosed_thenTheOthersAreAndTheRestGoesWithTheDriver() {
-        StandIn standIn = StandIn.fresh();
-        assumeThat(standIn.holds())
+        FakeCuda standIn = FakeCuda.reset();
+        assumeThat(standIn.canHold())
                 .as("a driver whose calls can be made to fail")
                 .isTrue();
         DeviceDriver engine = standIn.open();

@@ -2,7 +2,7 @@ package io.kvcache.gpu.engine;
 
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -23,7 +23,7 @@ final class EnginePeer {
 
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
-    private final StandIn standIn = StandIn.fresh();
+    private final FakeCuda standIn = FakeCuda.reset();
     private final DeviceDriver driver = standIn.open();
     private final Arena arena = Arena.ofShared();
     private final DeviceStream stream = driver.openStream(Priority.NORMAL);

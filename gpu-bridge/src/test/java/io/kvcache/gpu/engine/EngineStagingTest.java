@@ -9,8 +9,8 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.gpu.cuda.FaultsInTurn;
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
+import io.kvcache.gpu.cuda.FaultInjection;
 import io.kvcache.gpu.paging.CopyThreshold;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
@@ -50,7 +50,7 @@ final class EngineStagingTest {
     @TempDir
     private Path folder;
 
-    private final StandIn standIn = StandIn.fresh();
+    private final FakeCuda standIn = FakeCuda.reset();
     private final Arena arena = Arena.ofShared();
 
     /// That the blocks are stored by, and loaded: none has ended when the next begins.
@@ -123,7 +123,7 @@ final class EngineStagingTest {
             throws IOException {
         Pool pool = new Pool(pieceBytes, 0);
         storedAndLoaded(pool, blocks, new DoorThreshold(new CopyThreshold(1 << 20)));
-        if (standIn.holds()) {
+        if (standIn.canHold()) {
             long atOnce = ROOM_BYTES / ((long) pool.blockPieces() * pieceBytes);
             long parts = Math.ceilDiv(blocks, atOnce);
             assertThat(standIn.calls("cuLaunchKernel")).as("one for each part").isEqualTo(2 * parts);
@@ -138,7 +138,7 @@ final class EngineStagingTest {
             throws IOException {
         Pool pool = new Pool(32 << 10, 0, perBlock, 2 * perBlock * blocks);
         storedAndLoaded(pool, blocks, new DoorThreshold(new CopyThreshold(1 << 20)));
-        if (standIn.holds()) {
+        if (standIn.canHold()) {
             long parts = Math.ceilDiv((long) blocks * pool.blockPieces() * pool.pieceBytes, ROOM_BYTES);
             assertThat(standIn.calls("cuLaunchKernel")).as("one for each part").isEqualTo(2 * parts);
             assertThat(copies()).as("parts each way, and a list each").isEqualTo(2 * parts + 2 + OWN_COPIES);
@@ -158,7 +158,7 @@ final class EngineStagingTest {
         assertThat(measured.mayStage(1)).isTrue();
         storedAndLoaded(new Pool(4096, 0), 5, measured);
         assertThat(measured.mayStage(128 << 10)).isFalse();
-        if (!standIn.holds()) {
+        if (!standIn.canHold()) {
             return;
         }
         long launches = standIn.calls("cuLaunchKernel");
@@ -173,7 +173,7 @@ final class EngineStagingTest {
     void givenPiecesThatAKernelIsNotFor_whenStoredAndLoaded_thenTheyAreCopied(
             int pieceBytes, int blocks, int askew, int threshold) throws IOException {
         storedAndLoaded(new Pool(pieceBytes, askew), blocks, new DoorThreshold(new CopyThreshold(threshold)));
-        if (standIn.holds()) {
+        if (standIn.canHold()) {
             assertThat(standIn.calls("cuLaunchKernel")).isZero();
             assertThat(standIn.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2);
         }
@@ -185,7 +185,7 @@ final class EngineStagingTest {
     void givenMoreWorksThanRooms_whenStoredAndLoaded_thenTheRestIsCopiedAndTheBytesAreRight() throws IOException {
         works = 6;
         storedAndLoaded(new Pool(4096, 0), works, new DoorThreshold(new CopyThreshold(1 << 20)));
-        if (standIn.holds()) {
+        if (standIn.canHold()) {
             assertThat(standIn.calls("cuLaunchKernel"))
                     .as("four works each way")
                     .isEqualTo(2 * 4);
@@ -196,7 +196,7 @@ final class EngineStagingTest {
     @ParameterizedTest
     @ValueSource(longs = {8 << 20, 24 << 20})
     void givenADeviceThatIsNearlyFull_whenStoredAndLoaded_thenPiecesAreCopied(long deviceBytes) throws IOException {
-        FaultsInTurn.assumePossible(standIn);
+        FaultInjection.assumePossible(standIn);
         standIn.memory(deviceBytes);
         DoorThreshold unknown = new DoorThreshold();
         storedAndLoaded(new Pool(4096, 0), 5, unknown);
@@ -205,7 +205,7 @@ final class EngineStagingTest {
     }
 
     private void hold() {
-        if (standIn.holds() && works > 1) {
+        if (standIn.canHold() && works > 1) {
             standIn.hold();
         }
     }

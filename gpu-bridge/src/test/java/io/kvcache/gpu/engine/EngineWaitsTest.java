@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -39,7 +39,7 @@ final class EngineWaitsTest {
     @TempDir
     private Path folder;
 
-    private final StandIn standIn = StandIn.fresh();
+    private final FakeCuda standIn = FakeCuda.reset();
     private final Arena arena = Arena.ofShared();
     private final Logger log = Logger.getLogger(FixedMemory.class.getName());
 
@@ -48,7 +48,9 @@ final class EngineWaitsTest {
 
     @BeforeEach
     void asOnAGpu() {
-        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
+        assumeThat(standIn.canHold())
+                .as("a driver whose copies can be held back")
+                .isTrue();
         standIn.pageableWaits(true);
         log.setLevel(Level.OFF);
     }
@@ -57,7 +59,7 @@ final class EngineWaitsTest {
     void end() {
         log.setLevel(null);
         standIn.release();
-        if (standIn.holds()) {
+        if (standIn.canHold()) {
             assertThat(standIn.left()).isEmpty();
         }
         arena.close();
@@ -107,7 +109,7 @@ final class EngineWaitsTest {
 
     @Test
     void givenMemoryThatMayNotBeFixed_whenBlocksAreStored_thenTheyAreAllTheSame() throws IOException {
-        standIn.fail("cuMemHostRegister_v2", 1, 304);
+        standIn.failCall("cuMemHostRegister_v2", 1, 304);
         try (TieredKvCache cache = cache();
                 EngineDoor door = door(cache, true); // which it may not, then
                 EngineHere engine = new EngineHere(standIn, path(), arena)) {

@@ -2,8 +2,8 @@ package io.kvcache.gpu.engine;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.gpu.cuda.StandIn;
-import io.kvcache.gpu.cuda.TokenPeer;
+import io.kvcache.gpu.cuda.FakeCuda;
+import io.kvcache.gpu.cuda.IpcExporterProcess;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -28,7 +28,7 @@ final class PoolOfTwoProcesses implements AutoCloseable {
     private final int descriptor;
     private final String uuid;
 
-    PoolOfTwoProcesses(StandIn standIn, TokenPeer peer) {
+    PoolOfTwoProcesses(FakeCuda standIn, IpcExporterProcess peer) {
         driver = standIn.open();
         uuid = driver.info().uuid();
         virtual = driver.virtualMemory();

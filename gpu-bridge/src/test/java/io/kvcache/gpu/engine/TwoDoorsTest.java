@@ -9,7 +9,7 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -44,7 +44,7 @@ final class TwoDoorsTest {
     @TempDir
     private Path folder;
 
-    private final StandIn standIn = StandIn.fresh().withTwo();
+    private final FakeCuda standIn = FakeCuda.reset().withTwoDevices();
     private final Arena arena = Arena.ofShared();
 
     @SuppressWarnings("NullAway.Init") // given by JUnit
@@ -53,7 +53,7 @@ final class TwoDoorsTest {
     @AfterEach
     void close() {
         assertThat(standIn.left()).isEmpty();
-        StandIn.fresh();
+        FakeCuda.reset();
         arena.close();
     }
 
@@ -210,7 +210,7 @@ final class TwoDoorsTest {
             requireOnDevice(0, tier, engine);
             engine.load();
             engine.requireLoaded(door);
-            if (standIn.holds()) {
+            if (standIn.canHold()) {
                 assertThat(standIn.calls("cuMemHostRegister_v2")).isEqualTo(1);
             }
         }
@@ -230,7 +230,7 @@ final class TwoDoorsTest {
     /// An engine that says it has the door's device, and tells of memory of another.
     @Test
     void givenMemoryOfTheOtherDevice_whenADoorIsToldOfIt_thenItIsOutOfReachAndTheDoorServesOn() throws IOException {
-        assumeThat(standIn.holds()).as("devices without a way to each other").isTrue();
+        assumeThat(standIn.canHold()).as("devices without a way to each other").isTrue();
         try (TieredKvCache cache = store(CudaTier.open(1, TIER_BYTES));
                 EngineDoor door = door(cache, 1, CopyThreshold.COPIES);
                 EngineHere astray = new EngineHere(standIn.open(0), path(1), arena, 1);

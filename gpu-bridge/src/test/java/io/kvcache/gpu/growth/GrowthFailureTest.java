@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 /// What becomes of mapped pages when a device or its driver fails.
 final class GrowthFailureTest {
 
-    private final StandIn standIn = StandIn.fresh();
+    private final FakeCuda standIn = FakeCuda.reset();
     private final Arena arena = Arena.ofShared();
     private final DeviceDriver driver = standIn.open();
     private final DeviceStream stream = driver.openStream(Priority.NORMAL);
@@ -41,7 +41,7 @@ final class GrowthFailureTest {
 
     @Test
     void givenADeviceThatFails_whenASpanIsClosed_thenThePoolCanBeClosedAndTheRestGoesWithTheDriver() {
-        assumeThat(standIn.holds()).as("a driver that fails when told to").isTrue();
+        assumeThat(standIn.canHold()).as("a driver that fails when told to").isTrue();
         Logger.getLogger("io.kvcache.gpu").setLevel(Level.OFF);
         GrowthPool pool = new GrowthPool(memory, 4 * page, 0);
         GrowingSpan span = pool.open(4 * page);
@@ -56,7 +56,7 @@ final class GrowthFailureTest {
 
     @Test
     void givenASecondDriverThatStillHasSomething_whenThePoolIsClosed_thenItsPagesAreGivenBackAllTheSame() {
-        assumeThat(standIn.holds()).as("a driver that counts what it has").isTrue();
+        assumeThat(standIn.canHold()).as("a driver that counts what it has").isTrue();
         DeviceDriver beside = standIn.open();
         GrowthPool pool = new GrowthPool(memory, 4 * page, 4 * page, beside);
         beside.allocate(1);
@@ -71,13 +71,13 @@ final class GrowthFailureTest {
     /// The pool's thread has bound the other driver last.
     @Test
     void givenADeviceThatLetsNobodyInOnce_whenAPoolIsClosed_thenAllItsPagesAreGivenBack() {
-        assumeThat(standIn.holds()).as("a driver that fails when told to").isTrue();
+        assumeThat(standIn.canHold()).as("a driver that fails when told to").isTrue();
         GrowthPool pool = new GrowthPool(memory, 4 * page, 4 * page, standIn.open());
         GrowingSpan span = pool.open(4 * page);
         assertThat(span.grow(3 * page)).isTrue();
         span.close();
         assertThat(driver.use().virtual()).isGreaterThanOrEqualTo(3);
-        standIn.fail("cuCtxSetCurrent", 2, 2); // the first is the other driver's
+        standIn.failCall("cuCtxSetCurrent", 2, 2); // the first is the other driver's
         pool.close();
         assertThat(standIn.injected()).isEqualTo(1);
         assertThat(driver.use().virtual()).isZero();
@@ -86,13 +86,13 @@ final class GrowthFailureTest {
     /// A refusal to take something back says nothing of the copies that are on their way.
     @Test
     void givenADriverThatRefusedToTakeAnEventBack_whenAPageIsUnmapped_thenCopiesToItAreStillWaitedFor() {
-        assumeThat(standIn.holds()).as("a driver that is late when told to").isTrue();
+        assumeThat(standIn.canHold()).as("a driver that is late when told to").isTrue();
         Logger.getLogger("io.kvcache.gpu").setLevel(Level.OFF);
         DeviceSpan range = memory.reserve(page);
         DevicePages pages = memory.create(page);
         memory.map(range.address(), pages);
         DeviceEvent other = driver.openEvent();
-        standIn.fail("cuEventDestroy_v2", 1, 1);
+        standIn.failCall("cuEventDestroy_v2", 1, 1);
         other.close();
         assertThat(standIn.injected()).isEqualTo(1);
         standIn.delay(1_000_000);
@@ -108,7 +108,7 @@ final class GrowthFailureTest {
     /// This test's own driver keeps the context, with which all would go otherwise.
     @Test
     void givenMappingsLeft_whenTheDeviceCloses_thenItSaysSoAndGivesThemBack() {
-        assumeThat(standIn.holds()).as("a driver that counts what it has").isTrue();
+        assumeThat(standIn.canHold()).as("a driver that counts what it has").isTrue();
         String before = standIn.left();
         DeviceDriver other = standIn.open();
         VirtualMemory left = other.virtualMemory();

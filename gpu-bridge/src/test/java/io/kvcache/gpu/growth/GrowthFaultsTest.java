@@ -3,8 +3,8 @@ package io.kvcache.gpu.growth;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.check.BlockContent;
-import io.kvcache.gpu.cuda.FaultsInTurn;
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
+import io.kvcache.gpu.cuda.FaultInjection;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -29,13 +29,13 @@ final class GrowthFaultsTest {
     private static final int MARK = 1024;
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
-    private final StandIn standIn = StandIn.fresh();
+    private final FakeCuda standIn = FakeCuda.reset();
     private final Arena arena = Arena.ofShared();
     private final MemorySegment back = arena.allocate(MARK, 4096);
 
     @AfterEach
     void close() {
-        StandIn.fresh();
+        FakeCuda.reset();
         assertThat(standIn.left()).isEmpty();
         arena.close();
     }
@@ -44,15 +44,15 @@ final class GrowthFaultsTest {
     @CsvSource({"2, false", "46, false", "999, false", "2, true", "46, true", "999, true"})
     void givenAFaultAtEachCallInTurn_whenGrowing_thenNeverAWrongByteNorALeak(int code, boolean byAThread)
             throws Exception {
-        FaultsInTurn.assumePossible(standIn);
+        FaultInjection.assumePossible(standIn);
         standIn.delay(50);
         String what = byAThread ? "growth beside a thread" : "growth";
-        FaultsInTurn.injectWithin(standIn, what, code, FEWEST, (driver, turn) -> {
+        FaultInjection.injectWithin(standIn, what, code, FEWEST, (driver, turn) -> {
             turn.begin();
             try {
                 return pooled(driver, byAThread);
             } catch (DeviceException refused) {
-                turn.endsWith(refused);
+                turn.expectFatal(refused);
                 return false;
             }
         });
@@ -67,7 +67,7 @@ final class GrowthFaultsTest {
             pool = new GrowthPool(memory, MOST_PAGES * page, 2 * page, beside);
         } catch (DeviceException refused) {
             if (beside != null) {
-                FaultsInTurn.close(beside);
+                FaultInjection.close(beside);
             }
             throw refused;
         }

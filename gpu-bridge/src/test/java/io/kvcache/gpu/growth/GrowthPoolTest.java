@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.check.BlockContent;
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceError;
@@ -39,7 +39,7 @@ final class GrowthPoolTest {
     private static final int SLACK_PAGES = 5;
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(30);
 
-    private final StandIn standIn = StandIn.fresh();
+    private final FakeCuda standIn = FakeCuda.reset();
     private final Arena arena = Arena.ofShared();
     private DeviceDriver driver;
     private DeviceStream stream;
@@ -202,7 +202,9 @@ final class GrowthPoolTest {
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void givenACopyOnItsWay_whenItsPageGoesToAnotherSpan_thenOnlyBehindTheCopy(boolean closed) throws Exception {
-        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
+        assumeThat(standIn.canHold())
+                .as("a driver whose copies can be held back")
+                .isTrue();
         GrowthPool pool = new GrowthPool(memory, 2 * page, 2 * page);
         GrowingSpan one = pool.open(2 * page);
         GrowingSpan two = pool.open(2 * page);
@@ -243,7 +245,9 @@ final class GrowthPoolTest {
 
     @Test
     void givenAPageMappedAhead_whenTheSpanGrowsIntoIt_thenTheDriverIsNotAsked() {
-        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
+        assumeThat(standIn.canHold())
+                .as("a driver whose copies can be held back")
+                .isTrue();
         GrowthPool pool = new GrowthPool(memory, MOST_PAGES * page, 2 * page);
         GrowingSpan span = pool.open(10 * page);
         assertThat(span.grow(1)).isTrue();
@@ -260,7 +264,9 @@ final class GrowthPoolTest {
 
     @Test
     void givenAThreadThatMaps_whenASpanGrows_thenItsNextPageIsMappedWithoutATickAndTakenOver() {
-        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
+        assumeThat(standIn.canHold())
+                .as("a driver whose copies can be held back")
+                .isTrue();
         GrowthPool pool = new GrowthPool(memory, MOST_PAGES * page, page, standIn.open());
         GrowingSpan span = pool.open(2 * page);
         assertThat(span.grow(1)).isTrue();
@@ -288,12 +294,12 @@ final class GrowthPoolTest {
     @ParameterizedTest
     @ValueSource(strings = {"cuMemCreate", "cuMemMap", "cuMemSetAccess"})
     void givenAPageThatIsNotMapped_whenTheSpanNeedsIt_thenItIsMappedByTheOwner(String call) {
-        assumeThat(standIn.holds())
+        assumeThat(standIn.canHold())
                 .as("a driver whose calls can be made to fail")
                 .isTrue();
         GrowthPool pool = new GrowthPool(memory, MOST_PAGES * page, page, standIn.open());
         GrowingSpan span = pool.open(2 * page);
-        standIn.fail(call, 2, 2);
+        standIn.failCall(call, 2, 2);
         assertThat(span.grow(1)).isTrue();
         assertThat(span.grow(2 * page)).isTrue();
         assertThat(standIn.injected()).isEqualTo(1);
@@ -305,11 +311,13 @@ final class GrowthPoolTest {
 
     @Test
     void givenAFaultAtEachCallInTurn_whenGrowing_thenNothingIsLost() {
-        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
+        assumeThat(standIn.canHold())
+                .as("a driver whose copies can be held back")
+                .isTrue();
         Logger.getLogger("io.kvcache.gpu").setLevel(Level.OFF);
         int faults = 0;
         for (int nth = 1; nth < STEPS; nth++) {
-            standIn.fail("", nth, 2);
+            standIn.failCall("", nth, 2);
             long before = standIn.injected();
             GrowthPool pool = new GrowthPool(memory, MOST_PAGES * page, page);
             try {

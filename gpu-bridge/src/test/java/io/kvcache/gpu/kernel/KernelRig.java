@@ -6,7 +6,7 @@ import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.check.BlockContent;
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -26,7 +26,7 @@ final class KernelRig implements AutoCloseable {
     private static final int MARGIN = 64;
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(300);
 
-    final StandIn standIn = StandIn.fresh();
+    final FakeCuda standIn = FakeCuda.reset();
     final Arena arena = Arena.ofShared();
     final DeviceDriver driver = standIn.open();
     final DeviceStream stream = driver.openStream(Priority.NORMAL);

@@ -229,7 +229,7 @@ final class KernelsTest {
 
     @Test
     void givenGroups_whenMadeFp8_thenEachValueIsReadOnceByOneKernel() {
-        assumeThat(rig.standIn.holds()).as("a driver that counts its calls").isTrue();
+        assumeThat(rig.standIn.canHold()).as("a driver that counts its calls").isTrue();
         long before = rig.standIn.calls("cuLaunchKernel");
         rig.kernels.toFp8(rig.stream, rig.source(rig.values(256, 1)), 128, rig.target(8), rig.target(256));
         assertThat(rig.standIn.calls("cuLaunchKernel") - before).isEqualTo(1);
@@ -300,7 +300,7 @@ final class KernelsTest {
     @Test
     void givenCodeThatTheDriverDoesNotTake_whenLoaded_thenItIsCalledThat() {
         for (String code : List.of("not code at all", Kernels.code().replace(".version 7.0", ".version 9.0"))) {
-            if (rig.standIn.holds()) {
+            if (rig.standIn.canHold()) {
                 assertThatExceptionOfType(DeviceException.class)
                         .isThrownBy(() -> rig.driver.load(code))
                         .satisfies(refused -> assertThat(refused.error()).isEqualTo(DeviceError.BAD_CODE));

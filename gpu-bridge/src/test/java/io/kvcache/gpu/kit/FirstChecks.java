@@ -3,7 +3,7 @@ package io.kvcache.gpu.kit;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.gpu.cuda.CudaDriver;
-import io.kvcache.gpu.cuda.TokenPeer;
+import io.kvcache.gpu.cuda.IpcExporterProcess;
 import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
@@ -157,7 +157,7 @@ public final class FirstChecks {
                 stream.copy(back);
                 stream.record(event);
                 boolean ended = event.await(TimeUnit.SECONDS.toNanos(30));
-                String way = driver instanceof CudaDriver cuda ? cuda.batches() : "none";
+                String way = driver instanceof CudaDriver cuda ? cuda.describeBatching() : "none";
                 return ended ? way : "AND THEY DO NOT END: " + way;
             } finally {
                 driver.unregister(content);
@@ -222,7 +222,7 @@ public final class FirstChecks {
     }
 
     private String fromAnother() throws IOException {
-        try (TokenPeer peer = new TokenPeer(SHARED_BYTES)) {
+        try (IpcExporterProcess peer = new IpcExporterProcess(SHARED_BYTES)) {
             DeviceSpan theirs = driver.sharing().open(peer.memory());
             try (DeviceEvent filled = driver.sharing().openEvent(peer.event())) {
                 return read(theirs, filled) ? "opened, and its bytes are there" : "opened, AND ITS BYTES ARE WRONG";
@@ -237,7 +237,7 @@ public final class FirstChecks {
                 DeviceStream stream = driver.openStream(Priority.NORMAL);
                 DeviceEvent event = driver.openEvent()) {
             MemorySegment back = arena.allocate(SHARED_BYTES);
-            MemorySegment expected = arena.allocate(SHARED_BYTES).fill(TokenPeer.FILLED);
+            MemorySegment expected = arena.allocate(SHARED_BYTES).fill(IpcExporterProcess.FILLED);
             stream.waitFor(filled);
             stream.toHost(theirs.address(), back);
             stream.record(event);

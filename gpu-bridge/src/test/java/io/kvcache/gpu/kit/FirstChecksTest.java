@@ -2,7 +2,7 @@ package io.kvcache.gpu.kit;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import java.util.ArrayList;
 import java.util.List;
@@ -13,7 +13,7 @@ final class FirstChecksTest {
 
     @Test
     void givenADevice_whenLookedAtFirst_thenEachCheckSaysSomethingAndNoneIsRefused() {
-        StandIn standIn = StandIn.fresh();
+        FakeCuda standIn = FakeCuda.reset();
         DeviceDriver driver = standIn.open();
         List<String> lines = new ArrayList<>();
         FirstChecks.of(driver, lines::add);

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.check.BlockContent;
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceDriver;
@@ -296,7 +296,7 @@ final class EnginePagesTest {
     @Nested
     final class OverCuda extends OnADevice {
         OverCuda() {
-            super(StandIn.fresh());
+            super(FakeCuda.reset());
         }
     }
 

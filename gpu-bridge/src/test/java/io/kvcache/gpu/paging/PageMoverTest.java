@@ -6,8 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.check.BlockContent;
-import io.kvcache.gpu.cuda.FaultsInTurn;
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
+import io.kvcache.gpu.cuda.FaultInjection;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -40,7 +40,7 @@ final class PageMoverTest {
     private static final int BLOCK = LAYERS * 2 * PER_BLOCK * PIECE;
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(30);
 
-    private final StandIn standIn = StandIn.fresh();
+    private final FakeCuda standIn = FakeCuda.reset();
     private Arena arena = Arena.ofShared();
     private DeviceDriver driver;
     private DeviceStream stream;
@@ -77,10 +77,10 @@ final class PageMoverTest {
 
     @Test
     void givenADeviceThatCannotSayWhetherItHasDone_whenClosed_thenNothingIsKept() {
-        FaultsInTurn.assumePossible(standIn);
+        FaultInjection.assumePossible(standIn);
         DeviceUse before = driver.use();
         PageMover mover = PageMover.of(driver, layout(), Kernels.load(driver, 2), new CopyThreshold(1 << 20));
-        standIn.fail("cuEventQuery", 1, 2);
+        standIn.failCall("cuEventQuery", 1, 2);
         assertThatExceptionOfType(DeviceException.class).isThrownBy(mover::close);
         assertThat(driver.use()).isEqualTo(before);
     }
@@ -148,7 +148,7 @@ final class PageMoverTest {
         MemorySegment untouched = after.asSlice(10L * LAYERS * 2 * PIECE, LAYERS * 2 * PIECE);
         assertThat(untouched.mismatch(arena.allocate(untouched.byteSize()).fill((byte) 0x77)))
                 .isEqualTo(-1);
-        if (standIn.holds()) {
+        if (standIn.canHold()) {
             assertThat(standIn.calls("cuLaunchKernel")).isEqualTo(2L * launches);
             assertThat(standIn.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2L - 2L * launches);
         }
@@ -158,7 +158,9 @@ final class PageMoverTest {
     /// The second list goes to the device while the kernel that reads the first has not run.
     @Test
     void givenTwoStreams_whenBlocksAreMovedOnEach_thenEachKernelReadsItsOwnList() {
-        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
+        assumeThat(standIn.canHold())
+                .as("a driver whose copies can be held back")
+                .isTrue();
         PageMover mover = PageMover.of(driver, layout(), Kernels.load(driver, 3), new CopyThreshold(1 << 20));
         DeviceStream other = driver.openStream(Priority.NORMAL);
         MemorySegment content = filled(pool, 1);
@@ -182,11 +184,13 @@ final class PageMoverTest {
 
     @Test
     void givenAFaultAtEachCallInTurn_whenAMoverIsMade_thenNothingIsLeft() {
-        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
+        assumeThat(standIn.canHold())
+                .as("a driver whose copies can be held back")
+                .isTrue();
         DeviceUse before = driver.use();
         for (int nth = 1; nth <= 3; nth++) {
             Kernels kernels = Kernels.load(driver, 3);
-            standIn.fail(nth == 1 ? "cuMemAlloc_v2" : "cuEventCreate", Math.max(1, nth - 1), 2);
+            standIn.failCall(nth == 1 ? "cuMemAlloc_v2" : "cuEventCreate", Math.max(1, nth - 1), 2);
             assertThatExceptionOfType(DeviceException.class)
                     .isThrownBy(() -> PageMover.of(driver, layout(), kernels, CopyThreshold.COPIES));
             kernels.close();
@@ -201,7 +205,7 @@ final class PageMoverTest {
         mover.gather(stream, List.of(new Placed(blocks.slice(0, BLOCK / 2), new int[] {3, 9})));
         stream.record(event);
         assertThat(event.await(LONG_NANOS)).isTrue();
-        assertThat(standIn.holds() ? standIn.calls("cuLaunchKernel") : 0).isZero();
+        assertThat(standIn.canHold() ? standIn.calls("cuLaunchKernel") : 0).isZero();
         mover.close();
     }
 
@@ -216,7 +220,7 @@ final class PageMoverTest {
         assertThatIllegalArgumentException().isThrownBy(() -> mover.scatter(stream, none));
         assertThatIllegalArgumentException().isThrownBy(() -> mover.scatter(stream, twice));
         assertThatIllegalArgumentException().isThrownBy(() -> new CopyThreshold(-1));
-        assertThat(standIn.holds() ? standIn.calls("cuLaunchKernel") : 0).isZero();
+        assertThat(standIn.canHold() ? standIn.calls("cuLaunchKernel") : 0).isZero();
         mover.close();
     }
 
@@ -234,7 +238,9 @@ final class PageMoverTest {
     @ParameterizedTest
     @ValueSource(ints = {0, 1, 3, 5})
     void givenCopiesThatAreSlowWhenSmall_whenMeasured_thenTheThresholdIsWhereTheyAreNot(int slowSizes) {
-        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
+        assumeThat(standIn.canHold())
+                .as("a driver whose copies can be held back")
+                .isTrue();
         try (Kernels kernels = Kernels.load(driver, 3)) {
             CopyThreshold found = CopyThreshold.measure(driver, kernels, clock(slowSizes));
             assertThat(found.pieceBytes()).isEqualTo((4 << 10) << slowSizes);

@@ -3,8 +3,8 @@ package io.kvcache.gpu.paging;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.check.BlockContent;
-import io.kvcache.gpu.cuda.FaultsInTurn;
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
+import io.kvcache.gpu.cuda.FaultInjection;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -37,14 +37,14 @@ final class PagingFaultsTest {
     private static final int[] TO = {1, 2, 38, 20, 21, 22, 35, 8};
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
-    private final StandIn standIn = StandIn.fresh();
+    private final FakeCuda standIn = FakeCuda.reset();
     private final Arena arena = Arena.ofShared();
     private final MemorySegment content = arena.allocate(BLOCK, 4096);
     private final MemorySegment back = arena.allocate(BLOCK, 4096);
 
     @AfterEach
     void close() {
-        StandIn.fresh();
+        FakeCuda.reset();
         assertThat(standIn.left()).isEmpty();
         arena.close();
     }
@@ -54,9 +54,9 @@ final class PagingFaultsTest {
     @ParameterizedTest
     @ValueSource(ints = {2, 46, 700, 999})
     void givenAFaultAtEachCallInTurn_whenBlocksAreMoved_thenNeverAWrongByteNorALeak(int code) throws Exception {
-        FaultsInTurn.assumePossible(standIn);
+        FaultInjection.assumePossible(standIn);
         standIn.delay(100);
-        FaultsInTurn.inject(standIn, "paging", code, FEWEST, (nth, begin) -> {
+        FaultInjection.inject(standIn, "paging", code, FEWEST, (nth, begin) -> {
             new BlockContent(nth).fill(content);
             back.fill((byte) 0);
             begin.run();
@@ -66,7 +66,7 @@ final class PagingFaultsTest {
                     move(driver);
                 } finally {
                     DeviceUse left = driver.use(); // beside the two spans above, which are this test's
-                    FaultsInTurn.close(driver);
+                    FaultInjection.close(driver);
                     assertThat(left.streams() + left.events() + left.programs())
                             .as("left open in the driver: %s", left)
                             .isZero();

@@ -3,8 +3,8 @@ package io.kvcache.gpu.paging;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
-import io.kvcache.gpu.cuda.FaultsInTurn;
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
+import io.kvcache.gpu.cuda.FaultInjection;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceSpan;
@@ -19,7 +19,7 @@ final class PieceListTest {
 
     private static final int PIECE = 1024;
 
-    private final StandIn standIn = StandIn.fresh();
+    private final FakeCuda standIn = FakeCuda.reset();
 
     /// As long as both events are there, nothing lets the device go on.
     private void releaseOnce(long destroyed) {
@@ -33,7 +33,7 @@ final class PieceListTest {
 
     @Test
     void givenADeviceThatDoesNotEnd_whenAListIsClosed_thenItSaysSoAndGivesBackWhatItHas() throws Exception {
-        FaultsInTurn.assumePossible(standIn);
+        FaultInjection.assumePossible(standIn);
         try (DeviceDriver driver = standIn.open();
                 DeviceStream stream = driver.openStream(Priority.NORMAL);
                 Kernels kernels = Kernels.load(driver, 1)) {

@@ -3,7 +3,7 @@ package io.kvcache.gpu.paging;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.check.BlockContent;
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -32,13 +32,13 @@ final class TwoDevicesPagingTest {
     private static final int[] TO = {1, 2, 38, 20};
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
-    private final StandIn standIn = StandIn.fresh().withTwo();
+    private final FakeCuda standIn = FakeCuda.reset().withTwoDevices();
     private final Arena arena = Arena.ofShared();
 
     @AfterEach
     void close() {
         assertThat(standIn.left()).isEmpty();
-        StandIn.fresh();
+        FakeCuda.reset();
         arena.close();
     }
 
@@ -116,7 +116,7 @@ final class TwoDevicesPagingTest {
             second.gather(TO);
             second.requireBlock();
             first.requireBlock();
-            if (standIn.holds() && threshold > 0) {
+            if (standIn.canHold() && threshold > 0) {
                 assertThat(standIn.calls("cuLaunchKernel")).isEqualTo(8);
             }
         }

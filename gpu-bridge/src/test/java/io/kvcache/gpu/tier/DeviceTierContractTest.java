@@ -1,7 +1,7 @@
 package io.kvcache.gpu.tier;
 
 import io.kvcache.core.contract.TierContract;
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.host.Gate;
 import org.junit.jupiter.api.Nested;
 
@@ -27,7 +27,7 @@ final class DeviceTierContractTest {
     @Nested
     final class OverCuda extends TierContract {
         OverCuda() {
-            super(() -> new TierOnADevice(StandIn.fresh()));
+            super(() -> new TierOnADevice(FakeCuda.reset()));
         }
     }
 }

@@ -11,7 +11,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierState;
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceException;
@@ -40,7 +40,7 @@ final class DeviceTierTest {
     @RegisterExtension
     private final TierRig rig = new TierRig();
 
-    private final StandIn standIn = rig.standIn;
+    private final FakeCuda standIn = rig.standIn;
     private final TierHarness store = rig.store;
 
     private DeviceTier open() {
@@ -295,7 +295,7 @@ final class DeviceTierTest {
         rig.write(tier, key(2));
         assertThat(store.read(tier, key(1))).isTrue();
         store.tick(tier, 0);
-        standIn.lose(46);
+        standIn.loseDevice(46);
         standIn.release();
         store.until(tier, () -> tier.state() == TierState.FAILED);
         rig.settle(tier);
@@ -313,7 +313,7 @@ final class DeviceTierTest {
         int faults = 0;
         int out = 0;
         for (int nth = 1; nth < MOST_CALLS; nth++) {
-            StandIn.fresh().fail("", nth, code);
+            FakeCuda.reset().failCall("", nth, code);
             out += workUnderFault() ? 0 : 1;
             assertThat(standIn.left()).as("after a fault at call %d", nth).isEmpty();
             assertThat(store.underWay())

@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.tier.TierState;
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.CompletableFuture;
@@ -28,7 +28,7 @@ final class EngineViewTest {
     @RegisterExtension
     private final TierRig rig = new TierRig();
 
-    private final StandIn standIn = rig.standIn;
+    private final FakeCuda standIn = rig.standIn;
     private final TierHarness store = rig.store;
 
     /// Writes until the first region is being reclaimed, where the device holds still.
@@ -100,7 +100,7 @@ final class EngineViewTest {
         BlockChain chain = kept(0);
         rig.write(tier, chain.key(0));
         reclaimHeld(tier, chain);
-        standIn.lose(46);
+        standIn.loseDevice(46);
         standIn.release();
         store.until(tier, () -> tier.state() == TierState.FAILED);
         rig.settle(tier);
@@ -123,9 +123,9 @@ final class EngineViewTest {
         rig.write(tier, chain.key(1));
         rig.settle(tier);
         DeviceBlockTable table = tier.acquire(chain, 0);
-        standIn.fail("cuModuleLoadData", 1, OUT_OF_MEMORY);
+        standIn.failCall("cuModuleLoadData", 1, OUT_OF_MEMORY);
         assertThat(verified(tier, chain)).as("a look that is refused").isCompletedExceptionally();
-        standIn.fail("cuMemcpyHtoDAsync_v2", 1, OUT_OF_MEMORY);
+        standIn.failCall("cuMemcpyHtoDAsync_v2", 1, OUT_OF_MEMORY);
         rig.write(tier, key(1));
         store.until(tier, () -> store.underWay() == 0);
         assertThat(tier.state()).isEqualTo(TierState.FAILED);
@@ -149,7 +149,7 @@ final class EngineViewTest {
             rig.write(tier, chain.key(i));
         }
         rig.settle(tier);
-        standIn.fail("cuLaunchKernel", LAUNCHES_OF_A_LOOK + 3, OUT_OF_MEMORY);
+        standIn.failCall("cuLaunchKernel", LAUNCHES_OF_A_LOOK + 3, OUT_OF_MEMORY);
         assertThat(verified(tier, chain)).isCompletedExceptionally();
         assertThat(standIn.injected()).isEqualTo(1);
         assertThat(tier.state()).isEqualTo(TierState.SERVING);

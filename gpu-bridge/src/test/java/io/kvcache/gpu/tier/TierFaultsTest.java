@@ -6,9 +6,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.tier.TierState;
-import io.kvcache.gpu.cuda.FaultsInTurn;
-import io.kvcache.gpu.cuda.Overseen;
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
+import io.kvcache.gpu.cuda.FaultInjection;
+import io.kvcache.gpu.cuda.LeakCheckingDrivers;
 import io.kvcache.gpu.driver.DeviceException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -26,8 +26,8 @@ final class TierFaultsTest {
     private static final int AT_A_TIME = 5;
     private static final DeviceGeometry SMALL = DeviceGeometry.of(1 << 20);
 
-    private final StandIn standIn = StandIn.fresh();
-    private final Overseen drivers = new Overseen(standIn);
+    private final FakeCuda standIn = FakeCuda.reset();
+    private final LeakCheckingDrivers drivers = new LeakCheckingDrivers(standIn);
     private final TierHarness store = new TierHarness();
     private final Arena arena = Arena.ofShared();
     private final MemorySegment slots = arena.allocate(1 << 20, 4096);
@@ -35,7 +35,7 @@ final class TierFaultsTest {
 
     @AfterEach
     void close() {
-        StandIn.fresh();
+        FakeCuda.reset();
         assertThat(standIn.left()).isEmpty();
         store.close();
         arena.close();
@@ -44,14 +44,14 @@ final class TierFaultsTest {
     @ParameterizedTest
     @ValueSource(ints = {2, 46, 999})
     void givenAFaultAtEachCallInTurn_whenATierReclaims_thenNeverAWrongByteNorALeak(int code) throws Exception {
-        FaultsInTurn.assumePossible(standIn);
+        FaultInjection.assumePossible(standIn);
         standIn.delay(20);
-        FaultsInTurn.inject(standIn, "reclaiming tier", code, FEWEST, (_, begin) -> {
+        FaultInjection.inject(standIn, "reclaiming tier", code, FEWEST, (_, begin) -> {
             store.places.clear();
             begin.run();
             boolean served = work();
             assertThat(store.underWay()).as("all is told").isZero();
-            drivers.requireNothingLeft();
+            drivers.requireNoLeaks();
             return served;
         });
         assertThat(reclaimed).isPositive();

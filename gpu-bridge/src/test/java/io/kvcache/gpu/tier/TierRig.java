@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import java.lang.foreign.MemorySegment;
 import java.util.logging.Level;
@@ -18,20 +18,22 @@ final class TierRig implements BeforeEachCallback, AfterEachCallback {
 
     static final long BYTES = 4 << 20;
 
-    final StandIn standIn = StandIn.fresh();
+    final FakeCuda standIn = FakeCuda.reset();
     final TierHarness store = new TierHarness();
     private final Logger log = Logger.getLogger("io.kvcache.gpu");
 
     @Override
     public void beforeEach(ExtensionContext test) {
-        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
+        assumeThat(standIn.canHold())
+                .as("a driver whose copies can be held back")
+                .isTrue();
         log.setLevel(Level.OFF);
     }
 
     @Override
     public void afterEach(ExtensionContext test) {
         log.setLevel(null);
-        StandIn.fresh();
+        FakeCuda.reset();
         assertThat(standIn.left()).isEmpty();
         store.close();
     }

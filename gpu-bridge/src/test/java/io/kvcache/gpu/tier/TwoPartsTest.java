@@ -11,7 +11,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -42,8 +42,8 @@ final class TwoPartsTest {
 
     @Test
     void givenAGpuInFrontOfTwoDisks_whenTheStoreOpensAndCloses_thenItsMemoryIsRegisteredOnce() {
-        StandIn standIn = StandIn.fresh();
-        assumeThat(standIn.holds()).as("a driver that counts calls").isTrue();
+        FakeCuda standIn = FakeCuda.reset();
+        assumeThat(standIn.canHold()).as("a driver that counts calls").isTrue();
         TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(64 << 20)
                 .prefaultInBackground(false)
@@ -66,7 +66,7 @@ final class TwoPartsTest {
 
     @Test
     void givenAChainOnBothParts_whenTheDeviceLooks_thenWhatIsDamagedEndsItWhereverTheRestLies() throws Exception {
-        StandIn standIn = StandIn.fresh();
+        FakeCuda standIn = FakeCuda.reset();
         CudaTier gpu = CudaTier.over("a GPU", standIn::open, 64 << 20);
         BlockChain chain = BlockChain.of(
                 SPACE, IntStream.range(0, BLOCKS * SPACE.blockTokens()).toArray());

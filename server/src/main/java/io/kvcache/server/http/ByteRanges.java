@@ -2,7 +2,7 @@ package io.kvcache.server.http;
 
 import org.jspecify.annotations.Nullable;
 
-/// A `Range` header over a value, as RFC 9110 reads it. Several ranges in one header, and what is
+/// A `PinnedRange` header over a value, as RFC 9110 reads it. Several ranges in one header, and what is
 /// no range, are answered by the whole value, as that is allowed.
 ///
 /// @param from first byte

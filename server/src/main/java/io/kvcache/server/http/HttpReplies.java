@@ -122,7 +122,7 @@ public final class HttpReplies {
 
     /// Answers by bytes of the store, or by the range of them that was asked for. Takes them over.
     ///
-    /// @param range the request's `Range`, if it has one
+    /// @param range the request's `PinnedRange`, if it has one
     /// @param withBody false for HEAD
     public void held(HeldBytes held, @Nullable String range, boolean withBody) {
         ByteRanges cut = ByteRanges.of(range, held.bytes());

@@ -13,17 +13,17 @@ import java.util.List;
 
 /// Loading code and launching kernels, which through JCuda takes three microseconds a launch, and the
 /// byte array pinned while the driver compiles.
-final class ModuleCalls {
+final class CudaModules {
 
     private final MethodHandle load;
     private final MethodHandle unload;
-    private final MethodHandle find;
+    private final MethodHandle getFunction;
     private final MethodHandle launch;
 
-    ModuleCalls(CudaFunctions functions) {
+    CudaModules(CudaFunctions functions) {
         load = functions.bind("cuModuleLoadData", ADDRESS, ADDRESS);
         unload = functions.bind("cuModuleUnload", JAVA_LONG);
-        find = functions.bind("cuModuleGetFunction", ADDRESS, JAVA_LONG, ADDRESS);
+        getFunction = functions.bind("cuModuleGetFunction", ADDRESS, JAVA_LONG, ADDRESS);
         launch = functions.bind(
                 "cuLaunchKernel",
                 JAVA_LONG,
@@ -40,14 +40,14 @@ final class ModuleCalls {
     }
 
     /// An answer of the driver, and what it gave.
-    record Answer(int result, long handle) {}
+    record ModuleResult(int result, long handle) {}
 
     /// @param code PTX
-    Answer load(String code) {
+    ModuleResult load(String code) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment handle = arena.allocate(JAVA_LONG);
             int result = (int) load.invokeExact(handle, arena.allocateFrom(code));
-            return new Answer(result, handle.get(JAVA_LONG, 0));
+            return new ModuleResult(result, handle.get(JAVA_LONG, 0));
         } catch (Throwable thrown) {
             throw unexpected(thrown);
         }
@@ -61,11 +61,11 @@ final class ModuleCalls {
         }
     }
 
-    Answer find(long module, String name) {
+    ModuleResult findFunction(long module, String name) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment handle = arena.allocate(JAVA_LONG);
-            int result = (int) find.invokeExact(handle, module, arena.allocateFrom(name));
-            return new Answer(result, handle.get(JAVA_LONG, 0));
+            int result = (int) getFunction.invokeExact(handle, module, arena.allocateFrom(name));
+            return new ModuleResult(result, handle.get(JAVA_LONG, 0));
         } catch (Throwable thrown) {
             throw unexpected(thrown);
         }

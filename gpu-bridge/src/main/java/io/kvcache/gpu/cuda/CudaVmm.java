@@ -20,7 +20,7 @@ import java.util.function.ObjIntConsumer;
 
 /// The driver's virtual memory. JCuda reads the place of memory and of access from the wrong objects, so
 /// all of it goes to the driver directly.
-final class VirtualCalls implements VirtualMemory {
+final class CudaVmm implements VirtualMemory {
 
     /// CUmemAllocationProp: type, handle types, location (type, device), a pointer, and eight bytes of
     /// flags.
@@ -29,9 +29,9 @@ final class VirtualCalls implements VirtualMemory {
     /// CUmemAccessDesc: location (type, device) and flags.
     private static final MemoryLayout ACCESS = MemoryLayout.sequenceLayout(3, JAVA_INT);
 
-    private static final int PINNED = 1;
-    private static final int BY_DESCRIPTOR = 1;
-    private static final int ON_A_DEVICE = 1;
+    private static final int ALLOCATION_PINNED = 1;
+    private static final int HANDLE_FILE_DESCRIPTOR = 1;
+    private static final int LOCATION_DEVICE = 1;
     private static final int READ_WRITE = 3;
 
     private final CudaDriver driver;
@@ -52,7 +52,7 @@ final class VirtualCalls implements VirtualMemory {
     private final Set<DeviceSpan> mapped = new HashSet<>();
     private final long pageBytes;
 
-    VirtualCalls(CudaDriver driver, CudaFunctions functions, int device) {
+    CudaVmm(CudaDriver driver, CudaFunctions functions, int device) {
         this.driver = driver;
         reserve = functions.bind("cuMemAddressReserve", ADDRESS, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
         unreserve = functions.bind("cuMemAddressFree", JAVA_LONG, JAVA_LONG);
@@ -63,12 +63,12 @@ final class VirtualCalls implements VirtualMemory {
         unmap = functions.bind("cuMemUnmap", JAVA_LONG, JAVA_LONG);
         export = functions.bind("cuMemExportToShareableHandle", ADDRESS, JAVA_LONG, JAVA_INT, JAVA_LONG);
         open = functions.bind("cuMemImportFromShareableHandle", ADDRESS, JAVA_LONG, JAVA_INT);
-        properties.set(JAVA_INT, 0, PINNED);
-        properties.set(JAVA_INT, 8, ON_A_DEVICE);
+        properties.set(JAVA_INT, 0, ALLOCATION_PINNED);
+        properties.set(JAVA_INT, 8, LOCATION_DEVICE);
         properties.set(JAVA_INT, 12, device);
         shared.copyFrom(properties);
-        shared.set(JAVA_INT, 4, BY_DESCRIPTOR);
-        readWrite.set(JAVA_INT, 0, ON_A_DEVICE);
+        shared.set(JAVA_INT, 4, HANDLE_FILE_DESCRIPTOR);
+        readWrite.set(JAVA_INT, 0, LOCATION_DEVICE);
         readWrite.set(JAVA_INT, 4, device);
         readWrite.set(JAVA_INT, 8, READ_WRITE);
         pageBytes = granularity(functions);
@@ -76,34 +76,34 @@ final class VirtualCalls implements VirtualMemory {
 
     private long granularity(CudaFunctions functions) {
         MethodHandle ask = functions.bind("cuMemGetAllocationGranularity", ADDRESS, ADDRESS, JAVA_INT);
-        return given("cuMemGetAllocationGranularity", out -> (int) ask.invokeExact(out, properties, 0));
+        return invokeForValue("cuMemGetAllocationGranularity", out -> (int) ask.invokeExact(out, properties, 0));
     }
 
     /// A call that leaves a number somewhere.
-    private interface Giving {
+    private interface OutParameterCall {
 
         int call(MemorySegment out) throws Throwable;
     }
 
-    private long given(String name, Giving call) {
-        return given(name, driver::check, call);
+    private long invokeForValue(String name, OutParameterCall call) {
+        return invokeForValue(name, driver::check, call);
     }
 
-    private long given(String name, ObjIntConsumer<String> checked, Giving call) {
+    private long invokeForValue(String name, ObjIntConsumer<String> checked, OutParameterCall call) {
         driver.enter();
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(JAVA_LONG);
-            checked.accept(name, returned(() -> call.call(out)));
+            checked.accept(name, invoke(() -> call.call(out)));
             return out.get(JAVA_LONG, 0);
         }
     }
 
-    private interface Calling {
+    private interface DriverCall {
 
         int call() throws Throwable;
     }
 
-    private static int returned(Calling call) {
+    private static int invoke(DriverCall call) {
         try {
             return call.call();
         } catch (Throwable thrown) {
@@ -119,7 +119,7 @@ final class VirtualCalls implements VirtualMemory {
     @Override
     public DeviceSpan reserve(long bytes) {
         requirePages(bytes);
-        long at = given("cuMemAddressReserve", out -> (int) reserve.invokeExact(out, bytes, 0L, 0L, 0L));
+        long at = invokeForValue("cuMemAddressReserve", out -> (int) reserve.invokeExact(out, bytes, 0L, 0L, 0L));
         DeviceSpan range = new DeviceSpan(new DeviceAddress(at), bytes);
         ranges.add(range);
         return range;
@@ -139,9 +139,9 @@ final class VirtualCalls implements VirtualMemory {
     }
 
     private void freeAddresses(DeviceSpan range) {
-        driver.letGo(
+        driver.releaseQuietly(
                 "cuMemAddressFree",
-                () -> returned(() -> (int) unreserve.invokeExact(range.address().value(), range.bytes())));
+                () -> invoke(() -> (int) unreserve.invokeExact(range.address().value(), range.bytes())));
     }
 
     @Override
@@ -156,28 +156,28 @@ final class VirtualCalls implements VirtualMemory {
 
     private DevicePages create(long bytes, MemorySegment wanted) {
         requirePages(bytes);
-        return keep(given("cuMemCreate", out -> (int) create.invokeExact(out, bytes, wanted, 0L)), bytes);
+        return addPages(invokeForValue("cuMemCreate", out -> (int) create.invokeExact(out, bytes, wanted, 0L)), bytes);
     }
 
-    private DevicePages keep(long handle, long bytes) {
+    private DevicePages addPages(long handle, long bytes) {
         DevicePages pages = new DevicePages(handle, bytes);
         created.add(pages);
         return pages;
     }
 
     @Override
-    public int export(DevicePages pages) {
-        return (int) given("cuMemExportToShareableHandle", out ->
-                (int) export.invokeExact(out, pages.handle(), BY_DESCRIPTOR, 0L));
+    public int exportDescriptor(DevicePages pages) {
+        return (int) invokeForValue("cuMemExportToShareableHandle", out ->
+                (int) export.invokeExact(out, pages.handle(), HANDLE_FILE_DESCRIPTOR, 0L));
     }
 
     /// The descriptor goes where C has a pointer.
     @Override
     public DevicePages open(int descriptor, long bytes) {
         requirePages(bytes);
-        long handle = given("cuMemImportFromShareableHandle", driver::tried, out ->
-                (int) open.invokeExact(out, (long) descriptor, BY_DESCRIPTOR));
-        return keep(handle, bytes);
+        long handle = invokeForValue("cuMemImportFromShareableHandle", driver::checkFallible, out ->
+                (int) open.invokeExact(out, (long) descriptor, HANDLE_FILE_DESCRIPTOR));
+        return addPages(handle, bytes);
     }
 
     @Override
@@ -188,35 +188,35 @@ final class VirtualCalls implements VirtualMemory {
     }
 
     private void free(DevicePages pages) {
-        driver.letGo("cuMemRelease", () -> returned(() -> (int) release.invokeExact(pages.handle())));
+        driver.releaseQuietly("cuMemRelease", () -> invoke(() -> (int) release.invokeExact(pages.handle())));
     }
 
     @Override
     public void map(DeviceAddress at, DevicePages pages) {
         driver.enter();
         long address = at.value();
-        driver.check("cuMemMap", returned(() -> (int) map.invokeExact(address, pages.bytes(), 0L, pages.handle(), 0L)));
-        int allowed = returned(() -> (int) access.invokeExact(address, pages.bytes(), readWrite, 1L));
+        driver.check("cuMemMap", invoke(() -> (int) map.invokeExact(address, pages.bytes(), 0L, pages.handle(), 0L)));
+        int allowed = invoke(() -> (int) access.invokeExact(address, pages.bytes(), readWrite, 1L));
         if (allowed != CudaResult.SUCCESS) {
-            takeAway(new DeviceSpan(at, pages.bytes()));
+            removeMapping(new DeviceSpan(at, pages.bytes()));
             if (allowed == CudaResult.INVALID_DEVICE) {
                 // Pages of another device; this one is none the worse for it.
-                throw new DeviceException(DeviceError.NOT_REACHABLE, "cuMemSetAccess", CudaResult.name(allowed));
+                throw new DeviceException(DeviceError.NOT_REACHABLE, "cuMemSetAccess", CudaResult.describe(allowed));
             }
             driver.check("cuMemSetAccess", allowed);
         }
-        note(new DeviceSpan(at, pages.bytes()));
+        addMapping(new DeviceSpan(at, pages.bytes()));
     }
 
-    private void note(DeviceSpan span) {
+    private void addMapping(DeviceSpan span) {
         mapped.add(span);
-        driver.slabs().join(span);
+        driver.allocations().join(span);
     }
 
     @Override
     public void handOver(DeviceAddress at, DevicePages pages) {
         DeviceSpan span = new DeviceSpan(at, pages.bytes());
-        driver.slabs().disown(span);
+        driver.allocations().disown(span);
         mapped.remove(span);
         created.remove(pages);
     }
@@ -224,7 +224,7 @@ final class VirtualCalls implements VirtualMemory {
     @Override
     public void takeOver(DeviceAddress at, DevicePages pages) {
         driver.enter();
-        note(new DeviceSpan(at, pages.bytes()));
+        addMapping(new DeviceSpan(at, pages.bytes()));
         created.add(pages);
     }
 
@@ -233,26 +233,26 @@ final class VirtualCalls implements VirtualMemory {
         driver.enter();
         driver.drain(); // the driver itself does not wait, and the pages may be mapped elsewhere next
         DeviceSpan span = new DeviceSpan(at, pages.bytes());
-        driver.slabs().disown(span);
+        driver.allocations().disown(span);
         mapped.remove(span);
-        takeAway(span);
+        removeMapping(span);
     }
 
-    private void takeAway(DeviceSpan span) {
-        driver.letGo(
+    private void removeMapping(DeviceSpan span) {
+        driver.releaseQuietly(
                 "cuMemUnmap",
-                () -> returned(() -> (int) unmap.invokeExact(span.address().value(), span.bytes())));
+                () -> invoke(() -> (int) unmap.invokeExact(span.address().value(), span.bytes())));
     }
 
     /// What was not given back: ranges, mappings, and memory.
-    int left() {
+    int resourceCount() {
         return ranges.size() + mapped.size() + created.size();
     }
 
     /// Gives back what was not, when nothing is on its way any more: the context takes none of it along
     /// while others in this process have that too.
-    void giveBackAll() {
-        mapped.forEach(this::takeAway);
+    void releaseAll() {
+        mapped.forEach(this::removeMapping);
         created.forEach(this::free);
         ranges.forEach(this::freeAddresses);
         mapped.clear();

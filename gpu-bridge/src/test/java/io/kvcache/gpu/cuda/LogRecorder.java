@@ -6,17 +6,17 @@ import java.util.logging.LogRecord;
 import java.util.logging.SimpleFormatter;
 
 /// Hears what is logged.
-final class Said extends Handler {
+final class LogRecorder extends Handler {
 
     private final List<String> messages;
 
-    private Said(List<String> messages) {
+    private LogRecorder(List<String> messages) {
         this.messages = messages;
     }
 
     /// One that notes messages, with what is in them.
-    static Handler to(List<String> messages) {
-        return new Said(messages);
+    static Handler capturingTo(List<String> messages) {
+        return new LogRecorder(messages);
     }
 
     @Override

@@ -32,12 +32,12 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /// Two JVMs share memory of a device, and each waits for the other.
-final class SharingTest {
+final class CudaIpcTest {
 
     static final int BYTES = 300_000;
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
-    private final StandIn standIn = StandIn.fresh();
+    private final FakeCuda fakeCuda = FakeCuda.reset();
     private final Arena arena = Arena.ofShared();
     private DeviceDriver driver;
     private DeviceSharing sharing;
@@ -46,12 +46,14 @@ final class SharingTest {
     private DeviceEvent filled;
 
     @SuppressWarnings("NullAway.Init") // opened before each test
-    SharingTest() {}
+    CudaIpcTest() {}
 
     @BeforeEach
     void open() {
-        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
-        driver = standIn.open();
+        assumeThat(fakeCuda.canHold())
+                .as("a driver whose copies can be held back")
+                .isTrue();
+        driver = fakeCuda.open();
         sharing = driver.sharing();
         stream = driver.openStream(Priority.NORMAL);
         slab = driver.allocate(BYTES);
@@ -60,15 +62,15 @@ final class SharingTest {
 
     @AfterEach
     void close() {
-        if (!standIn.holds()) {
+        if (!fakeCuda.canHold()) {
             return; // skipped, before anything was opened
         }
-        standIn.release();
+        fakeCuda.release();
         filled.close();
         stream.close();
         driver.free(slab);
         driver.close();
-        assertThat(standIn.left()).isEmpty();
+        assertThat(fakeCuda.left()).isEmpty();
         arena.close();
     }
 
@@ -79,7 +81,7 @@ final class SharingTest {
                 "--enable-native-access=ALL-UNNAMED",
                 "-cp",
                 System.getProperty("java.class.path"),
-                SharingPeer.class.getName()));
+                IpcTestProcess.class.getName()));
         for (byte[] token : tokens) {
             command.add(HexFormat.of().formatHex(token));
         }
@@ -94,19 +96,19 @@ final class SharingTest {
 
     private void fill() {
         MemorySegment content = arena.allocate(BYTES);
-        new BlockContent(SharingPeer.SEEN).fill(content);
+        new BlockContent(IpcTestProcess.SEEN).fill(content);
         stream.toDevice(content, slab.address());
         stream.record(filled);
     }
 
     @Test
     void givenAnotherJvm_whenItUsesOurMemory_thenEachSeesTheOthersBytesAfterItsEvent() throws Exception {
-        standIn.hold();
+        fakeCuda.hold();
         fill();
         Process peer = start(sharing.export(slab), sharing.export(filled));
         BufferedReader said = lines(peer);
         assertThat(said.readLine()).isEqualTo("waits");
-        standIn.release();
+        fakeCuda.release();
         assertThat(said.readLine()).isEqualTo("looked");
         assertThat(said.readLine()).isEqualTo("saw what was there");
         DeviceEvent written = sharing.openEvent(HexFormat.of().parseHex(said.readLine()));
@@ -116,7 +118,7 @@ final class SharingTest {
         stream.toHost(slab.address(), back);
         stream.record(done);
         assertThat(done.await(LONG_NANOS)).isTrue();
-        new BlockContent(SharingPeer.WRITTEN).requireEqual(back);
+        new BlockContent(IpcTestProcess.WRITTEN).requireEqual(back);
         written.close();
         done.close();
         peer.getOutputStream().write('\n');
@@ -157,8 +159,8 @@ final class SharingTest {
 
     @Test
     void givenATokenThatIsOpenedTwice_whenClosedOnce_thenItsMemoryIsStillThere() throws Exception {
-        try (TokenPeer peer = new TokenPeer(BYTES)) {
-            long before = standIn.things();
+        try (IpcExporterProcess peer = new IpcExporterProcess(BYTES)) {
+            long before = fakeCuda.resourceCount();
             DeviceSpan theirs = sharing.open(peer.memory());
             assertThat(sharing.open(peer.memory())).isEqualTo(theirs);
             assertThat(driver.use().opened()).isEqualTo(2);
@@ -168,12 +170,12 @@ final class SharingTest {
             stream.toHost(slab.address(), back);
             stream.record(filled);
             assertThat(filled.await(LONG_NANOS)).isTrue();
-            assertThat(back.mismatch(arena.allocate(BYTES).fill(TokenPeer.FILLED)))
+            assertThat(back.mismatch(arena.allocate(BYTES).fill(IpcExporterProcess.FILLED)))
                     .isEqualTo(-1);
             sharing.close(theirs);
             refused(() -> sharing.close(theirs));
             assertThat(driver.use().opened()).isZero();
-            assertThat(standIn.things()).isEqualTo(before);
+            assertThat(fakeCuda.resourceCount()).isEqualTo(before);
         }
     }
 

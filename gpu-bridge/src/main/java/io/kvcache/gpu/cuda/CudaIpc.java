@@ -21,13 +21,13 @@ import java.util.Map;
 
 /// The driver's handles for other processes. JCuda has these calls, but keeps the 64 bytes of a handle to
 /// itself.
-final class SharingCalls implements DeviceSharing {
+final class CudaIpc implements DeviceSharing {
 
     /// A handle goes by value.
     private static final StructLayout HANDLE =
             MemoryLayout.structLayout(MemoryLayout.sequenceLayout(TOKEN_BYTES, JAVA_BYTE));
 
-    private static final int WITH_PEERS = 1;
+    private static final int PEER_ACCESS = 1;
 
     /// Between processes, and without a time.
     private static final int EVENT_FLAGS = 4 | 2;
@@ -42,13 +42,13 @@ final class SharingCalls implements DeviceSharing {
     private final MethodHandle openEvent;
     private final MethodHandle query;
     private final MethodHandle record;
-    private final MethodHandle holdBack;
+    private final MethodHandle blockStream;
     private final MethodHandle destroy;
 
     /// How often each was opened: a second time the driver gives the same place.
     private final Map<DeviceSpan, Integer> opened = new HashMap<>();
 
-    SharingCalls(CudaDriver driver, CudaFunctions functions) {
+    CudaIpc(CudaDriver driver, CudaFunctions functions) {
         this.driver = driver;
         exportMemory = functions.bind("cuIpcGetMemHandle", ADDRESS, JAVA_LONG);
         openMemory = functions.bind("cuIpcOpenMemHandle_v2", ADDRESS, HANDLE, JAVA_INT);
@@ -59,16 +59,16 @@ final class SharingCalls implements DeviceSharing {
         openEvent = functions.bind("cuIpcOpenEventHandle", ADDRESS, HANDLE);
         query = functions.bind("cuEventQuery", JAVA_LONG);
         record = functions.bind("cuEventRecord", JAVA_LONG, JAVA_LONG);
-        holdBack = functions.bind("cuStreamWaitEvent", JAVA_LONG, JAVA_LONG, JAVA_INT);
+        blockStream = functions.bind("cuStreamWaitEvent", JAVA_LONG, JAVA_LONG, JAVA_INT);
         destroy = functions.bind("cuEventDestroy_v2", JAVA_LONG);
     }
 
-    private interface Calling {
+    private interface DriverCall {
 
         int call() throws Throwable;
     }
 
-    private static int returned(Calling call) {
+    private static int invoke(DriverCall call) {
         try {
             return call.call();
         } catch (Throwable thrown) {
@@ -84,12 +84,12 @@ final class SharingCalls implements DeviceSharing {
     }
 
     @Override
-    public byte[] export(DeviceSpan slab) {
+    public byte[] exportToken(DeviceSpan slab) {
         driver.enter();
-        driver.slabs().requireSlab(slab);
+        driver.allocations().requireSlab(slab);
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment token = arena.allocate(HANDLE);
-            driver.check("cuIpcGetMemHandle", returned(() ->
+            driver.check("cuIpcGetMemHandle", invoke(() ->
                     (int) exportMemory.invokeExact(token, slab.address().value())));
             return token.toArray(JAVA_BYTE);
         }
@@ -101,11 +101,12 @@ final class SharingCalls implements DeviceSharing {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment told = handle(arena, token);
             MemorySegment at = arena.allocate(JAVA_LONG);
-            driver.tried("cuIpcOpenMemHandle", returned(() -> (int) openMemory.invokeExact(at, told, WITH_PEERS)));
+            driver.checkFallible(
+                    "cuIpcOpenMemHandle", invoke(() -> (int) openMemory.invokeExact(at, told, PEER_ACCESS)));
             long address = at.get(JAVA_LONG, 0);
             DeviceSpan span = new DeviceSpan(new DeviceAddress(address), bytes(arena, address));
             if (opened.merge(span, 1, Integer::sum) == 1) {
-                driver.slabs().adopt(span);
+                driver.allocations().adopt(span);
             }
             return span;
         }
@@ -116,7 +117,7 @@ final class SharingCalls implements DeviceSharing {
     private long bytes(Arena arena, long address) {
         MemorySegment base = arena.allocate(JAVA_LONG);
         MemorySegment size = arena.allocate(JAVA_LONG);
-        int result = returned(() -> (int) range.invokeExact(base, size, address));
+        int result = invoke(() -> (int) range.invokeExact(base, size, address));
         if (result != CudaResult.SUCCESS) {
             closeMemory(address);
         }
@@ -128,7 +129,7 @@ final class SharingCalls implements DeviceSharing {
     public void close(DeviceSpan span) {
         driver.enter();
         if (opened.getOrDefault(span, 0) < 2) {
-            driver.slabs().disown(span);
+            driver.allocations().disown(span);
         }
         driver.drain();
         opened.computeIfPresent(span, (_, times) -> times == 1 ? null : times - 1);
@@ -136,12 +137,12 @@ final class SharingCalls implements DeviceSharing {
     }
 
     /// How much memory was opened and not closed.
-    int left() {
+    int openCount() {
         return opened.values().stream().mapToInt(Integer::intValue).sum();
     }
 
     /// Closes what was not, when nothing is on its way any more.
-    void giveBackAll() {
+    void releaseAll() {
         opened.forEach((span, times) -> {
             for (int i = 0; i < times; i++) {
                 closeMemory(span.address().value());
@@ -151,29 +152,29 @@ final class SharingCalls implements DeviceSharing {
     }
 
     private void closeMemory(long address) {
-        driver.letGo("cuIpcCloseMemHandle", () -> returned(() -> (int) closeMemory.invokeExact(address)));
+        driver.releaseQuietly("cuIpcCloseMemHandle", () -> invoke(() -> (int) closeMemory.invokeExact(address)));
     }
 
     @Override
-    public DeviceEvent sharedEvent() {
+    public DeviceEvent createSharedEvent() {
         driver.enter();
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment event = arena.allocate(JAVA_LONG);
-            driver.check("cuEventCreate", returned(() -> (int) createEvent.invokeExact(event, EVENT_FLAGS)));
-            return driver.keep(new EventHandle.OfNumber(this, event.get(JAVA_LONG, 0)));
+            driver.check("cuEventCreate", invoke(() -> (int) createEvent.invokeExact(event, EVENT_FLAGS)));
+            return driver.addEvent(new CudaEventHandle.IpcEvent(this, event.get(JAVA_LONG, 0)));
         }
     }
 
     @Override
-    public byte[] export(DeviceEvent event) {
+    public byte[] exportToken(DeviceEvent event) {
         driver.enter();
-        long value = driver.own(event).handle().value();
+        long value = driver.requireOwned(event).handle().value();
         if (value == 0) {
             throw new DeviceException(DeviceError.BAD_REQUEST, "export", "an event that is not to be shared");
         }
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment token = arena.allocate(HANDLE);
-            driver.check("cuIpcGetEventHandle", returned(() -> (int) exportEvent.invokeExact(token, value)));
+            driver.check("cuIpcGetEventHandle", invoke(() -> (int) exportEvent.invokeExact(token, value)));
             return token.toArray(JAVA_BYTE);
         }
     }
@@ -184,24 +185,24 @@ final class SharingCalls implements DeviceSharing {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment told = handle(arena, token);
             MemorySegment event = arena.allocate(JAVA_LONG);
-            driver.tried("cuIpcOpenEventHandle", returned(() -> (int) openEvent.invokeExact(event, told)));
-            return driver.keep(new EventHandle.OfNumber(this, event.get(JAVA_LONG, 0)));
+            driver.checkFallible("cuIpcOpenEventHandle", invoke(() -> (int) openEvent.invokeExact(event, told)));
+            return driver.addEvent(new CudaEventHandle.IpcEvent(this, event.get(JAVA_LONG, 0)));
         }
     }
 
     int query(long event) {
-        return returned(() -> (int) query.invokeExact(event));
+        return invoke(() -> (int) query.invokeExact(event));
     }
 
     int record(long event, long stream) {
-        return returned(() -> (int) record.invokeExact(event, stream));
+        return invoke(() -> (int) record.invokeExact(event, stream));
     }
 
-    int holdBack(long event, long stream) {
-        return returned(() -> (int) holdBack.invokeExact(stream, event, 0));
+    int blockStream(long event, long stream) {
+        return invoke(() -> (int) blockStream.invokeExact(stream, event, 0));
     }
 
     int destroy(long event) {
-        return returned(() -> (int) destroy.invokeExact(event));
+        return invoke(() -> (int) destroy.invokeExact(event));
     }
 }

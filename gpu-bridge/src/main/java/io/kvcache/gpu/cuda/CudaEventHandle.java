@@ -4,13 +4,13 @@ import jcuda.driver.CUevent;
 import jcuda.driver.JCudaDriver;
 
 /// What is done with an event of the driver's. All answer as the driver does.
-interface EventHandle {
+interface CudaEventHandle {
 
     int query();
 
-    int record(StreamHandle stream);
+    int record(CudaStreamHandle stream);
 
-    int holdBack(StreamHandle stream);
+    int blockStream(CudaStreamHandle stream);
 
     int destroy();
 
@@ -18,7 +18,7 @@ interface EventHandle {
     long value();
 
     /// One that JCuda made.
-    record OfJcuda(CUevent event) implements EventHandle {
+    record JcudaEvent(CUevent event) implements CudaEventHandle {
 
         @Override
         public int query() {
@@ -26,12 +26,12 @@ interface EventHandle {
         }
 
         @Override
-        public int record(StreamHandle stream) {
+        public int record(CudaStreamHandle stream) {
             return JCudaDriver.cuEventRecord(event, stream);
         }
 
         @Override
-        public int holdBack(StreamHandle stream) {
+        public int blockStream(CudaStreamHandle stream) {
             return JCudaDriver.cuStreamWaitEvent(stream, event, 0);
         }
 
@@ -47,7 +47,7 @@ interface EventHandle {
     }
 
     /// One that is shared between processes: JCuda cannot make an object of its number.
-    record OfNumber(SharingCalls calls, long value) implements EventHandle {
+    record IpcEvent(CudaIpc calls, long value) implements CudaEventHandle {
 
         @Override
         public int query() {
@@ -55,13 +55,13 @@ interface EventHandle {
         }
 
         @Override
-        public int record(StreamHandle stream) {
+        public int record(CudaStreamHandle stream) {
             return calls.record(value, stream.value());
         }
 
         @Override
-        public int holdBack(StreamHandle stream) {
-            return calls.holdBack(value, stream.value());
+        public int blockStream(CudaStreamHandle stream) {
+            return calls.blockStream(value, stream.value());
         }
 
         @Override

@@ -3,7 +3,7 @@ package io.kvcache.gpu.cuda;
 import jcuda.driver.CUstream;
 
 /// A stream of JCuda's whose handle can be passed on.
-final class StreamHandle extends CUstream {
+final class CudaStreamHandle extends CUstream {
 
     long value() {
         return getNativePointer();

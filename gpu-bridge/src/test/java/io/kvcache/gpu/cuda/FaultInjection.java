@@ -13,9 +13,9 @@ import java.util.logging.Logger;
 /// Does a piece of work over and over, and has one call of the driver fail each time: the first,
 /// the second, and so on, until all succeed. Another driver keeps the context meanwhile, so that
 /// nothing goes by itself.
-public final class FaultsInTurn {
+public final class FaultInjection {
 
-    private static final int MOST_CALLS = 20_000;
+    private static final int MAX_CALLS = 20_000;
 
     /// Calls that give something back, and how much stays when one fails: until the context goes,
     /// as nobody knows what a second try would do. A mapping keeps its range.
@@ -30,13 +30,13 @@ public final class FaultsInTurn {
             "cuMemAddressFree", 1,
             "cuIpcCloseMemHandle", 1);
 
-    private final StandIn standIn;
+    private final FakeCuda fakeCuda;
     private int faults;
     private int done;
     private long kept;
 
     /// What is done each time; it looks itself whether the bytes are right.
-    public interface Work {
+    public interface FaultedWork {
 
         /// Does the work; what it took, it gives back, whatever fails.
         ///
@@ -47,68 +47,69 @@ public final class FaultsInTurn {
     }
 
     /// What is done each time with a driver that lives on afterwards, as those of tiers and doors do.
-    public interface Within {
+    public interface FaultedDriverWork {
 
         /// Does the work; what it took of the driver, it gives back, whatever fails.
         ///
-        /// @param turn to be told when the work begins
+        /// @param faultRun to be told when the work begins
         /// @return whether all of it was done
-        boolean attempt(DeviceDriver driver, Turn turn) throws Exception;
+        boolean attempt(DeviceDriver driver, FaultRun faultRun) throws Exception;
     }
 
     /// One time that the work is done.
-    public static final class Turn {
+    public static final class FaultRun {
 
-        private final StandIn standIn;
+        private final FakeCuda fakeCuda;
         private final int nth;
         private final int code;
         private boolean withTheDriver;
 
-        Turn(StandIn standIn, int nth, int code) {
-            this.standIn = standIn;
+        FaultRun(FakeCuda fakeCuda, int nth, int code) {
+            this.fakeCuda = fakeCuda;
             this.nth = nth;
             this.code = code;
         }
 
         /// The call that fails.
-        public int nth() {
+        public int failingCall() {
             return nth;
         }
 
         /// Calls count from here on.
         public void begin() {
-            standIn.fail("", nth, code);
+            fakeCuda.failCall("", nth, code);
         }
 
         /// The device is of no use any more: what is left goes with the driver.
-        public void endsWith(DeviceException refused) {
+        public void expectFatal(DeviceException refused) {
             withTheDriver |= refused.error().ends();
         }
     }
 
-    private FaultsInTurn(StandIn standIn) {
-        this.standIn = standIn;
+    private FaultInjection(FakeCuda fakeCuda) {
+        this.fakeCuda = fakeCuda;
     }
 
     /// Has each call fail once with this answer.
     ///
-    /// @param fewest calls that the work has to make
-    public static void inject(StandIn standIn, String what, int code, int fewest, Work work) throws Exception {
-        assumeThat(standIn.holds())
+    /// @param minCalls calls that the work has to make
+    public static void inject(FakeCuda fakeCuda, String what, int code, int minCalls, FaultedWork work)
+            throws Exception {
+        assumeThat(fakeCuda.canHold())
                 .as("a driver whose calls can be made to fail")
                 .isTrue();
         Logger log = Logger.getLogger("io.kvcache.gpu");
         log.setLevel(Level.OFF);
-        DeviceDriver keeper = standIn.open();
+        DeviceDriver keeper = fakeCuda.open();
         try {
-            FaultsInTurn turns = new FaultsInTurn(standIn);
+            FaultInjection turns = new FaultInjection(fakeCuda);
             turns.run(code, work);
             System.out.printf(
                     "%s faults injected: %d calls answered %d, %d of them had no consequence, %d things stayed%n",
                     what, turns.faults, code, turns.done, turns.kept);
-            assertThat(turns.faults).isGreaterThan(fewest);
+            assertThat(turns.faults).isGreaterThan(minCalls);
         } finally {
-            standIn.fail("", 0, 0);
+            fakeCuda.failCall("", 0, 0);
             keeper.close();
             log.setLevel(null);
         }
@@ -117,22 +118,23 @@ public final class FaultsInTurn {
     /// The same within a driver that is open before and after: what the work does not give back is counted
     /// while it is.
     ///
-    /// @param fewest calls that the work has to make
-    public static void injectWithin(StandIn standIn, String what, int code, int fewest, Within work) throws Exception {
+    /// @param minCalls calls that the work has to make
+    public static void injectWithin(FakeCuda fakeCuda, String what, int code, int minCalls, FaultedDriverWork work)
+            throws Exception {
         int[] ended = new int[1];
-        inject(standIn, what, code, fewest, (nth, _) -> {
-            DeviceDriver driver = standIn.open();
+        inject(fakeCuda, what, code, minCalls, (nth, _) -> {
+            DeviceDriver driver = fakeCuda.open();
             try {
-                Turn turn = new Turn(standIn, nth, code);
-                long before = standIn.things();
-                long faults = standIn.injected();
-                boolean all = work.attempt(driver, turn);
-                standIn.fail("", 0, 0);
-                String failed = standIn.injected() > faults ? standIn.injectedAt() : "none";
+                FaultRun faultRun = new FaultRun(fakeCuda, nth, code);
+                long before = fakeCuda.resourceCount();
+                long faults = fakeCuda.injected();
+                boolean all = work.attempt(driver, faultRun);
+                fakeCuda.failCall("", 0, 0);
+                String failed = fakeCuda.injected() > faults ? fakeCuda.injectedAt() : "none";
                 settle(driver);
-                ended[0] += turn.withTheDriver ? 1 : 0;
-                if (!turn.withTheDriver) {
-                    assertThat(standIn.things() - before)
+                ended[0] += faultRun.withTheDriver ? 1 : 0;
+                if (!faultRun.withTheDriver) {
+                    assertThat(fakeCuda.resourceCount() - before)
                             .as("left in a driver that lives on, after call %d failed, %s, %s", nth, failed, all)
                             .isBetween(0L, (long) GIVING_BACK.getOrDefault(failed, 0));
                     assertThat(driver.use())
@@ -141,7 +143,7 @@ public final class FaultsInTurn {
                 }
                 return all;
             } finally {
-                standIn.fail("", 0, 0);
+                fakeCuda.failCall("", 0, 0);
                 close(driver);
             }
         });
@@ -158,24 +160,24 @@ public final class FaultsInTurn {
     }
 
     /// Skips the test where the driver's calls cannot be made to fail.
-    public static void assumePossible(StandIn standIn) {
-        assumeThat(standIn.holds())
+    public static void assumePossible(FakeCuda fakeCuda) {
+        assumeThat(fakeCuda.canHold())
                 .as("a driver whose calls can be made to fail")
                 .isTrue();
     }
 
-    private void run(int code, Work work) throws Exception {
-        for (int nth = 1; nth < MOST_CALLS; nth++) {
-            long things = standIn.things();
+    private void run(int code, FaultedWork work) throws Exception {
+        for (int nth = 1; nth < MAX_CALLS; nth++) {
+            long things = fakeCuda.resourceCount();
             String contexts = contexts();
-            long before = standIn.injected();
+            long before = fakeCuda.injected();
             int call = nth;
-            boolean all = work.attempt(nth, () -> standIn.fail("", call, code));
-            standIn.fail("", 0, 0);
-            boolean injected = standIn.injected() > before;
-            String failed = injected ? standIn.injectedAt() : "none";
+            boolean all = work.attempt(nth, () -> fakeCuda.failCall("", call, code));
+            fakeCuda.failCall("", 0, 0);
+            boolean injected = fakeCuda.injected() > before;
+            String failed = injected ? fakeCuda.injectedAt() : "none";
             long mayStay = GIVING_BACK.getOrDefault(failed, 0);
-            long stayed = standIn.things() - things;
+            long stayed = fakeCuda.resourceCount() - things;
             assertThat(stayed).as("left after call %d failed, %s", nth, failed).isBetween(0L, mayStay);
             assertThat(contexts())
                     .as("contexts after call %d failed, %s", nth, failed)
@@ -188,11 +190,11 @@ public final class FaultsInTurn {
             faults++;
             done += all ? 1 : 0;
         }
-        throw new AssertionError("more than " + MOST_CALLS + " calls");
+        throw new AssertionError("more than " + MAX_CALLS + " calls");
     }
 
     private String contexts() {
-        return standIn.left().replaceFirst(".* and ", "");
+        return fakeCuda.left().replaceFirst(".* and ", "");
     }
 
     /// Closes a driver that may have been left with something.

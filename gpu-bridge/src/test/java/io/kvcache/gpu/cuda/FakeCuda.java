@@ -23,35 +23,35 @@ import java.util.Set;
 ///
 /// With `-Dkvcache.gpu.real=true` the real driver is used in its place; tests that need the levers are
 /// skipped then.
-public final class StandIn implements DeviceUnderTest {
+public final class FakeCuda implements DeviceUnderTest {
 
     private static final boolean REAL = Boolean.getBoolean("kvcache.gpu.real");
-    private static final long LONGEST_NAME = 128;
-    private static final long USUAL_BYTES = 256L << 20;
-    private static final StandIn LOADED = new StandIn();
+    private static final long MAX_NAME_BYTES = 128;
+    private static final long DEFAULT_BYTES = 256L << 20;
+    private static final FakeCuda LOADED = new FakeCuda();
 
     private final SymbolLookup functions;
 
     @SuppressWarnings("restricted") // Loading a library is what this is about.
-    private StandIn() {
+    private FakeCuda() {
         if (REAL) {
             functions = _ -> Optional.empty();
             return;
         }
-        Path library = StandInBuild.library();
+        Path library = FakeCudaBuild.library();
         System.load(library.toString());
         functions = SymbolLookup.libraryLookup(library, Arena.global());
     }
 
     /// The stand-in, as it is after start.
-    public static StandIn fresh() {
+    public static FakeCuda reset() {
         if (!REAL) {
             LOADED.release();
             LOADED.call("standin_reset", FunctionDescriptor.ofVoid());
             LOADED.delay(0);
             LOADED.pageableWaits(false);
             LOADED.hostPointers(true);
-            LOADED.memory(USUAL_BYTES);
+            LOADED.memory(DEFAULT_BYTES);
             LOADED.devices(1);
         }
         return LOADED;
@@ -68,7 +68,7 @@ public final class StandIn implements DeviceUnderTest {
     }
 
     /// Has two devices, or skips the test where there is only one.
-    public StandIn withTwo() {
+    public FakeCuda withTwoDevices() {
         if (REAL) {
             assumeThat(thereIs(1)).as("two devices").isTrue();
         } else {
@@ -98,11 +98,11 @@ public final class StandIn implements DeviceUnderTest {
 
     /// Where it lies, or the real driver's library, for processes that are no JVM.
     public Path library() {
-        return REAL ? Path.of("libcuda.so.1") : StandInBuild.library();
+        return REAL ? Path.of("libcuda.so.1") : FakeCudaBuild.library();
     }
 
     @Override
-    public boolean holds() {
+    public boolean canHold() {
         return !REAL;
     }
 
@@ -165,15 +165,15 @@ public final class StandIn implements DeviceUnderTest {
     /// The function whose call was made to fail last.
     public String injectedAt() {
         try (Arena arena = Arena.ofConfined()) {
-            MemorySegment name = arena.allocate(LONGEST_NAME);
-            call("standin_injected_at", FunctionDescriptor.ofVoid(ADDRESS, JAVA_LONG), name, LONGEST_NAME);
+            MemorySegment name = arena.allocate(MAX_NAME_BYTES);
+            call("standin_injected_at", FunctionDescriptor.ofVoid(ADDRESS, JAVA_LONG), name, MAX_NAME_BYTES);
             return name.getString(0);
         }
     }
 
     /// Has the n-th call of a function from now on fail; of any function, when the name is empty;
     /// none any more, when it is 0.
-    public void fail(String function, long nth, int code) {
+    public void failCall(String function, long nth, int code) {
         try (Arena arena = Arena.ofConfined()) {
             call(
                     "standin_fail",
@@ -186,7 +186,7 @@ public final class StandIn implements DeviceUnderTest {
 
     /// Has the next two calls of a function fail.
     public void failTwice(String function, int code) {
-        fail(function, 1, code);
+        failCall(function, 1, code);
         call("standin_fail_again", FunctionDescriptor.ofVoid(JAVA_LONG), 1L);
     }
 
@@ -196,7 +196,7 @@ public final class StandIn implements DeviceUnderTest {
     }
 
     /// Loses the device, with this answer to everything.
-    public void lose(int code) {
+    public void loseDevice(int code) {
         call("standin_lose", ints(), code);
     }
 
@@ -205,14 +205,14 @@ public final class StandIn implements DeviceUnderTest {
         if (REAL) {
             return "";
         }
-        long live = things();
+        long live = resourceCount();
         long retained = number(call("standin_retained", FunctionDescriptor.of(JAVA_LONG)));
         return live + retained == 0 ? "" : live + " things and " + retained + " contexts";
     }
 
     /// How much there is in the context: allocations, registrations, streams, events, mappings and
     /// so on.
-    public long things() {
+    public long resourceCount() {
         return number(call("standin_live", FunctionDescriptor.of(JAVA_LONG)));
     }
 

@@ -16,7 +16,7 @@ import java.util.HexFormat;
 import java.util.List;
 
 /// Another process that has memory and an event to share, and does nothing else until it is ended.
-public final class TokenPeer implements AutoCloseable {
+public final class IpcExporterProcess implements AutoCloseable {
 
     /// What its memory has.
     public static final byte FILLED = 0x5B;
@@ -26,7 +26,7 @@ public final class TokenPeer implements AutoCloseable {
     private final byte[] event;
 
     /// @param bytes of its memory
-    public TokenPeer(long bytes) throws IOException {
+    public IpcExporterProcess(long bytes) throws IOException {
         process = new ProcessBuilder(List.of(
                         Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                         "-XX:TieredStopAtLevel=1",
@@ -34,7 +34,7 @@ public final class TokenPeer implements AutoCloseable {
                         "-Dkvcache.gpu.real=" + Boolean.getBoolean("kvcache.gpu.real"),
                         "-cp",
                         System.getProperty("java.class.path"),
-                        TokenPeer.class.getName(),
+                        IpcExporterProcess.class.getName(),
                         Long.toString(bytes)))
                 .redirectError(ProcessBuilder.Redirect.INHERIT)
                 .start();
@@ -75,7 +75,7 @@ public final class TokenPeer implements AutoCloseable {
 
     /// Bytes of its memory.
     public static void main(String... bytes) throws IOException {
-        DeviceDriver driver = StandIn.fresh().open();
+        DeviceDriver driver = FakeCuda.reset().open();
         DeviceSharing sharing = driver.sharing();
         DeviceSpan memory = driver.allocate(Long.parseLong(bytes[0]));
         DeviceEvent event = sharing.sharedEvent();

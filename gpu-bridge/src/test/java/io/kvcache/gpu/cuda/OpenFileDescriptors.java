@@ -9,9 +9,9 @@ import java.lang.foreign.Linker;
 import java.lang.invoke.MethodHandle;
 
 /// Descriptors of this process.
-public final class Descriptors {
+public final class OpenFileDescriptors {
 
-    private Descriptors() {}
+    private OpenFileDescriptors() {}
 
     /// How many are open.
     public static long open() {

@@ -24,20 +24,20 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// Every call of the driver fails once, each in turn, while memory is shared with another process,
 /// by tokens and by descriptors, and while two drivers have the same host memory registered.
-final class SharingFaultsTest {
+final class CudaIpcFaultsTest {
 
     private static final int BYTES = 300_000;
-    private static final int FEWEST = 20;
+    private static final int MIN_CALLS = 20;
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
-    private final StandIn standIn = StandIn.fresh();
-    private final Overseen drivers = new Overseen(standIn);
+    private final FakeCuda fakeCuda = FakeCuda.reset();
+    private final LeakCheckingDrivers drivers = new LeakCheckingDrivers(fakeCuda);
     private final Arena arena = Arena.ofShared();
 
     @AfterEach
     void close() {
-        StandIn.fresh();
-        assertThat(standIn.left()).isEmpty();
+        FakeCuda.reset();
+        assertThat(fakeCuda.left()).isEmpty();
         arena.close();
     }
 
@@ -54,17 +54,17 @@ final class SharingFaultsTest {
     @ParameterizedTest
     @ValueSource(ints = {2, 46, 205, 999})
     void givenAFaultAtEachCallInTurn_whenSharingByTokens_thenNeverAWrongByteNorALeak(int code) throws Exception {
-        FaultsInTurn.assumePossible(standIn);
-        try (TokenPeer peer = new TokenPeer(BYTES)) {
+        FaultInjection.assumePossible(fakeCuda);
+        try (IpcExporterProcess peer = new IpcExporterProcess(BYTES)) {
             MemorySegment back = arena.allocate(BYTES, 4096);
-            FaultsInTurn.injectWithin(standIn, "sharing by tokens", code, FEWEST, (driver, turn) -> {
-                turn.begin();
-                try (Taken taken = new Taken(turn)) {
-                    byTokens(driver, peer, content(turn.nth(), BYTES), back, taken);
-                    new BlockContent(turn.nth()).requireEqual(back);
+            FaultInjection.injectWithin(fakeCuda, "sharing by tokens", code, MIN_CALLS, (driver, faultRun) -> {
+                faultRun.begin();
+                try (TestResources testResources = new TestResources(faultRun)) {
+                    byTokens(driver, peer, content(faultRun.failingCall(), BYTES), back, testResources);
+                    new BlockContent(faultRun.failingCall()).requireEqual(back);
                     return true;
                 } catch (DeviceException refused) {
-                    turn.endsWith(refused);
+                    faultRun.expectFatal(refused);
                     return false;
                 }
             });
@@ -72,14 +72,18 @@ final class SharingFaultsTest {
     }
 
     private static void byTokens(
-            DeviceDriver driver, TokenPeer peer, MemorySegment content, MemorySegment back, Taken taken) {
+            DeviceDriver driver,
+            IpcExporterProcess peer,
+            MemorySegment content,
+            MemorySegment back,
+            TestResources testResources) {
         DeviceSharing sharing = driver.sharing();
-        DeviceStream stream = taken.as(driver.openStream(Priority.NORMAL), DeviceStream::close);
-        DeviceSpan theirs = taken.as(sharing.open(peer.memory()), sharing::close);
+        DeviceStream stream = testResources.as(driver.openStream(Priority.NORMAL), DeviceStream::close);
+        DeviceSpan theirs = testResources.as(sharing.open(peer.memory()), sharing::close);
         assertThat(theirs.bytes()).isGreaterThanOrEqualTo(BYTES);
-        DeviceEvent filled = taken.as(sharing.openEvent(peer.event()), DeviceEvent::close);
-        DeviceEvent mine = taken.as(sharing.sharedEvent(), DeviceEvent::close);
-        DeviceSpan slab = taken.as(driver.allocate(BYTES), driver::free);
+        DeviceEvent filled = testResources.as(sharing.openEvent(peer.event()), DeviceEvent::close);
+        DeviceEvent mine = testResources.as(sharing.sharedEvent(), DeviceEvent::close);
+        DeviceSpan slab = testResources.as(driver.allocate(BYTES), driver::free);
         assertThat(sharing.export(slab)).hasSize(DeviceSharing.TOKEN_BYTES);
         assertThat(sharing.export(mine)).hasSize(DeviceSharing.TOKEN_BYTES);
         stream.waitFor(filled);
@@ -94,42 +98,43 @@ final class SharingFaultsTest {
     @ValueSource(ints = {2, 46, 999})
     void givenAFaultAtEachCallInTurn_whenSharingByDescriptors_thenNeverAWrongByteNorALeak(int code) throws Exception {
         MemorySegment back = arena.allocate(BYTES, 4096);
-        long before = Descriptors.open();
-        FaultsInTurn.injectWithin(standIn, "sharing by descriptors", code, FEWEST, (driver, turn) -> {
-            turn.begin();
-            try (Taken taken = new Taken(turn)) {
-                byDescriptor(driver, content(turn.nth(), BYTES), back, taken);
-                new BlockContent(turn.nth()).requireEqual(back);
+        long before = OpenFileDescriptors.open();
+        FaultInjection.injectWithin(fakeCuda, "sharing by descriptors", code, MIN_CALLS, (driver, faultRun) -> {
+            faultRun.begin();
+            try (TestResources testResources = new TestResources(faultRun)) {
+                byDescriptor(driver, content(faultRun.failingCall(), BYTES), back, testResources);
+                new BlockContent(faultRun.failingCall()).requireEqual(back);
                 return true;
             } catch (DeviceException refused) {
-                turn.endsWith(refused);
+                faultRun.expectFatal(refused);
                 return false;
             }
         });
-        StandIn.fresh();
-        assertThat(Descriptors.open()).isLessThan(before + FEWEST);
+        FakeCuda.reset();
+        assertThat(OpenFileDescriptors.open()).isLessThan(before + MIN_CALLS);
     }
 
     /// The same memory, mapped where it was created and where its descriptor came to.
-    private static void byDescriptor(DeviceDriver driver, MemorySegment content, MemorySegment back, Taken taken) {
+    private static void byDescriptor(
+            DeviceDriver driver, MemorySegment content, MemorySegment back, TestResources testResources) {
         VirtualMemory virtual = driver.virtualMemory();
         long page = virtual.pageBytes();
-        DeviceStream stream = taken.as(driver.openStream(Priority.NORMAL), DeviceStream::close);
-        DeviceEvent event = taken.as(driver.openEvent(), DeviceEvent::close);
-        DevicePages pages = taken.as(virtual.createShared(page), virtual::release);
+        DeviceStream stream = testResources.as(driver.openStream(Priority.NORMAL), DeviceStream::close);
+        DeviceEvent event = testResources.as(driver.openEvent(), DeviceEvent::close);
+        DevicePages pages = testResources.as(virtual.createShared(page), virtual::release);
         DevicePages again;
         int descriptor = virtual.export(pages);
         try {
-            again = taken.as(virtual.open(descriptor, page), virtual::release);
+            again = testResources.as(virtual.open(descriptor, page), virtual::release);
         } finally {
-            Descriptors.close(descriptor);
+            OpenFileDescriptors.close(descriptor);
         }
-        DeviceSpan here = taken.as(virtual.reserve(page), virtual::unreserve);
-        DeviceSpan there = taken.as(virtual.reserve(page), virtual::unreserve);
+        DeviceSpan here = testResources.as(virtual.reserve(page), virtual::unreserve);
+        DeviceSpan there = testResources.as(virtual.reserve(page), virtual::unreserve);
         virtual.map(here.address(), pages);
-        taken.as(pages, mapped -> virtual.unmap(here.address(), mapped));
+        testResources.as(pages, mapped -> virtual.unmap(here.address(), mapped));
         virtual.map(there.address(), again);
-        taken.as(again, mapped -> virtual.unmap(there.address(), mapped));
+        testResources.as(again, mapped -> virtual.unmap(there.address(), mapped));
         stream.toDevice(content, here.address());
         stream.toHost(there.address(), back);
         stream.record(event);
@@ -140,16 +145,16 @@ final class SharingFaultsTest {
     @ValueSource(ints = {2, 46, 304, 712, 999})
     void givenAFaultAtEachCallInTurn_whenTwoDriversRegister_thenNeverAWrongByteNorALeak(int code) throws Exception {
         MemorySegment back = arena.allocate(BYTES, 4096);
-        FaultsInTurn.inject(standIn, "registration", code, FEWEST, (nth, begin) -> {
+        FaultInjection.inject(fakeCuda, "registration", code, MIN_CALLS, (nth, begin) -> {
             begin.run();
             MemorySegment content = content(nth, BYTES);
-            try (Opened one = new Opened(drivers.open());
-                    Opened two = new Opened(drivers.open())) {
+            try (OpenDriver one = new OpenDriver(drivers.open());
+                    OpenDriver two = new OpenDriver(drivers.open())) {
                 return registered(one.driver, two.driver, content, back, nth);
             } catch (DeviceException refused) {
                 return false;
             } finally {
-                drivers.requireNothingLeft();
+                drivers.requireNoLeaks();
             }
         });
     }
@@ -158,9 +163,9 @@ final class SharingFaultsTest {
     /// it.
     private static boolean registered(
             DeviceDriver one, DeviceDriver two, MemorySegment content, MemorySegment back, int nth) {
-        try (Registered second = new Registered(two, content)) {
+        try (TestRegistration second = new TestRegistration(two, content)) {
             boolean both;
-            try (Registered first = new Registered(one, content)) {
+            try (TestRegistration first = new TestRegistration(one, content)) {
                 both = first.holds && second.holds;
                 there(one, content, back);
                 new BlockContent(nth).requireEqual(back);
@@ -173,13 +178,13 @@ final class SharingFaultsTest {
     }
 
     /// Host memory as a driver has it registered, or did not want it.
-    private static final class Registered implements AutoCloseable {
+    private static final class TestRegistration implements AutoCloseable {
 
         private final DeviceDriver driver;
         private final MemorySegment host;
         private final boolean holds;
 
-        Registered(DeviceDriver driver, MemorySegment host) {
+        TestRegistration(DeviceDriver driver, MemorySegment host) {
             this.driver = driver;
             this.host = host;
             holds = registered();
@@ -219,13 +224,13 @@ final class SharingFaultsTest {
     }
 
     /// What was taken of a driver, given back last first, whatever the driver has against it.
-    private static final class Taken implements AutoCloseable {
+    private static final class TestResources implements AutoCloseable {
 
         private final Deque<Runnable> giveBack = new ArrayDeque<>();
-        private final FaultsInTurn.Turn turn;
+        private final FaultInjection.FaultRun faultRun;
 
-        Taken(FaultsInTurn.Turn turn) {
-            this.turn = turn;
+        TestResources(FaultInjection.FaultRun faultRun) {
+            this.faultRun = faultRun;
         }
 
         <T> T as(T thing, Consumer<T> back) {
@@ -239,18 +244,18 @@ final class SharingFaultsTest {
                 try {
                     each.run();
                 } catch (DeviceException refused) {
-                    turn.endsWith(refused);
+                    faultRun.expectFatal(refused);
                 }
             }
         }
     }
 
     /// A driver, closed with whatever it still has.
-    private record Opened(DeviceDriver driver) implements AutoCloseable {
+    private record OpenDriver(DeviceDriver driver) implements AutoCloseable {
 
         @Override
         public void close() {
-            FaultsInTurn.close(driver);
+            FaultInjection.close(driver);
         }
     }
 }

@@ -16,13 +16,13 @@ import java.util.stream.Stream;
 /// Builds the stand-in by g++ when its sources are newer than it.
 ///
 /// Without g++ the tests that need it are skipped with a word, but fail in continuous integration.
-final class StandInBuild {
+final class FakeCudaBuild {
 
     private static final Path SOURCES = Path.of("src", "test", "native");
     private static final Path KERNELS = Path.of("src", "main", "cuda");
     private static final Path FOLDER = Path.of("target", "stand-in");
     private static final Path LIBRARY = FOLDER.resolve("libcuda.so.1");
-    private static final int LONGEST_SECONDS = 600;
+    private static final int MAX_SECONDS = 600;
     private static final List<String> COMPILER = List.of(
             "g++",
             "-std=c++17",
@@ -39,7 +39,7 @@ final class StandInBuild {
     /// Has the kernels in it, which find out where something lies that a device would not read there.
     private static final String WITH_KERNELS = "modules.cpp";
 
-    private StandInBuild() {}
+    private FakeCudaBuild() {}
 
     /// The library, where the loader takes it.
     static Path library() {
@@ -80,7 +80,7 @@ final class StandInBuild {
                     .redirectErrorStream(true)
                     .redirectOutput(log.toFile())
                     .start();
-            boolean ended = compiler.waitFor(LONGEST_SECONDS, TimeUnit.SECONDS);
+            boolean ended = compiler.waitFor(MAX_SECONDS, TimeUnit.SECONDS);
             compiler.destroyForcibly();
             assertThat(ended && compiler.exitValue() == 0)
                     .as("g++ builds the stand-in: %s", Files.readString(log))
@@ -100,7 +100,7 @@ final class StandInBuild {
 
     private static long newest(Path folder) throws IOException {
         try (Stream<Path> files = Files.list(folder)) {
-            return files.mapToLong(StandInBuild::modified).max().orElse(0);
+            return files.mapToLong(FakeCudaBuild::modified).max().orElse(0);
         }
     }
 

@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Many copies by one call of the driver, where it has that: since version 12.8, and a little different
 /// since 13.0.
-final class BatchCalls {
+final class CudaMemcpyBatch {
 
     /// CUmemcpyAttributes: when the source is read (an int), two hints of three ints in all that
     /// unmanaged memory has no use for, and flags.
@@ -25,60 +25,69 @@ final class BatchCalls {
     /// which is only right where no earlier work writes to the source.
     private static final int IN_STREAM_ORDER = 1;
 
-    static final String SINCE_13 = "cuMemcpyBatchAsync_v2";
-    static final String SINCE_128 = "cuMemcpyBatchAsync";
+    static final String CUDA_13_FUNCTION = "cuMemcpyBatchAsync_v2";
+    static final String CUDA_12_8_FUNCTION = "cuMemcpyBatchAsync";
 
-    private static final Logger LOG = System.getLogger(BatchCalls.class.getName());
+    private static final Logger LOG = System.getLogger(CudaMemcpyBatch.class.getName());
 
     private final @Nullable MethodHandle since13;
     private final @Nullable MethodHandle since128;
     private final MemorySegment attributes = Arena.ofAuto().allocate(ATTRIBUTES);
-    private final MemorySegment first = Arena.ofAuto().allocate(JAVA_LONG);
-    private final MemorySegment failed = Arena.ofAuto().allocate(JAVA_LONG);
-    private long taken;
-    private long declined;
+    private final MemorySegment firstAttribute = Arena.ofAuto().allocate(JAVA_LONG);
+    private final MemorySegment failedIndex = Arena.ofAuto().allocate(JAVA_LONG);
+    private long acceptedCopies;
+    private long declinedCopies;
 
-    BatchCalls(CudaFunctions functions) {
-        since13 = functions.bindIfThere(
-                SINCE_13, ADDRESS, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS, JAVA_LONG, JAVA_LONG);
-        since128 = functions.bindIfThere(
-                SINCE_128, ADDRESS, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG);
+    CudaMemcpyBatch(CudaFunctions functions) {
+        since13 = functions.bindIfPresent(
+                CUDA_13_FUNCTION, ADDRESS, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS, JAVA_LONG, JAVA_LONG);
+        since128 = functions.bindIfPresent(
+                CUDA_12_8_FUNCTION,
+                ADDRESS,
+                ADDRESS,
+                ADDRESS,
+                JAVA_LONG,
+                ADDRESS,
+                ADDRESS,
+                JAVA_LONG,
+                ADDRESS,
+                JAVA_LONG);
         attributes.set(JAVA_INT, 0, IN_STREAM_ORDER);
     }
 
-    boolean available() {
+    boolean isAvailable() {
         return since13 != null || since128 != null;
     }
 
     private String name() {
-        return since13 != null ? SINCE_13 : since128 != null ? SINCE_128 : "none";
+        return since13 != null ? CUDA_13_FUNCTION : since128 != null ? CUDA_12_8_FUNCTION : "none";
     }
 
     /// Which call it is, and what became of it by now, in words.
     String describe() {
-        return "%s, %d taken, %d declined".formatted(name(), taken, declined);
+        return "%s, %d taken, %d declined".formatted(name(), acceptedCopies, declinedCopies);
     }
 
     /// Whether a driver says that it does not copy these together: for memory of some kinds it may, by an
     /// answer that also means mistakes. One by one they are copied, or the mistake shows; what was copied
     /// before is only copied again.
-    boolean declined(int result) {
+    boolean isDeclined(int result) {
         if (result != CudaResult.NOT_SUPPORTED && result != CudaResult.INVALID_VALUE) {
-            taken += result == CudaResult.SUCCESS ? 1 : 0;
+            acceptedCopies += result == CudaResult.SUCCESS ? 1 : 0;
             return false;
         }
-        if (declined++ == 0) {
+        if (declinedCopies++ == 0) {
             LOG.log(
                     Level.WARNING,
                     "{0} answered {1}: pieces are copied one by one, slower; said once",
                     name(),
-                    CudaResult.name(result));
+                    CudaResult.describe(result));
         }
         return true;
     }
 
     /// Answers as the driver does.
-    int copy(CopyRuns runs, long stream) {
+    int copyRanges(CopyRuns runs, long stream) {
         try (Arena arena = Arena.ofConfined()) {
             long count = runs.count();
             MemorySegment to = arena.allocate(JAVA_LONG, count);
@@ -90,10 +99,11 @@ final class BatchCalls {
                 bytes.setAtIndex(JAVA_LONG, i, runs.bytes(i));
             }
             if (since13 != null) {
-                return (int) since13.invokeExact(to, from, bytes, count, attributes, first, 1L, stream);
+                return (int) since13.invokeExact(to, from, bytes, count, attributes, firstAttribute, 1L, stream);
             }
             if (since128 != null) {
-                return (int) since128.invokeExact(to, from, bytes, count, attributes, first, 1L, failed, stream);
+                return (int) since128.invokeExact(
+                        to, from, bytes, count, attributes, firstAttribute, 1L, failedIndex, stream);
             }
             return CudaResult.NOT_SUPPORTED;
         } catch (RuntimeException | Error thrown) {

@@ -18,16 +18,16 @@ import org.jspecify.annotations.Nullable;
 /// let go too.
 ///
 /// **Threads.** Any. Who registers what another is registering waits for that.
-final class Registrations {
+final class PinnedHostMemory {
 
     /// Pinned for all contexts, not only for the one that it is made in.
     private static final int PORTABLE = 1;
 
-    private static final Registrations OF_PROCESS = new Registrations();
+    private static final PinnedHostMemory INSTANCE = new PinnedHostMemory();
 
-    private final Map<Long, Range> byStart = new HashMap<>();
+    private final Map<Long, PinnedRange> rangesByStart = new HashMap<>();
 
-    private static final class Range {
+    private static final class PinnedRange {
         private final long bytes;
 
         /// Whose context it is in.
@@ -39,7 +39,7 @@ final class Registrations {
         /// The context, where no driver keeps it any more.
         private @Nullable CudaContext kept;
 
-        Range(long bytes, int owner) {
+        PinnedRange(long bytes, int owner) {
             this.bytes = bytes;
             this.owner = owner;
         }
@@ -47,28 +47,28 @@ final class Registrations {
 
     /// Does a call; what the driver has against it is noted, as nothing can be done about it.
     @FunctionalInterface
-    interface Noting {
+    interface BestEffortCall {
 
         /// Answers whether the driver did it.
-        boolean done(String call, IntSupplier made);
+        boolean attempt(String call, IntSupplier made);
     }
 
-    private Registrations() {}
+    private PinnedHostMemory() {}
 
-    static Registrations ofProcess() {
-        return OF_PROCESS;
+    static PinnedHostMemory ofProcess() {
+        return INSTANCE;
     }
 
     /// Registers memory, or counts one more for whom it is. Answers as the driver does.
     synchronized int add(MemorySegment host, CudaContext context) {
-        Range known = byStart.get(host.address());
+        PinnedRange known = rangesByStart.get(host.address());
         if (known == null || known.bytes != host.byteSize()) {
             int result = JCudaDriver.cuMemHostRegister(new HostPointer(host), host.byteSize(), PORTABLE);
             if (result != CudaResult.SUCCESS) {
                 return result;
             }
-            known = new Range(host.byteSize(), context.ordinal());
-            byStart.put(host.address(), known);
+            known = new PinnedRange(host.byteSize(), context.ordinal());
+            rangesByStart.put(host.address(), known);
         }
         known.users.merge(context.ordinal(), 1, Integer::sum);
         return CudaResult.SUCCESS;
@@ -78,42 +78,42 @@ final class Registrations {
     ///
     /// @param context current in the calling thread
     /// @return whether it still is: the way back from another device's may be refused
-    synchronized boolean remove(long start, CudaContext context, Noting noting) {
-        Range known = byStart.get(start);
+    synchronized boolean remove(long start, CudaContext context, BestEffortCall bestEffortCall) {
+        PinnedRange known = rangesByStart.get(start);
         if (known == null) {
-            unregister(start, noting);
+            unregister(start, bestEffortCall);
             return true;
         }
         known.users.computeIfPresent(context.ordinal(), (_, users) -> users == 1 ? null : users - 1);
         if (known.users.isEmpty()) {
-            byStart.remove(start);
-            return end(start, known, context, noting);
+            rangesByStart.remove(start);
+            return end(start, known, context, bestEffortCall);
         }
         if (known.owner == context.ordinal() && !known.users.containsKey(known.owner) && known.kept == null) {
-            known.kept = noting.done("cuDevicePrimaryCtxRetain", context::retain) ? context : null;
+            known.kept = bestEffortCall.attempt("cuDevicePrimaryCtxRetain", context::retain) ? context : null;
         }
         return true;
     }
 
     /// In the context that it was made in, where that is still there.
-    private static boolean end(long start, Range range, CudaContext context, Noting noting) {
+    private static boolean end(long start, PinnedRange range, CudaContext context, BestEffortCall bestEffortCall) {
         CudaContext kept = range.kept;
         boolean current = true;
         if (range.owner == context.ordinal()) {
-            unregister(start, noting);
+            unregister(start, bestEffortCall);
         } else if (kept != null) {
-            if (noting.done("cuCtxSetCurrent", kept::makeCurrent)) {
-                unregister(start, noting);
+            if (bestEffortCall.attempt("cuCtxSetCurrent", kept::makeCurrent)) {
+                unregister(start, bestEffortCall);
             }
-            current = noting.done("cuCtxSetCurrent", context::makeCurrent);
+            current = bestEffortCall.attempt("cuCtxSetCurrent", context::makeCurrent);
         }
-        if (kept != null && !noting.done("cuDevicePrimaryCtxRelease", kept::release)) {
-            noting.done("cuDevicePrimaryCtxRelease", kept::release); // once more: else it stays for good
+        if (kept != null && !bestEffortCall.attempt("cuDevicePrimaryCtxRelease", kept::release)) {
+            bestEffortCall.attempt("cuDevicePrimaryCtxRelease", kept::release); // once more: else it stays for good
         }
         return current;
     }
 
-    private static void unregister(long start, Noting noting) {
-        noting.done("cuMemHostUnregister", () -> JCudaDriver.cuMemHostUnregister(new HostPointer(start)));
+    private static void unregister(long start, BestEffortCall bestEffortCall) {
+        bestEffortCall.attempt("cuMemHostUnregister", () -> JCudaDriver.cuMemHostUnregister(new HostPointer(start)));
     }
 }

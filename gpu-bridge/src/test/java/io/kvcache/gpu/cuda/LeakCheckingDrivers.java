@@ -14,23 +14,23 @@ import java.util.concurrent.CopyOnWriteArrayList;
 /// its user forgot it.
 ///
 /// What a driver has that says its device is of no use is not looked at: that can only go with it.
-public final class Overseen {
+public final class LeakCheckingDrivers {
 
-    private final StandIn standIn;
-    private final List<String> left = new CopyOnWriteArrayList<>();
+    private final FakeCuda fakeCuda;
+    private final List<String> leaks = new CopyOnWriteArrayList<>();
 
     /// Of this stand-in's first device.
-    public Overseen(StandIn standIn) {
-        this.standIn = standIn;
+    public LeakCheckingDrivers(FakeCuda fakeCuda) {
+        this.fakeCuda = fakeCuda;
     }
 
     /// Opens one.
     public DeviceDriver open() {
-        CudaDriver driver = (CudaDriver) standIn.open();
+        CudaDriver driver = (CudaDriver) fakeCuda.open();
         return (DeviceDriver) Proxy.newProxyInstance(
                 DeviceDriver.class.getClassLoader(), new Class<?>[] {DeviceDriver.class}, (_, called, arguments) -> {
                     if (called.getName().equals("close")) {
-                        look(driver);
+                        checkBeforeClose(driver);
                     }
                     try {
                         return called.invoke(driver, arguments);
@@ -40,14 +40,14 @@ public final class Overseen {
                 });
     }
 
-    private void look(CudaDriver driver) {
-        if (!driver.lost() && !driver.use().equals(DeviceUse.NONE)) {
-            left.add(driver.use() + ", after a fault at " + standIn.injectedAt());
+    private void checkBeforeClose(CudaDriver driver) {
+        if (!driver.isLost() && !driver.resourceCounts().equals(DeviceUse.NONE)) {
+            leaks.add(driver.resourceCounts() + ", after a fault at " + fakeCuda.injectedAt());
         }
     }
 
     /// All that were closed by now had been given everything back.
-    public void requireNothingLeft() {
-        assertThat(left).as("left in drivers that were closed").isEmpty();
+    public void requireNoLeaks() {
+        assertThat(leaks).as("left in drivers that were closed").isEmpty();
     }
 }

@@ -13,22 +13,22 @@ import java.lang.foreign.MemorySegment;
 import java.util.HexFormat;
 import java.util.concurrent.TimeUnit;
 
-/// The other process of [SharingTest]: waits for an event of the test's, looks at the memory, writes
+/// The other process of [CudaIpcTest]: waits for an event of the test's, looks at the memory, writes
 /// there, and says by an event of its own when that is done. It speaks by lines.
-final class SharingPeer {
+final class IpcTestProcess {
 
     static final long SEEN = 31;
     static final long WRITTEN = 32;
 
-    private SharingPeer() {}
+    private IpcTestProcess() {}
 
     /// Token of memory, token of an event; without the second it only opens the first, and leaves it.
     public static void main(String... tokens) throws Exception {
-        StandIn standIn = StandIn.fresh();
-        DeviceDriver driver = standIn.open();
+        FakeCuda fakeCuda = FakeCuda.reset();
+        DeviceDriver driver = fakeCuda.open();
         DeviceSharing sharing = driver.sharing();
         if (tokens.length == 1) {
-            leave(standIn, HexFormat.of().parseHex(tokens[0]));
+            leave(fakeCuda, HexFormat.of().parseHex(tokens[0]));
             driver.close();
             return;
         }
@@ -38,8 +38,8 @@ final class SharingPeer {
             DeviceEvent written = sharing.sharedEvent();
             DeviceEvent looked = driver.openEvent();
             DeviceStream stream = driver.openStream(Priority.NORMAL);
-            MemorySegment seen = arena.allocate(SharingTest.BYTES);
-            MemorySegment content = arena.allocate(SharingTest.BYTES);
+            MemorySegment seen = arena.allocate(CudaIpcTest.BYTES);
+            MemorySegment content = arena.allocate(CudaIpcTest.BYTES);
             new BlockContent(WRITTEN).fill(content);
             stream.waitFor(filled);
             stream.toHost(memory.address(), seen);
@@ -64,16 +64,16 @@ final class SharingPeer {
     }
 
     /// Another driver opens the memory, and is closed with it while this one keeps the context.
-    private static void leave(StandIn standIn, byte[] token) {
-        String before = standIn.left();
-        DeviceDriver other = standIn.open();
+    private static void leave(FakeCuda fakeCuda, byte[] token) {
+        String before = fakeCuda.left();
+        DeviceDriver other = fakeCuda.open();
         other.sharing().open(token);
         try {
             other.close();
         } catch (IllegalStateException left) {
             say(String.valueOf(left.getMessage()).contains("opened=1"), "was told what is left");
         }
-        say(standIn.left().equals(before), "closed it all the same");
+        say(fakeCuda.left().equals(before), "closed it all the same");
     }
 
     private static void say(boolean good, String what) {
