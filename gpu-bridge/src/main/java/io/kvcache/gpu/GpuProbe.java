@@ -7,10 +7,10 @@ import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceHoldings;
 import io.kvcache.gpu.driver.DeviceInfo;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.ResourceScope;
 import io.kvcache.gpu.kernel.Kernels;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -76,7 +76,7 @@ public final class GpuProbe implements DeviceProbe {
                     info.driver(),
                     info.capability(),
                     info.totalBytes() / GIBIBYTE,
-                    driver.freeBytes() / GIBIBYTE,
+                    driver.freeMemoryBytes() / GIBIBYTE,
                     kernels(driver),
                     gigabytes[0],
                     gigabytes[1]);
@@ -96,35 +96,35 @@ public final class GpuProbe implements DeviceProbe {
 
     /// Copies 64 MiB to the device and back. Returns the median speeds in GB/s, to the device first.
     private static double[] copySpeeds(DeviceDriver driver) {
-        DeviceHoldings holdings = new DeviceHoldings();
+        ResourceScope holdings = new ResourceScope();
         try (Arena arena = Arena.ofShared()) {
             MemorySegment host = arena.allocate(COPIED_BYTES, PAGE_BYTES);
             host.fill((byte) 1); // so that its pages are there
             double[] medians;
             try {
                 register(driver, host, holdings);
-                DeviceSpan span = holdings.keep(driver.allocate(COPIED_BYTES), driver::free);
-                DeviceStream stream = holdings.keep(driver.openStream(Priority.HIGH), DeviceStream::close);
-                DeviceEvent done = holdings.keep(driver.openEvent(), DeviceEvent::close);
+                DeviceSpan span = holdings.register(driver.allocate(COPIED_BYTES), driver::free);
+                DeviceStream stream = holdings.register(driver.openStream(Priority.HIGH), DeviceStream::close);
+                DeviceEvent done = holdings.register(driver.openEvent(), DeviceEvent::close);
                 medians = new double[] {
-                    median(() -> stream.toDevice(host, span.address()), stream, done),
-                    median(() -> stream.toHost(span.address(), host), stream, done)
+                    median(() -> stream.copyToDevice(host, span.address()), stream, done),
+                    median(() -> stream.copyToHost(span.address(), host), stream, done)
                 };
             } catch (DeviceException failed) {
-                throw holdings.without(failed);
+                throw holdings.releaseAfter(failed);
             }
-            holdings.giveBack();
+            holdings.releaseAll();
             return medians;
         }
     }
 
     /// Registers the memory where the machine allows it. Copies are slower without.
-    private static void register(DeviceDriver driver, MemorySegment host, DeviceHoldings holdings) {
+    private static void register(DeviceDriver driver, MemorySegment host, ResourceScope holdings) {
         try {
             driver.register(host);
-            holdings.keep(host, driver::unregister);
+            holdings.register(host, driver::unregister);
         } catch (DeviceException refused) {
-            if (refused.error().ends()) {
+            if (refused.error().isFatal()) {
                 throw refused;
             }
         }

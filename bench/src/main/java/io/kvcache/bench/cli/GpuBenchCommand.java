@@ -93,7 +93,7 @@ final class GpuBenchCommand implements Callable<Integer> {
             BenchDevice device = BenchDevice.open(FREE_SHARE * full);
             try (var driver = device.driver()) {
                 long wanted = !slow(device) ? full : quick ? BLOCK_BYTES : STAND_IN_BYTES;
-                long bytes = Math.min(wanted, driver.freeBytes() / FREE_SHARE / BLOCK_BYTES * BLOCK_BYTES);
+                long bytes = Math.min(wanted, driver.freeMemoryBytes() / FREE_SHARE / BLOCK_BYTES * BLOCK_BYTES);
                 if (bytes == 0) {
                     say("too little memory of the GPU is free");
                     return 1;

@@ -62,7 +62,7 @@ final class GpuKernelWays implements AutoCloseable {
         try {
             return new GpuKernelWays(stage, Kernels.load(stage.driver, ALL_GROUPS));
         } catch (DeviceException none) {
-            if (none.error().ends()) {
+            if (none.error().isFatal()) {
                 throw none;
             }
             said.accept("without kernels: " + none.getMessage());
@@ -192,7 +192,7 @@ final class GpuKernelWays implements AutoCloseable {
         try (Arena arena = Arena.ofShared()) {
             MemorySegment host = arena.allocate(bytes, 8);
             content.accept(host);
-            stage.stream().toDevice(host, list.address());
+            stage.stream().copyToDevice(host, list.address());
             stage.finish();
         }
         return list;

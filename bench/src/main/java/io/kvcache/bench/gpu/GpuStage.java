@@ -5,9 +5,9 @@ import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceHoldings;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.ResourceScope;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -30,7 +30,7 @@ final class GpuStage implements AutoCloseable {
     private final DeviceEvent upDone;
     private final DeviceEvent downDone;
     private final Arena arena = Arena.ofShared();
-    private final DeviceHoldings holdings = new DeviceHoldings();
+    private final ResourceScope holdings = new ResourceScope();
     private int fixed;
 
     /// @param bytes of each of the four spans
@@ -45,14 +45,14 @@ final class GpuStage implements AutoCloseable {
         try {
             fix(source);
             fix(target);
-            first = holdings.keep(driver.allocate(bytes), driver::free);
-            second = holdings.keep(driver.allocate(bytes), driver::free);
-            up = holdings.keep(driver.openStream(Priority.HIGH), DeviceStream::close);
-            down = holdings.keep(driver.openStream(Priority.HIGH), DeviceStream::close);
-            upDone = holdings.keep(driver.openEvent(), DeviceEvent::close);
-            downDone = holdings.keep(driver.openEvent(), DeviceEvent::close);
+            first = holdings.register(driver.allocate(bytes), driver::free);
+            second = holdings.register(driver.allocate(bytes), driver::free);
+            up = holdings.register(driver.openStream(Priority.HIGH), DeviceStream::close);
+            down = holdings.register(driver.openStream(Priority.HIGH), DeviceStream::close);
+            upDone = holdings.register(driver.openEvent(), DeviceEvent::close);
+            downDone = holdings.register(driver.openEvent(), DeviceEvent::close);
         } catch (DeviceException refused) {
-            DeviceException why = holdings.without(refused);
+            DeviceException why = holdings.releaseAfter(refused);
             arena.close();
             throw why;
         }
@@ -62,10 +62,10 @@ final class GpuStage implements AutoCloseable {
     private void fix(MemorySegment memory) {
         try {
             driver.register(memory);
-            holdings.keep(memory, driver::unregister);
+            holdings.register(memory, driver::unregister);
             fixed++;
         } catch (DeviceException refused) {
-            if (refused.error().ends()) {
+            if (refused.error().isFatal()) {
                 throw refused;
             }
         }
@@ -99,23 +99,23 @@ final class GpuStage implements AutoCloseable {
     }
 
     void bareUp() {
-        up.toDevice(source, first.address());
+        up.copyToDevice(source, first.address());
         finish();
     }
 
     void bareDown() {
-        up.toHost(second.address(), target);
+        up.copyToHost(second.address(), target);
         finish();
     }
 
     void bareBoth() {
-        up.toDevice(source, first.address());
-        down.toHost(second.address(), target);
+        up.copyToDevice(source, first.address());
+        down.copyToHost(second.address(), target);
         finish();
     }
 
     void bareWithin() {
-        up.within(first.address(), second.address(), bytes);
+        up.copyWithinDevice(first.address(), second.address(), bytes);
         finish();
     }
 
@@ -130,7 +130,7 @@ final class GpuStage implements AutoCloseable {
 
     @Override
     public void close() {
-        holdings.giveBack();
+        holdings.releaseAll();
         arena.close();
     }
 }

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceUse;
+import io.kvcache.gpu.driver.ResourceCounts;
 import io.kvcache.gpu.host.HostDriver;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
@@ -38,7 +38,7 @@ final class GpuComparisonTest {
                 assertThat(cell.bareGigabytes()).isPositive();
                 assertThat(cell.ratio()).isPositive();
             });
-            assertThat(driver.use()).isEqualTo(DeviceUse.NONE);
+            assertThat(driver.use()).isEqualTo(ResourceCounts.NONE);
         }
     }
 
@@ -62,7 +62,7 @@ final class GpuComparisonTest {
         try (HostDriver driver = HostDriver.open(4 * BYTES)) {
             List<GpuCell> cells = new GpuComparison(1, BYTES, _ -> {}).run(refusing(driver), _ -> {});
             assertThat(cells).hasSize(5).noneMatch(GpuCell::registered);
-            assertThat(driver.use()).isEqualTo(DeviceUse.NONE);
+            assertThat(driver.use()).isEqualTo(ResourceCounts.NONE);
         }
     }
 

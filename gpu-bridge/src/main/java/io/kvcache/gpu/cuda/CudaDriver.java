@@ -1,19 +1,19 @@
 package io.kvcache.gpu.cuda;
 
+import io.kvcache.gpu.driver.AllocationTable;
 import io.kvcache.gpu.driver.CopyDirection;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceInfo;
+import io.kvcache.gpu.driver.DeviceIpc;
 import io.kvcache.gpu.driver.DeviceProgram;
-import io.kvcache.gpu.driver.DeviceSharing;
-import io.kvcache.gpu.driver.DeviceSlabs;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.driver.DeviceThread;
-import io.kvcache.gpu.driver.DeviceUse;
-import io.kvcache.gpu.driver.HostRanges;
+import io.kvcache.gpu.driver.DeviceThreadBinding;
+import io.kvcache.gpu.driver.PinnedHostRanges;
+import io.kvcache.gpu.driver.ResourceCounts;
 import io.kvcache.gpu.driver.VirtualMemory;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -43,10 +43,10 @@ public final class CudaDriver implements DeviceDriver {
     private final CudaModules modules;
     private final CudaFunctions functions;
     private final int ordinal;
-    private final DeviceThread thread = new DeviceThread();
-    private final HostRanges pinnedRanges = new HostRanges();
+    private final DeviceThreadBinding thread = new DeviceThreadBinding();
+    private final PinnedHostRanges pinnedRanges = new PinnedHostRanges();
     private final PinnedHostMemory pinnedMemory = PinnedHostMemory.ofProcess();
-    private final DeviceSlabs allocations = new DeviceSlabs();
+    private final AllocationTable allocations = new AllocationTable();
     private final CudaStreams streams = new CudaStreams(this);
     private final Set<CudaEvent> events = new HashSet<>();
     private final Set<CudaProgram> programs = new HashSet<>();
@@ -87,11 +87,11 @@ public final class CudaDriver implements DeviceDriver {
         if (closed) {
             throw new IllegalStateException("the device is closed");
         }
-        if (thread.enter()) {
+        if (thread.bindCurrentThread()) {
             try {
                 context.bind();
             } catch (DeviceException refused) {
-                thread.leave();
+                thread.reset();
                 throw refused;
             }
         }
@@ -123,8 +123,8 @@ public final class CudaDriver implements DeviceDriver {
     }
 
     private DeviceException recordFailure(DeviceException refused) {
-        failed |= refused.error().ends();
-        lost |= refused.error().ends();
+        failed |= refused.error().isFatal();
+        lost |= refused.error().isFatal();
         return refused;
     }
 
@@ -146,7 +146,7 @@ public final class CudaDriver implements DeviceDriver {
     /// The driver did not do what cannot be refused: it is of no use any more.
     void markFailed(String what, DeviceException refused) {
         failed = true;
-        lost |= refused.error().ends();
+        lost |= refused.error().isFatal();
         LOG.log(Level.WARNING, "{0}: {1}", what, refused.getMessage());
     }
 
@@ -165,11 +165,11 @@ public final class CudaDriver implements DeviceDriver {
                 && (direction == CopyDirection.WITHIN || trackFailure(context::supportsHostPointers));
     }
 
-    HostRanges pinnedRanges() {
+    PinnedHostRanges pinnedRanges() {
         return pinnedRanges;
     }
 
-    DeviceSlabs allocations() {
+    AllocationTable allocations() {
         return allocations;
     }
 
@@ -190,7 +190,7 @@ public final class CudaDriver implements DeviceDriver {
         try {
             check(call, result);
         } catch (DeviceException refused) {
-            if (refused.error().ends()) {
+            if (refused.error().isFatal()) {
                 throw refused;
             }
         }
@@ -266,7 +266,7 @@ public final class CudaDriver implements DeviceDriver {
     @Override
     public void register(MemorySegment host) {
         enter();
-        HostRanges.requireSource(host);
+        PinnedHostRanges.requireSource(host);
         pinnedRanges.add(host);
         try {
             checkFallible("cuMemHostRegister", pinnedMemory.add(host, context));
@@ -286,7 +286,7 @@ public final class CudaDriver implements DeviceDriver {
 
     private void unregister(long start) {
         if (!pinnedMemory.remove(start, context, this::releaseQuietly)) {
-            thread.leave(); // the context is to be bound anew
+            thread.reset(); // the context is to be bound anew
         }
     }
 
@@ -338,7 +338,7 @@ public final class CudaDriver implements DeviceDriver {
     }
 
     @Override
-    public DeviceSharing ipc() {
+    public DeviceIpc ipc() {
         enter();
         sharing = sharing == null ? new CudaIpc(this, functions) : sharing;
         return sharing;
@@ -351,8 +351,8 @@ public final class CudaDriver implements DeviceDriver {
     }
 
     @Override
-    public DeviceUse resourceCounts() {
-        return new DeviceUse(
+    public ResourceCounts resourceCounts() {
+        return new ResourceCounts(
                 allocations.count(),
                 allocations.bytes(),
                 pinnedRanges.count(),
@@ -368,8 +368,8 @@ public final class CudaDriver implements DeviceDriver {
         if (closed) {
             throw new IllegalStateException("the device is closed");
         }
-        DeviceUse left = resourceCounts();
-        boolean leaked = !failed && !left.equals(DeviceUse.NONE);
+        ResourceCounts left = resourceCounts();
+        boolean leaked = !failed && !left.equals(ResourceCounts.NONE);
         releaseAll();
         if (context.release() != CudaResult.SUCCESS) {
             releaseQuietly("cuDevicePrimaryCtxRelease", context::release); // once more: all that is left goes with it
@@ -391,7 +391,7 @@ public final class CudaDriver implements DeviceDriver {
         if (sharing != null) {
             sharing.releaseAll();
         }
-        pinnedRanges.all().forEach(this::unregister);
-        allocations.all().forEach(this::freeSlab);
+        pinnedRanges.startAddresses().forEach(this::unregister);
+        allocations.allocations().forEach(this::freeSlab);
     }
 }

@@ -9,7 +9,7 @@ import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceSharing;
+import io.kvcache.gpu.driver.DeviceIpc;
 import io.kvcache.gpu.driver.DeviceSpan;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemoryLayout;
@@ -21,7 +21,7 @@ import java.util.Map;
 
 /// The driver's handles for other processes. JCuda has these calls, but keeps the 64 bytes of a handle to
 /// itself.
-final class CudaIpc implements DeviceSharing {
+final class CudaIpc implements DeviceIpc {
 
     /// A handle goes by value.
     private static final StructLayout HANDLE =

@@ -4,7 +4,7 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.kvcache.gpu.driver.CopyRuns;
+import io.kvcache.gpu.driver.CopyRanges;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
@@ -87,7 +87,7 @@ final class CudaMemcpyBatch {
     }
 
     /// Answers as the driver does.
-    int copyRanges(CopyRuns runs, long stream) {
+    int copyRanges(CopyRanges runs, long stream) {
         try (Arena arena = Arena.ofConfined()) {
             long count = runs.count();
             MemorySegment to = arena.allocate(JAVA_LONG, count);

@@ -1,14 +1,14 @@
 package io.kvcache.gpu.cuda;
 
 import io.kvcache.gpu.driver.CopyBatch;
-import io.kvcache.gpu.driver.CopyRuns;
+import io.kvcache.gpu.driver.CopyRanges;
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceKernel;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.driver.HostRanges;
 import io.kvcache.gpu.driver.KernelArguments;
+import io.kvcache.gpu.driver.PinnedHostRanges;
 import java.lang.foreign.MemorySegment;
 import jcuda.driver.JCudaDriver;
 
@@ -37,7 +37,7 @@ final class CudaStream implements DeviceStream {
 
     @Override
     public void copyToDevice(MemorySegment from, DeviceAddress to) {
-        HostRanges.requireSource(from);
+        PinnedHostRanges.requireSource(from);
         if (crossesPinnedRange(from)) {
             CopyBatch pieces = CopyBatch.toDevice();
             pieces.add(from, to);
@@ -57,7 +57,7 @@ final class CudaStream implements DeviceStream {
 
     @Override
     public void copyToHost(DeviceAddress from, MemorySegment to) {
-        HostRanges.requireTarget(to);
+        PinnedHostRanges.requireTarget(to);
         if (crossesPinnedRange(to)) {
             CopyBatch pieces = CopyBatch.toHost();
             pieces.add(to, from);
@@ -76,7 +76,7 @@ final class CudaStream implements DeviceStream {
     }
 
     private boolean crossesPinnedRange(MemorySegment host) {
-        return driver.pinnedRanges().crossed(host.address(), host.byteSize());
+        return driver.pinnedRanges().crossesBoundary(host.address(), host.byteSize());
     }
 
     @Override
@@ -96,7 +96,7 @@ final class CudaStream implements DeviceStream {
     @Override
     public void copy(CopyBatch batch) {
         enter();
-        CopyRuns runs = batch.runs(driver.pinnedRanges(), driver.allocations());
+        CopyRanges runs = batch.toRanges(driver.pinnedRanges(), driver.allocations());
         for (int i = 0; i < runs.count(); i++) {
             requireSpans(runs, i);
         }
@@ -112,7 +112,7 @@ final class CudaStream implements DeviceStream {
         }
     }
 
-    private void requireSpans(CopyRuns runs, int index) {
+    private void requireSpans(CopyRanges runs, int index) {
         long bytes = runs.bytes(index);
         switch (runs.direction()) {
             case TO_DEVICE -> driver.allocations().requireSpan("copy", new DeviceAddress(runs.to(index)), bytes);
@@ -124,7 +124,7 @@ final class CudaStream implements DeviceStream {
         }
     }
 
-    private void copy(CopyRuns runs, int index) {
+    private void copy(CopyRanges runs, int index) {
         switch (runs.direction()) {
             case TO_DEVICE -> toDevice(runs.from(index), runs.to(index), runs.bytes(index));
             case TO_HOST -> toHost(runs.from(index), runs.to(index), runs.bytes(index));

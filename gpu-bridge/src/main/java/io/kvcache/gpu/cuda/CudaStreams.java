@@ -119,7 +119,7 @@ final class CudaStreams {
                 continue;
             }
             requireWithinTimeout(since);
-            LockSupport.parkNanos(this, DeviceEvent.LOOK_NANOS);
+            LockSupport.parkNanos(this, DeviceEvent.POLL_NANOS);
         }
     }
 

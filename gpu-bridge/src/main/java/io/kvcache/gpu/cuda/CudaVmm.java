@@ -7,8 +7,8 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DevicePages;
 import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.VirtualMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemoryLayout;
@@ -48,7 +48,7 @@ final class CudaVmm implements VirtualMemory {
     private final MemorySegment shared = Arena.ofAuto().allocate(PROPERTIES);
     private final MemorySegment readWrite = Arena.ofAuto().allocate(ACCESS);
     private final Set<DeviceSpan> ranges = new HashSet<>();
-    private final Set<DevicePages> created = new HashSet<>();
+    private final Set<PhysicalPages> created = new HashSet<>();
     private final Set<DeviceSpan> mapped = new HashSet<>();
     private final long pageBytes;
 
@@ -145,35 +145,35 @@ final class CudaVmm implements VirtualMemory {
     }
 
     @Override
-    public DevicePages create(long bytes) {
+    public PhysicalPages create(long bytes) {
         return create(bytes, properties);
     }
 
     @Override
-    public DevicePages createShared(long bytes) {
+    public PhysicalPages createShared(long bytes) {
         return create(bytes, shared);
     }
 
-    private DevicePages create(long bytes, MemorySegment wanted) {
+    private PhysicalPages create(long bytes, MemorySegment wanted) {
         requirePages(bytes);
         return addPages(invokeForValue("cuMemCreate", out -> (int) create.invokeExact(out, bytes, wanted, 0L)), bytes);
     }
 
-    private DevicePages addPages(long handle, long bytes) {
-        DevicePages pages = new DevicePages(handle, bytes);
+    private PhysicalPages addPages(long handle, long bytes) {
+        PhysicalPages pages = new PhysicalPages(handle, bytes);
         created.add(pages);
         return pages;
     }
 
     @Override
-    public int exportDescriptor(DevicePages pages) {
+    public int exportDescriptor(PhysicalPages pages) {
         return (int) invokeForValue("cuMemExportToShareableHandle", out ->
                 (int) export.invokeExact(out, pages.handle(), HANDLE_FILE_DESCRIPTOR, 0L));
     }
 
     /// The descriptor goes where C has a pointer.
     @Override
-    public DevicePages open(int descriptor, long bytes) {
+    public PhysicalPages open(int descriptor, long bytes) {
         requirePages(bytes);
         long handle = invokeForValue("cuMemImportFromShareableHandle", driver::checkFallible, out ->
                 (int) open.invokeExact(out, (long) descriptor, HANDLE_FILE_DESCRIPTOR));
@@ -181,18 +181,18 @@ final class CudaVmm implements VirtualMemory {
     }
 
     @Override
-    public void release(DevicePages pages) {
+    public void release(PhysicalPages pages) {
         driver.enter();
         created.remove(pages);
         free(pages);
     }
 
-    private void free(DevicePages pages) {
+    private void free(PhysicalPages pages) {
         driver.releaseQuietly("cuMemRelease", () -> invoke(() -> (int) release.invokeExact(pages.handle())));
     }
 
     @Override
-    public void map(DeviceAddress at, DevicePages pages) {
+    public void map(DeviceAddress at, PhysicalPages pages) {
         driver.enter();
         long address = at.value();
         driver.check("cuMemMap", invoke(() -> (int) map.invokeExact(address, pages.bytes(), 0L, pages.handle(), 0L)));
@@ -210,11 +210,11 @@ final class CudaVmm implements VirtualMemory {
 
     private void addMapping(DeviceSpan span) {
         mapped.add(span);
-        driver.allocations().join(span);
+        driver.allocations().addMapped(span);
     }
 
     @Override
-    public void handOver(DeviceAddress at, DevicePages pages) {
+    public void handOver(DeviceAddress at, PhysicalPages pages) {
         DeviceSpan span = new DeviceSpan(at, pages.bytes());
         driver.allocations().disown(span);
         mapped.remove(span);
@@ -222,14 +222,14 @@ final class CudaVmm implements VirtualMemory {
     }
 
     @Override
-    public void takeOver(DeviceAddress at, DevicePages pages) {
+    public void takeOver(DeviceAddress at, PhysicalPages pages) {
         driver.enter();
         addMapping(new DeviceSpan(at, pages.bytes()));
         created.add(pages);
     }
 
     @Override
-    public void unmap(DeviceAddress at, DevicePages pages) {
+    public void unmap(DeviceAddress at, PhysicalPages pages) {
         driver.enter();
         driver.drain(); // the driver itself does not wait, and the pages may be mapped elsewhere next
         DeviceSpan span = new DeviceSpan(at, pages.bytes());

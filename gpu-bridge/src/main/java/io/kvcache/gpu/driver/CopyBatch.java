@@ -16,19 +16,19 @@ import java.util.List;
 public final class CopyBatch {
 
     private final CopyDirection direction;
-    private final List<Piece> pieces = new ArrayList<>();
+    private final List<CopyPiece> pieces = new ArrayList<>();
     private boolean ordered = true;
 
     /// @param device the place on the device; the target where both are
     /// @param other the place in host memory, or the source where both are on the device
-    private record Piece(long device, long other, long bytes) {
+    private record CopyPiece(long device, long other, long bytes) {
 
-        boolean continues(Piece before) {
+        boolean continues(CopyPiece before) {
             return before.device + before.bytes == device && before.other + before.bytes == other;
         }
 
-        Piece with(Piece next) {
-            return new Piece(device, other, bytes + next.bytes);
+        CopyPiece mergeWith(CopyPiece next) {
+            return new CopyPiece(device, other, bytes + next.bytes);
         }
     }
 
@@ -53,14 +53,14 @@ public final class CopyBatch {
 
     /// Adds a piece between host memory and the device, in the direction of the batch.
     ///
-    /// @throws IllegalArgumentException for memory that a device cannot copy, see [HostRanges]
+    /// @throws IllegalArgumentException for memory that a device cannot copy, see [PinnedHostRanges]
     public void add(MemorySegment host, DeviceAddress device) {
         switch (direction) {
-            case TO_DEVICE -> HostRanges.requireSource(host);
-            case TO_HOST -> HostRanges.requireTarget(host);
+            case TO_DEVICE -> PinnedHostRanges.requireSource(host);
+            case TO_HOST -> PinnedHostRanges.requireTarget(host);
             case WITHIN -> throw new IllegalArgumentException("this batch copies within a device");
         }
-        add(new Piece(device.value(), host.address(), host.byteSize()));
+        add(new CopyPiece(device.value(), host.address(), host.byteSize()));
     }
 
     /// Adds a piece within the device.
@@ -69,10 +69,10 @@ public final class CopyBatch {
             throw new IllegalArgumentException(
                     "a piece of " + bytes + " bytes within a device, in a batch " + direction);
         }
-        add(new Piece(to.value(), from.value(), bytes));
+        add(new CopyPiece(to.value(), from.value(), bytes));
     }
 
-    private void add(Piece piece) {
+    private void add(CopyPiece piece) {
         ordered = ordered && (pieces.isEmpty() || pieces.getLast().device <= piece.device);
         pieces.add(piece);
     }
@@ -84,7 +84,7 @@ public final class CopyBatch {
 
     /// Bytes in it.
     public long bytes() {
-        return pieces.stream().mapToLong(Piece::bytes).sum();
+        return pieces.stream().mapToLong(CopyPiece::bytes).sum();
     }
 
     /// Forgets all pieces.
@@ -93,9 +93,9 @@ public final class CopyBatch {
         ordered = true;
     }
 
-    /// Refuses pieces that overlap where they go, as [#runs] does.
-    public void requireApart() {
-        CopyRuns unused = runs(new HostRanges(), new DeviceSlabs());
+    /// Refuses pieces that overlap where they go, as [#toRanges] does.
+    public void requireNoOverlap() {
+        CopyRanges unused = toRanges(new PinnedHostRanges(), new AllocationTable());
         assert unused.count() <= pieces.size() : "more runs than pieces";
     }
 
@@ -103,20 +103,20 @@ public final class CopyBatch {
     ///
     /// @throws IllegalArgumentException when pieces overlap on the device, since copies of a batch have
     ///     no order
-    public CopyRuns runs(HostRanges registered, DeviceSlabs slabs) {
+    public CopyRanges toRanges(PinnedHostRanges registered, AllocationTable slabs) {
         if (!ordered) {
-            pieces.sort(Comparator.comparingLong(Piece::device));
+            pieces.sort(Comparator.comparingLong(CopyPiece::device));
             ordered = true;
         }
-        CopyRuns runs = new CopyRuns(direction);
-        Piece run = null;
-        for (Piece piece : pieces) {
-            if (run != null && piece.continues(run) && !begins(piece, slabs)) {
-                run = run.with(piece);
+        CopyRanges runs = new CopyRanges(direction);
+        CopyPiece run = null;
+        for (CopyPiece piece : pieces) {
+            if (run != null && piece.continues(run) && !startsNewRange(piece, slabs)) {
+                run = run.mergeWith(piece);
                 continue;
             }
             if (run != null) {
-                requireApart(run, piece);
+                requireNoOverlap(run, piece);
                 cut(run, registered, runs);
             }
             run = piece;
@@ -127,22 +127,24 @@ public final class CopyBatch {
         return runs;
     }
 
-    private boolean begins(Piece piece, DeviceSlabs slabs) {
-        return slabs.begins(piece.device) || (direction == CopyDirection.WITHIN && slabs.begins(piece.other));
+    private boolean startsNewRange(CopyPiece piece, AllocationTable slabs) {
+        return slabs.isAllocationStart(piece.device)
+                || (direction == CopyDirection.WITHIN && slabs.isAllocationStart(piece.other));
     }
 
-    private void requireApart(Piece before, Piece piece) {
+    private void requireNoOverlap(CopyPiece before, CopyPiece piece) {
         if (direction != CopyDirection.TO_HOST && before.device + before.bytes > piece.device) {
             throw new IllegalArgumentException(
                     "two pieces of a batch write to the same place, 0x%x".formatted(piece.device));
         }
     }
 
-    private void cut(Piece run, HostRanges registered, CopyRuns runs) {
+    private void cut(CopyPiece run, PinnedHostRanges registered, CopyRanges runs) {
         for (long done = 0; done < run.bytes; ) {
             long host = run.other + done;
             long left = run.bytes - done;
-            long length = direction == CopyDirection.WITHIN ? left : Math.min(left, registered.border(host) - host);
+            long length =
+                    direction == CopyDirection.WITHIN ? left : Math.min(left, registered.nextBoundary(host) - host);
             switch (direction) {
                 case TO_HOST -> runs.add(run.device + done, host, length);
                 case TO_DEVICE, WITHIN -> runs.add(host, run.device + done, length);

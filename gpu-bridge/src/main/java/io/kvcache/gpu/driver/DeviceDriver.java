@@ -11,7 +11,7 @@ import java.lang.foreign.MemorySegment;
 /// another thread calls, it takes the device over, and the two see to it that they do not call at once.
 ///
 /// **Errors.** What the driver refuses is a [DeviceException] with a name. After one that
-/// [DeviceError#ends], there is nothing left but to close.
+/// [DeviceError#isFatal], there is nothing left but to close.
 public interface DeviceDriver extends AutoCloseable {
 
     /// What kind of work a stream is for.
@@ -26,7 +26,7 @@ public interface DeviceDriver extends AutoCloseable {
     DeviceInfo info();
 
     /// Bytes of its memory that nobody has.
-    long freeBytes();
+    long freeMemoryBytes();
 
     /// Takes memory; what is in it is undefined.
     ///
@@ -81,10 +81,10 @@ public interface DeviceDriver extends AutoCloseable {
     /// Memory and events that other processes use too.
     ///
     /// @throws DeviceException with [DeviceError#NOT_SUPPORTED] of a device that cannot share
-    DeviceSharing sharing();
+    DeviceIpc ipc();
 
     /// What was taken and not given back.
-    DeviceUse use();
+    ResourceCounts resourceCounts();
 
     /// Lets go of the device, and of all that was not given back.
     ///

@@ -35,17 +35,17 @@ public enum DeviceError {
     /// Anything else.
     OTHER(true, "see the driver's own name for it");
 
-    private final boolean ends;
+    private final boolean fatal;
     private final String advice;
 
     DeviceError(boolean ends, String advice) {
-        this.ends = ends;
+        this.fatal = ends;
         this.advice = advice;
     }
 
     /// Whether the device is of no use from here on, until it is opened again.
-    public boolean ends() {
-        return ends;
+    public boolean isFatal() {
+        return fatal;
     }
 
     /// What an operator can do.

@@ -8,25 +8,25 @@ import java.util.concurrent.locks.LockSupport;
 public interface DeviceEvent extends AutoCloseable {
 
     /// The pause between two looks: a fifth of what a block of 2 MiB takes on the way to a device.
-    long LOOK_NANOS = 10_000;
+    long POLL_NANOS = 10_000;
 
     /// Whether all is done that the stream was given before the mark, where it was put last. True of an
     /// event that was never put anywhere.
     ///
     /// @throws DeviceException when something that was given to any stream failed
-    boolean reached();
+    boolean isReached();
 
     /// Waits until it is reached, at most so long.
     ///
     /// @return whether it is
-    /// @throws DeviceException as [#reached] does
+    /// @throws DeviceException as [#isReached] does
     default boolean await(long timeoutNanos) {
         long since = System.nanoTime();
-        while (!reached()) {
+        while (!isReached()) {
             if (System.nanoTime() - since >= timeoutNanos) {
                 return false;
             }
-            LockSupport.parkNanos(this, LOOK_NANOS);
+            LockSupport.parkNanos(this, POLL_NANOS);
         }
         return true;
     }

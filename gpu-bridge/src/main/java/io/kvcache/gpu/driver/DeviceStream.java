@@ -17,13 +17,13 @@ import java.lang.foreign.MemorySegment;
 public interface DeviceStream extends AutoCloseable {
 
     /// Copies all of `from` to the device.
-    void toDevice(MemorySegment from, DeviceAddress to);
+    void copyToDevice(MemorySegment from, DeviceAddress to);
 
     /// Copies from the device until `to` is full.
-    void toHost(DeviceAddress from, MemorySegment to);
+    void copyToHost(DeviceAddress from, MemorySegment to);
 
     /// Copies within the device, between places that do not overlap.
-    void within(DeviceAddress from, DeviceAddress to, long bytes);
+    void copyWithinDevice(DeviceAddress from, DeviceAddress to, long bytes);
 
     /// Copies all that a batch holds, in one call where the driver has one. Its copies have no order
     /// among themselves; the batch may be changed afterwards.
@@ -47,7 +47,7 @@ public interface DeviceStream extends AutoCloseable {
     /// Whether all is done that was given.
     ///
     /// @throws DeviceException when something failed
-    boolean idle();
+    boolean isIdle();
 
     /// Gives the stream back. What is on its way goes on, and its memory must stay until that has ended.
     ///

@@ -30,7 +30,7 @@ public final class KernelArguments {
     }
 
     /// A 32-bit number.
-    public KernelArguments with32(int number) {
+    public KernelArguments withInt(int number) {
         values.add(new Value(number, Integer.BYTES));
         return this;
     }

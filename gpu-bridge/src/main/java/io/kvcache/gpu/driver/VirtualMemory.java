@@ -28,15 +28,15 @@ public interface VirtualMemory {
     /// Takes memory; what is in it is undefined.
     ///
     /// @param bytes whole pages
-    DevicePages create(long bytes);
+    PhysicalPages create(long bytes);
 
     /// Gives memory back, once it is unmapped as well.
-    void release(DevicePages pages);
+    void release(PhysicalPages pages);
 
     /// Takes memory that other processes can be given; that has to be said from the beginning.
     ///
     /// @param bytes whole pages
-    DevicePages createShared(long bytes);
+    PhysicalPages createShared(long bytes);
 
     /// Makes a descriptor of memory, to be sent to another process over a unix socket. The memory lives as
     /// long as anybody has the descriptor, or opened it, whatever becomes of who created it.
@@ -44,30 +44,30 @@ public interface VirtualMemory {
     /// @param pages of [#createShared]
     /// @return a file descriptor of this process; the caller's, to be closed as any other
     /// @throws DeviceException with [DeviceError#BAD_REQUEST] for memory that is not to be shared
-    int export(DevicePages pages);
+    int exportDescriptor(PhysicalPages pages);
 
     /// Opens memory that another process, or this one, has made a descriptor of. It is released like any.
     ///
     /// @param descriptor stays the caller's, and may be closed at once
     /// @param bytes that the memory is said to have; when it has less, mapping it is refused
     /// @throws DeviceException with [DeviceError#BAD_REQUEST] for a descriptor of anything else
-    DevicePages open(int descriptor, long bytes);
+    PhysicalPages open(int descriptor, long bytes);
 
     /// Puts memory behind reserved addresses, to be read and written there.
-    void map(DeviceAddress at, DevicePages pages);
+    void map(DeviceAddress at, PhysicalPages pages);
 
     /// Has pages, and where they are mapped, count as another driver's of this device from here on, which
     /// takes them over. The device is not asked.
-    void handOver(DeviceAddress at, DevicePages pages);
+    void handOver(DeviceAddress at, PhysicalPages pages);
 
     /// Takes over what another driver of this device handed over: it is copied from and to, unmapped and
     /// released here.
-    void takeOver(DeviceAddress at, DevicePages pages);
+    void takeOver(DeviceAddress at, PhysicalPages pages);
 
     /// Takes memory away from where it was mapped, after waiting for what streams of this driver have been
     /// given, closed ones too. What others do there, as an engine by streams of its own, must be over: the
     /// device itself does not wait, and what comes too late finds nothing, or the memory of another span.
     ///
     /// @throws DeviceException when what is on its way does not end; nothing is unmapped then
-    void unmap(DeviceAddress at, DevicePages pages);
+    void unmap(DeviceAddress at, PhysicalPages pages);
 }

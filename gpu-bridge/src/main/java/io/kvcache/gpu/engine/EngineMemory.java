@@ -3,9 +3,9 @@ package io.kvcache.gpu.engine;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceHoldings;
-import io.kvcache.gpu.driver.DevicePages;
 import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.PhysicalPages;
+import io.kvcache.gpu.driver.ResourceScope;
 import io.kvcache.gpu.driver.VirtualMemory;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -44,9 +44,9 @@ final class EngineMemory {
         if (tokens.contains(told)) {
             throw new IllegalArgumentException("this token was told before; say places in its memory by offsets");
         }
-        DeviceSpan span = driver.sharing().open(token);
+        DeviceSpan span = driver.ipc().open(token);
         tokens.add(told);
-        return add(new Region(span, () -> driver.sharing().close(span)));
+        return add(new Region(span, () -> driver.ipc().close(span)));
     }
 
     /// Opens memory by a descriptor, and maps it.
@@ -56,17 +56,17 @@ final class EngineMemory {
     int open(int descriptor, long bytes) {
         requireRoom();
         VirtualMemory virtual = driver.virtualMemory();
-        DeviceHoldings taken = new DeviceHoldings();
+        ResourceScope taken = new ResourceScope();
         try {
-            DevicePages pages = taken.keep(virtual.open(descriptor, bytes), virtual::release);
-            DeviceSpan range = taken.keep(virtual.reserve(bytes), virtual::unreserve);
+            PhysicalPages pages = taken.register(virtual.open(descriptor, bytes), virtual::release);
+            DeviceSpan range = taken.register(virtual.reserve(bytes), virtual::unreserve);
             virtual.map(range.address(), pages);
             return add(new Region(range, () -> {
                 virtual.unmap(range.address(), pages); // what is mapped still, stays reserved
-                taken.giveBack();
+                taken.releaseAll();
             }));
         } catch (DeviceException refused) {
-            throw taken.without(refused);
+            throw taken.releaseAfter(refused);
         }
     }
 
@@ -84,7 +84,7 @@ final class EngineMemory {
     /// @return its number
     int openEvent(byte[] token) {
         Wire.require(events.size() < MOST_EVENTS, "events of an engine", events.size() + 1L);
-        events.add(driver.sharing().openEvent(token));
+        events.add(driver.ipc().openEvent(token));
         return events.size() - 1;
     }
 
@@ -116,12 +116,12 @@ final class EngineMemory {
     ///
     /// @throws DeviceException the first that it refused
     void close() {
-        DeviceHoldings all = new DeviceHoldings();
-        regions.forEach(region -> all.keep(region.giveBack));
-        events.forEach(event -> all.keep(event, DeviceEvent::close));
+        ResourceScope all = new ResourceScope();
+        regions.forEach(region -> all.register(region.giveBack));
+        events.forEach(event -> all.register(event, DeviceEvent::close));
         events.clear();
         regions.clear();
         tokens.clear();
-        all.giveBack();
+        all.releaseAll();
     }
 }

@@ -8,9 +8,9 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceHoldings;
-import io.kvcache.gpu.driver.DeviceSharing;
+import io.kvcache.gpu.driver.DeviceIpc;
 import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.ResourceScope;
 import io.kvcache.gpu.paging.PagedLayout;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -42,7 +42,7 @@ final class EngineSession {
     private final Map<String, Namespace> namespaces;
     private final DeviceDriver driver;
     private final EngineMemory memory;
-    private final DeviceHoldings holdings = new DeviceHoldings();
+    private final ResourceScope holdings = new ResourceScope();
     private final Transfers transfers;
     private final List<EnginePool> pools = new ArrayList<>();
     private final Map<Integer, Sequence> chains = new HashMap<>();
@@ -63,12 +63,12 @@ final class EngineSession {
         this.driver = driver;
         memory = new EngineMemory(driver);
         try {
-            FixedMemory fixed = holdings.keep(FixedMemory.of(driver, cache.hostMemory()), FixedMemory::close);
-            holdings.keep(memory, EngineMemory::close);
+            FixedMemory fixed = holdings.register(FixedMemory.of(driver, cache.hostMemory()), FixedMemory::close);
+            holdings.register(memory, EngineMemory::close);
             PieceWay way = new PieceWay(driver, fixed.holds(), threshold);
-            transfers = holdings.keep(new Transfers(driver, way, LONGEST_EVENT_NANOS), Transfers::close);
+            transfers = holdings.register(new Transfers(driver, way, LONGEST_EVENT_NANOS), Transfers::close);
         } catch (DeviceException refused) {
-            throw holdings.without(refused);
+            throw holdings.releaseAfter(refused);
         }
     }
 
@@ -84,7 +84,7 @@ final class EngineSession {
     ///
     /// @throws DeviceException when the device refuses; the rest goes with the driver
     void close() {
-        holdings.giveBack();
+        holdings.releaseAll();
     }
 
     /// Takes what may have come within a time, and ends what has arrived.
@@ -121,7 +121,7 @@ final class EngineSession {
             answer = Wire.refused(number, wrong.getMessage() == null ? "a message cut short" : wrong.getMessage());
         } catch (DeviceException refused) {
             socket.send(Wire.refused(number, String.valueOf(refused.getMessage())), -1);
-            if (refused.error().ends() || kind == Wire.LOAD || kind == Wire.STORE) {
+            if (refused.error().isFatal() || kind == Wire.LOAD || kind == Wire.STORE) {
                 throw refused; // a copy may be half begun
             }
             return;
@@ -139,7 +139,7 @@ final class EngineSession {
             case Wire.HELLO -> hello(number, body);
             case Wire.REGION -> region(number, body, descriptors);
             case Wire.EVENT ->
-                Wire.done(number, new long[] {memory.openEvent(Wire.bytes(body, DeviceSharing.TOKEN_BYTES))});
+                Wire.done(number, new long[] {memory.openEvent(Wire.bytes(body, DeviceIpc.TOKEN_BYTES))});
             case Wire.POOL -> pool(number, body);
             case Wire.CHAIN -> chain(number, body);
             case Wire.LOAD -> load(number, body);
@@ -161,11 +161,11 @@ final class EngineSession {
                     + driver.info().uuid());
         }
         greeted = true;
-        DeviceSharing sharing = driver.sharing();
-        return Wire.done(number, Long.BYTES + 2 * DeviceSharing.TOKEN_BYTES)
+        DeviceIpc sharing = driver.ipc();
+        return Wire.done(number, Long.BYTES + 2 * DeviceIpc.TOKEN_BYTES)
                 .putLong(Wire.VERSION)
-                .put(sharing.export(transfers.loaded()))
-                .put(sharing.export(transfers.stored()))
+                .put(sharing.exportToken(transfers.loaded()))
+                .put(sharing.exportToken(transfers.stored()))
                 .flip();
     }
 
@@ -173,7 +173,7 @@ final class EngineSession {
         int how = body.getInt();
         int region;
         if (how == Wire.BY_TOKEN) {
-            region = memory.open(Wire.bytes(body, DeviceSharing.TOKEN_BYTES));
+            region = memory.open(Wire.bytes(body, DeviceIpc.TOKEN_BYTES));
         } else {
             Wire.require(how == Wire.BY_DESCRIPTOR, "how memory is told of, 0 or 1", how);
             Wire.require(descriptors.size() == 1, "descriptors beside a region, which has to be 1", descriptors.size());

@@ -36,7 +36,7 @@ final class FixedMemory implements AutoCloseable {
             driver.register(memory);
             return new FixedMemory(driver, memory);
         } catch (DeviceException refused) {
-            if (refused.error().ends()) {
+            if (refused.error().isFatal()) {
                 throw refused;
             }
             LOG.log(

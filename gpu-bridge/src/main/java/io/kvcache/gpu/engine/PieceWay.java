@@ -49,7 +49,7 @@ final class PieceWay {
         try {
             staged = StagedPages.open(driver, threshold);
         } catch (DeviceException refused) {
-            if (refused.error().ends()) {
+            if (refused.error().isFatal()) {
                 throw refused;
             }
             LOG.log(Level.INFO, "an engine''s small pieces are copied one by one: {0}", refused.getMessage());

@@ -9,8 +9,8 @@ import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceHoldings;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.ResourceScope;
 import io.kvcache.gpu.paging.StagingRoom;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
@@ -38,7 +38,7 @@ final class Transfers {
     private final DeviceDriver driver;
     private final PieceWay way;
     private final long longestEventNanos;
-    private final DeviceHoldings holdings = new DeviceHoldings();
+    private final ResourceScope holdings = new ResourceScope();
     private final DeviceStream in;
     private final DeviceStream out;
     private final DeviceEvent loaded;
@@ -57,7 +57,7 @@ final class Transfers {
         }
 
         boolean reached() {
-            boolean reached = on.reached();
+            boolean reached = on.isReached();
             if (reached && room != null) {
                 room.release();
                 room = null;
@@ -94,12 +94,12 @@ final class Transfers {
         this.way = way;
         this.longestEventNanos = longestEventNanos;
         try {
-            in = holdings.keep(driver.openStream(Priority.HIGH), DeviceStream::close);
-            out = holdings.keep(driver.openStream(Priority.HIGH), DeviceStream::close);
-            loaded = holdings.keep(driver.sharing().sharedEvent(), DeviceEvent::close);
-            stored = holdings.keep(driver.sharing().sharedEvent(), DeviceEvent::close);
+            in = holdings.register(driver.openStream(Priority.HIGH), DeviceStream::close);
+            out = holdings.register(driver.openStream(Priority.HIGH), DeviceStream::close);
+            loaded = holdings.register(driver.ipc().createSharedEvent(), DeviceEvent::close);
+            stored = holdings.register(driver.ipc().createSharedEvent(), DeviceEvent::close);
         } catch (DeviceException refused) {
-            throw holdings.without(refused);
+            throw holdings.releaseAfter(refused);
         }
     }
 
@@ -277,16 +277,16 @@ final class Transfers {
             if (System.nanoTime() - since > timeoutNanos) {
                 return false;
             }
-            LockSupport.parkNanos(this, DeviceEvent.LOOK_NANOS);
+            LockSupport.parkNanos(this, DeviceEvent.POLL_NANOS);
         }
         return true;
     }
 
     private boolean quiet() {
         try {
-            return in.idle() && out.idle();
+            return in.isIdle() && out.isIdle();
         } catch (DeviceException failed) {
-            return failed.error().ends();
+            return failed.error().isFatal();
         }
     }
 
@@ -304,9 +304,9 @@ final class Transfers {
     ///
     /// @throws DeviceException the first that the device refused
     void close() {
-        loads.forEach(load -> holdings.keep(load.work.on, DeviceEvent::close));
-        stores.values().forEach(store -> holdings.keep(store.work.on, DeviceEvent::close));
-        holdings.keep(way::close);
-        holdings.giveBack();
+        loads.forEach(load -> holdings.register(load.work.on, DeviceEvent::close));
+        stores.values().forEach(store -> holdings.register(store.work.on, DeviceEvent::close));
+        holdings.register(way::close);
+        holdings.releaseAll();
     }
 }

@@ -2,8 +2,8 @@ package io.kvcache.gpu.growth;
 
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DevicePages;
 import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.VirtualMemory;
 import java.util.ArrayList;
 import java.util.List;
@@ -21,7 +21,7 @@ public final class GrowingSpan implements AutoCloseable {
     private final GrowthPool pool;
     private final VirtualMemory memory;
     private final DeviceSpan range;
-    private final List<DevicePages> pages = new ArrayList<>();
+    private final List<PhysicalPages> pages = new ArrayList<>();
     private @Nullable Coming coming;
     private long bytes;
     private boolean closed;
@@ -30,7 +30,8 @@ public final class GrowingSpan implements AutoCloseable {
     ///
     /// @param given one that the pool had, or null for a new one
     private record Coming(
-            CompletableFuture<DevicePages> mapped, @Nullable DevicePages given) {}
+            CompletableFuture<PhysicalPages> mapped,
+            @Nullable PhysicalPages given) {}
 
     GrowingSpan(GrowthPool pool, VirtualMemory memory, DeviceSpan range) {
         this.pool = pool;
@@ -75,7 +76,7 @@ public final class GrowingSpan implements AutoCloseable {
     }
 
     private void mapNext() {
-        DevicePages page = pool.take();
+        PhysicalPages page = pool.take();
         try {
             memory.map(end(pages.size()), page);
         } catch (DeviceException refused) {
@@ -128,7 +129,7 @@ public final class GrowingSpan implements AutoCloseable {
         if (!wantsMore() || !pool.mayTake()) {
             return false;
         }
-        DevicePages given = pool.takeForMapping();
+        PhysicalPages given = pool.takeForMapping();
         coming = new Coming(beside.map(end(pages.size()), given), given);
         return true;
     }
@@ -145,7 +146,7 @@ public final class GrowingSpan implements AutoCloseable {
         }
         coming = null;
         try {
-            DevicePages page = awaited.mapped.join();
+            PhysicalPages page = awaited.mapped.join();
             memory.takeOver(end(pages.size()), page);
             pages.add(page);
         } catch (CompletionException refused) {
@@ -153,7 +154,7 @@ public final class GrowingSpan implements AutoCloseable {
             if (!(refused.getCause() instanceof DeviceException cause)) {
                 throw refused;
             }
-            if (cause.error().ends()) {
+            if (cause.error().isFatal()) {
                 throw cause;
             }
         }
@@ -163,8 +164,8 @@ public final class GrowingSpan implements AutoCloseable {
     /// Takes the last page away, which is surplus, when none is being mapped.
     ///
     /// @throws DeviceException when what is on its way there does not end; the page stays then
-    DevicePages unmapLast() {
-        DevicePages page = pages.getLast();
+    PhysicalPages unmapLast() {
+        PhysicalPages page = pages.getLast();
         memory.unmap(end(pages.size() - 1), page);
         pages.removeLast();
         return page;

@@ -2,7 +2,7 @@ package io.kvcache.gpu.growth;
 
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DevicePages;
+import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.VirtualMemory;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -28,7 +28,7 @@ public final class GrowthPool implements AutoCloseable {
     private final VirtualMemory memory;
     private final long mostPages;
     private final long slackPages;
-    private final Deque<DevicePages> kept = new ArrayDeque<>();
+    private final Deque<PhysicalPages> kept = new ArrayDeque<>();
     private final List<GrowingSpan> spans = new ArrayList<>();
     private final @Nullable MappingThread mapping;
     private long pages;
@@ -108,7 +108,7 @@ public final class GrowthPool implements AutoCloseable {
 
     /// A page to be mapped ahead, which is one that is kept, or null for a new one that counts from now on.
     @Nullable
-    DevicePages takeForMapping() {
+    PhysicalPages takeForMapping() {
         if (kept.isEmpty()) {
             pages++;
             return null;
@@ -117,7 +117,7 @@ public final class GrowthPool implements AutoCloseable {
     }
 
     /// What was to be mapped was not.
-    void notMapped(@Nullable DevicePages given) {
+    void notMapped(@Nullable PhysicalPages given) {
         if (given == null) {
             pages--;
         } else {
@@ -138,18 +138,18 @@ public final class GrowthPool implements AutoCloseable {
             pages++;
             return true;
         } catch (DeviceException refused) {
-            if (refused.error().ends()) {
+            if (refused.error().isFatal()) {
                 throw refused;
             }
             return false; // somebody else has the memory
         }
     }
 
-    DevicePages take() {
+    PhysicalPages take() {
         return kept.remove();
     }
 
-    void keep(DevicePages page) {
+    void keep(PhysicalPages page) {
         kept.addFirst(page);
     }
 
@@ -227,7 +227,7 @@ public final class GrowthPool implements AutoCloseable {
         DeviceException given = null;
         boolean again = true;
         while (!kept.isEmpty()) {
-            DevicePages page = kept.remove();
+            PhysicalPages page = kept.remove();
             try {
                 memory.release(page);
             } catch (DeviceException refused) {

@@ -3,7 +3,7 @@ package io.kvcache.gpu.growth;
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DevicePages;
+import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.VirtualMemory;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -39,12 +39,12 @@ final class MappingThread implements AutoCloseable {
     /// @param page or null for a new one
     /// @return the page once it is mapped, to be taken over; ends with [DeviceException] when the device
     ///     refuses, and a new page is given back then
-    CompletableFuture<DevicePages> map(DeviceAddress at, @Nullable DevicePages page) {
+    CompletableFuture<PhysicalPages> map(DeviceAddress at, @Nullable PhysicalPages page) {
         return CompletableFuture.supplyAsync(() -> page == null ? mapNew(at) : mapGiven(at, page), thread);
     }
 
-    private DevicePages mapNew(DeviceAddress at) {
-        DevicePages page = memory.create(memory.pageBytes());
+    private PhysicalPages mapNew(DeviceAddress at) {
+        PhysicalPages page = memory.create(memory.pageBytes());
         try {
             return mapGiven(at, page);
         } catch (DeviceException refused) {
@@ -53,7 +53,7 @@ final class MappingThread implements AutoCloseable {
         }
     }
 
-    private DevicePages mapGiven(DeviceAddress at, DevicePages page) {
+    private PhysicalPages mapGiven(DeviceAddress at, PhysicalPages page) {
         memory.map(at, page);
         memory.handOver(at, page);
         return page;

@@ -1,19 +1,19 @@
 package io.kvcache.gpu.host;
 
+import io.kvcache.gpu.driver.AllocationTable;
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceInfo;
+import io.kvcache.gpu.driver.DeviceIpc;
 import io.kvcache.gpu.driver.DeviceProgram;
-import io.kvcache.gpu.driver.DeviceSharing;
-import io.kvcache.gpu.driver.DeviceSlabs;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.driver.DeviceThread;
-import io.kvcache.gpu.driver.DeviceUse;
-import io.kvcache.gpu.driver.HostRanges;
+import io.kvcache.gpu.driver.DeviceThreadBinding;
+import io.kvcache.gpu.driver.PinnedHostRanges;
+import io.kvcache.gpu.driver.ResourceCounts;
 import io.kvcache.gpu.driver.VirtualMemory;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -33,8 +33,8 @@ public final class HostDriver implements DeviceDriver {
 
     private final HostSpace space;
     private final Shared shared;
-    private final HostRanges registered = new HostRanges();
-    private final DeviceThread thread = new DeviceThread();
+    private final PinnedHostRanges registered = new PinnedHostRanges();
+    private final DeviceThreadBinding thread = new DeviceThreadBinding();
     private final Set<HostStream> streams = new HashSet<>();
     private final List<HostStream> closedStreams = new ArrayList<>();
     private final Set<HostEvent> events = new HashSet<>();
@@ -63,15 +63,15 @@ public final class HostDriver implements DeviceDriver {
         if (closed) {
             throw new IllegalStateException("the device is closed");
         }
-        thread.enter();
+        thread.bindCurrentThread();
         shared.require();
     }
 
-    HostRanges registered() {
+    PinnedHostRanges registered() {
         return registered;
     }
 
-    DeviceSlabs slabs() {
+    AllocationTable slabs() {
         return space.all();
     }
 
@@ -140,7 +140,7 @@ public final class HostDriver implements DeviceDriver {
     @Override
     public void register(MemorySegment host) {
         enter();
-        HostRanges.requireSource(host);
+        PinnedHostRanges.requireSource(host);
         registered.add(host);
     }
 
@@ -171,7 +171,7 @@ public final class HostDriver implements DeviceDriver {
     }
 
     @Override
-    public DeviceSharing sharing() {
+    public DeviceIpc sharing() {
         enter();
         throw new DeviceException(DeviceError.NOT_SUPPORTED, "sharing", "host memory of one process");
     }
@@ -194,8 +194,8 @@ public final class HostDriver implements DeviceDriver {
     }
 
     @Override
-    public DeviceUse use() {
-        return new DeviceUse(
+    public ResourceCounts use() {
+        return new ResourceCounts(
                 space.slabs(), space.usedBytes(), registered.count(), streams.size(), events.size(), 0, 0, 0);
     }
 
@@ -204,13 +204,13 @@ public final class HostDriver implements DeviceDriver {
         if (closed) {
             throw new IllegalStateException("the device is closed");
         }
-        DeviceUse left = use();
+        ResourceCounts left = use();
         closed = true;
         shared.end();
         streams.forEach(HostStream::abandon);
         closedStreams.forEach(HostStream::abandon);
         space.close();
-        if (!shared.failed() && !left.equals(DeviceUse.NONE)) {
+        if (!shared.failed() && !left.equals(ResourceCounts.NONE)) {
             throw new IllegalStateException("the device was closed before all was given back: " + left);
         }
     }

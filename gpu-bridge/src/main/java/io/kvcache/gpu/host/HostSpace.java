@@ -1,9 +1,9 @@
 package io.kvcache.gpu.host;
 
+import io.kvcache.gpu.driver.AllocationTable;
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceSlabs;
 import io.kvcache.gpu.driver.DeviceSpan;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -24,7 +24,7 @@ final class HostSpace {
     private static final long ALIGNMENT = 512;
 
     private final long totalBytes;
-    private final DeviceSlabs slabs = new DeviceSlabs();
+    private final AllocationTable slabs = new AllocationTable();
     private final TreeMap<Long, Slab> memories = new TreeMap<>();
     private long next = FIRST;
 
@@ -55,7 +55,7 @@ final class HostSpace {
         return span;
     }
 
-    DeviceSlabs all() {
+    AllocationTable all() {
         return slabs;
     }
 
@@ -101,6 +101,6 @@ final class HostSpace {
     }
 
     void close() {
-        slabs.all().forEach(this::free);
+        slabs.allocations().forEach(this::free);
     }
 }

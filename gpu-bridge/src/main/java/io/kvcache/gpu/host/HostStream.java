@@ -2,7 +2,7 @@ package io.kvcache.gpu.host;
 
 import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.CopyDirection;
-import io.kvcache.gpu.driver.CopyRuns;
+import io.kvcache.gpu.driver.CopyRanges;
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -10,8 +10,8 @@ import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceKernel;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.driver.HostRanges;
 import io.kvcache.gpu.driver.KernelArguments;
+import io.kvcache.gpu.driver.PinnedHostRanges;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -80,7 +80,7 @@ final class HostStream implements DeviceStream {
     @Override
     public void toDevice(MemorySegment from, DeviceAddress to) {
         enter();
-        HostRanges.requireSource(from);
+        PinnedHostRanges.requireSource(from);
         MemorySegment target = driver.memory("toDevice", to, from.byteSize());
         give(() -> target.copyFrom(from));
     }
@@ -88,7 +88,7 @@ final class HostStream implements DeviceStream {
     @Override
     public void toHost(DeviceAddress from, MemorySegment to) {
         enter();
-        HostRanges.requireTarget(to);
+        PinnedHostRanges.requireTarget(to);
         MemorySegment source = driver.memory("toHost", from, to.byteSize());
         give(() -> to.copyFrom(source));
     }
@@ -104,7 +104,7 @@ final class HostStream implements DeviceStream {
     @Override
     public void copy(CopyBatch batch) {
         enter();
-        CopyRuns runs = batch.runs(driver.registered(), driver.slabs());
+        CopyRanges runs = batch.toRanges(driver.registered(), driver.slabs());
         List<Work> copies = new ArrayList<>();
         for (int i = 0; i < runs.count(); i++) {
             MemorySegment source = side(runs, runs.from(i), i, CopyDirection.TO_DEVICE);
@@ -119,7 +119,7 @@ final class HostStream implements DeviceStream {
     }
 
     /// Memory of the host's when the copies go in this direction, else of the device's.
-    private MemorySegment side(CopyRuns runs, long address, int index, CopyDirection host) {
+    private MemorySegment side(CopyRanges runs, long address, int index, CopyDirection host) {
         return runs.direction() == host
                 ? hostMemory(address, runs.bytes(index))
                 : driver.memory("copy", new DeviceAddress(address), runs.bytes(index));

@@ -58,9 +58,9 @@ public final class CodingKernels {
                 Launcher.wideItems(block.values(), block.group()),
                 new KernelArguments()
                         .with(from.address())
-                        .with32(groups)
-                        .with32(block.group())
-                        .with32(block.coding().bits())
+                        .withInt(groups)
+                        .withInt(block.group())
+                        .withInt(block.coding().bits())
                         .with((long) block.pieces())
                         .with(into.address())
                         .with(block.scales(into).address()));
@@ -93,16 +93,16 @@ public final class CodingKernels {
                 new KernelArguments()
                         .with(from.address())
                         .with(block.scales(from).address())
-                        .with32(block.group())
-                        .with32(block.coding().bits())
+                        .withInt(block.group())
+                        .withInt(block.coding().bits())
                         .with(to.address())
                         .with((long) block.pieces())
-                        .with32(rows)
-                        .with32(rowValues)
+                        .withInt(rows)
+                        .withInt(rowValues)
                         .with(turning == null ? new DeviceAddress(0) : turning.turns.address())
-                        .with32(pairs)
-                        .with32(turning != null && turning.halves ? 1 : 0)
-                        .with32(turning == null ? 1 : turning.sides)
-                        .with32(turning == null ? 1 : turning.run));
+                        .withInt(pairs)
+                        .withInt(turning != null && turning.halves ? 1 : 0)
+                        .withInt(turning == null ? 1 : turning.sides)
+                        .withInt(turning == null ? 1 : turning.run));
     }
 }

@@ -99,8 +99,8 @@ public final class Kernels implements AutoCloseable {
                 new KernelArguments()
                         .with(from.address())
                         .with(to.address())
-                        .with32(units)
-                        .with32(count));
+                        .withInt(units)
+                        .withInt(count));
     }
 
     /// Makes codes of values while they are gathered, and values of codes while they are scattered.
@@ -134,10 +134,10 @@ public final class Kernels implements AutoCloseable {
                 new KernelArguments()
                         .with(from.address())
                         .with(to.address())
-                        .with32(rows)
-                        .with32(columns)
-                        .with32(units)
-                        .with32(count));
+                        .withInt(rows)
+                        .withInt(columns)
+                        .withInt(units)
+                        .withInt(count));
     }
 
     /// CRC32C of each 64 KiB chunk.
@@ -158,7 +158,7 @@ public final class Kernels implements AutoCloseable {
                 new KernelArguments()
                         .with(data.address())
                         .with(data.bytes())
-                        .with32(CRC_RUN_BYTES)
+                        .withInt(CRC_RUN_BYTES)
                         .with(scratch.address()));
         run(
                 stream,
@@ -167,8 +167,8 @@ public final class Kernels implements AutoCloseable {
                 new KernelArguments()
                         .with(scratch.address())
                         .with(data.bytes())
-                        .with32(CRC_RUN_BYTES)
-                        .with32(CRC_CHUNK_BYTES)
+                        .withInt(CRC_RUN_BYTES)
+                        .withInt(CRC_CHUNK_BYTES)
                         .with(sums.address()));
     }
 
@@ -218,9 +218,9 @@ public final class Kernels implements AutoCloseable {
                         .with(keys.address())
                         .with(turns.address())
                         .with(rows)
-                        .with32(rowValues)
-                        .with32(pairs)
-                        .with32(halves ? 1 : 0));
+                        .withInt(rowValues)
+                        .withInt(pairs)
+                        .withInt(halves ? 1 : 0));
     }
 
     /// Makes fp8 (e4m3, largest 448) of bf16, each group of values with a scale of its own by which its
@@ -253,7 +253,7 @@ public final class Kernels implements AutoCloseable {
         return new KernelArguments()
                 .with(from)
                 .with(count)
-                .with32(group)
+                .withInt(group)
                 .with(scales.address())
                 .with(to);
     }

@@ -84,7 +84,7 @@ public final class ScoreKernels {
             DeviceSpan scratch,
             DeviceSpan scores) {
         Launcher.requirePlaces(keys, blocks);
-        KernelArguments subject = new KernelArguments().with(keys.address()).with32(shape.tokens);
+        KernelArguments subject = new KernelArguments().with(keys.address()).withInt(shape.tokens);
         new Scoring(stream, shape, blocks, queries, scratch).run(scoreKeys, subject, scores);
     }
 
@@ -100,8 +100,8 @@ public final class ScoreKernels {
                 (long) blocks * shape.row(),
                 new KernelArguments()
                         .with(keys.address())
-                        .with32(shape.tokens)
-                        .with32(shape.row())
+                        .withInt(shape.tokens)
+                        .withInt(shape.row())
                         .with((long) blocks)
                         .with(bounds.address()));
     }
@@ -144,18 +144,18 @@ public final class ScoreKernels {
         /// @param subject the arguments that say what the products are with
         void run(DeviceKernel products, KernelArguments subject, DeviceSpan scores) {
             require(scores.bytes() >= 4L * blocks, "bytes of scores", scores.bytes());
-            subject.with32(shape.heads)
-                    .with32(shape.dim)
+            subject.withInt(shape.heads)
+                    .withInt(shape.dim)
                     .with(queries.values.address())
-                    .with32(queries.count)
-                    .with32(queries.heads)
+                    .withInt(queries.count)
+                    .withInt(queries.heads)
                     .with((long) blocks)
                     .with(scratch.address());
             launcher.run(stream, products, (long) blocks * queries.count * queries.heads, subject);
             KernelArguments averaging = new KernelArguments()
                     .with(scratch.address())
-                    .with32(queries.count * queries.heads)
-                    .with32(Float.floatToRawIntBits((float) (1 / Math.sqrt(shape.dim))))
+                    .withInt(queries.count * queries.heads)
+                    .withInt(Float.floatToRawIntBits((float) (1 / Math.sqrt(shape.dim))))
                     .with((long) blocks)
                     .with(scores.address());
             launcher.run(stream, means, blocks, averaging);

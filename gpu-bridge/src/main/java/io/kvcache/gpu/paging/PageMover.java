@@ -105,7 +105,7 @@ public final class PageMover implements AutoCloseable {
             stream.copy(batch);
             return;
         }
-        batch.requireApart();
+        batch.requireNoOverlap();
         list.clear();
         for (Placed block : blocks) {
             add(stream, list, block, together);

@@ -92,7 +92,7 @@ final class PieceList implements AutoCloseable {
     /// Has a kernel copy them.
     void copy(DeviceStream stream, int pieceBytes) {
         stream.waitFor(copied);
-        stream.toDevice(places, onDevice.address());
+        stream.copyToDevice(places, onDevice.address());
         stream.record(brought);
         long half = (long) Long.BYTES * most;
         kernels.copyPieces(stream, onDevice.slice(0, half), onDevice.slice(half, half), pieceBytes, count);

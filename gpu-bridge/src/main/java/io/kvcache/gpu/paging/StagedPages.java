@@ -1,13 +1,13 @@
 package io.kvcache.gpu.paging;
 
+import io.kvcache.gpu.driver.AllocationTable;
 import io.kvcache.gpu.driver.CopyBatch;
-import io.kvcache.gpu.driver.CopyRuns;
+import io.kvcache.gpu.driver.CopyRanges;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceHoldings;
-import io.kvcache.gpu.driver.DeviceSlabs;
 import io.kvcache.gpu.driver.DeviceSpan;
-import io.kvcache.gpu.driver.HostRanges;
+import io.kvcache.gpu.driver.PinnedHostRanges;
+import io.kvcache.gpu.driver.ResourceScope;
 import io.kvcache.gpu.kernel.Kernels;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -43,7 +43,7 @@ public final class StagedPages implements AutoCloseable {
     private static final long LIST_BYTES = 2L * Long.BYTES * MOST_PIECES;
 
     private final DeviceDriver driver;
-    private final DeviceHoldings holdings = new DeviceHoldings();
+    private final ResourceScope holdings = new ResourceScope();
     private CopyThreshold threshold = CopyThreshold.COPIES;
     private final Arena arena = Arena.ofShared();
     private final MemorySegment places = arena.allocate(ROOMS * LIST_BYTES, PAGE);
@@ -52,14 +52,14 @@ public final class StagedPages implements AutoCloseable {
 
     private StagedPages(DeviceDriver driver, Kernels kernels) {
         this.driver = driver;
-        holdings.keep(kernels, Kernels::close);
+        holdings.register(kernels, Kernels::close);
         try {
-            memory = holdings.keep(driver.allocate(ROOMS * (ROOM_BYTES + LIST_BYTES)), driver::free);
+            memory = holdings.register(driver.allocate(ROOMS * (ROOM_BYTES + LIST_BYTES)), driver::free);
             driver.register(places);
-            holdings.keep(places, driver::unregister);
+            holdings.register(places, driver::unregister);
         } catch (DeviceException refused) {
             arena.close();
-            throw holdings.without(refused);
+            throw holdings.releaseAfter(refused);
         }
         for (int i = 0; i < ROOMS; i++) {
             DeviceSpan blocks = memory.slice(i * ROOM_BYTES, ROOM_BYTES);
@@ -133,7 +133,7 @@ public final class StagedPages implements AutoCloseable {
         if (!suits(layout) || copies.pieces() == 0 || copies.pieces() > MOST_PIECES) {
             return null;
         }
-        CopyRuns runs = copies.runs(new HostRanges(), new DeviceSlabs());
+        CopyRanges runs = copies.toRanges(new PinnedHostRanges(), new AllocationTable());
         return threshold.copies(copies.bytes() / runs.count(), runs.count()) ? null : free.poll();
     }
 
@@ -147,7 +147,7 @@ public final class StagedPages implements AutoCloseable {
     ///     host memory that it may still read stays for good
     @Override
     public void close() {
-        holdings.giveBack();
+        holdings.releaseAll();
         arena.close();
     }
 }

@@ -137,7 +137,7 @@ public final class StagingRoom {
                 }
             }
         }
-        stream.toDevice(places.asSlice(0, 2L * Long.BYTES * all), list.address());
+        stream.copyToDevice(places.asSlice(0, 2L * Long.BYTES * all), list.address());
     }
 
     private void run(DeviceStream stream, PagedLayout layout, int first, int count, int ofAll) {

@@ -11,7 +11,7 @@ import java.util.Objects;
 /// While the table is open they stay where they are and as they are, so an engine may read them by
 /// kernels or copies of its own, in the same process and context. What it reads, it must have read before
 /// it closes the table. A tier that failed keeps them too, unless the device itself has ended
-/// ([io.kvcache.gpu.driver.DeviceError#ends]): then nothing that runs there can be relied on.
+/// ([io.kvcache.gpu.driver.DeviceError#isFatal]): then nothing that runs there can be relied on.
 ///
 /// **Ownership.** Who acquired the table closes it, once.
 ///

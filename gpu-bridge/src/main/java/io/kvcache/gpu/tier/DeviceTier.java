@@ -228,7 +228,7 @@ public final class DeviceTier implements Tier {
         if (failed == null || closed) {
             return;
         }
-        boolean ends = failed.error().ends();
+        boolean ends = failed.error().isFatal();
         if (ends) {
             closeDevice();
         }
@@ -247,7 +247,7 @@ public final class DeviceTier implements Tier {
         try {
             return device.quiet() && verification.quiet();
         } catch (DeviceException unknown) {
-            if (unknown.error().ends()) {
+            if (unknown.error().isFatal()) {
                 failure = unknown;
             }
             return false;

@@ -5,8 +5,8 @@ import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceHoldings;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.ResourceScope;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -25,7 +25,7 @@ final class Lane {
     /// given up.
     private static final int MOST_PIECES = 4096;
 
-    private final DeviceHoldings holdings = new DeviceHoldings();
+    private final ResourceScope holdings = new ResourceScope();
     private final DeviceStream stream;
     private final Deque<DeviceEvent> free = new ArrayDeque<>();
     private final Deque<Trip> underWay = new ArrayDeque<>();
@@ -47,12 +47,12 @@ final class Lane {
     Lane(DeviceDriver driver, CopyBatch batch) {
         this.batch = batch;
         try {
-            stream = holdings.keep(driver.openStream(Priority.HIGH), DeviceStream::close);
+            stream = holdings.register(driver.openStream(Priority.HIGH), DeviceStream::close);
             for (int i = 0; i < DEPTH; i++) {
-                free.add(holdings.keep(driver.openEvent(), DeviceEvent::close));
+                free.add(holdings.register(driver.openEvent(), DeviceEvent::close));
             }
         } catch (DeviceException refused) {
-            throw holdings.without(refused);
+            throw holdings.releaseAfter(refused);
         }
     }
 
@@ -88,7 +88,7 @@ final class Lane {
     /// @return how much
     int poll() {
         int ended = 0;
-        while (!underWay.isEmpty() && underWay.getFirst().event.reached()) {
+        while (!underWay.isEmpty() && underWay.getFirst().event.isReached()) {
             Trip trip = underWay.remove();
             free.add(trip.event);
             trip.outcomes.forEach(outcome -> outcome.ended(true));
@@ -115,10 +115,10 @@ final class Lane {
 
     /// Whether the device is at nothing of it.
     boolean quiet() {
-        return stream.idle();
+        return stream.isIdle();
     }
 
     void close() {
-        holdings.giveBack();
+        holdings.releaseAll();
     }
 }

@@ -3,8 +3,8 @@ package io.kvcache.gpu.tier;
 import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceHoldings;
 import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.ResourceScope;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
@@ -20,7 +20,7 @@ final class TierDevice {
     private static final Logger LOG = System.getLogger(TierDevice.class.getName());
 
     private final DeviceDriver driver;
-    private final DeviceHoldings holdings = new DeviceHoldings();
+    private final ResourceScope holdings = new ResourceScope();
     private final DeviceSpan memory;
     private final Lane up;
     private final Lane down;
@@ -31,13 +31,13 @@ final class TierDevice {
     private TierDevice(DeviceDriver driver, long bytes, MemorySegment slots) {
         this.driver = driver;
         try {
-            memory = holdings.keep(driver.allocate(bytes), driver::free);
-            up = holdings.keep(new Lane(driver, CopyBatch.toDevice()), Lane::close);
-            down = holdings.keep(new Lane(driver, CopyBatch.toHost()), Lane::close);
-            within = holdings.keep(new Lane(driver, CopyBatch.within()), Lane::close);
+            memory = holdings.register(driver.allocate(bytes), driver::free);
+            up = holdings.register(new Lane(driver, CopyBatch.toDevice()), Lane::close);
+            down = holdings.register(new Lane(driver, CopyBatch.toHost()), Lane::close);
+            within = holdings.register(new Lane(driver, CopyBatch.within()), Lane::close);
             registered = register(driver, slots);
         } catch (DeviceException refused) {
-            throw holdings.without(refused);
+            throw holdings.releaseAfter(refused);
         }
     }
 
@@ -66,7 +66,7 @@ final class TierDevice {
             driver.register(slots);
             return slots;
         } catch (DeviceException refused) {
-            if (refused.error().ends()) {
+            if (refused.error().isFatal()) {
                 throw refused;
             }
             LOG.log(Level.WARNING, "host memory stays unregistered, and copies slower: {0}", refused.getMessage());
@@ -129,10 +129,10 @@ final class TierDevice {
             return;
         }
         closed = true;
-        holdings.keep(this::unregister);
-        holdings.keep(besides);
+        holdings.register(this::unregister);
+        holdings.register(besides);
         try {
-            holdings.giveBack();
+            holdings.releaseAll();
         } catch (DeviceException refused) {
             LOG.log(Level.WARNING, "not given back by itself, but with the device: {0}", refused.getMessage());
             closeWithAll(driver);

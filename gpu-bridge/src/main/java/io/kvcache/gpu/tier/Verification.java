@@ -4,9 +4,9 @@ import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceHoldings;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.ResourceScope;
 import io.kvcache.gpu.kernel.Kernels;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -57,7 +57,7 @@ final class Verification {
             long sumBytes,
             MemorySegment read,
             Arena arena,
-            DeviceHoldings holdings) {}
+            ResourceScope holdings) {}
 
     Verification(DeviceDriver driver, DeviceIndex index, long mostBlockBytes) {
         this.driver = driver;
@@ -110,7 +110,7 @@ final class Verification {
         try {
             begin(blocks);
         } catch (DeviceException refused) {
-            if (refused.error().ends()) {
+            if (refused.error().isFatal()) {
                 throw refused;
             }
             underWay = null;
@@ -130,20 +130,20 @@ final class Verification {
     }
 
     private Means take() {
-        DeviceHoldings taken = new DeviceHoldings();
+        ResourceScope taken = new ResourceScope();
         Arena arena = Arena.ofShared();
         try {
-            Kernels kernels = taken.keep(Kernels.load(driver, THREAD_GROUPS), Kernels::close);
+            Kernels kernels = taken.register(Kernels.load(driver, THREAD_GROUPS), Kernels::close);
             long sumBytes = Kernels.crcSumBytes(mostBlockBytes);
             long scratchBytes = Kernels.crcScratchBytes(mostBlockBytes);
-            DeviceSpan scratch = taken.keep(driver.allocate(scratchBytes + MOST_BLOCKS * sumBytes), driver::free);
-            DeviceStream stream = taken.keep(driver.openStream(Priority.NORMAL), DeviceStream::close);
-            DeviceEvent event = taken.keep(driver.openEvent(), DeviceEvent::close);
+            DeviceSpan scratch = taken.register(driver.allocate(scratchBytes + MOST_BLOCKS * sumBytes), driver::free);
+            DeviceStream stream = taken.register(driver.openStream(Priority.NORMAL), DeviceStream::close);
+            DeviceEvent event = taken.register(driver.openEvent(), DeviceEvent::close);
             long readBytes = DeviceGeometry.pages(MOST_BLOCKS * sumBytes); // what is registered is whole pages
             MemorySegment read = arena.allocate(readBytes, DeviceGeometry.PAGE);
             MemorySegment registered = TierDevice.register(driver, read); // else a copy has the tier's thread wait
             if (registered != null) {
-                taken.keep(registered, driver::unregister);
+                taken.register(registered, driver::unregister);
             }
             return new Means(
                     kernels,
@@ -157,7 +157,7 @@ final class Verification {
                     taken);
         } catch (DeviceException refused) {
             arena.close();
-            throw taken.without(refused);
+            throw taken.releaseAfter(refused);
         }
     }
 
@@ -178,7 +178,7 @@ final class Verification {
                     with.scratch.slice(0, Kernels.crcScratchBytes(block.bytes())),
                     with.sums.slice(i * with.sumBytes, sums));
         }
-        with.stream.toHost(with.sums.address(), with.read.asSlice(0, count * with.sumBytes));
+        with.stream.copyToHost(with.sums.address(), with.read.asSlice(0, count * with.sumBytes));
         with.stream.record(with.event);
     }
 
@@ -186,7 +186,7 @@ final class Verification {
         Means with = means;
         DeviceBlockTable blocks = table;
         Asked by = underWay;
-        if (with == null || blocks == null || by == null || !with.event.reached()) {
+        if (with == null || blocks == null || by == null || !with.event.isReached()) {
             return 0;
         }
         int count = Math.min(MOST_BLOCKS, blocks.blocks() - good);
@@ -246,7 +246,7 @@ final class Verification {
     /// Whether the device is at nothing of it.
     boolean quiet() {
         Means present = means;
-        return present == null || present.stream.idle();
+        return present == null || present.stream.isIdle();
     }
 
     /// Gives back what was taken. The device is at nothing of it, or has ended.
@@ -257,7 +257,7 @@ final class Verification {
         Means present = means;
         if (present != null) {
             means = null;
-            present.holdings.giveBack();
+            present.holdings.releaseAll();
             present.arena.close();
         }
     }

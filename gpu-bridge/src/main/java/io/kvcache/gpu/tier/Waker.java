@@ -25,7 +25,7 @@ final class Waker {
         long since = System.nanoTime();
         long left = nanos;
         while (!woken && left > 0) {
-            LockSupport.parkNanos(this, busy.getAsBoolean() ? Math.min(left, DeviceEvent.LOOK_NANOS) : left);
+            LockSupport.parkNanos(this, busy.getAsBoolean() ? Math.min(left, DeviceEvent.POLL_NANOS) : left);
             if (busy.getAsBoolean() && look.getAsInt() > 0) {
                 break;
             }

@@ -67,7 +67,7 @@ final class CudaDriverTest {
 
         @BeforeEach
         void delay() {
-            assumeThat(subject.holds())
+            assumeThat(subject.canHold())
                     .as("a driver whose copies can be held back")
                     .isTrue();
             ((FakeCuda) subject).delay(300);
@@ -84,7 +84,7 @@ final class CudaDriverTest {
 
         @Test
         void givenScatteredPieces_whenCopied_thenByTheOlderCall() {
-            assumeThat(subject.holds()).as("a driver that counts calls").isTrue();
+            assumeThat(subject.canHold()).as("a driver that counts calls").isTrue();
             DeviceSpan slab = slab(4L * PIECE);
             DeviceStream stream = stream();
             MemorySegment source = filled(4L * PIECE, 1);
@@ -93,7 +93,7 @@ final class CudaDriverTest {
             batch.add(source.asSlice(PIECE, PIECE), slab.address().plus(2L * PIECE));
             stream.copy(batch);
             MemorySegment back = memory(PIECE);
-            stream.toHost(slab.address().plus(2L * PIECE), back);
+            stream.copyToHost(slab.address().plus(2L * PIECE), back);
             finish(stream);
             new BlockContent(1).requireEqual(PIECE, back);
             assertThat(((CudaDriver) driver).describeBatching()).isEqualTo("cuMemcpyBatchAsync, 1 taken, 0 declined");
@@ -220,7 +220,7 @@ final class CudaDriverTest {
             assertThat(((CudaDriver) driver).describeBatching())
                     .isEqualTo("cuMemcpyBatchAsync_v2, 0 taken, 2 declined");
             MemorySegment back = memory(PIECE);
-            stream.toHost(slab.address().plus(8L * PIECE), back);
+            stream.copyToHost(slab.address().plus(8L * PIECE), back);
             finish(stream);
             new BlockContent(3).requireEqual(8L * PIECE, back);
             assertThat(fakeCuda.calls("cuMemcpyHtoDAsync_v2")).isEqualTo(10);
@@ -250,7 +250,7 @@ final class CudaDriverTest {
             stream.copy(there);
             stream.copy(within);
             MemorySegment back = memory(PIECE);
-            stream.toHost(slab.address().plus(7L * PIECE), back);
+            stream.copyToHost(slab.address().plus(7L * PIECE), back);
             finish(stream);
             new BlockContent(10).requireEqual(2L * PIECE, back);
             assertThat(fakeCuda.calls("cuMemcpyHtoDAsync_v2")).isEqualTo(2);
@@ -265,9 +265,9 @@ final class CudaDriverTest {
             MemorySegment source = filled(10L * PIECE, 4);
             driver.register(source.asSlice(0, 4L * PIECE));
             driver.register(source.asSlice(4L * PIECE));
-            stream.toDevice(source, slab.address());
+            stream.copyToDevice(source, slab.address());
             MemorySegment back = memory(10L * PIECE);
-            stream.toHost(slab.address(), back);
+            stream.copyToHost(slab.address(), back);
             finish(stream);
             new BlockContent(4).requireEqual(back);
             driver.unregister(source.asSlice(0, 4L * PIECE));
@@ -286,7 +286,7 @@ final class CudaDriverTest {
             driver.register(memory);
             assertThat(fakeCuda.calls("cuMemHostRegister_v2")).isEqualTo(1);
             fakeCuda.hold();
-            stream.toDevice(memory, slab.address());
+            stream.copyToDevice(memory, slab.address());
             if (closes) {
                 assertThatIllegalStateException().isThrownBy(other::close).withMessageContaining("registrations=1");
             } else {
@@ -295,7 +295,7 @@ final class CudaDriverTest {
             }
             fakeCuda.release();
             MemorySegment back = memory(PIECE);
-            stream.toHost(slab.address(), back);
+            stream.copyToHost(slab.address(), back);
             finish(stream);
             new BlockContent(9).requireEqual(back);
             assertThat(fakeCuda.calls("cuMemHostUnregister")).isZero();
@@ -316,7 +316,7 @@ final class CudaDriverTest {
             batch.add(source.asSlice(PIECE), pool.address().plus(PIECE));
             stream.copy(batch);
             MemorySegment back = memory(PIECE);
-            stream.toHost(pool.address().plus(PIECE), back);
+            stream.copyToHost(pool.address().plus(PIECE), back);
             finish(stream);
             new BlockContent(8).requireEqual(PIECE, back);
             driver.disown(pool.slice(0, PIECE));
@@ -331,18 +331,18 @@ final class CudaDriverTest {
             DeviceSpan pool = engine.allocate(2L * PIECE);
             DeviceStream stream = stream();
             MemorySegment source = filled(2L * PIECE, 6);
-            assertRefused(DeviceError.BAD_REQUEST, () -> stream.toDevice(source, pool.address()));
+            assertRefused(DeviceError.BAD_REQUEST, () -> stream.copyToDevice(source, pool.address()));
             driver.adopt(pool);
-            stream.toDevice(source, pool.address());
+            stream.copyToDevice(source, pool.address());
             MemorySegment back = memory(2L * PIECE);
-            stream.toHost(pool.address(), back);
+            stream.copyToHost(pool.address(), back);
             finish(stream);
             new BlockContent(6).requireEqual(back);
             assertRefused(DeviceError.BAD_REQUEST, () -> driver.free(pool));
-            assertThat(driver.use().slabs()).isZero();
+            assertThat(driver.resourceCounts().slabs()).isZero();
             driver.disown(pool);
             assertRefused(DeviceError.BAD_REQUEST, () -> driver.disown(pool));
-            assertRefused(DeviceError.BAD_REQUEST, () -> stream.toDevice(source, pool.address()));
+            assertRefused(DeviceError.BAD_REQUEST, () -> stream.copyToDevice(source, pool.address()));
             engine.free(pool);
             engine.close();
         }
@@ -354,13 +354,13 @@ final class CudaDriverTest {
             MemorySegment memory = filled(PIECE, 7);
             fakeCuda.failCall("cuMemHostRegister_v2", 1, answer);
             assertRefused(named, () -> driver.register(memory));
-            assertThat(named.ends()).isFalse();
-            assertThat(driver.use().registrations()).isZero();
+            assertThat(named.isFatal()).isFalse();
+            assertThat(driver.resourceCounts().registrations()).isZero();
             DeviceSpan slab = slab(PIECE);
             DeviceStream stream = stream();
             MemorySegment back = memory(PIECE);
-            stream.toDevice(memory, slab.address());
-            stream.toHost(slab.address(), back);
+            stream.copyToDevice(memory, slab.address());
+            stream.copyToHost(slab.address(), back);
             finish(stream);
             new BlockContent(7).requireEqual(back);
         }
@@ -378,7 +378,7 @@ final class CudaDriverTest {
             DeviceEvent event = event();
             fakeCuda.failWork(1, 214);
             fakeCuda.hold();
-            stream.toDevice(filled(PIECE, 5), slab.address());
+            stream.copyToDevice(filled(PIECE, 5), slab.address());
             stream.record(event);
             fakeCuda.release();
             assertRefused(DeviceError.MEMORY_DAMAGED, () -> event.await(TimeUnit.SECONDS.toNanos(30)));
@@ -389,7 +389,7 @@ final class CudaDriverTest {
         void givenALostDevice_whenUsed_thenItSaysSoAndCloses() {
             DeviceStream stream = stream();
             fakeCuda.loseDevice(46);
-            assertRefused(DeviceError.DEVICE_LOST, stream::idle);
+            assertRefused(DeviceError.DEVICE_LOST, stream::isIdle);
             assertRefused(DeviceError.DEVICE_LOST, () -> slab(PIECE));
         }
     }

@@ -87,7 +87,7 @@ final class CudaFaultsTest {
             MemorySegment places = arena.allocate(JAVA_LONG, 2);
             places.setAtIndex(JAVA_LONG, 0, slab.address().value() + 1024 + 8);
             places.setAtIndex(JAVA_LONG, 1, slab.address().value() + 2048);
-            stream.toDevice(places, slab.address());
+            stream.copyToDevice(places, slab.address());
             Kernels.load(work.driver, 1).copyPieces(stream, slab.slice(0, 8), slab.slice(8, 8), 16, 1);
             assertThatExceptionOfType(DeviceException.class) // by the one call or the other
                     .isThrownBy(() -> {
@@ -118,7 +118,7 @@ final class CudaFaultsTest {
 
         void run() {
             assertThat(driver.info().name()).isNotEmpty();
-            assertThat(driver.freeBytes()).isPositive();
+            assertThat(driver.freeMemoryBytes()).isPositive();
             DeviceSpan slab = driver.allocate(2L * PIECES * PIECE);
             MemorySegment source = arena.allocate((long) PIECES * PIECE, 4096);
             MemorySegment back = arena.allocate((long) PIECES * PIECE, 4096);
@@ -153,7 +153,7 @@ final class CudaFaultsTest {
             }
             up.fill(slab, (byte) 0x77);
             up.copy(there);
-            up.within(slab.address(), slab.address().plus((long) PIECES * PIECE), (long) PIECES * PIECE);
+            up.copyWithinDevice(slab.address(), slab.address().plus((long) PIECES * PIECE), (long) PIECES * PIECE);
             up.record(event);
             down.waitFor(event);
             down.copy(home);

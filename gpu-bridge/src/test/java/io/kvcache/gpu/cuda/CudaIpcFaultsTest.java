@@ -7,10 +7,10 @@ import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DevicePages;
-import io.kvcache.gpu.driver.DeviceSharing;
+import io.kvcache.gpu.driver.DeviceIpc;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.VirtualMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -77,19 +77,19 @@ final class CudaIpcFaultsTest {
             MemorySegment content,
             MemorySegment back,
             TestResources testResources) {
-        DeviceSharing sharing = driver.sharing();
+        DeviceIpc sharing = driver.ipc();
         DeviceStream stream = testResources.as(driver.openStream(Priority.NORMAL), DeviceStream::close);
         DeviceSpan theirs = testResources.as(sharing.open(peer.memory()), sharing::close);
         assertThat(theirs.bytes()).isGreaterThanOrEqualTo(BYTES);
         DeviceEvent filled = testResources.as(sharing.openEvent(peer.event()), DeviceEvent::close);
-        DeviceEvent mine = testResources.as(sharing.sharedEvent(), DeviceEvent::close);
+        DeviceEvent mine = testResources.as(sharing.createSharedEvent(), DeviceEvent::close);
         DeviceSpan slab = testResources.as(driver.allocate(BYTES), driver::free);
-        assertThat(sharing.export(slab)).hasSize(DeviceSharing.TOKEN_BYTES);
-        assertThat(sharing.export(mine)).hasSize(DeviceSharing.TOKEN_BYTES);
+        assertThat(sharing.exportToken(slab)).hasSize(DeviceIpc.TOKEN_BYTES);
+        assertThat(sharing.exportToken(mine)).hasSize(DeviceIpc.TOKEN_BYTES);
         stream.waitFor(filled);
-        stream.toDevice(content, theirs.address());
-        stream.within(theirs.address(), slab.address(), BYTES);
-        stream.toHost(slab.address(), back);
+        stream.copyToDevice(content, theirs.address());
+        stream.copyWithinDevice(theirs.address(), slab.address(), BYTES);
+        stream.copyToHost(slab.address(), back);
         stream.record(mine);
         await(mine);
     }
@@ -121,9 +121,9 @@ final class CudaIpcFaultsTest {
         long page = virtual.pageBytes();
         DeviceStream stream = testResources.as(driver.openStream(Priority.NORMAL), DeviceStream::close);
         DeviceEvent event = testResources.as(driver.openEvent(), DeviceEvent::close);
-        DevicePages pages = testResources.as(virtual.createShared(page), virtual::release);
-        DevicePages again;
-        int descriptor = virtual.export(pages);
+        PhysicalPages pages = testResources.as(virtual.createShared(page), virtual::release);
+        PhysicalPages again;
+        int descriptor = virtual.exportDescriptor(pages);
         try {
             again = testResources.as(virtual.open(descriptor, page), virtual::release);
         } finally {
@@ -135,8 +135,8 @@ final class CudaIpcFaultsTest {
         testResources.as(pages, mapped -> virtual.unmap(here.address(), mapped));
         virtual.map(there.address(), again);
         testResources.as(again, mapped -> virtual.unmap(there.address(), mapped));
-        stream.toDevice(content, here.address());
-        stream.toHost(there.address(), back);
+        stream.copyToDevice(content, here.address());
+        stream.copyToHost(there.address(), back);
         stream.record(event);
         await(event);
     }
@@ -195,7 +195,7 @@ final class CudaIpcFaultsTest {
                 driver.register(host);
                 return true;
             } catch (DeviceException refused) {
-                if (refused.error().ends()) {
+                if (refused.error().isFatal()) {
                     throw refused;
                 }
                 return false;
@@ -214,8 +214,8 @@ final class CudaIpcFaultsTest {
         DeviceSpan slab = driver.allocate(BYTES);
         try (DeviceStream stream = driver.openStream(Priority.HIGH);
                 DeviceEvent event = driver.openEvent()) {
-            stream.toDevice(content, slab.address());
-            stream.toHost(slab.address(), back);
+            stream.copyToDevice(content, slab.address());
+            stream.copyToHost(slab.address(), back);
             stream.record(event);
             await(event);
         } finally {

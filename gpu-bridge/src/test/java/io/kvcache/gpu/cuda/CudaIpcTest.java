@@ -12,7 +12,7 @@ import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceSharing;
+import io.kvcache.gpu.driver.DeviceIpc;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.host.HostDriver;
@@ -40,7 +40,7 @@ final class CudaIpcTest {
     private final FakeCuda fakeCuda = FakeCuda.reset();
     private final Arena arena = Arena.ofShared();
     private DeviceDriver driver;
-    private DeviceSharing sharing;
+    private DeviceIpc sharing;
     private DeviceStream stream;
     private DeviceSpan slab;
     private DeviceEvent filled;
@@ -54,10 +54,10 @@ final class CudaIpcTest {
                 .as("a driver whose copies can be held back")
                 .isTrue();
         driver = fakeCuda.open();
-        sharing = driver.sharing();
+        sharing = driver.ipc();
         stream = driver.openStream(Priority.NORMAL);
         slab = driver.allocate(BYTES);
-        filled = sharing.sharedEvent();
+        filled = sharing.createSharedEvent();
     }
 
     @AfterEach
@@ -97,7 +97,7 @@ final class CudaIpcTest {
     private void fill() {
         MemorySegment content = arena.allocate(BYTES);
         new BlockContent(IpcTestProcess.SEEN).fill(content);
-        stream.toDevice(content, slab.address());
+        stream.copyToDevice(content, slab.address());
         stream.record(filled);
     }
 
@@ -105,7 +105,7 @@ final class CudaIpcTest {
     void givenAnotherJvm_whenItUsesOurMemory_thenEachSeesTheOthersBytesAfterItsEvent() throws Exception {
         fakeCuda.hold();
         fill();
-        Process peer = start(sharing.export(slab), sharing.export(filled));
+        Process peer = start(sharing.exportToken(slab), sharing.exportToken(filled));
         BufferedReader said = lines(peer);
         assertThat(said.readLine()).isEqualTo("waits");
         fakeCuda.release();
@@ -115,7 +115,7 @@ final class CudaIpcTest {
         MemorySegment back = arena.allocate(BYTES);
         DeviceEvent done = driver.openEvent();
         stream.waitFor(written);
-        stream.toHost(slab.address(), back);
+        stream.copyToHost(slab.address(), back);
         stream.record(done);
         assertThat(done.await(LONG_NANOS)).isTrue();
         new BlockContent(IpcTestProcess.WRITTEN).requireEqual(back);
@@ -131,7 +131,7 @@ final class CudaIpcTest {
     @Test
     void givenAPeerThatDies_whenWeGoOn_thenOurMemoryIsOursAndAllIsGivenBack() throws Exception {
         fill();
-        Process peer = start(sharing.export(slab), sharing.export(filled));
+        Process peer = start(sharing.exportToken(slab), sharing.exportToken(filled));
         BufferedReader said = lines(peer);
         assertThat(said.readLine()).isIn("waits", "did not wait");
         assertThat(said.readLine()).isEqualTo("looked");
@@ -148,10 +148,10 @@ final class CudaIpcTest {
     @Test
     void givenMemoryThatIsGone_whenAPeerOpensIt_thenItIsRefused() throws Exception {
         DeviceSpan gone = driver.allocate(BYTES);
-        byte[] token = sharing.export(gone);
+        byte[] token = sharing.exportToken(gone);
         driver.free(gone);
         DeviceSpan other = driver.allocate(BYTES);
-        Process peer = start(token, sharing.export(filled));
+        Process peer = start(token, sharing.exportToken(filled));
         assertThat(lines(peer).readLine()).startsWith("refused: cuIpcOpenMemHandle: BAD_REQUEST");
         assertThat(peer.waitFor()).isNotNegative();
         driver.free(other);
@@ -163,25 +163,25 @@ final class CudaIpcTest {
             long before = fakeCuda.resourceCount();
             DeviceSpan theirs = sharing.open(peer.memory());
             assertThat(sharing.open(peer.memory())).isEqualTo(theirs);
-            assertThat(driver.use().opened()).isEqualTo(2);
+            assertThat(driver.resourceCounts().opened()).isEqualTo(2);
             sharing.close(theirs);
-            stream.within(theirs.address(), slab.address(), BYTES);
+            stream.copyWithinDevice(theirs.address(), slab.address(), BYTES);
             MemorySegment back = arena.allocate(BYTES);
-            stream.toHost(slab.address(), back);
+            stream.copyToHost(slab.address(), back);
             stream.record(filled);
             assertThat(filled.await(LONG_NANOS)).isTrue();
             assertThat(back.mismatch(arena.allocate(BYTES).fill(IpcExporterProcess.FILLED)))
                     .isEqualTo(-1);
             sharing.close(theirs);
             refused(() -> sharing.close(theirs));
-            assertThat(driver.use().opened()).isZero();
+            assertThat(driver.resourceCounts().opened()).isZero();
             assertThat(fakeCuda.resourceCount()).isEqualTo(before);
         }
     }
 
     @Test
     void givenMemoryThatIsLeftOpen_whenThePeersDriverCloses_thenItSaysSoAndClosesIt() throws Exception {
-        Process peer = start(sharing.export(slab));
+        Process peer = start(sharing.exportToken(slab));
         BufferedReader said = lines(peer);
         assertThat(said.readLine()).isEqualTo("was told what is left");
         assertThat(said.readLine()).isEqualTo("closed it all the same");
@@ -201,13 +201,13 @@ final class CudaIpcTest {
                 .isThrownBy(() -> sharing.open(new byte[63]))
                 .withMessageContaining("63 bytes");
         refused(() -> sharing.open(new byte[64]));
-        refused(() -> sharing.open(sharing.export(slab)));
+        refused(() -> sharing.open(sharing.exportToken(slab)));
         refused(() -> sharing.openEvent(new byte[64]));
-        refused(() -> sharing.openEvent(sharing.export(filled)));
-        refused(() -> sharing.export(slab.slice(1, 5)));
+        refused(() -> sharing.openEvent(sharing.exportToken(filled)));
+        refused(() -> sharing.exportToken(slab.slice(1, 5)));
         refused(() -> sharing.close(slab));
         DeviceEvent own = driver.openEvent();
-        refused(() -> sharing.export(own));
+        refused(() -> sharing.exportToken(own));
         own.close();
         HostDriver host = HostDriver.open(1);
         assertThatExceptionOfType(DeviceException.class).isThrownBy(host::sharing);

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceUse;
+import io.kvcache.gpu.driver.ResourceCounts;
 import java.util.Map;
 import java.util.logging.Level;
 import java.util.logging.Logger;
@@ -82,7 +82,7 @@ public final class FaultInjection {
 
         /// The device is of no use any more: what is left goes with the driver.
         public void expectFatal(DeviceException refused) {
-            withTheDriver |= refused.error().ends();
+            withTheDriver |= refused.error().isFatal();
         }
     }
 
@@ -137,9 +137,9 @@ public final class FaultInjection {
                     assertThat(fakeCuda.resourceCount() - before)
                             .as("left in a driver that lives on, after call %d failed, %s, %s", nth, failed, all)
                             .isBetween(0L, (long) GIVING_BACK.getOrDefault(failed, 0));
-                    assertThat(driver.use())
+                    assertThat(driver.resourceCounts())
                             .as("left in a driver that lives on")
-                            .isEqualTo(DeviceUse.NONE);
+                            .isEqualTo(ResourceCounts.NONE);
                 }
                 return all;
             } finally {
@@ -155,7 +155,7 @@ public final class FaultInjection {
         try {
             driver.free(driver.allocate(1));
         } catch (DeviceException refused) {
-            assertThat(refused.error().ends()).isTrue();
+            assertThat(refused.error().isFatal()).isTrue();
         }
     }
 

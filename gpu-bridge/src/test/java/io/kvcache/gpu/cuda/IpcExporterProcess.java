@@ -5,7 +5,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
-import io.kvcache.gpu.driver.DeviceSharing;
+import io.kvcache.gpu.driver.DeviceIpc;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import java.io.BufferedReader;
@@ -76,17 +76,17 @@ public final class IpcExporterProcess implements AutoCloseable {
     /// Bytes of its memory.
     public static void main(String... bytes) throws IOException {
         DeviceDriver driver = FakeCuda.reset().open();
-        DeviceSharing sharing = driver.sharing();
+        DeviceIpc sharing = driver.ipc();
         DeviceSpan memory = driver.allocate(Long.parseLong(bytes[0]));
-        DeviceEvent event = sharing.sharedEvent();
+        DeviceEvent event = sharing.createSharedEvent();
         DeviceStream stream = driver.openStream(Priority.NORMAL);
         stream.fill(memory, FILLED);
         stream.record(event);
         if (!event.await(60_000_000_000L)) {
             throw new IOException("the memory is not filled");
         }
-        System.out.println(HexFormat.of().formatHex(sharing.export(memory)));
-        System.out.println(HexFormat.of().formatHex(sharing.export(event)));
+        System.out.println(HexFormat.of().formatHex(sharing.exportToken(memory)));
+        System.out.println(HexFormat.of().formatHex(sharing.exportToken(event)));
         int ended = System.in.read();
         System.out.println(ended);
     }

@@ -5,7 +5,7 @@ import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceSharing;
+import io.kvcache.gpu.driver.DeviceIpc;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import java.lang.foreign.Arena;
@@ -26,7 +26,7 @@ final class IpcTestProcess {
     public static void main(String... tokens) throws Exception {
         FakeCuda fakeCuda = FakeCuda.reset();
         DeviceDriver driver = fakeCuda.open();
-        DeviceSharing sharing = driver.sharing();
+        DeviceIpc sharing = driver.ipc();
         if (tokens.length == 1) {
             leave(fakeCuda, HexFormat.of().parseHex(tokens[0]));
             driver.close();
@@ -35,21 +35,21 @@ final class IpcTestProcess {
         try (Arena arena = Arena.ofShared()) {
             DeviceSpan memory = sharing.open(HexFormat.of().parseHex(tokens[0]));
             DeviceEvent filled = sharing.openEvent(HexFormat.of().parseHex(tokens[1]));
-            DeviceEvent written = sharing.sharedEvent();
+            DeviceEvent written = sharing.createSharedEvent();
             DeviceEvent looked = driver.openEvent();
             DeviceStream stream = driver.openStream(Priority.NORMAL);
             MemorySegment seen = arena.allocate(CudaIpcTest.BYTES);
             MemorySegment content = arena.allocate(CudaIpcTest.BYTES);
             new BlockContent(WRITTEN).fill(content);
             stream.waitFor(filled);
-            stream.toHost(memory.address(), seen);
+            stream.copyToHost(memory.address(), seen);
             stream.record(looked);
             System.out.println(looked.await(TimeUnit.MILLISECONDS.toNanos(50)) ? "did not wait" : "waits");
             say(looked.await(TimeUnit.SECONDS.toNanos(30)), "looked");
             say(new BlockContent(SEEN).mismatch(seen) == -1, "saw what was there");
-            stream.toDevice(content, memory.address());
+            stream.copyToDevice(content, memory.address());
             stream.record(written);
-            System.out.println(HexFormat.of().formatHex(sharing.export(written)));
+            System.out.println(HexFormat.of().formatHex(sharing.exportToken(written)));
             int ignored = System.in.read();
             say(ignored >= 0, "was told to end");
             filled.close();
@@ -67,7 +67,7 @@ final class IpcTestProcess {
     private static void leave(FakeCuda fakeCuda, byte[] token) {
         String before = fakeCuda.left();
         DeviceDriver other = fakeCuda.open();
-        other.sharing().open(token);
+        other.ipc().open(token);
         try {
             other.close();
         } catch (IllegalStateException left) {

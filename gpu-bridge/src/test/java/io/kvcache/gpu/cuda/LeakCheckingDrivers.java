@@ -3,7 +3,7 @@ package io.kvcache.gpu.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.gpu.driver.DeviceDriver;
-import io.kvcache.gpu.driver.DeviceUse;
+import io.kvcache.gpu.driver.ResourceCounts;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.util.List;
@@ -41,7 +41,7 @@ public final class LeakCheckingDrivers {
     }
 
     private void checkBeforeClose(CudaDriver driver) {
-        if (!driver.isLost() && !driver.resourceCounts().equals(DeviceUse.NONE)) {
+        if (!driver.isLost() && !driver.resourceCounts().equals(ResourceCounts.NONE)) {
             leaks.add(driver.resourceCounts() + ", after a fault at " + fakeCuda.injectedAt());
         }
     }

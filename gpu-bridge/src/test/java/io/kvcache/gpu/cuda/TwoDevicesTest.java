@@ -11,10 +11,10 @@ import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DevicePages;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.driver.DeviceUse;
+import io.kvcache.gpu.driver.PhysicalPages;
+import io.kvcache.gpu.driver.ResourceCounts;
 import io.kvcache.gpu.driver.VirtualMemory;
 import io.kvcache.gpu.kernel.Kernels;
 import java.lang.foreign.Arena;
@@ -65,12 +65,12 @@ final class TwoDevicesTest {
         }
 
         void write(MemorySegment content) {
-            stream.toDevice(content, slab.address());
+            stream.copyToDevice(content, slab.address());
         }
 
         MemorySegment read() {
             MemorySegment back = arena.allocate(BYTES, 4096);
-            stream.toHost(slab.address(), back);
+            stream.copyToHost(slab.address(), back);
             finish();
             return back;
         }
@@ -93,7 +93,7 @@ final class TwoDevicesTest {
             event.close();
             stream.close();
             driver.free(slab);
-            assertThat(driver.use()).isEqualTo(DeviceUse.NONE);
+            assertThat(driver.resourceCounts()).isEqualTo(ResourceCounts.NONE);
             driver.close();
         }
     }
@@ -110,9 +110,9 @@ final class TwoDevicesTest {
                 TestDevice second = new TestDevice(1)) {
             assertThat(first.driver.info().uuid())
                     .isNotEqualTo(second.driver.info().uuid());
-            long free = second.driver.freeBytes();
+            long free = second.driver.freeMemoryBytes();
             DeviceSpan more = first.driver.allocate(BYTES);
-            assertThat(second.driver.freeBytes()).as("of the other").isEqualTo(free);
+            assertThat(second.driver.freeMemoryBytes()).as("of the other").isEqualTo(free);
             first.driver.free(more);
             first.write(content(1));
             second.write(content(2));
@@ -139,14 +139,14 @@ final class TwoDevicesTest {
                 Kernels kernels = Kernels.load(first.driver, 1)) {
             DeviceError bad = DeviceError.BAD_REQUEST;
             refused(() -> second.driver.free(first.slab), bad);
-            refused(() -> second.stream.toDevice(content(4), first.slab.address()), bad);
-            refused(() -> second.stream.toHost(first.slab.address(), content(4)), bad);
+            refused(() -> second.stream.copyToDevice(content(4), first.slab.address()), bad);
+            refused(() -> second.stream.copyToHost(first.slab.address(), content(4)), bad);
             refused(() -> second.stream.fill(first.slab, (byte) 1), bad);
-            refused(() -> second.stream.within(first.slab.address(), second.slab.address(), BYTES), bad);
+            refused(() -> second.stream.copyWithinDevice(first.slab.address(), second.slab.address(), BYTES), bad);
             refused(() -> second.stream.copy(batchTo(first.slab)), bad);
             refused(() -> second.stream.waitFor(first.event), bad);
             refused(() -> second.stream.record(first.event), bad);
-            refused(() -> second.driver.sharing().export(first.slab), bad);
+            refused(() -> second.driver.ipc().exportToken(first.slab), bad);
             refused(
                     () -> kernels.toFp8(
                             second.stream,
@@ -189,8 +189,8 @@ final class TwoDevicesTest {
                 TestDevice second = new TestDevice(1)) {
             VirtualMemory theirs = first.driver.virtualMemory();
             VirtualMemory ours = second.driver.virtualMemory();
-            DevicePages pages = theirs.createShared(theirs.pageBytes());
-            DevicePages opened = ours.open(theirs.export(pages), ours.pageBytes());
+            PhysicalPages pages = theirs.createShared(theirs.pageBytes());
+            PhysicalPages opened = ours.open(theirs.exportDescriptor(pages), ours.pageBytes());
             DeviceSpan range = ours.reserve(ours.pageBytes());
             refused(() -> ours.map(range.address(), opened), DeviceError.NOT_REACHABLE);
             ours.release(opened);

@@ -16,8 +16,8 @@ final class CopyBatchTest {
     private static final int PIECE = 4096;
     private static final DeviceAddress DEVICE = new DeviceAddress(1L << 40);
 
-    private final HostRanges registered = new HostRanges();
-    private final DeviceSlabs slabs = new DeviceSlabs();
+    private final PinnedHostRanges registered = new PinnedHostRanges();
+    private final AllocationTable slabs = new AllocationTable();
     /// Begins five bytes before a page does.
     private final MemorySegment host =
             Arena.ofAuto().allocate(4097L * PIECE, PIECE).asSlice(PIECE - 5, 4096L * PIECE);
@@ -39,7 +39,7 @@ final class CopyBatchTest {
         Collections.shuffle(order, new Random(1));
         CopyBatch batch = CopyBatch.toDevice();
         order.forEach(i -> batch.add(piece(i), place(i)));
-        CopyRuns runs = batch.runs(registered, slabs);
+        CopyRanges runs = batch.toRanges(registered, slabs);
         assertThat(batch.pieces()).isEqualTo(4096);
         assertThat(runs.count()).isEqualTo(1);
         assertThat(runs.from(0)).isEqualTo(host.address());
@@ -53,7 +53,7 @@ final class CopyBatchTest {
         batch.add(piece(0), place(0));
         batch.add(piece(1), place(2));
         batch.add(piece(3), place(3));
-        assertThat(batch.runs(registered, slabs).count()).isEqualTo(3);
+        assertThat(batch.toRanges(registered, slabs).count()).isEqualTo(3);
     }
 
     @Test
@@ -64,7 +64,7 @@ final class CopyBatchTest {
         for (int i = 0; i < 30; i++) {
             batch.add(piece(i), place(i));
         }
-        CopyRuns runs = batch.runs(registered, slabs);
+        CopyRanges runs = batch.toRanges(registered, slabs);
         assertThat(runs.count()).isEqualTo(3);
         assertThat(runs.bytes(0)).isEqualTo(10L * PIECE + 5);
         assertThat(runs.bytes(1)).isEqualTo(10L * PIECE);
@@ -77,8 +77,8 @@ final class CopyBatchTest {
     void givenAllocationsSideBySide_whenCoalesced_thenNoRunGoesFromOneIntoTheNext() {
         slabs.add(new DeviceSpan(DEVICE, 10L * PIECE));
         slabs.add(new DeviceSpan(place(10), 10L * PIECE));
-        slabs.join(new DeviceSpan(place(20), 5L * PIECE));
-        slabs.join(new DeviceSpan(place(25), 5L * PIECE));
+        slabs.addMapped(new DeviceSpan(place(20), 5L * PIECE));
+        slabs.addMapped(new DeviceSpan(place(25), 5L * PIECE));
         CopyBatch up = CopyBatch.toDevice();
         CopyBatch within = CopyBatch.within();
         for (int i = 0; i < 30; i++) {
@@ -86,7 +86,7 @@ final class CopyBatchTest {
             within.add(place(i), place(i + 40), PIECE);
         }
         for (CopyBatch batch : List.of(up, within)) {
-            CopyRuns runs = batch.runs(registered, slabs);
+            CopyRanges runs = batch.toRanges(registered, slabs);
             assertThat(runs.count()).isEqualTo(3);
             for (int run = 0; run < 3; run++) {
                 assertThat(runs.bytes(run)).isEqualTo(10L * PIECE);
@@ -99,7 +99,7 @@ final class CopyBatchTest {
         CopyBatch batch = CopyBatch.toDevice();
         batch.add(piece(0), place(0));
         batch.add(piece(5), place(0).plus(PIECE - 1));
-        assertThatIllegalArgumentException().isThrownBy(() -> batch.runs(registered, slabs));
+        assertThatIllegalArgumentException().isThrownBy(() -> batch.toRanges(registered, slabs));
     }
 
     @Test
@@ -113,6 +113,6 @@ final class CopyBatchTest {
         CopyBatch batch = CopyBatch.within();
         batch.add(place(0), place(9), 5);
         batch.clear();
-        assertThat(batch.runs(registered, slabs).count()).isZero();
+        assertThat(batch.toRanges(registered, slabs).count()).isZero();
     }
 }

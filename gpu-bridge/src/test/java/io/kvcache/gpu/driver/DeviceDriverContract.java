@@ -106,10 +106,10 @@ public abstract class DeviceDriverContract {
         assertThat(driver.info().name()).isNotBlank();
         assertThat(driver.info().driver()).isNotBlank();
         assertThat(driver.info().totalBytes()).isGreaterThanOrEqualTo(64 << 20);
-        assertThat(driver.freeBytes())
+        assertThat(driver.freeMemoryBytes())
                 .isPositive()
                 .isLessThanOrEqualTo(driver.info().totalBytes());
-        assertThat(driver.use()).isEqualTo(DeviceUse.NONE);
+        assertThat(driver.resourceCounts()).isEqualTo(ResourceCounts.NONE);
     }
 
     @Test
@@ -117,9 +117,9 @@ public abstract class DeviceDriverContract {
         DeviceSpan slab = slab(3 * BYTES);
         DeviceStream stream = stream();
         MemorySegment back = memory(BYTES);
-        stream.toDevice(filled(BYTES, 1), slab.address());
-        stream.within(slab.address(), slab.address().plus(2 * BYTES), BYTES);
-        stream.toHost(slab.address().plus(2 * BYTES), back);
+        stream.copyToDevice(filled(BYTES, 1), slab.address());
+        stream.copyWithinDevice(slab.address(), slab.address().plus(2 * BYTES), BYTES);
+        stream.copyToHost(slab.address().plus(2 * BYTES), back);
         finish(stream);
         new BlockContent(1).requireEqual(back);
     }
@@ -130,9 +130,9 @@ public abstract class DeviceDriverContract {
         DeviceStream stream = stream();
         stream.fill(slab, (byte) 0x5A);
         MemorySegment source = filled(BYTES, 2);
-        stream.toDevice(source.asSlice(3, 4097), slab.address().plus(1001));
+        stream.copyToDevice(source.asSlice(3, 4097), slab.address().plus(1001));
         MemorySegment back = memory(BYTES);
-        stream.toHost(slab.address(), back);
+        stream.copyToHost(slab.address(), back);
         finish(stream);
         new BlockContent(2).requireEqual(3, back.asSlice(1001, 4097));
         assertThat(back.get(ValueLayout.JAVA_BYTE, 1000)).isEqualTo((byte) 0x5A);
@@ -145,14 +145,14 @@ public abstract class DeviceDriverContract {
         DeviceStream stream = stream();
         MemorySegment source = filled(BYTES, 3);
         driver.register(source);
-        assertThat(driver.use().registrations()).isEqualTo(1);
+        assertThat(driver.resourceCounts().registrations()).isEqualTo(1);
         MemorySegment back = memory(BYTES);
-        stream.toDevice(source, slab.address());
-        stream.toHost(slab.address(), back);
+        stream.copyToDevice(source, slab.address());
+        stream.copyToHost(slab.address(), back);
         finish(stream);
         new BlockContent(3).requireEqual(back);
         driver.unregister(source);
-        assertThat(driver.use().registrations()).isZero();
+        assertThat(driver.resourceCounts().registrations()).isZero();
     }
 
     @Test
@@ -201,7 +201,7 @@ public abstract class DeviceDriverContract {
         DeviceStream stream = stream();
         stream.copy(CopyBatch.toDevice());
         finish(stream);
-        assertThat(stream.idle()).isTrue();
+        assertThat(stream.isIdle()).isTrue();
     }
 
     private static List<Integer> shuffled(int count, long seed) {
@@ -215,18 +215,20 @@ public abstract class DeviceDriverContract {
 
     @Test
     void givenAStreamThatIsHeld_whenACopyIsQueued_thenItIsNotDoneUntilItsEventIs() {
-        assumeThat(subject.holds()).as("a driver whose copies can be held back").isTrue();
+        assumeThat(subject.canHold())
+                .as("a driver whose copies can be held back")
+                .isTrue();
         DeviceSpan slab = slab(BYTES);
         DeviceStream stream = stream();
         DeviceEvent event = event();
         MemorySegment back = memory(BYTES);
-        assertThat(event.reached()).as("never recorded").isTrue();
+        assertThat(event.isReached()).as("never recorded").isTrue();
         subject.hold();
-        stream.toDevice(filled(BYTES, 6), slab.address());
-        stream.toHost(slab.address(), back);
+        stream.copyToDevice(filled(BYTES, 6), slab.address());
+        stream.copyToHost(slab.address(), back);
         stream.record(event);
         assertThat(event.await(TimeUnit.MILLISECONDS.toNanos(20))).isFalse();
-        assertThat(stream.idle()).isFalse();
+        assertThat(stream.isIdle()).isFalse();
         assertThat(back.mismatch(memory(BYTES))).as("nothing came yet").isEqualTo(-1);
         subject.release();
         assertThat(event.await(LONG_NANOS)).isTrue();
@@ -235,16 +237,18 @@ public abstract class DeviceDriverContract {
 
     @Test
     void givenHeldSource_whenItChangesBeforeTheEvent_thenTheCopyHasTheChange() {
-        assumeThat(subject.holds()).as("a driver whose copies can be held back").isTrue();
+        assumeThat(subject.canHold())
+                .as("a driver whose copies can be held back")
+                .isTrue();
         DeviceSpan slab = slab(BYTES);
         DeviceStream stream = stream();
         MemorySegment source = filled(BYTES, 7);
         MemorySegment back = memory(BYTES);
         subject.hold();
-        stream.toDevice(source, slab.address());
+        stream.copyToDevice(source, slab.address());
         new BlockContent(8).fill(source);
         subject.release();
-        stream.toHost(slab.address(), back);
+        stream.copyToHost(slab.address(), back);
         finish(stream);
         new BlockContent(8).requireEqual(back);
     }
@@ -257,10 +261,10 @@ public abstract class DeviceDriverContract {
         DeviceEvent event = event();
         MemorySegment back = memory(BYTES);
         for (int seed = 10; seed < 40; seed++) {
-            first.toDevice(filled(BYTES, seed), slab.address());
+            first.copyToDevice(filled(BYTES, seed), slab.address());
             first.record(event);
             second.waitFor(event);
-            second.toHost(slab.address(), back);
+            second.copyToHost(slab.address(), back);
             finish(second);
             new BlockContent(seed).requireEqual(back);
         }
@@ -268,14 +272,16 @@ public abstract class DeviceDriverContract {
 
     @Test
     void givenAnEventRecordedTwice_whenAsked_thenTheLastRecordCounts() {
-        assumeThat(subject.holds()).as("a driver whose copies can be held back").isTrue();
+        assumeThat(subject.canHold())
+                .as("a driver whose copies can be held back")
+                .isTrue();
         DeviceStream stream = stream();
         DeviceEvent event = event();
         stream.record(event);
         assertThat(event.await(LONG_NANOS)).isTrue();
         subject.hold();
         stream.record(event);
-        assertThat(event.reached()).isFalse();
+        assertThat(event.isReached()).isFalse();
         subject.release();
         assertThat(event.await(LONG_NANOS)).isTrue();
     }
@@ -286,21 +292,21 @@ public abstract class DeviceDriverContract {
         DeviceStream stream = stream();
         MemorySegment heap = MemorySegment.ofArray(new byte[64]);
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> stream.toDevice(heap, slab.address()))
+                .isThrownBy(() -> stream.copyToDevice(heap, slab.address()))
                 .withMessageContaining("heap");
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> stream.toHost(slab.address(), heap))
+                .isThrownBy(() -> stream.copyToHost(slab.address(), heap))
                 .withMessageContaining("heap");
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> CopyBatch.toDevice().add(heap, slab.address()))
                 .withMessageContaining("heap");
         assertThatIllegalArgumentException().isThrownBy(() -> driver.register(heap));
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> stream.toHost(slab.address(), memory(64).asReadOnly()))
+                .isThrownBy(() -> stream.copyToHost(slab.address(), memory(64).asReadOnly()))
                 .withMessageContaining("read-only");
         try (Arena confined = Arena.ofConfined()) {
             assertThatIllegalArgumentException()
-                    .isThrownBy(() -> stream.toDevice(confined.allocate(64), slab.address()))
+                    .isThrownBy(() -> stream.copyToDevice(confined.allocate(64), slab.address()))
                     .withMessageContaining("one thread");
         }
     }
@@ -312,10 +318,10 @@ public abstract class DeviceDriverContract {
         MemorySegment memory = filled(4096, 9);
         assertRefused(
                 DeviceError.BAD_REQUEST,
-                () -> stream.toDevice(memory, slab.address().plus(BYTES - 4095)));
+                () -> stream.copyToDevice(memory, slab.address().plus(BYTES - 4095)));
         assertRefused(
-                DeviceError.BAD_REQUEST, () -> stream.toHost(slab.address().plus(-1), memory));
-        stream.toDevice(memory, slab.address().plus(BYTES - 4096));
+                DeviceError.BAD_REQUEST, () -> stream.copyToHost(slab.address().plus(-1), memory));
+        stream.copyToDevice(memory, slab.address().plus(BYTES - 4096));
         finish(stream);
     }
 
@@ -325,18 +331,18 @@ public abstract class DeviceDriverContract {
                 DeviceError.OUT_OF_MEMORY, () -> driver.allocate(driver.info().totalBytes() + 1));
         assertThatIllegalArgumentException().isThrownBy(() -> driver.allocate(0));
         slab(BYTES);
-        assertThat(driver.use().slabBytes()).isEqualTo(BYTES);
+        assertThat(driver.resourceCounts().slabBytes()).isEqualTo(BYTES);
     }
 
     @Test
     void givenASlab_whenFreed_thenItsMemoryIsFreeAgainAndASecondTimeIsRefused() {
-        long before = driver.freeBytes();
+        long before = driver.freeMemoryBytes();
         for (int i = 0; i < 6; i++) { // more than there is, unless each is given back
             DeviceSpan slab = driver.allocate(before / 4);
             driver.free(slab);
             assertRefused(DeviceError.BAD_REQUEST, () -> driver.free(slab));
         }
-        assertThat(driver.freeBytes() == before || !subject.holds()).isTrue(); // others use a real device too
+        assertThat(driver.freeMemoryBytes() == before || !subject.canHold()).isTrue(); // others use a real device too
     }
 
     @Test
@@ -346,9 +352,9 @@ public abstract class DeviceDriverContract {
         MemorySegment back = memory(BYTES);
         AtomicReference<Throwable> thrown = new AtomicReference<>();
         Thread other = Thread.ofPlatform().unstarted(() -> {
-            stream.toDevice(filled(BYTES, 10), slab.address());
-            stream.toHost(slab.address(), back);
-            driver.freeBytes();
+            stream.copyToDevice(filled(BYTES, 10), slab.address());
+            stream.copyToHost(slab.address(), back);
+            driver.freeMemoryBytes();
         });
         other.setUncaughtExceptionHandler((_, cause) -> thrown.set(cause));
         other.start();
@@ -380,8 +386,8 @@ public abstract class DeviceDriverContract {
         event.close();
         assertThatIllegalStateException().isThrownBy(stream::close);
         assertThatIllegalStateException().isThrownBy(event::close);
-        assertThatIllegalStateException().isThrownBy(event::reached);
-        assertThatIllegalStateException().isThrownBy(stream::idle);
+        assertThatIllegalStateException().isThrownBy(event::isReached);
+        assertThatIllegalStateException().isThrownBy(stream::isIdle);
     }
 
     @Test

@@ -7,7 +7,7 @@ public interface DeviceUnderTest {
     DeviceDriver open();
 
     /// Whether [#hold] works: not on a real device.
-    boolean holds();
+    boolean canHold();
 
     /// From now on nothing is done that streams are given.
     void hold();

@@ -7,9 +7,9 @@ import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
-import io.kvcache.gpu.driver.DevicePages;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.VirtualMemory;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -27,7 +27,7 @@ final class EngineHere implements AutoCloseable {
     private final DeviceDriver driver;
     private final DeviceStream stream;
     private final VirtualMemory virtual;
-    private final DevicePages pages;
+    private final PhysicalPages pages;
     private final DeviceSpan mapped;
     private final EngineClient client;
     private final int descriptor;
@@ -52,7 +52,7 @@ final class EngineHere implements AutoCloseable {
         long bytes = Math.ceilDiv(leastBytes, virtual.pageBytes()) * virtual.pageBytes();
         pages = virtual.createShared(bytes);
         mapped = virtual.reserve(bytes);
-        descriptor = virtual.export(pages);
+        descriptor = virtual.exportDescriptor(pages);
         virtual.map(mapped.address(), pages);
         client = new EngineClient(path);
     }
@@ -61,7 +61,7 @@ final class EngineHere implements AutoCloseable {
         return client;
     }
 
-    DevicePages pages() {
+    PhysicalPages pages() {
         return pages;
     }
 
@@ -79,7 +79,7 @@ final class EngineHere implements AutoCloseable {
     }
 
     void fill() {
-        stream.toDevice(PoolOfTwo.content(arena, 0), mapped.address().plus(PoolOfTwo.OFFSET));
+        stream.copyToDevice(PoolOfTwo.content(arena, 0), mapped.address().plus(PoolOfTwo.OFFSET));
         finish();
     }
 
@@ -89,14 +89,14 @@ final class EngineHere implements AutoCloseable {
 
     /// Puts this at the beginning of its memory.
     void write(MemorySegment content) {
-        stream.toDevice(content, mapped.address());
+        stream.copyToDevice(content, mapped.address());
         finish();
     }
 
     /// What is at the beginning of its memory.
     MemorySegment read(long bytes) {
         MemorySegment found = arena.allocate(bytes, 8);
-        stream.toHost(mapped.address(), found);
+        stream.copyToHost(mapped.address(), found);
         finish();
         return found;
     }

@@ -8,7 +8,7 @@ import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DevicePages;
+import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.VirtualMemory;
 import org.junit.jupiter.api.Test;
 
@@ -25,8 +25,8 @@ final class EngineMemoryTest {
                 .isTrue();
         DeviceDriver engine = standIn.open();
         VirtualMemory virtual = engine.virtualMemory();
-        DevicePages pages = virtual.createShared(virtual.pageBytes());
-        int descriptor = virtual.export(pages);
+        PhysicalPages pages = virtual.createShared(virtual.pageBytes());
+        int descriptor = virtual.exportDescriptor(pages);
         String before = standIn.left();
         DeviceDriver driver = standIn.open();
         driver.openStream(Priority.NORMAL);
@@ -36,7 +36,7 @@ final class EngineMemoryTest {
         }
         standIn.failTwice("cuStreamQuery", 999); // one answer alone may be about something else
         assertThatExceptionOfType(DeviceException.class).isThrownBy(memory::close);
-        assertThat(driver.use().virtual()).isEqualTo(PARTS);
+        assertThat(driver.resourceCounts().virtual()).isEqualTo(PARTS);
         driver.close();
         assertThat(standIn.left()).isEqualTo(before);
         UnixSocket.close(descriptor);

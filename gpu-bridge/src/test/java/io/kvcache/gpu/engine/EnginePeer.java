@@ -6,10 +6,10 @@ import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
-import io.kvcache.gpu.driver.DevicePages;
-import io.kvcache.gpu.driver.DeviceSharing;
+import io.kvcache.gpu.driver.DeviceIpc;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.VirtualMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -27,7 +27,7 @@ final class EnginePeer {
     private final DeviceDriver driver = standIn.open();
     private final Arena arena = Arena.ofShared();
     private final DeviceStream stream = driver.openStream(Priority.NORMAL);
-    private final DeviceSharing sharing = driver.sharing();
+    private final DeviceIpc sharing = driver.ipc();
 
     private EnginePeer() {}
 
@@ -39,23 +39,23 @@ final class EnginePeer {
     private void run(Path path) throws Exception {
         VirtualMemory virtual = driver.virtualMemory();
         DeviceSpan slab = driver.allocate(PoolOfTwo.OFFSET + PoolOfTwo.LAYER_BYTES);
-        DevicePages pages = virtual.createShared(virtual.pageBytes());
+        PhysicalPages pages = virtual.createShared(virtual.pageBytes());
         DeviceSpan mapped = virtual.reserve(virtual.pageBytes());
         virtual.map(mapped.address(), pages);
         DeviceSpan[] layers = {
             slab.slice(PoolOfTwo.OFFSET, PoolOfTwo.LAYER_BYTES), mapped.slice(PoolOfTwo.OFFSET, PoolOfTwo.LAYER_BYTES)
         };
-        DeviceEvent mine = sharing.sharedEvent();
+        DeviceEvent mine = sharing.createSharedEvent();
         try (EngineClient door = new EngineClient(path)) {
             ByteBuffer greeting = door.hello(driver.info().uuid());
             DeviceEvent loaded = opened(greeting, Long.BYTES);
-            DeviceEvent stored = opened(greeting, Long.BYTES + DeviceSharing.TOKEN_BYTES);
-            int descriptor = virtual.export(pages);
-            int byToken = door.region(sharing.export(slab));
+            DeviceEvent stored = opened(greeting, Long.BYTES + DeviceIpc.TOKEN_BYTES);
+            int descriptor = virtual.exportDescriptor(pages);
+            int byToken = door.region(sharing.exportToken(slab));
             int byDescriptor = door.region(descriptor, pages.bytes());
             UnixSocket.close(descriptor);
             door.ask(Wire.POOL, PoolOfTwo.described(byToken, byDescriptor));
-            int event = door.event(sharing.export(mine));
+            int event = door.event(sharing.exportToken(mine));
             door.ask(Wire.CHAIN, EngineClient.chain(5, 0, 0, PoolOfTwo.tokens(2)));
             store(door, event, layers, mine, stored);
             load(door, event, layers, mine, loaded);
@@ -64,7 +64,7 @@ final class EnginePeer {
     }
 
     private DeviceEvent opened(ByteBuffer greeting, int at) {
-        byte[] token = new byte[DeviceSharing.TOKEN_BYTES];
+        byte[] token = new byte[DeviceIpc.TOKEN_BYTES];
         greeting.position(Wire.HEADER_BYTES + at);
         greeting.get(token);
         return sharing.openEvent(token);
@@ -74,7 +74,7 @@ final class EnginePeer {
             throws Exception {
         standIn.hold();
         for (int layer = 0; layer < layers.length; layer++) {
-            stream.toDevice(PoolOfTwo.content(arena, layer), layers[layer].address());
+            stream.copyToDevice(PoolOfTwo.content(arena, layer), layers[layer].address());
         }
         stream.record(mine);
         ByteBuffer stored = door.ask(Wire.STORE, EngineClient.blocks(5, 0, 2, event, 3, 17, 0, 39));
@@ -99,7 +99,7 @@ final class EnginePeer {
         stream.waitFor(loaded);
         for (int layer = 0; layer < layers.length; layer++) {
             seen[layer] = arena.allocate(PoolOfTwo.LAYER_BYTES, 8);
-            stream.toHost(layers[layer].address(), seen[layer]);
+            stream.copyToHost(layers[layer].address(), seen[layer]);
         }
         stream.record(looked);
         say(!looked.await(TimeUnit.MILLISECONDS.toNanos(200)), "our stream waits for the door's event");

@@ -7,9 +7,9 @@ import io.kvcache.gpu.cuda.IpcExporterProcess;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
-import io.kvcache.gpu.driver.DevicePages;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.VirtualMemory;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.TimeUnit;
@@ -23,7 +23,7 @@ final class PoolOfTwoProcesses implements AutoCloseable {
     private final DeviceDriver driver;
     private final VirtualMemory virtual;
     private final DeviceSpan opened;
-    private final DevicePages pages;
+    private final PhysicalPages pages;
     private final DeviceSpan mapped;
     private final int descriptor;
     private final String uuid;
@@ -32,11 +32,11 @@ final class PoolOfTwoProcesses implements AutoCloseable {
         driver = standIn.open();
         uuid = driver.info().uuid();
         virtual = driver.virtualMemory();
-        opened = driver.sharing().open(peer.memory());
+        opened = driver.ipc().open(peer.memory());
         pages = virtual.createShared(virtual.pageBytes());
         mapped = virtual.reserve(virtual.pageBytes());
         virtual.map(mapped.address(), pages);
-        descriptor = virtual.export(pages);
+        descriptor = virtual.exportDescriptor(pages);
     }
 
     String uuid() {
@@ -54,16 +54,16 @@ final class PoolOfTwoProcesses implements AutoCloseable {
     /// Puts this into both layers.
     void write(MemorySegment[] layers) {
         copy(stream -> {
-            stream.toDevice(layers[0], opened.address().plus(PoolOfTwo.OFFSET));
-            stream.toDevice(layers[1], mapped.address().plus(PoolOfTwo.OFFSET));
+            stream.copyToDevice(layers[0], opened.address().plus(PoolOfTwo.OFFSET));
+            stream.copyToDevice(layers[1], mapped.address().plus(PoolOfTwo.OFFSET));
         });
     }
 
     /// Brings what both layers have.
     void read(MemorySegment[] layers) {
         copy(stream -> {
-            stream.toHost(opened.address().plus(PoolOfTwo.OFFSET), layers[0]);
-            stream.toHost(mapped.address().plus(PoolOfTwo.OFFSET), layers[1]);
+            stream.copyToHost(opened.address().plus(PoolOfTwo.OFFSET), layers[0]);
+            stream.copyToHost(mapped.address().plus(PoolOfTwo.OFFSET), layers[1]);
         });
     }
 
@@ -87,7 +87,7 @@ final class PoolOfTwoProcesses implements AutoCloseable {
         virtual.unmap(mapped.address(), pages);
         virtual.release(pages);
         virtual.unreserve(mapped);
-        driver.sharing().close(opened);
+        driver.ipc().close(opened);
         driver.close();
     }
 }

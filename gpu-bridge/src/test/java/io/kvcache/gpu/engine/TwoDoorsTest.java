@@ -155,7 +155,7 @@ final class TwoDoorsTest {
                 driver.adopt(span);
                 try (DeviceStream stream = driver.openStream(Priority.NORMAL);
                         DeviceEvent event = driver.openEvent()) {
-                    stream.toHost(span.address(), back);
+                    stream.copyToHost(span.address(), back);
                     stream.record(event);
                     assertThat(event.await(LONG_NANOS)).isTrue();
                 }

@@ -10,9 +10,9 @@ import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DevicePages;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.VirtualMemory;
 import java.lang.foreign.Arena;
 import java.util.logging.Level;
@@ -50,7 +50,9 @@ final class GrowthFailureTest {
         assertThatExceptionOfType(DeviceException.class).isThrownBy(span::close);
         assertThatIllegalStateException().isThrownBy(span::close).withMessageContaining("closed");
         pool.close();
-        assertThat(driver.use().virtual()).as("a range and two pages, mapped").isEqualTo(5);
+        assertThat(driver.resourceCounts().virtual())
+                .as("a range and two pages, mapped")
+                .isEqualTo(5);
         Logger.getLogger("io.kvcache.gpu").setLevel(null);
     }
 
@@ -65,7 +67,7 @@ final class GrowthFailureTest {
         span.close();
         assertThat(pool.physicalBytes()).isPositive();
         assertThatIllegalStateException().isThrownBy(pool::close).withMessageContaining("before all was given back");
-        assertThat(driver.use().virtual()).isZero();
+        assertThat(driver.resourceCounts().virtual()).isZero();
     }
 
     /// The pool's thread has bound the other driver last.
@@ -76,11 +78,11 @@ final class GrowthFailureTest {
         GrowingSpan span = pool.open(4 * page);
         assertThat(span.grow(3 * page)).isTrue();
         span.close();
-        assertThat(driver.use().virtual()).isGreaterThanOrEqualTo(3);
+        assertThat(driver.resourceCounts().virtual()).isGreaterThanOrEqualTo(3);
         standIn.failCall("cuCtxSetCurrent", 2, 2); // the first is the other driver's
         pool.close();
         assertThat(standIn.injected()).isEqualTo(1);
-        assertThat(driver.use().virtual()).isZero();
+        assertThat(driver.resourceCounts().virtual()).isZero();
     }
 
     /// A refusal to take something back says nothing of the copies that are on their way.
@@ -89,17 +91,17 @@ final class GrowthFailureTest {
         assumeThat(standIn.canHold()).as("a driver that is late when told to").isTrue();
         Logger.getLogger("io.kvcache.gpu").setLevel(Level.OFF);
         DeviceSpan range = memory.reserve(page);
-        DevicePages pages = memory.create(page);
+        PhysicalPages pages = memory.create(page);
         memory.map(range.address(), pages);
         DeviceEvent other = driver.openEvent();
         standIn.failCall("cuEventDestroy_v2", 1, 1);
         other.close();
         assertThat(standIn.injected()).isEqualTo(1);
         standIn.delay(1_000_000);
-        stream.toDevice(arena.allocate(4096), range.address());
-        assertThat(stream.idle()).as("the copy comes later").isFalse();
+        stream.copyToDevice(arena.allocate(4096), range.address());
+        assertThat(stream.isIdle()).as("the copy comes later").isFalse();
         memory.unmap(range.address(), pages);
-        assertThat(stream.idle()).isTrue();
+        assertThat(stream.isIdle()).isTrue();
         memory.release(pages);
         memory.unreserve(range);
         Logger.getLogger("io.kvcache.gpu").setLevel(null);

@@ -141,14 +141,14 @@ final class GrowthFaultsTest {
             for (long i = before; i < pages; i++) {
                 MemorySegment mark = arena.allocate(MARK, 4096);
                 new BlockContent(100 * seed + i).fill(mark);
-                stream.toDevice(mark, span.address().plus(i * page));
+                stream.copyToDevice(mark, span.address().plus(i * page));
             }
             return true;
         }
 
         void requireRight(DeviceStream stream, DeviceEvent event) {
             for (long i = 0; i < span.bytes() / page; i++) {
-                stream.toHost(span.address().plus(i * page), back);
+                stream.copyToHost(span.address().plus(i * page), back);
                 stream.record(event);
                 assertThat(event.await(LONG_NANOS)).isTrue();
                 new BlockContent(100 * seed + i).requireEqual(back);

@@ -107,7 +107,8 @@ final class GrowthPoolTest {
             for (long index = before; index < pages(); index++) {
                 new BlockContent(span.address().value() + seed++).fill(mark(index));
                 long length = Math.min(MARK, bytes - index * page);
-                stream.toDevice(mark(index).asSlice(0, length), span.address().plus(index * page));
+                stream.copyToDevice(
+                        mark(index).asSlice(0, length), span.address().plus(index * page));
             }
             finish();
             return true;
@@ -122,7 +123,7 @@ final class GrowthPoolTest {
         void check(long index) {
             if (index < pages()) {
                 long length = Math.min(1, bytes - index * page);
-                stream.toHost(span.address().plus(index * page), back.asSlice(0, length));
+                stream.copyToHost(span.address().plus(index * page), back.asSlice(0, length));
                 finish();
                 assertThat(back.asSlice(0, length).mismatch(mark(index).asSlice(0, length)))
                         .isEqualTo(-1);
@@ -186,13 +187,13 @@ final class GrowthPoolTest {
         assertThat(span.grow(3 * page)).isTrue();
         MemorySegment content = arena.allocate(2 * page);
         new BlockContent(1).fill(content);
-        stream.toDevice(content, span.address().plus(page / 2));
+        stream.copyToDevice(content, span.address().plus(page / 2));
         MemorySegment back = arena.allocate(2 * page);
-        stream.toHost(span.address().plus(page / 2), back);
+        stream.copyToHost(span.address().plus(page / 2), back);
         finish();
         new BlockContent(1).requireEqual(back);
         assertThatExceptionOfType(DeviceException.class)
-                .isThrownBy(() -> stream.toDevice(content, span.address().plus(page + page / 2)))
+                .isThrownBy(() -> stream.copyToDevice(content, span.address().plus(page + page / 2)))
                 .satisfies(beyond -> assertThat(beyond.error()).isEqualTo(DeviceError.BAD_REQUEST));
         span.close();
         pool.close();
@@ -211,7 +212,7 @@ final class GrowthPoolTest {
         assertThat(one.grow(2 * page)).isTrue();
         DeviceStream copying = driver.openStream(Priority.NORMAL);
         standIn.hold();
-        copying.toDevice(arena.allocate(page), one.address().plus(page));
+        copying.copyToDevice(arena.allocate(page), one.address().plus(page));
         if (closed) {
             copying.close();
         }
@@ -282,13 +283,13 @@ final class GrowthPoolTest {
         MemorySegment content = arena.allocate(2 * page);
         new BlockContent(2).fill(content);
         MemorySegment back = arena.allocate(2 * page);
-        stream.toDevice(content, span.address());
-        stream.toHost(span.address(), back);
+        stream.copyToDevice(content, span.address());
+        stream.copyToHost(span.address(), back);
         finish();
         new BlockContent(2).requireEqual(back);
         span.close();
         pool.close();
-        assertThat(driver.use().virtual()).isZero();
+        assertThat(driver.resourceCounts().virtual()).isZero();
     }
 
     @ParameterizedTest
@@ -306,7 +307,7 @@ final class GrowthPoolTest {
         assertThat(pool.physicalBytes()).isEqualTo(2 * page);
         span.close();
         pool.close();
-        assertThat(driver.use().virtual()).isZero();
+        assertThat(driver.resourceCounts().virtual()).isZero();
     }
 
     @Test
@@ -325,7 +326,7 @@ final class GrowthPoolTest {
             } catch (DeviceException refused) {
                 assertThat(refused.error()).isEqualTo(DeviceError.OUT_OF_MEMORY);
             }
-            assertThat(driver.use().virtual())
+            assertThat(driver.resourceCounts().virtual())
                     .as("after a fault at call %d", nth)
                     .isZero();
             if (standIn.injected() == before) {

@@ -46,13 +46,13 @@ final class HostDriverTest {
         gate.hold();
         try (Arena gone = Arena.ofShared()) {
             MemorySegment memory = gone.allocate(4096);
-            stream.toDevice(memory, slab.address());
+            stream.copyToDevice(memory, slab.address());
         }
         stream.record(event);
         gate.release();
         DeviceException failed = failure(event);
         assertThat(failed.error()).isEqualTo(DeviceError.ILLEGAL_ACCESS);
-        assertThat(failed.error().ends()).isTrue();
+        assertThat(failed.error().isFatal()).isTrue();
         driver.close();
     }
 

@@ -44,14 +44,14 @@ final class KernelRig implements AutoCloseable {
 
     DeviceSpan source(MemorySegment content) {
         DeviceSpan span = target(content.byteSize());
-        stream.toDevice(content, span.address());
+        stream.copyToDevice(content, span.address());
         return span;
     }
 
     /// What is there, after a look at the margin.
     MemorySegment read(DeviceSpan span) {
         MemorySegment all = arena.allocate(span.bytes() + MARGIN, 8);
-        stream.toHost(span.address(), all);
+        stream.copyToHost(span.address(), all);
         finish();
         for (long at = span.bytes(); at < all.byteSize(); at++) {
             assertThat(all.get(JAVA_BYTE, at)).as("behind the end").isEqualTo(POISON);

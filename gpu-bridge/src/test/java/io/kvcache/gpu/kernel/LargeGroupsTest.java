@@ -5,8 +5,8 @@ import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.gpu.driver.DevicePages;
 import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.VirtualMemory;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -40,19 +40,19 @@ final class LargeGroupsTest {
         rig.close();
     }
 
-    private DevicePages page() {
-        DevicePages one = virtual.create(page);
+    private PhysicalPages page() {
+        PhysicalPages one = virtual.create(page);
         giveBack.add(() -> virtual.release(one));
         return one;
     }
 
     /// Addresses, with a page behind each that may be behind others too.
-    private DeviceSpan range(long bytes, LongFunction<DevicePages> pages) {
+    private DeviceSpan range(long bytes, LongFunction<PhysicalPages> pages) {
         long count = Math.ceilDiv(bytes, page);
         DeviceSpan range = virtual.reserve(count * page);
         giveBack.add(() -> virtual.unreserve(range));
         for (long i = 0; i < count; i++) {
-            DevicePages behind = pages.apply(i);
+            PhysicalPages behind = pages.apply(i);
             DeviceSpan here = range.slice(i * page, page);
             virtual.map(here.address(), behind);
             giveBack.add(() -> virtual.unmap(here.address(), behind));
@@ -66,7 +66,7 @@ final class LargeGroupsTest {
 
     private MemorySegment at(DeviceSpan span, long offset, long bytes) {
         MemorySegment back = rig.arena.allocate(bytes, 8);
-        rig.stream.toHost(span.address().plus(offset), back);
+        rig.stream.copyToHost(span.address().plus(offset), back);
         rig.finish();
         return back;
     }
@@ -80,15 +80,15 @@ final class LargeGroupsTest {
         CodedBlock block = new CodedBlock(coding, GROUP, GROUP, 2);
         long each = coding.codeBytes(GROUP);
         long half = GROUP / page; // bytes of a half are as many as values of the whole
-        DevicePages small = page();
-        DevicePages large = page();
+        PhysicalPages small = page();
+        PhysicalPages large = page();
         DeviceSpan values = range(2L * GROUP, i -> i < half ? small : large);
         fill(values, 0, HIGH);
         fill(values, half, LOW);
-        DevicePages first = page();
-        DevicePages border = page();
-        DevicePages last = page();
-        DevicePages others = page();
+        PhysicalPages first = page();
+        PhysicalPages border = page();
+        PhysicalPages last = page();
+        PhysicalPages others = page();
         long end = (block.bytes() - 1) / page;
         DeviceSpan coded =
                 range(block.bytes(), i -> i == 0 ? first : i == each / page ? border : i == end ? last : others);

@@ -9,9 +9,9 @@ import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DevicePages;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.VirtualMemory;
 import io.kvcache.gpu.kernel.Kernels;
 import io.kvcache.gpu.paging.CopyThreshold;
@@ -181,10 +181,10 @@ public final class FirstChecks {
 
     private String byDescriptor() {
         VirtualMemory virtual = driver.virtualMemory();
-        DevicePages pages = virtual.createShared(virtual.pageBytes());
+        PhysicalPages pages = virtual.createShared(virtual.pageBytes());
         DeviceSpan range = virtual.reserve(2 * virtual.pageBytes());
-        int descriptor = virtual.export(pages); // goes with this process, which ends soon
-        DevicePages opened = virtual.open(descriptor, virtual.pageBytes());
+        int descriptor = virtual.exportDescriptor(pages); // goes with this process, which ends soon
+        PhysicalPages opened = virtual.open(descriptor, virtual.pageBytes());
         DeviceSpan first = range.slice(0, virtual.pageBytes());
         DeviceSpan second = range.slice(virtual.pageBytes(), virtual.pageBytes());
         virtual.map(first.address(), pages);
@@ -205,8 +205,8 @@ public final class FirstChecks {
             MemorySegment content = arena.allocate(4096);
             MemorySegment back = arena.allocate(4096);
             new BlockContent(5).fill(content);
-            stream.toDevice(content, written.address());
-            stream.toHost(read.address(), back);
+            stream.copyToDevice(content, written.address());
+            stream.copyToHost(read.address(), back);
             stream.record(event);
             return event.await(TimeUnit.SECONDS.toNanos(30)) && back.mismatch(content) == -1;
         }
@@ -215,7 +215,7 @@ public final class FirstChecks {
     private String byToken() {
         DeviceSpan slab = driver.allocate(SHARED_BYTES);
         try {
-            return driver.sharing().export(slab).length + " bytes";
+            return driver.ipc().exportToken(slab).length + " bytes";
         } finally {
             driver.free(slab);
         }
@@ -223,11 +223,11 @@ public final class FirstChecks {
 
     private String fromAnother() throws IOException {
         try (IpcExporterProcess peer = new IpcExporterProcess(SHARED_BYTES)) {
-            DeviceSpan theirs = driver.sharing().open(peer.memory());
-            try (DeviceEvent filled = driver.sharing().openEvent(peer.event())) {
+            DeviceSpan theirs = driver.ipc().open(peer.memory());
+            try (DeviceEvent filled = driver.ipc().openEvent(peer.event())) {
                 return read(theirs, filled) ? "opened, and its bytes are there" : "opened, AND ITS BYTES ARE WRONG";
             } finally {
-                driver.sharing().close(theirs);
+                driver.ipc().close(theirs);
             }
         }
     }
@@ -239,15 +239,15 @@ public final class FirstChecks {
             MemorySegment back = arena.allocate(SHARED_BYTES);
             MemorySegment expected = arena.allocate(SHARED_BYTES).fill(IpcExporterProcess.FILLED);
             stream.waitFor(filled);
-            stream.toHost(theirs.address(), back);
+            stream.copyToHost(theirs.address(), back);
             stream.record(event);
             return event.await(TimeUnit.SECONDS.toNanos(30)) && back.mismatch(expected) == -1;
         }
     }
 
     private String events() {
-        try (DeviceEvent event = driver.sharing().sharedEvent()) {
-            return driver.sharing().export(event).length + " bytes";
+        try (DeviceEvent event = driver.ipc().createSharedEvent()) {
+            return driver.ipc().exportToken(event).length + " bytes";
         }
     }
 }

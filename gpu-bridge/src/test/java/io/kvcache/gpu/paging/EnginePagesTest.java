@@ -169,7 +169,7 @@ final class EnginePagesTest {
         private MemorySegment fill(DeviceSpan pool, int seed) {
             MemorySegment content = arena.allocate(pool.bytes());
             new BlockContent(seed).fill(content);
-            stream.toDevice(content, pool.address());
+            stream.copyToDevice(content, pool.address());
             finish();
             return content;
         }
@@ -181,7 +181,7 @@ final class EnginePagesTest {
 
         private MemorySegment read(DeviceSpan span) {
             MemorySegment back = arena.allocate(span.bytes());
-            stream.toHost(span.address(), back);
+            stream.copyToHost(span.address(), back);
             finish();
             return back;
         }
@@ -264,7 +264,7 @@ final class EnginePagesTest {
 
         @Test
         void givenPagesThatAreInUse_whenBlocksArrive_thenTheyWaitForTheEngine() {
-            assumeThat(subject.holds())
+            assumeThat(subject.canHold())
                     .as("a driver whose copies can be held back")
                     .isTrue();
             Shape shape = Shape.PAGE_FIRST;
@@ -275,7 +275,7 @@ final class EnginePagesTest {
             MemorySegment seen = arena.allocate(pool.bytes());
             try (LayerwiseOnboard onboard = new LayerwiseOnboard(driver, layout)) {
                 subject.hold();
-                stream.toHost(pool.address(), seen); // the engine still reads
+                stream.copyToHost(pool.address(), seen); // the engine still reads
                 stream.record(event);
                 onboard.start(List.of(new Arrival(block, new int[] {1, 2})), event);
                 subject.release();

@@ -14,7 +14,7 @@ import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.driver.DeviceUse;
+import io.kvcache.gpu.driver.ResourceCounts;
 import io.kvcache.gpu.host.HostDriver;
 import io.kvcache.gpu.kernel.Kernels;
 import io.kvcache.gpu.paging.PageMover.Placed;
@@ -78,11 +78,11 @@ final class PageMoverTest {
     @Test
     void givenADeviceThatCannotSayWhetherItHasDone_whenClosed_thenNothingIsKept() {
         FaultInjection.assumePossible(standIn);
-        DeviceUse before = driver.use();
+        ResourceCounts before = driver.resourceCounts();
         PageMover mover = PageMover.of(driver, layout(), Kernels.load(driver, 2), new CopyThreshold(1 << 20));
         standIn.failCall("cuEventQuery", 1, 2);
         assertThatExceptionOfType(DeviceException.class).isThrownBy(mover::close);
-        assertThat(driver.use()).isEqualTo(before);
+        assertThat(driver.resourceCounts()).isEqualTo(before);
     }
 
     private PagedLayout layout() {
@@ -92,13 +92,13 @@ final class PageMoverTest {
     private MemorySegment filled(DeviceSpan span, int seed) {
         MemorySegment content = arena.allocate(span.bytes(), 8);
         new BlockContent(seed).fill(content);
-        stream.toDevice(content, span.address());
+        stream.copyToDevice(content, span.address());
         return content;
     }
 
     private MemorySegment read(DeviceSpan span) {
         MemorySegment back = arena.allocate(span.bytes(), 8);
-        stream.toHost(span.address(), back);
+        stream.copyToHost(span.address(), back);
         stream.record(event);
         assertThat(event.await(LONG_NANOS)).isTrue();
         return back;
@@ -187,14 +187,14 @@ final class PageMoverTest {
         assumeThat(standIn.canHold())
                 .as("a driver whose copies can be held back")
                 .isTrue();
-        DeviceUse before = driver.use();
+        ResourceCounts before = driver.resourceCounts();
         for (int nth = 1; nth <= 3; nth++) {
             Kernels kernels = Kernels.load(driver, 3);
             standIn.failCall(nth == 1 ? "cuMemAlloc_v2" : "cuEventCreate", Math.max(1, nth - 1), 2);
             assertThatExceptionOfType(DeviceException.class)
                     .isThrownBy(() -> PageMover.of(driver, layout(), kernels, CopyThreshold.COPIES));
             kernels.close();
-            assertThat(driver.use()).isEqualTo(before);
+            assertThat(driver.resourceCounts()).isEqualTo(before);
         }
     }
 

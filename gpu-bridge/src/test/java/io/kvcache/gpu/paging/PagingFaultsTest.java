@@ -11,7 +11,7 @@ import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.driver.DeviceUse;
+import io.kvcache.gpu.driver.ResourceCounts;
 import io.kvcache.gpu.kernel.Kernels;
 import io.kvcache.gpu.paging.LayerwiseOnboard.Arrival;
 import io.kvcache.gpu.paging.PageMover.Placed;
@@ -65,7 +65,7 @@ final class PagingFaultsTest {
                 try {
                     move(driver);
                 } finally {
-                    DeviceUse left = driver.use(); // beside the two spans above, which are this test's
+                    ResourceCounts left = driver.resourceCounts(); // beside the two spans above, which are this test's
                     FaultInjection.close(driver);
                     assertThat(left.streams() + left.events() + left.programs())
                             .as("left open in the driver: %s", left)
@@ -125,7 +125,7 @@ final class PagingFaultsTest {
     private void byCopies(DeviceDriver driver, PagedLayout layout, DeviceStream stream, DeviceSpan block) {
         try (PageMover mover = mover(driver, layout, Kernels.load(driver, 2), CopyThreshold.COPIES)) {
             mover.gather(stream, List.of(new Placed(block, TO)));
-            stream.toHost(block.address(), back);
+            stream.copyToHost(block.address(), back);
         }
     }
 }

@@ -9,7 +9,7 @@ import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.driver.DeviceUse;
+import io.kvcache.gpu.driver.ResourceCounts;
 import io.kvcache.gpu.kernel.Kernels;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -38,7 +38,7 @@ final class PieceListTest {
                 DeviceStream stream = driver.openStream(Priority.NORMAL);
                 Kernels kernels = Kernels.load(driver, 1)) {
             DeviceSpan memory = driver.allocate(2 * PIECE);
-            DeviceUse before = driver.use();
+            ResourceCounts before = driver.resourceCounts();
             PieceList list = new PieceList(driver, kernels, 1, 1);
             list.add(memory.address(), memory.address().plus(PIECE));
             standIn.hold();
@@ -47,7 +47,7 @@ final class PieceListTest {
             Thread later = Thread.ofPlatform().daemon(true).start(() -> releaseOnce(destroyed));
             assertThatIllegalStateException().isThrownBy(list::close).withMessageContaining("does not read a list");
             later.join();
-            assertThat(driver.use()).isEqualTo(before);
+            assertThat(driver.resourceCounts()).isEqualTo(before);
             driver.free(memory);
         }
         assertThat(standIn.left()).isEmpty();

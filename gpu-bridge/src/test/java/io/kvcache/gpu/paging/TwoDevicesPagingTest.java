@@ -9,7 +9,7 @@ import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.driver.DeviceUse;
+import io.kvcache.gpu.driver.ResourceCounts;
 import io.kvcache.gpu.kernel.Kernels;
 import io.kvcache.gpu.paging.PageMover.Placed;
 import java.lang.foreign.Arena;
@@ -66,7 +66,7 @@ final class TwoDevicesPagingTest {
         }
 
         void scatter(int[] pages) {
-            stream.toDevice(content, block.address());
+            stream.copyToDevice(content, block.address());
             mover.scatter(stream, List.of(new Placed(block, pages)));
             stream.fill(block, (byte) 0);
         }
@@ -83,7 +83,7 @@ final class TwoDevicesPagingTest {
 
         void requireBlock() {
             MemorySegment back = arena.allocate(BLOCK, 4096);
-            stream.toHost(block.address(), back);
+            stream.copyToHost(block.address(), back);
             stream.record(event);
             assertThat(event.await(LONG_NANOS)).isTrue();
             assertThat(back.mismatch(content)).isEqualTo(-1);
@@ -96,7 +96,7 @@ final class TwoDevicesPagingTest {
             event.close();
             driver.free(pool);
             driver.free(block);
-            assertThat(driver.use()).isEqualTo(DeviceUse.NONE);
+            assertThat(driver.resourceCounts()).isEqualTo(ResourceCounts.NONE);
             driver.close();
         }
     }

@@ -176,7 +176,7 @@ final class DeviceTierTest {
         rig.settle(tier);
         DeviceSpan last;
         try (DeviceBlockTable table = verified(tier, chain, 3)) {
-            assertThat(driver.use().registrations())
+            assertThat(driver.resourceCounts().registrations())
                     .as("where the sums come to")
                     .isEqualTo(1);
             assertThat(table.firstBlock()).isEqualTo(3);
@@ -185,7 +185,7 @@ final class DeviceTierTest {
         }
         DeviceStream stream = driver.openStream(Priority.NORMAL);
         stream.fill(last, (byte) 0x3C);
-        store.until(tier, stream::idle);
+        store.until(tier, stream::isIdle);
         stream.close();
         assertThat(tier.stats().checksumErrors()).isZero();
         try (DeviceBlockTable table = verified(tier, chain, 3)) {
@@ -255,9 +255,9 @@ final class DeviceTierTest {
             rig.write(tier, chain.key(0));
             rig.settle(tier);
             DeviceBlockTable table = tier.acquire(chain, 0);
-            assertThat(driver.use().registrations()).isEqualTo(1);
+            assertThat(driver.resourceCounts().registrations()).isEqualTo(1);
             assertThatIllegalStateException().isThrownBy(tier::close).withMessageContaining("a device table is open");
-            assertThat(driver.use().registrations()).isZero();
+            assertThat(driver.resourceCounts().registrations()).isZero();
             assertThat(standIn.calls("cuMemHostUnregister")).isEqualTo(1);
             requireOnDevice(driver, table.span(0), chain.key(0));
             table.close();

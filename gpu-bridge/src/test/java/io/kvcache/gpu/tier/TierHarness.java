@@ -85,7 +85,7 @@ final class TierHarness implements TierListener {
             MemorySegment back = arena.allocate(BLOCK_BYTES);
             DeviceStream stream = driver.openStream(Priority.NORMAL);
             DeviceEvent event = driver.openEvent();
-            stream.toHost(span.address(), back);
+            stream.copyToHost(span.address(), back);
             stream.record(event);
             assertThat(event.await(PATIENCE_NANOS)).isTrue();
             event.close();

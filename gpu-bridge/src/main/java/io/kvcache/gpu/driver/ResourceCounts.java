@@ -6,10 +6,10 @@ package io.kvcache.gpu.driver;
 /// @param slabBytes their bytes
 /// @param registrations of host memory
 /// @param virtual ranges, mappings and pages of [VirtualMemory]
-/// @param opened memory of other processes, see [DeviceSharing]
-public record DeviceUse(
+/// @param opened memory of other processes, see [DeviceIpc]
+public record ResourceCounts(
         int slabs, long slabBytes, int registrations, int streams, int events, int programs, int virtual, int opened) {
 
     /// Nothing.
-    public static final DeviceUse NONE = new DeviceUse(0, 0, 0, 0, 0, 0, 0, 0);
+    public static final ResourceCounts NONE = new ResourceCounts(0, 0, 0, 0, 0, 0, 0, 0);
 }

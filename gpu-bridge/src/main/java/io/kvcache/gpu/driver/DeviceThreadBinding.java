@@ -6,9 +6,9 @@ import org.jspecify.annotations.Nullable;
 ///
 /// A device's context is bound to the thread of the operating system that runs, which for a virtual
 /// thread is another one whenever it waited.
-public final class DeviceThread {
+public final class DeviceThreadBinding {
 
-    private static final ThreadLocal<DeviceThread> LAST_OF_THREAD = new ThreadLocal<>();
+    private static final ThreadLocal<DeviceThreadBinding> LAST_BINDING = new ThreadLocal<>();
 
     private @Nullable Thread current;
 
@@ -16,21 +16,21 @@ public final class DeviceThread {
     ///
     /// @return whether another one did before, or this one has used another device since
     /// @throws IllegalStateException for a virtual thread
-    public boolean enter() {
+    public boolean bindCurrentThread() {
         Thread caller = Thread.currentThread();
-        if (caller.equals(current) && equals(LAST_OF_THREAD.get())) {
+        if (caller.equals(current) && equals(LAST_BINDING.get())) {
             return false;
         }
         if (caller.isVirtual()) {
             throw new IllegalStateException("a device belongs to a platform thread, and " + caller + " is virtual");
         }
         current = caller;
-        LAST_OF_THREAD.set(this);
+        LAST_BINDING.set(this);
         return true;
     }
 
     /// The calling thread could not take the device over after all.
-    public void leave() {
+    public void reset() {
         current = null;
     }
 }

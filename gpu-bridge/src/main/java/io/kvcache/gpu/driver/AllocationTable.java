@@ -10,7 +10,7 @@ import java.util.TreeMap;
 /// allocation is refused at once: devices themselves notice only some of them.
 ///
 /// **Threads.** The driver's.
-public final class DeviceSlabs {
+public final class AllocationTable {
 
     private final TreeMap<Long, DeviceSpan> byAddress = new TreeMap<>();
     private final Set<Long> adopted = new HashSet<>();
@@ -30,7 +30,7 @@ public final class DeviceSlabs {
     }
 
     /// Notes memory that was mapped: with what is mapped right before and behind it, it is one.
-    public void join(DeviceSpan span) {
+    public void addMapped(DeviceSpan span) {
         adopt(span);
         joined.add(span.address().value());
     }
@@ -41,7 +41,7 @@ public final class DeviceSlabs {
     public void disown(DeviceSpan span) {
         long address = span.address().value();
         if (!adopted.contains(address) || !span.equals(byAddress.get(address))) {
-            throw bad("disown", span.address(), span.bytes());
+            throw badRequest("disown", span.address(), span.bytes());
         }
         adopted.remove(address);
         joined.remove(address);
@@ -63,7 +63,7 @@ public final class DeviceSlabs {
     public void requireSlab(DeviceSpan slab) {
         long address = slab.address().value();
         if (adopted.contains(address) || !slab.equals(byAddress.get(address))) {
-            throw bad("free", slab.address(), slab.bytes());
+            throw badRequest("free", slab.address(), slab.bytes());
         }
     }
 
@@ -75,13 +75,13 @@ public final class DeviceSlabs {
         long end = address.value() + length;
         long covered = slab == null ? 0 : slab.getKey() + slab.getValue().bytes();
         if (slab == null || length < 1 || covered <= address.value()) {
-            throw bad(call, address, length);
+            throw badRequest(call, address, length);
         }
         boolean joins = joined.contains(slab.getKey());
         while (covered - end < 0) {
             DeviceSpan next = byAddress.get(covered);
             if (!joins || next == null || !joined.contains(covered)) {
-                throw bad(call, address, length);
+                throw badRequest(call, address, length);
             }
             covered += next.bytes();
         }
@@ -89,7 +89,7 @@ public final class DeviceSlabs {
 
     /// Whether an allocation begins here, which a copy from before may not go on into. Mapped memory is one
     /// with what is mapped before it.
-    boolean begins(long address) {
+    boolean isAllocationStart(long address) {
         if (!byAddress.containsKey(address)) {
             return false;
         }
@@ -97,13 +97,13 @@ public final class DeviceSlabs {
         return before == null || !joined.contains(address) || !joined.contains(before);
     }
 
-    private static DeviceException bad(String call, DeviceAddress address, long length) {
+    private static DeviceException badRequest(String call, DeviceAddress address, long length) {
         return new DeviceException(
                 DeviceError.BAD_REQUEST, call, length + " bytes at " + address + " are not of one allocation");
     }
 
     /// All allocations.
-    public List<DeviceSpan> all() {
+    public List<DeviceSpan> allocations() {
         return byAddress.values().stream()
                 .filter(slab -> !adopted.contains(slab.address().value()))
                 .toList();

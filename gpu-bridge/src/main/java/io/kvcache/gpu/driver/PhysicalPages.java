@@ -4,4 +4,4 @@ package io.kvcache.gpu.driver;
 ///
 /// @param handle as the driver has it
 /// @param bytes of it, whole pages
-public record DevicePages(long handle, long bytes) {}
+public record PhysicalPages(long handle, long bytes) {}

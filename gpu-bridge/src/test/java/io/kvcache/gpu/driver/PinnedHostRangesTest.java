@@ -8,11 +8,11 @@ import java.lang.foreign.MemorySegment;
 import org.junit.jupiter.api.Test;
 
 /// What is registered is not registered again, and nothing else is refused.
-final class HostRangesTest {
+final class PinnedHostRangesTest {
 
     private static final int PAGE = 4096;
 
-    private final HostRanges ranges = new HostRanges();
+    private final PinnedHostRanges ranges = new PinnedHostRanges();
 
     private void refused(MemorySegment host) {
         assertThatExceptionOfType(DeviceException.class)

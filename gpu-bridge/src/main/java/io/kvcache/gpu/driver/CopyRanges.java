@@ -3,7 +3,7 @@ package io.kvcache.gpu.driver;
 import java.util.Arrays;
 
 /// Copies as a driver is asked for them: from, to and length of each.
-public final class CopyRuns {
+public final class CopyRanges {
 
     private final CopyDirection direction;
     private long[] from = new long[16];
@@ -11,7 +11,7 @@ public final class CopyRuns {
     private long[] bytes = new long[16];
     private int count;
 
-    CopyRuns(CopyDirection direction) {
+    CopyRanges(CopyDirection direction) {
         this.direction = direction;
     }
 

@@ -8,10 +8,10 @@ import java.util.TreeMap;
 /// The host memory that is registered with a device.
 ///
 /// **Threads.** The driver's.
-public final class HostRanges {
+public final class PinnedHostRanges {
 
     /// Stands for a device, which is no thread of ours: what it may not use is refused. Never started.
-    private static final Thread ANY_OTHER_THREAD = new Thread(() -> {}, "kvcache-any");
+    private static final Thread OTHER_THREAD = new Thread(() -> {}, "kvcache-any");
 
     private final TreeMap<Long, Long> endByStart = new TreeMap<>();
 
@@ -45,17 +45,17 @@ public final class HostRanges {
     }
 
     /// Where each registration begins.
-    public List<Long> all() {
+    public List<Long> startAddresses() {
         return List.copyOf(endByStart.keySet());
     }
 
     /// Whether a copy of this memory in one piece would cross the border of a registration.
-    public boolean crossed(long address, long bytes) {
-        return border(address) < address + bytes;
+    public boolean crossesBoundary(long address, long bytes) {
+        return nextBoundary(address) < address + bytes;
     }
 
     /// The first address above this one where a registration begins or ends.
-    long border(long address) {
+    long nextBoundary(long address) {
         Map.Entry<Long, Long> around = endByStart.floorEntry(address);
         if (around != null && around.getValue() > address) {
             return around.getValue();
@@ -72,7 +72,7 @@ public final class HostRanges {
             throw new IllegalArgumentException("memory on the heap is moved by the collector while a device copies; "
                     + "give it native memory instead of " + describe(host));
         }
-        if (!host.isAccessibleBy(ANY_OTHER_THREAD)) {
+        if (!host.isAccessibleBy(OTHER_THREAD)) {
             throw new IllegalArgumentException("memory of one thread cannot be copied by another; "
                     + "take a shared arena instead of the one of " + describe(host));
         }

@@ -11,14 +11,14 @@ package io.kvcache.gpu.driver;
 ///
 /// **Errors.** [DeviceException] with [DeviceError#BAD_REQUEST] for a token of this process, of something
 /// that is gone, or of nothing.
-public interface DeviceSharing {
+public interface DeviceIpc {
 
     /// Bytes of a token.
     int TOKEN_BYTES = 64;
 
     /// A token of memory that was allocated here. Drivers put what is no multiple of 2 MiB side by side with
     /// other memory, and share that too: an allocation that is to be shared is better a multiple.
-    byte[] export(DeviceSpan slab);
+    byte[] exportToken(DeviceSpan slab);
 
     /// Opens another process's memory. It can be copied from and to until it is closed.
     ///
@@ -30,10 +30,10 @@ public interface DeviceSharing {
     void close(DeviceSpan opened);
 
     /// Makes an event that other processes can wait for.
-    DeviceEvent sharedEvent();
+    DeviceEvent createSharedEvent();
 
     /// A token of such an event.
-    byte[] export(DeviceEvent event);
+    byte[] exportToken(DeviceEvent event);
 
     /// Opens another process's event: to wait for what that records, or to record what that waits for.
     DeviceEvent openEvent(byte[] token);

@@ -8,33 +8,33 @@ import java.util.function.Consumer;
 /// or when the rest of it is not to be had. What the device refuses then stops none of the rest.
 ///
 /// **Threads.** The driver's.
-public final class DeviceHoldings {
+public final class ResourceScope {
 
-    private final Deque<Runnable> back = new ArrayDeque<>();
+    private final Deque<Runnable> releases = new ArrayDeque<>();
 
     /// Nothing yet.
-    public DeviceHoldings() {}
+    public ResourceScope() {}
 
     /// Notes what was taken.
     ///
     /// @param giveBack called once
     /// @return the thing
-    public <T> T keep(T thing, Consumer<? super T> giveBack) {
-        back.push(() -> giveBack.accept(thing));
+    public <T> T register(T thing, Consumer<? super T> giveBack) {
+        releases.push(() -> giveBack.accept(thing));
         return thing;
     }
 
     /// Notes what else is to be done.
-    public void keep(Runnable giveBack) {
-        back.push(giveBack);
+    public void register(Runnable giveBack) {
+        releases.push(giveBack);
     }
 
     /// Gives all of it back; a second time, nothing.
     ///
     /// @throws DeviceException the first that the device refused
-    public void giveBack() {
+    public void releaseAll() {
         DeviceException first = null;
-        for (Runnable each = back.poll(); each != null; each = back.poll()) {
+        for (Runnable each = releases.poll(); each != null; each = releases.poll()) {
             try {
                 each.run();
             } catch (DeviceException refused) {
@@ -49,9 +49,9 @@ public final class DeviceHoldings {
     /// The same, as the rest is not to be had.
     ///
     /// @return why, to be thrown
-    public DeviceException without(DeviceException why) {
+    public DeviceException releaseAfter(DeviceException why) {
         try {
-            giveBack();
+            releaseAll();
         } catch (DeviceException refused) {
             why.addSuppressed(refused);
         }
