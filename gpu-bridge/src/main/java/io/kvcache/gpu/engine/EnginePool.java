@@ -17,16 +17,16 @@ record EnginePool(PagedLayout layout, Namespace namespace) {
         }
     }
 
-    EnginePages pages() {
+    EnginePages copyPlanner() {
         return new EnginePages(layout);
     }
 
     /// The pages of each block, out of those of all.
     ///
     /// @throws IllegalArgumentException unless each is one of the pool's, and comes once
-    int[][] byBlock(int[] pages, int blocks) {
+    int[][] pagesByBlock(int[] pages, int blocks) {
         int each = layout.pagesPerBlock();
-        Wire.require(
+        EngineCodec.require(
                 blocks >= 1 && pages.length == (long) blocks * each, "pages of " + blocks + " blocks", pages.length);
         BitSet seen = new BitSet();
         int[][] byBlock = new int[blocks][each];

@@ -30,25 +30,25 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** One, which also has the driver.
 final class EngineSession {
 
-    private static final int MOST_POOLS = 64;
-    private static final int MOST_CHAINS = 1024;
-    private static final int MOST_BLOCKS_OF_A_CHAIN = 1 << 20;
-    private static final int MOST_WAIT_MILLIS = 10_000;
-    private static final int MOST_LAYERS = 1024;
-    private static final long LONGEST_EVENT_NANOS = TimeUnit.SECONDS.toNanos(10);
+    private static final int MAX_POOLS = 64;
+    private static final int MAX_CHAINS = 1024;
+    private static final int MAX_CHAIN_BLOCKS = 1 << 20;
+    private static final int MAX_WAIT_MILLIS = 10_000;
+    private static final int MAX_LAYERS = 1024;
+    private static final long MAX_EVENT_NANOS = TimeUnit.SECONDS.toNanos(10);
 
     private final UnixSocket socket;
     private final KvCache cache;
     private final Map<String, Namespace> namespaces;
     private final DeviceDriver driver;
-    private final EngineMemory memory;
-    private final ResourceScope holdings = new ResourceScope();
-    private final Transfers transfers;
+    private final EngineMappings memory;
+    private final ResourceScope resources = new ResourceScope();
+    private final TransferQueue transferQueue;
     private final List<EnginePool> pools = new ArrayList<>();
-    private final Map<Integer, Sequence> chains = new HashMap<>();
-    private boolean greeted;
+    private final Map<Integer, EngineChain> chains = new HashMap<>();
+    private boolean helloReceived;
 
-    private record Sequence(EnginePool pool, BlockChain chain) {}
+    private record EngineChain(EnginePool pool, BlockChain chain) {}
 
     /// @param driver of this session alone; the caller's, to be closed after this
     EngineSession(
@@ -56,27 +56,27 @@ final class EngineSession {
             KvCache cache,
             Map<String, Namespace> namespaces,
             DeviceDriver driver,
-            DoorThreshold threshold) {
+            EngineCopyThreshold threshold) {
         this.socket = socket;
         this.cache = cache;
         this.namespaces = namespaces;
         this.driver = driver;
-        memory = new EngineMemory(driver);
+        memory = new EngineMappings(driver);
         try {
-            FixedMemory fixed = holdings.register(FixedMemory.of(driver, cache.hostMemory()), FixedMemory::close);
-            holdings.register(memory, EngineMemory::close);
-            PieceWay way = new PieceWay(driver, fixed.holds(), threshold);
-            transfers = holdings.register(new Transfers(driver, way, LONGEST_EVENT_NANOS), Transfers::close);
+            PinnedSlots fixed = resources.register(PinnedSlots.pin(driver, cache.hostMemory()), PinnedSlots::close);
+            resources.register(memory, EngineMappings::close);
+            TransferStrategy way = new TransferStrategy(driver, fixed.isPinned(), threshold);
+            transferQueue = resources.register(new TransferQueue(driver, way, MAX_EVENT_NANOS), TransferQueue::close);
         } catch (DeviceException refused) {
-            throw holdings.releaseAfter(refused);
+            throw resources.releaseAfter(refused);
         }
     }
 
-    Transfers transfers() {
-        return transfers;
+    TransferQueue transferQueue() {
+        return transferQueue;
     }
 
-    EngineMemory memory() {
+    EngineMappings memory() {
         return memory;
     }
 
@@ -84,32 +84,32 @@ final class EngineSession {
     ///
     /// @throws DeviceException when the device refuses; the rest goes with the driver
     void close() {
-        holdings.releaseAll();
+        resources.releaseAll();
     }
 
     /// Takes what may have come within a time, and ends what has arrived.
     ///
     /// @return false when the engine is gone
     /// @throws DeviceException when nothing more can be done with the device
-    boolean turn(int idleMillis) throws IOException {
-        if (socket.readable(transfers.busy() ? 1 : idleMillis)) {
+    boolean poll(int idleMillis) throws IOException {
+        if (socket.awaitReadable(transferQueue.hasPending() ? 1 : idleMillis)) {
             UnixSocket.Packet packet = socket.receive();
             if (packet == null) {
                 return false;
             }
             try {
-                take(packet);
+                onRequest(packet);
             } finally {
                 packet.closeDescriptors();
             }
         }
-        transfers.poll();
+        transferQueue.poll();
         return true;
     }
 
-    private void take(UnixSocket.Packet packet) throws IOException {
+    private void onRequest(UnixSocket.Packet packet) throws IOException {
         ByteBuffer body = packet.body();
-        if (body.remaining() < Wire.HEADER_BYTES) {
+        if (body.remaining() < EngineCodec.HEADER_BYTES) {
             throw new IOException("a message of " + body.remaining() + " bytes");
         }
         int kind = body.getInt();
@@ -118,10 +118,11 @@ final class EngineSession {
         try {
             answer = answer(kind, number, body, packet.descriptors());
         } catch (IllegalArgumentException | ArithmeticException | BufferUnderflowException wrong) {
-            answer = Wire.refused(number, wrong.getMessage() == null ? "a message cut short" : wrong.getMessage());
+            answer = EngineCodec.encodeRefused(
+                    number, wrong.getMessage() == null ? "a message cut short" : wrong.getMessage());
         } catch (DeviceException refused) {
-            socket.send(Wire.refused(number, String.valueOf(refused.getMessage())), -1);
-            if (refused.error().isFatal() || kind == Wire.LOAD || kind == Wire.STORE) {
+            socket.send(EngineCodec.encodeRefused(number, String.valueOf(refused.getMessage())), -1);
+            if (refused.error().isFatal() || kind == EngineCodec.LOAD || kind == EngineCodec.STORE) {
                 throw refused; // a copy may be half begun
             }
             return;
@@ -132,65 +133,67 @@ final class EngineSession {
     }
 
     private @Nullable ByteBuffer answer(int kind, int number, ByteBuffer body, List<Integer> descriptors) {
-        if (!greeted && kind != Wire.HELLO) {
+        if (!helloReceived && kind != EngineCodec.HELLO) {
             throw new IllegalArgumentException("the first message has to be HELLO, and was of kind " + kind);
         }
         return switch (kind) {
-            case Wire.HELLO -> hello(number, body);
-            case Wire.REGION -> region(number, body, descriptors);
-            case Wire.EVENT ->
-                Wire.done(number, new long[] {memory.openEvent(Wire.bytes(body, DeviceIpc.TOKEN_BYTES))});
-            case Wire.POOL -> pool(number, body);
-            case Wire.CHAIN -> chain(number, body);
-            case Wire.LOAD -> load(number, body);
-            case Wire.STORE -> store(number, body);
-            case Wire.SEAL -> {
-                transfers.seal(body.getInt(), blocks -> sealed(number, blocks));
+            case EngineCodec.HELLO -> onHello(number, body);
+            case EngineCodec.REGION -> onRegion(number, body, descriptors);
+            case EngineCodec.EVENT ->
+                EngineCodec.encodeDone(
+                        number, new long[] {memory.openEvent(EngineCodec.readBytes(body, DeviceIpc.TOKEN_BYTES))});
+            case EngineCodec.POOL -> onPool(number, body);
+            case EngineCodec.CHAIN -> onChain(number, body);
+            case EngineCodec.LOAD -> onLoad(number, body);
+            case EngineCodec.STORE -> onStore(number, body);
+            case EngineCodec.SEAL -> {
+                transferQueue.seal(body.getInt(), blocks -> onSealed(number, blocks));
                 yield null;
             }
             default -> throw new IllegalArgumentException("messages are of no kind " + kind);
         };
     }
 
-    private ByteBuffer hello(int number, ByteBuffer body) {
+    private ByteBuffer onHello(int number, ByteBuffer body) {
         int version = body.getInt();
-        Wire.require(version == Wire.VERSION, "version, which has to be " + Wire.VERSION, version);
-        String uuid = HexFormat.of().formatHex(Wire.bytes(body, Wire.UUID_BYTES));
+        EngineCodec.require(version == EngineCodec.VERSION, "version, which has to be " + EngineCodec.VERSION, version);
+        String uuid = HexFormat.of().formatHex(EngineCodec.readBytes(body, EngineCodec.UUID_BYTES));
         if (!uuid.equals(driver.info().uuid())) {
             throw new IllegalArgumentException("the engine has device " + uuid + ", this door "
                     + driver.info().uuid());
         }
-        greeted = true;
+        helloReceived = true;
         DeviceIpc sharing = driver.ipc();
-        return Wire.done(number, Long.BYTES + 2 * DeviceIpc.TOKEN_BYTES)
-                .putLong(Wire.VERSION)
-                .put(sharing.exportToken(transfers.loaded()))
-                .put(sharing.exportToken(transfers.stored()))
+        return EngineCodec.encodeDone(number, Long.BYTES + 2 * DeviceIpc.TOKEN_BYTES)
+                .putLong(EngineCodec.VERSION)
+                .put(sharing.exportToken(transferQueue.loadedEvent()))
+                .put(sharing.exportToken(transferQueue.storedEvent()))
                 .flip();
     }
 
-    private ByteBuffer region(int number, ByteBuffer body, List<Integer> descriptors) {
+    private ByteBuffer onRegion(int number, ByteBuffer body, List<Integer> descriptors) {
         int how = body.getInt();
         int region;
-        if (how == Wire.BY_TOKEN) {
-            region = memory.open(Wire.bytes(body, DeviceIpc.TOKEN_BYTES));
+        if (how == EngineCodec.BY_TOKEN) {
+            region = memory.open(EngineCodec.readBytes(body, DeviceIpc.TOKEN_BYTES));
         } else {
-            Wire.require(how == Wire.BY_DESCRIPTOR, "how memory is told of, 0 or 1", how);
-            Wire.require(descriptors.size() == 1, "descriptors beside a region, which has to be 1", descriptors.size());
+            EngineCodec.require(how == EngineCodec.BY_DESCRIPTOR, "how memory is told of, 0 or 1", how);
+            EngineCodec.require(
+                    descriptors.size() == 1, "descriptors beside a region, which has to be 1", descriptors.size());
             region = memory.open(descriptors.getFirst(), body.getLong());
         }
-        return Wire.done(number, new long[] {region, memory.bytes(region)});
+        return EngineCodec.encodeDone(number, new long[] {region, memory.bytes(region)});
     }
 
-    private ByteBuffer pool(int number, ByteBuffer body) {
-        Wire.require(pools.size() < MOST_POOLS, "pools of an engine", pools.size() + 1L);
-        String name = Wire.text(body);
+    private ByteBuffer onPool(int number, ByteBuffer body) {
+        EngineCodec.require(pools.size() < MAX_POOLS, "pools of an engine", pools.size() + 1L);
+        String name = EngineCodec.readText(body);
         Namespace namespace = namespaces.get(name);
         if (namespace == null) {
             throw new IllegalArgumentException("no blocks are served under the name '" + name + "'");
         }
         int layers = body.getInt();
-        Wire.require(layers >= 1 && layers <= MOST_LAYERS, "layers", layers);
+        EngineCodec.require(layers >= 1 && layers <= MAX_LAYERS, "layers", layers);
         int sides = body.getInt();
         int pages = body.getInt();
         int pagesPerBlock = body.getInt();
@@ -203,38 +206,37 @@ final class EngineSession {
         }
         EnginePool told = new EnginePool(
                 new PagedLayout(spans, sides, sideStride, pages, pageStride, pieceBytes, pagesPerBlock), namespace);
-        transfers.prepare(told);
+        transferQueue.prepare(told);
         pools.add(told);
-        return Wire.done(number, new long[] {pools.size() - 1, namespace.blockTokens()});
+        return EngineCodec.encodeDone(number, new long[] {pools.size() - 1, namespace.blockTokens()});
     }
 
-    private ByteBuffer chain(int number, ByteBuffer body) {
+    private ByteBuffer onChain(int number, ByteBuffer body) {
         int name = body.getInt();
-        Wire.require(name >= 0 && name < MOST_CHAINS, "chain", name);
+        EngineCodec.require(name >= 0 && name < MAX_CHAINS, "chain", name);
         int pool = body.getInt();
-        Wire.require(pool >= 0 && pool < pools.size(), "pool", pool);
+        EngineCodec.require(pool >= 0 && pool < pools.size(), "pool", pool);
         EnginePool of = pools.get(pool);
         int kept = body.getInt();
-        int[] tokens = Wire.ints(body, body.getInt());
-        Sequence known = chains.get(name);
+        int[] tokens = EngineCodec.readInts(body, body.getInt());
+        EngineChain known = chains.get(name);
         boolean keeps = known != null && known.pool.equals(of) && kept <= known.chain.length();
-        Wire.require(kept == 0 || (kept > 0 && keeps), "blocks kept of chain " + name, kept);
-        Wire.require(
-                kept + tokens.length / of.namespace().blockTokens() <= MOST_BLOCKS_OF_A_CHAIN,
-                "blocks of a chain",
-                kept);
+        EngineCodec.require(kept == 0 || (kept > 0 && keeps), "blocks kept of chain " + name, kept);
+        EngineCodec.require(
+                kept + tokens.length / of.namespace().blockTokens() <= MAX_CHAIN_BLOCKS, "blocks of a chain", kept);
         BlockChain chain = known == null || kept == 0
                 ? BlockChain.of(of.namespace(), tokens)
                 : known.chain.prefix(kept).extend(tokens);
-        chains.put(name, new Sequence(of, chain));
-        return Wire.done(number, new long[] {chain.length(), cache.match(chain).blocks()});
+        chains.put(name, new EngineChain(of, chain));
+        return EngineCodec.encodeDone(
+                number, new long[] {chain.length(), cache.match(chain).blocks()});
     }
 
     /// What is said of blocks that are to be loaded or stored.
     ///
     /// @param pages of each block, each checked
     @SuppressWarnings("ArrayRecordComponent") // as they go on
-    private record Wanted(
+    private record TransferRequest(
             EnginePool pool,
             BlockChain chain,
             int from,
@@ -242,72 +244,78 @@ final class EngineSession {
             @Nullable DeviceEvent after,
             long waitNanos) {
 
-        int end() {
+        int endBlock() {
             return from + pages.length;
         }
 
         /// What is left of the time to wait, which is for all blocks together.
-        long leftNanos(long since) {
+        long remainingNanos(long since) {
             return Math.max(0, waitNanos - (System.nanoTime() - since));
         }
     }
 
-    private Wanted wanted(ByteBuffer body) {
+    private TransferRequest parseTransfer(ByteBuffer body) {
         int name = body.getInt();
-        Sequence sequence = chains.get(name);
-        if (sequence == null) {
+        EngineChain engineChain = chains.get(name);
+        if (engineChain == null) {
             throw new IllegalArgumentException("chain " + name + " was not told");
         }
         int from = body.getInt();
         int blocks = body.getInt();
-        int length = sequence.chain.length();
+        int length = engineChain.chain.length();
         if (from < 0 || blocks < 1 || from > length || blocks > length - from) {
             throw new IllegalArgumentException(
                     blocks + " blocks from " + from + " on; chain " + name + " has " + length);
         }
         int event = body.getInt();
-        DeviceEvent after = event == Wire.NO_EVENT ? null : memory.event(event);
+        DeviceEvent after = event == EngineCodec.NO_EVENT ? null : memory.event(event);
         int waitMillis = body.getInt();
-        Wire.require(waitMillis >= 0 && waitMillis <= MOST_WAIT_MILLIS, "milliseconds to wait", waitMillis);
-        int[][] pages = sequence.pool.byBlock(Wire.ints(body, body.remaining() / Integer.BYTES), blocks);
-        return new Wanted(sequence.pool, sequence.chain, from, pages, after, TimeUnit.MILLISECONDS.toNanos(waitMillis));
+        EngineCodec.require(waitMillis >= 0 && waitMillis <= MAX_WAIT_MILLIS, "milliseconds to wait", waitMillis);
+        int[][] pages =
+                engineChain.pool.pagesByBlock(EngineCodec.readInts(body, body.remaining() / Integer.BYTES), blocks);
+        return new TransferRequest(
+                engineChain.pool, engineChain.chain, from, pages, after, TimeUnit.MILLISECONDS.toNanos(waitMillis));
     }
 
-    private ByteBuffer load(int number, ByteBuffer body) {
-        Wanted wanted = wanted(body);
+    private ByteBuffer onLoad(int number, ByteBuffer body) {
+        TransferRequest transferRequest = parseTransfer(body);
         long since = System.nanoTime();
-        BlockTable table = cache.acquire(wanted.chain.prefix(wanted.end()), wanted.from, wanted.waitNanos);
-        int ready = table.await(wanted.pages.length, wanted.leftNanos(since));
+        BlockTable table = cache.acquire(
+                transferRequest.chain.prefix(transferRequest.endBlock()),
+                transferRequest.from,
+                transferRequest.waitNanos);
+        int ready = table.await(transferRequest.pages.length, transferRequest.remainingNanos(since));
         if (ready == 0) {
             table.close();
-            return Wire.done(number, new long[] {0});
+            return EngineCodec.encodeDone(number, new long[] {0});
         }
-        transfers.load(wanted.pool, table, Arrays.copyOf(wanted.pages, ready), wanted.after);
-        return Wire.done(number, new long[] {ready});
+        transferQueue.load(
+                transferRequest.pool, table, Arrays.copyOf(transferRequest.pages, ready), transferRequest.after);
+        return EngineCodec.encodeDone(number, new long[] {ready});
     }
 
-    private ByteBuffer store(int number, ByteBuffer body) {
-        Wanted wanted = wanted(body);
-        if (!transfers.mayStore()) {
+    private ByteBuffer onStore(int number, ByteBuffer body) {
+        TransferRequest transferRequest = parseTransfer(body);
+        if (!transferQueue.canStore()) {
             throw new IllegalArgumentException("too many stores wait to be sealed; seal some first");
         }
         List<BlockWriter> writers = new ArrayList<>();
         long since = System.nanoTime();
-        for (int index = wanted.from; index < wanted.end(); index++) {
-            BlockWriter writer = cache.put(wanted.chain, index, 0, wanted.leftNanos(since));
+        for (int index = transferRequest.from; index < transferRequest.endBlock(); index++) {
+            BlockWriter writer = cache.put(transferRequest.chain, index, 0, transferRequest.remainingNanos(since));
             if (!writer.outcome().allowsNextBlock()) {
                 writer.close();
                 break;
             }
             writers.add(writer);
         }
-        int store = transfers.store(wanted.pool, writers, wanted.pages, wanted.after);
-        return Wire.done(number, new long[] {writers.size(), store});
+        int store = transferQueue.store(transferRequest.pool, writers, transferRequest.pages, transferRequest.after);
+        return EngineCodec.encodeDone(number, new long[] {writers.size(), store});
     }
 
-    private void sealed(int number, int blocks) {
+    private void onSealed(int number, int blocks) {
         try {
-            socket.send(Wire.done(number, new long[] {blocks}), -1);
+            socket.send(EngineCodec.encodeDone(number, new long[] {blocks}), -1);
         } catch (IOException gone) {
             throw new UncheckedIOException(gone);
         }

@@ -20,35 +20,35 @@ import org.jspecify.annotations.Nullable;
 
 /// A unix socket whose messages stay whole (SOCK_SEQPACKET) and may carry file descriptors.
 ///
-/// **Ownership.** Who opened it closes it, when no thread uses it any more; [#end] has those come back.
+/// **Ownership.** Who opened it closes it, when no thread uses it any more; [#shutdown] has those come back.
 ///
-/// **Threads.** One sends and one receives at a time; [#end] may be called by any.
+/// **Threads.** One sends and one receives at a time; [#shutdown] may be called by any.
 final class UnixSocket implements AutoCloseable {
 
     /// The largest message, in bytes: well below what the kernel takes for a socket by default.
-    static final int MOST_BYTES = 64 << 10;
+    static final int MAX_MESSAGE_BYTES = 64 << 10;
 
     /// Descriptors that one message may carry.
-    private static final int MOST_DESCRIPTORS = 4;
+    private static final int MAX_DESCRIPTORS = 4;
 
     private static final int UNIX = 1;
-    private static final int PACKETS = 5 | 0x80000; // SOCK_SEQPACKET | SOCK_CLOEXEC
+    private static final int SEQPACKET = 5 | 0x80000; // SOCK_SEQPACKET | SOCK_CLOEXEC
     private static final int CLOSE_ON_EXEC = 0x80000;
     private static final int BACKLOG = 16;
     private static final int PATH_BYTES = 108;
-    private static final int BOTH = 2;
+    private static final int SHUTDOWN_BOTH = 2;
     private static final short READABLE = 1;
     private static final int NO_SIGNAL = 0x4000;
-    private static final int DO_NOT_WAIT = 0x40;
+    private static final int DONT_WAIT = 0x40;
     private static final int DESCRIPTORS_CLOSE_ON_EXEC = 0x40000000;
-    private static final int CUT_OFF = 0x20 | 0x8; // the message, or its descriptors
+    private static final int TRUNCATED = 0x20 | 0x8; // the message, or its descriptors
     private static final int SOCKET_LEVEL = 1;
     private static final int RIGHTS = 1;
 
     /// struct cmsghdr: length, level, type.
     private static final int CONTROL_HEADER = 16;
 
-    private static final int CONTROL_BYTES = CONTROL_HEADER + MOST_DESCRIPTORS * Integer.BYTES;
+    private static final int CONTROL_BYTES = CONTROL_HEADER + MAX_DESCRIPTORS * Integer.BYTES;
 
     private final int descriptor;
     private boolean closed;
@@ -70,27 +70,28 @@ final class UnixSocket implements AutoCloseable {
     }
 
     /// Takes a path, which must not be there yet; [#listen] has others come.
-    static UnixSocket bound(Path path) throws IOException {
-        return at(path, "bind", SocketCalls.BIND);
+    static UnixSocket bind(Path path) throws IOException {
+        return toAddress(path, "bind", LibcSockets.BIND);
     }
 
     /// Connects to who listens at a path.
     static UnixSocket connect(Path path) throws IOException {
-        return at(path, "connect", SocketCalls.CONNECT);
+        return toAddress(path, "connect", LibcSockets.CONNECT);
     }
 
-    private static UnixSocket at(Path path, String what, MethodHandle call) throws IOException {
+    private static UnixSocket toAddress(Path path, String what, MethodHandle call) throws IOException {
         byte[] text = path.toString().getBytes(StandardCharsets.UTF_8);
         if (text.length >= PATH_BYTES) {
             throw new IOException(
                     path + " has " + text.length + " bytes; a socket's path takes up to " + (PATH_BYTES - 1));
         }
-        UnixSocket socket = new UnixSocket((int) SocketCalls.require("socket", SocketCalls.SOCKET, UNIX, PACKETS, 0));
+        UnixSocket socket =
+                new UnixSocket((int) LibcSockets.callOrThrow("socket", LibcSockets.SOCKET, UNIX, SEQPACKET, 0));
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment address = arena.allocate(2 + PATH_BYTES, 8);
             address.set(JAVA_SHORT, 0, (short) UNIX);
             MemorySegment.copy(text, 0, address, JAVA_BYTE, 2, text.length);
-            SocketCalls.require(what + " " + path, call, socket.descriptor, address, (int) address.byteSize());
+            LibcSockets.callOrThrow(what + " " + path, call, socket.descriptor, address, (int) address.byteSize());
             return socket;
         } catch (IOException refused) {
             socket.close();
@@ -99,7 +100,7 @@ final class UnixSocket implements AutoCloseable {
     }
 
     void listen() throws IOException {
-        SocketCalls.require("listen", SocketCalls.LISTEN, descriptor, BACKLOG);
+        LibcSockets.callOrThrow("listen", LibcSockets.LISTEN, descriptor, BACKLOG);
     }
 
     /// The next who connects; null when none did in this time.
@@ -108,20 +109,20 @@ final class UnixSocket implements AutoCloseable {
     ///     have, or the socket was ended: at once, and again and again
     @Nullable
     UnixSocket accept(int timeoutMillis) throws IOException {
-        if (!readable(timeoutMillis)) {
+        if (!awaitReadable(timeoutMillis)) {
             return null;
         }
         return new UnixSocket(
-                (int) SocketCalls.require("accept4", SocketCalls.ACCEPT, descriptor, 0L, 0L, CLOSE_ON_EXEC));
+                (int) LibcSockets.callOrThrow("accept4", LibcSockets.ACCEPT, descriptor, 0L, 0L, CLOSE_ON_EXEC));
     }
 
     /// Whether there is something to receive, or the other end is gone.
-    boolean readable(int timeoutMillis) throws IOException {
+    boolean awaitReadable(int timeoutMillis) throws IOException {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment poll = arena.allocate(8, 4);
             poll.set(JAVA_INT, 0, descriptor);
             poll.set(JAVA_SHORT, 4, READABLE);
-            return SocketCalls.require("poll", SocketCalls.POLL, poll, 1L, timeoutMillis) > 0;
+            return LibcSockets.callOrThrow("poll", LibcSockets.POLL, poll, 1L, timeoutMillis) > 0;
         }
     }
 
@@ -131,8 +132,8 @@ final class UnixSocket implements AutoCloseable {
     /// @param withDescriptor or -1
     void send(ByteBuffer body, int withDescriptor) throws IOException {
         int bytes = body.remaining();
-        if (bytes < 1 || bytes > MOST_BYTES) {
-            throw new IOException("a message of " + bytes + " bytes; it takes 1 to " + MOST_BYTES);
+        if (bytes < 1 || bytes > MAX_MESSAGE_BYTES) {
+            throw new IOException("a message of " + bytes + " bytes; it takes 1 to " + MAX_MESSAGE_BYTES);
         }
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment content = arena.allocate(bytes, 8).copyFrom(MemorySegment.ofBuffer(body));
@@ -144,8 +145,8 @@ final class UnixSocket implements AutoCloseable {
                 control.set(JAVA_INT, 12, RIGHTS);
                 control.set(JAVA_INT, CONTROL_HEADER, withDescriptor);
             }
-            SocketCalls.require(
-                    "sendmsg", SocketCalls.SEND, descriptor, header(arena, content, control), NO_SIGNAL | DO_NOT_WAIT);
+            LibcSockets.callOrThrow(
+                    "sendmsg", LibcSockets.SEND, descriptor, header(arena, content, control), NO_SIGNAL | DONT_WAIT);
         }
     }
 
@@ -155,13 +156,13 @@ final class UnixSocket implements AutoCloseable {
     @Nullable
     Packet receive() throws IOException {
         try (Arena arena = Arena.ofConfined()) {
-            MemorySegment content = arena.allocate(MOST_BYTES, 8);
+            MemorySegment content = arena.allocate(MAX_MESSAGE_BYTES, 8);
             MemorySegment control = arena.allocate(CONTROL_BYTES, 8);
             MemorySegment header = header(arena, content, control);
             long bytes;
             do {
-                bytes = SocketCalls.call(SocketCalls.RECEIVE, descriptor, header, DESCRIPTORS_CLOSE_ON_EXEC);
-            } while (bytes == -SocketCalls.EINTR);
+                bytes = LibcSockets.call(LibcSockets.RECEIVE, descriptor, header, DESCRIPTORS_CLOSE_ON_EXEC);
+            } while (bytes == -LibcSockets.EINTR);
             if (bytes < 0) {
                 return null;
             }
@@ -172,10 +173,10 @@ final class UnixSocket implements AutoCloseable {
             byte[] body = content.asSlice(0, bytes).toArray(JAVA_BYTE);
             Packet packet =
                     new Packet(ByteBuffer.wrap(body).order(ByteOrder.LITTLE_ENDIAN), descriptors(control, header));
-            if ((header.get(JAVA_INT, 48) & CUT_OFF) != 0) {
+            if ((header.get(JAVA_INT, 48) & TRUNCATED) != 0) {
                 packet.closeDescriptors();
-                throw new IOException("a message of more than " + MOST_BYTES + " bytes, or with more than "
-                        + MOST_DESCRIPTORS + " descriptors");
+                throw new IOException("a message of more than " + MAX_MESSAGE_BYTES + " bytes, or with more than "
+                        + MAX_DESCRIPTORS + " descriptors");
             }
             return packet;
         }
@@ -209,9 +210,9 @@ final class UnixSocket implements AutoCloseable {
     }
 
     /// Has whoever waits here, at either end, come back: nothing is sent or received any more.
-    synchronized void end() {
+    synchronized void shutdown() {
         if (!closed) {
-            SocketCalls.call(SocketCalls.SHUTDOWN, descriptor, BOTH);
+            LibcSockets.call(LibcSockets.SHUTDOWN, descriptor, SHUTDOWN_BOTH);
         }
     }
 
@@ -225,6 +226,6 @@ final class UnixSocket implements AutoCloseable {
 
     /// Closes a descriptor that came with a message.
     static void close(int descriptor) {
-        SocketCalls.call(SocketCalls.CLOSE, descriptor);
+        LibcSockets.call(LibcSockets.CLOSE, descriptor);
     }
 }

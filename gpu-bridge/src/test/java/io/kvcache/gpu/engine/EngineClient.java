@@ -58,7 +58,7 @@ final class EngineClient implements AutoCloseable {
     /// @return its number
     int send(int kind, ByteBuffer body, int descriptor) throws IOException {
         body.flip();
-        ByteBuffer message = body(Wire.HEADER_BYTES + body.remaining())
+        ByteBuffer message = body(EngineCodec.HEADER_BYTES + body.remaining())
                 .putInt(kind)
                 .putInt(++numbers)
                 .put(body);
@@ -68,7 +68,7 @@ final class EngineClient implements AutoCloseable {
 
     /// The next answer.
     ByteBuffer answer(int number) throws IOException {
-        UnixSocket.Packet packet = socket.readable(LONG_MILLIS) ? socket.receive() : null;
+        UnixSocket.Packet packet = socket.awaitReadable(LONG_MILLIS) ? socket.receive() : null;
         if (packet == null) {
             throw new IOException("no answer");
         }
@@ -77,7 +77,7 @@ final class EngineClient implements AutoCloseable {
         if (body.getInt() != number) {
             throw new IOException("the answer to another request");
         }
-        if (kind == Wire.REFUSED) {
+        if (kind == EngineCodec.REFUSED) {
             throw new Refused(StandardCharsets.UTF_8.decode(body).toString());
         }
         return body;
@@ -89,20 +89,24 @@ final class EngineClient implements AutoCloseable {
 
     /// @param uuid of the device, in hexadecimal
     ByteBuffer hello(String uuid) throws IOException {
-        return ask(Wire.HELLO, body(20).putInt(Wire.VERSION).put(HexFormat.of().parseHex(uuid)));
+        return ask(
+                EngineCodec.HELLO,
+                body(20).putInt(EngineCodec.VERSION).put(HexFormat.of().parseHex(uuid)));
     }
 
     int region(byte[] token) throws IOException {
-        return (int) ask(Wire.REGION, body(68).putInt(Wire.BY_TOKEN).put(token)).getLong();
+        return (int)
+                ask(EngineCodec.REGION, body(68).putInt(EngineCodec.BY_TOKEN).put(token))
+                        .getLong();
     }
 
     int region(int descriptor, long bytes) throws IOException {
-        ByteBuffer body = body(12).putInt(Wire.BY_DESCRIPTOR).putLong(bytes);
-        return (int) answer(send(Wire.REGION, body, descriptor)).getLong();
+        ByteBuffer body = body(12).putInt(EngineCodec.BY_DESCRIPTOR).putLong(bytes);
+        return (int) answer(send(EngineCodec.REGION, body, descriptor)).getLong();
     }
 
     int event(byte[] token) throws IOException {
-        return (int) ask(Wire.EVENT, body(64).put(token)).getLong();
+        return (int) ask(EngineCodec.EVENT, body(64).put(token)).getLong();
     }
 
     static ByteBuffer chain(int name, int pool, int kept, int... tokens) {
@@ -131,7 +135,7 @@ final class EngineClient implements AutoCloseable {
     }
 
     long seal(long store) throws IOException {
-        return ask(Wire.SEAL, body(4).putInt((int) store)).getLong();
+        return ask(EngineCodec.SEAL, body(4).putInt((int) store)).getLong();
     }
 
     @Override

@@ -1,6 +1,6 @@
 package io.kvcache.gpu.engine;
 
-import static io.kvcache.gpu.engine.Awaited.until;
+import static io.kvcache.gpu.engine.ConditionWait.awaitTrue;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockTable;
@@ -31,7 +31,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 /// descriptor.
 final class EngineFaultsTest {
 
-    private static final int FEWEST = 40;
+    private static final int MIN_CALLS = 40;
     private static final int LATE_MICROS = 200;
     private static final byte POISON = 0x5A;
     private static final int[] STORED = {3, 17, 1, 38};
@@ -41,8 +41,8 @@ final class EngineFaultsTest {
     @TempDir
     private Path folder;
 
-    private final FakeCuda standIn = FakeCuda.reset();
-    private final LeakCheckingDrivers drivers = new LeakCheckingDrivers(standIn);
+    private final FakeCuda fakeCuda = FakeCuda.reset();
+    private final LeakCheckingDrivers drivers = new LeakCheckingDrivers(fakeCuda);
     private final Arena arena = Arena.ofShared();
 
     @SuppressWarnings("NullAway.Init") // given by JUnit
@@ -51,8 +51,8 @@ final class EngineFaultsTest {
     @AfterEach
     void end() {
         FakeCuda.reset();
-        if (standIn.canHold()) {
-            assertThat(standIn.left()).isEmpty();
+        if (fakeCuda.canHold()) {
+            assertThat(fakeCuda.left()).isEmpty();
         }
         arena.close();
     }
@@ -63,88 +63,88 @@ final class EngineFaultsTest {
     void givenAFaultAtEachCallInTurn_whenAnEngineIsServed_thenNeverAWrongByteNorALeak(int code, boolean kernel)
             throws Exception {
         long descriptors = OpenFileDescriptors.open();
-        FaultInjection.assumePossible(standIn);
-        try (IpcExporterProcess peer = new IpcExporterProcess(PoolOfTwo.OFFSET + PoolOfTwo.LAYER_BYTES)) {
+        FaultInjection.assumePossible(fakeCuda);
+        try (IpcExporterProcess peer = new IpcExporterProcess(TwoLayerPool.OFFSET + TwoLayerPool.LAYER_BYTES)) {
             String what = kernel ? "engine door by kernel" : "engine door";
-            FaultInjection.inject(standIn, what, code, FEWEST, new Served(peer, kernel));
+            FaultInjection.inject(fakeCuda, what, code, MIN_CALLS, new EngineWork(peer, kernel));
         }
         if (kernel) {
-            assertThat(standIn.calls("cuLaunchKernel")).isPositive();
+            assertThat(fakeCuda.calls("cuLaunchKernel")).isPositive();
         }
         FakeCuda.reset();
-        assertThat(OpenFileDescriptors.open()).isLessThan(descriptors + FEWEST);
+        assertThat(OpenFileDescriptors.open()).isLessThan(descriptors + MIN_CALLS);
     }
 
     /// Something asked of the door.
-    private interface Asking<T> {
+    private interface EngineRequest<T> {
 
         T ask() throws IOException;
     }
 
     /// An engine asks once more what was refused, as the device may have been short of something.
-    private static <T> T again(Asking<T> asking) throws IOException {
+    private static <T> T again(EngineRequest<T> engineRequest) throws IOException {
         try {
-            return asking.ask();
+            return engineRequest.ask();
         } catch (EngineClient.Refused refused) {
             assertThat(refused).hasMessageMatching("(?s).*(cu[A-Z]|drain).*");
-            return asking.ask();
+            return engineRequest.ask();
         }
     }
 
     /// What the engine was told.
-    private record Answers(long sealed, long loaded) {}
+    private record EngineReplies(long sealed, long loaded) {}
 
-    private final class Served implements FaultInjection.FaultedWork {
+    private final class EngineWork implements FaultInjection.FaultedWork {
 
         private final IpcExporterProcess peer;
-        private final DoorThreshold threshold;
-        private final MemorySegment[] layers = new MemorySegment[PoolOfTwo.LAYERS];
-        private final MemorySegment[] seen = new MemorySegment[PoolOfTwo.LAYERS];
+        private final EngineCopyThreshold threshold;
+        private final MemorySegment[] layers = new MemorySegment[TwoLayerPool.LAYERS];
+        private final MemorySegment[] seen = new MemorySegment[TwoLayerPool.LAYERS];
         private int[] tokens = {};
 
         /// @param kernel whether pieces go by a kernel
-        Served(IpcExporterProcess peer, boolean kernel) {
+        EngineWork(IpcExporterProcess peer, boolean kernel) {
             this.peer = peer;
-            threshold = new DoorThreshold(kernel ? new CopyThreshold(1 << 20) : CopyThreshold.COPIES);
-            for (int layer = 0; layer < PoolOfTwo.LAYERS; layer++) {
-                layers[layer] = arena.allocate(PoolOfTwo.LAYER_BYTES, 8);
-                seen[layer] = arena.allocate(PoolOfTwo.LAYER_BYTES, 8);
+            threshold = new EngineCopyThreshold(kernel ? new CopyThreshold(1 << 20) : CopyThreshold.COPIES);
+            for (int layer = 0; layer < TwoLayerPool.LAYERS; layer++) {
+                layers[layer] = arena.allocate(TwoLayerPool.LAYER_BYTES, 8);
+                seen[layer] = arena.allocate(TwoLayerPool.LAYER_BYTES, 8);
             }
         }
 
         @Override
         public boolean attempt(int nth, Runnable begin) throws IOException {
-            standIn.delay(LATE_MICROS);
-            tokens = IntStream.range(0, 2 * PoolOfTwo.BLOCK_TOKENS)
+            fakeCuda.delay(LATE_MICROS);
+            tokens = IntStream.range(0, 2 * TwoLayerPool.BLOCK_TOKENS)
                     .map(i -> nth * 100 + i)
                     .toArray();
-            try (PoolOfTwoProcesses pool = new PoolOfTwoProcesses(standIn, peer);
+            try (TwoProcessPool pool = new TwoProcessPool(fakeCuda, peer);
                     TieredKvCache cache = TieredKvCache.builder()
                             .hostBytes(64 << 20)
                             .prefaultInBackground(false)
                             .failOnLeak(true)
                             .build();
-                    EngineDoor door = EngineDoor.open(
+                    EngineIpcServer door = EngineIpcServer.open(
                             cache,
                             drivers::open,
-                            Map.of(PoolOfTwo.NAME, PoolOfTwo.SPACE),
+                            Map.of(TwoLayerPool.NAME, TwoLayerPool.SPACE),
                             folder.resolve("door"),
                             threshold)) {
                 fill(nth);
                 pool.write(layers);
-                long before = standIn.injected();
+                long before = fakeCuda.injected();
                 begin.run();
-                Answers answers = serve(pool, before);
-                until(() -> door.engines() == 0);
-                standIn.failCall("", 0, 0);
+                EngineReplies engineReplies = serve(pool, before);
+                awaitTrue(() -> door.engineCount() == 0);
+                fakeCuda.failCall("", 0, 0);
                 pool.read(seen);
                 drivers.requireNoLeaks();
-                return verify(cache, answers, standIn.injected() == before);
+                return verify(cache, engineReplies, fakeCuda.injected() == before);
             }
         }
 
         private void fill(int nth) {
-            for (int layer = 0; layer < PoolOfTwo.LAYERS; layer++) {
+            for (int layer = 0; layer < TwoLayerPool.LAYERS; layer++) {
                 new BlockContent(2L * nth + layer).fill(layers[layer]);
                 for (int page : LOADED) {
                     piece(layers[layer], 0, page).fill(POISON);
@@ -156,7 +156,7 @@ final class EngineFaultsTest {
         /// Stores two blocks and loads them to other pages, as far as the door lets it.
         ///
         /// @param before faults that there were
-        private Answers serve(PoolOfTwoProcesses pool, long before) {
+        private EngineReplies serve(TwoProcessPool pool, long before) {
             long sealed = 0;
             long loaded = 0;
             try (EngineClient client = new EngineClient(folder.resolve("door"))) {
@@ -164,47 +164,48 @@ final class EngineFaultsTest {
                 int byToken = again(() -> client.region(peer.memory()));
                 int byDescriptor = again(() -> client.region(pool.descriptor(), pool.descriptorBytes()));
                 int event = again(() -> client.event(peer.event()));
-                again(() -> client.ask(Wire.POOL, PoolOfTwo.described(byToken, byDescriptor)));
-                client.ask(Wire.CHAIN, EngineClient.chain(5, 0, 0, tokens));
-                ByteBuffer stored = again(() -> client.ask(Wire.STORE, EngineClient.blocks(5, 0, 2, event, STORED)));
+                again(() -> client.ask(EngineCodec.POOL, TwoLayerPool.encodeLayers(byToken, byDescriptor)));
+                client.ask(EngineCodec.CHAIN, EngineClient.chain(5, 0, 0, tokens));
+                ByteBuffer stored =
+                        again(() -> client.ask(EngineCodec.STORE, EngineClient.blocks(5, 0, 2, event, STORED)));
                 assertThat(stored.getLong()).isEqualTo(2);
                 sealed = client.seal(stored.getLong());
-                loaded = again(() -> client.ask(Wire.LOAD, EngineClient.blocks(5, 0, 2, event, LOADED)))
+                loaded = again(() -> client.ask(EngineCodec.LOAD, EngineClient.blocks(5, 0, 2, event, LOADED)))
                         .getLong();
             } catch (IOException | EngineClient.Refused over) {
-                assertThat(standIn.injected())
+                assertThat(fakeCuda.injected())
                         .as("why the door let go: %s", over)
                         .isGreaterThan(before);
             }
-            return new Answers(sealed, loaded);
+            return new EngineReplies(sealed, loaded);
         }
 
-        private boolean verify(TieredKvCache cache, Answers answers, boolean noFault) {
-            BlockChain chain = BlockChain.of(PoolOfTwo.SPACE, tokens);
+        private boolean verify(TieredKvCache cache, EngineReplies engineReplies, boolean noFault) {
+            BlockChain chain = BlockChain.of(TwoLayerPool.SPACE, tokens);
             int present = cache.match(chain).blocks();
-            assertThat(present).as("what was sealed is there").isEqualTo((int) answers.sealed);
+            assertThat(present).as("what was sealed is there").isEqualTo((int) engineReplies.sealed);
             try (BlockTable table = cache.acquire(chain)) {
                 for (int i = 0; i < table.readyBlocks(); i++) {
-                    MemorySegment right = PoolOfTwo.block(arena, layers, STORED[2 * i], STORED[2 * i + 1]);
+                    MemorySegment right = TwoLayerPool.block(arena, layers, STORED[2 * i], STORED[2 * i + 1]);
                     assertThat(table.segment(i).mismatch(right))
                             .as("block %d", i)
                             .isEqualTo(-1);
                 }
             }
             boolean all = true;
-            for (int layer = 0; layer < PoolOfTwo.LAYERS; layer++) {
-                for (int side = 0; side < PoolOfTwo.SIDES; side++) {
+            for (int layer = 0; layer < TwoLayerPool.LAYERS; layer++) {
+                for (int side = 0; side < TwoLayerPool.SIDES; side++) {
                     all &= verify(layer, side);
                 }
             }
             assertThat(all || !noFault).as("without a fault all is loaded").isTrue();
-            return all && answers.loaded == 2 && answers.sealed == 2;
+            return all && engineReplies.loaded == 2 && engineReplies.sealed == 2;
         }
 
         /// Pages that were to be loaded are as they were or right, all others as they were.
         private boolean verify(int layer, int side) {
             boolean all = true;
-            for (int page = 0; page < PoolOfTwo.PAGES; page++) {
+            for (int page = 0; page < TwoLayerPool.PAGES; page++) {
                 MemorySegment found = piece(seen[layer], side, page);
                 int at = TARGETS.indexOf(page);
                 if (found.mismatch(piece(layers[layer], side, page)) == -1) {
@@ -219,7 +220,7 @@ final class EngineFaultsTest {
         }
 
         private static MemorySegment piece(MemorySegment layer, int side, int page) {
-            return layer.asSlice(((long) side * PoolOfTwo.PAGES + page) * PoolOfTwo.PIECE, PoolOfTwo.PIECE);
+            return layer.asSlice(((long) side * TwoLayerPool.PAGES + page) * TwoLayerPool.PIECE, TwoLayerPool.PIECE);
         }
     }
 }

@@ -1,6 +1,6 @@
 package io.kvcache.gpu.engine;
 
-import static io.kvcache.gpu.engine.Awaited.until;
+import static io.kvcache.gpu.engine.ConditionWait.awaitTrue;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockTable;
@@ -24,15 +24,15 @@ import org.junit.jupiter.params.provider.EnumSource;
 /// block as any other's, and what is loaded lies as the engine has it.
 final class EngineLayoutsTest {
 
-    private static final int LAYERS = PoolOfTwo.LAYERS;
-    private static final int SIDES = PoolOfTwo.SIDES;
-    private static final int PAGES = PoolOfTwo.PAGES;
-    private static final int PIECE = PoolOfTwo.PIECE;
+    private static final int LAYERS = TwoLayerPool.LAYERS;
+    private static final int SIDES = TwoLayerPool.SIDES;
+    private static final int PAGES = TwoLayerPool.PAGES;
+    private static final int PIECE = TwoLayerPool.PIECE;
     private static final int POOL_BYTES = LAYERS * SIDES * PAGES * PIECE;
     private static final int[] STORED = {3, 17, 1, 38};
     private static final int[] LOADED = {8, 10, 21, 19};
     /// Orders of a pool, outermost first; strides in bytes.
-    enum Order {
+    enum PoolOrder {
         LAYER_SIDE_PAGE(SIDES * PAGES * PIECE, PAGES * PIECE, PIECE),
         LAYER_PAGE_SIDE(SIDES * PAGES * PIECE, PIECE, SIDES * PIECE),
         PAGE_LAYER_SIDE(SIDES * PIECE, PIECE, LAYERS * SIDES * PIECE),
@@ -43,7 +43,7 @@ final class EngineLayoutsTest {
         private final long side;
         private final long page;
 
-        Order(long layer, long side, long page) {
+        PoolOrder(long layer, long side, long page) {
             this.layer = layer;
             this.side = side;
             this.page = page;
@@ -55,7 +55,7 @@ final class EngineLayoutsTest {
 
         ByteBuffer described(int region) {
             ByteBuffer body = EngineClient.pool(
-                    PoolOfTwo.NAME, LAYERS, SIDES, PAGES, PoolOfTwo.PAGES_PER_BLOCK, side, page, PIECE);
+                    TwoLayerPool.NAME, LAYERS, SIDES, PAGES, TwoLayerPool.PAGES_PER_BLOCK, side, page, PIECE);
             for (int at = 0; at < LAYERS; at++) {
                 long bytes = (SIDES - 1) * side + (PAGES - 1) * page + PIECE;
                 body.putLong(region).putLong(at * layer).putLong(bytes);
@@ -67,7 +67,7 @@ final class EngineLayoutsTest {
     @TempDir
     private Path folder;
 
-    private final FakeCuda standIn = FakeCuda.reset();
+    private final FakeCuda fakeCuda = FakeCuda.reset();
     private final Arena arena = Arena.ofShared();
 
     @SuppressWarnings("NullAway.Init") // given by JUnit
@@ -75,30 +75,31 @@ final class EngineLayoutsTest {
 
     @AfterEach
     void close() {
-        assertThat(standIn.left()).isEmpty();
+        assertThat(fakeCuda.left()).isEmpty();
         arena.close();
     }
 
     @ParameterizedTest
-    @EnumSource(Order.class)
-    void givenAPoolInAnyOrder_whenStoredAndLoaded_thenBlocksAreOfOneOrderAndPagesOfTheEngines(Order order)
+    @EnumSource(PoolOrder.class)
+    void givenAPoolInAnyOrder_whenStoredAndLoaded_thenBlocksAreOfOneOrderAndPagesOfTheEngines(PoolOrder order)
             throws IOException {
         storedAndLoaded(order, CopyThreshold.COPIES);
-        if (standIn.canHold()) {
-            assertThat(standIn.calls("cuLaunchKernel")).isZero();
+        if (fakeCuda.canHold()) {
+            assertThat(fakeCuda.calls("cuLaunchKernel")).isZero();
         }
     }
 
     @ParameterizedTest
-    @EnumSource(Order.class)
-    void givenAPoolInAnyOrder_whenAKernelMovesItsPieces_thenBlocksAndPagesAreTheSame(Order order) throws IOException {
+    @EnumSource(PoolOrder.class)
+    void givenAPoolInAnyOrder_whenAKernelMovesItsPieces_thenBlocksAndPagesAreTheSame(PoolOrder order)
+            throws IOException {
         storedAndLoaded(order, new CopyThreshold(1 << 20));
-        if (standIn.canHold()) {
-            assertThat(standIn.calls("cuLaunchKernel")).isEqualTo(2);
+        if (fakeCuda.canHold()) {
+            assertThat(fakeCuda.calls("cuLaunchKernel")).isEqualTo(2);
         }
     }
 
-    private void storedAndLoaded(Order order, CopyThreshold threshold) throws IOException {
+    private void storedAndLoaded(PoolOrder order, CopyThreshold threshold) throws IOException {
         MemorySegment pool = arena.allocate(POOL_BYTES, 8);
         new BlockContent(order.layer + order.side).fill(pool);
         try (TieredKvCache cache = TieredKvCache.builder()
@@ -106,41 +107,41 @@ final class EngineLayoutsTest {
                         .prefaultInBackground(false)
                         .failOnLeak(true)
                         .build();
-                EngineDoor door = EngineDoor.open(
+                EngineIpcServer door = EngineIpcServer.open(
                         cache,
-                        standIn::open,
-                        Map.of(PoolOfTwo.NAME, PoolOfTwo.SPACE),
+                        fakeCuda::open,
+                        Map.of(TwoLayerPool.NAME, TwoLayerPool.SPACE),
                         folder.resolve("door"),
-                        new DoorThreshold(threshold));
-                EngineHere engine = new EngineHere(standIn, folder.resolve("door"), arena)) {
+                        new EngineCopyThreshold(threshold));
+                InProcessEngine engine = new InProcessEngine(fakeCuda, folder.resolve("door"), arena)) {
             engine.write(pool);
             EngineClient client = engine.client();
             client.hello(engine.uuid());
             int region = client.region(engine.descriptor(), engine.pages().bytes());
-            client.ask(Wire.POOL, order.described(region));
-            client.ask(Wire.CHAIN, EngineClient.chain(0, 0, 0, PoolOfTwo.tokens(2)));
-            ByteBuffer stored = client.ask(Wire.STORE, EngineClient.blocks(0, 0, 2, -1, STORED));
+            client.ask(EngineCodec.POOL, order.described(region));
+            client.ask(EngineCodec.CHAIN, EngineClient.chain(0, 0, 0, TwoLayerPool.tokens(2)));
+            ByteBuffer stored = client.ask(EngineCodec.STORE, EngineClient.blocks(0, 0, 2, -1, STORED));
             assertThat(stored.getLong()).isEqualTo(2);
             assertThat(client.seal(stored.getLong())).isEqualTo(2);
             requireBlocks(cache, order, pool);
-            assertThat(client.ask(Wire.LOAD, EngineClient.blocks(0, 0, 2, -1, LOADED))
+            assertThat(client.ask(EngineCodec.LOAD, EngineClient.blocks(0, 0, 2, -1, LOADED))
                             .getLong())
                     .isEqualTo(2);
             client.close(); // the door ends its copies then
-            until(() -> door.engines() == 0);
+            awaitTrue(() -> door.engineCount() == 0);
             requirePages(order, pool, engine.read(POOL_BYTES));
         }
     }
 
     /// `[layer][side][page]`, whatever the pool's order.
-    private static void requireBlocks(TieredKvCache cache, Order order, MemorySegment pool) {
-        try (BlockTable table = cache.acquire(BlockChain.of(PoolOfTwo.SPACE, PoolOfTwo.tokens(2)))) {
+    private static void requireBlocks(TieredKvCache cache, PoolOrder order, MemorySegment pool) {
+        try (BlockTable table = cache.acquire(BlockChain.of(TwoLayerPool.SPACE, TwoLayerPool.tokens(2)))) {
             assertThat(table.readyBlocks()).isEqualTo(2);
             for (int block = 0; block < 2; block++) {
                 long at = 0;
                 for (int layer = 0; layer < LAYERS; layer++) {
                     for (int side = 0; side < SIDES; side++) {
-                        for (int page = 0; page < PoolOfTwo.PAGES_PER_BLOCK; page++) {
+                        for (int page = 0; page < TwoLayerPool.PAGES_PER_BLOCK; page++) {
                             MemorySegment expected = order.piece(pool, layer, side, STORED[2 * block + page]);
                             assertThat(table.segment(block).asSlice(at, PIECE).mismatch(expected))
                                     .isEqualTo(-1);
@@ -153,7 +154,7 @@ final class EngineLayoutsTest {
     }
 
     /// Those that were loaded have what was stored, all others what they had.
-    private static void requirePages(Order order, MemorySegment before, MemorySegment after) {
+    private static void requirePages(PoolOrder order, MemorySegment before, MemorySegment after) {
         for (int i = 0; i < LOADED.length; i++) {
             for (int layer = 0; layer < LAYERS; layer++) {
                 for (int side = 0; side < SIDES; side++) {

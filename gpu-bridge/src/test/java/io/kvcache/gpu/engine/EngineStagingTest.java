@@ -1,6 +1,6 @@
 package io.kvcache.gpu.engine;
 
-import static io.kvcache.gpu.engine.Awaited.until;
+import static io.kvcache.gpu.engine.ConditionWait.awaitTrue;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockTable;
@@ -50,7 +50,7 @@ final class EngineStagingTest {
     @TempDir
     private Path folder;
 
-    private final FakeCuda standIn = FakeCuda.reset();
+    private final FakeCuda fakeCuda = FakeCuda.reset();
     private final Arena arena = Arena.ofShared();
 
     /// That the blocks are stored by, and loaded: none has ended when the next begins.
@@ -61,7 +61,7 @@ final class EngineStagingTest {
 
     @AfterEach
     void close() {
-        assertThat(standIn.left()).isEmpty();
+        assertThat(fakeCuda.left()).isEmpty();
         arena.close();
     }
 
@@ -122,11 +122,11 @@ final class EngineStagingTest {
     void givenSmallPieces_whenStoredAndLoaded_thenByKernelsAndFewCopiesAndTheBytesAreRight(int pieceBytes, int blocks)
             throws IOException {
         Pool pool = new Pool(pieceBytes, 0);
-        storedAndLoaded(pool, blocks, new DoorThreshold(new CopyThreshold(1 << 20)));
-        if (standIn.canHold()) {
+        storedAndLoaded(pool, blocks, new EngineCopyThreshold(new CopyThreshold(1 << 20)));
+        if (fakeCuda.canHold()) {
             long atOnce = ROOM_BYTES / ((long) pool.blockPieces() * pieceBytes);
             long parts = Math.ceilDiv(blocks, atOnce);
-            assertThat(standIn.calls("cuLaunchKernel")).as("one for each part").isEqualTo(2 * parts);
+            assertThat(fakeCuda.calls("cuLaunchKernel")).as("one for each part").isEqualTo(2 * parts);
             assertThat(copies()).as("parts each way, and a list each").isEqualTo(2 * parts + 2 + OWN_COPIES);
         }
     }
@@ -137,34 +137,34 @@ final class EngineStagingTest {
     void givenBlocksThatAreLargerThanARoom_whenStoredAndLoaded_thenInPartsAndTheBytesAreRight(int perBlock, int blocks)
             throws IOException {
         Pool pool = new Pool(32 << 10, 0, perBlock, 2 * perBlock * blocks);
-        storedAndLoaded(pool, blocks, new DoorThreshold(new CopyThreshold(1 << 20)));
-        if (standIn.canHold()) {
+        storedAndLoaded(pool, blocks, new EngineCopyThreshold(new CopyThreshold(1 << 20)));
+        if (fakeCuda.canHold()) {
             long parts = Math.ceilDiv((long) blocks * pool.blockPieces() * pool.pieceBytes, ROOM_BYTES);
-            assertThat(standIn.calls("cuLaunchKernel")).as("one for each part").isEqualTo(2 * parts);
+            assertThat(fakeCuda.calls("cuLaunchKernel")).as("one for each part").isEqualTo(2 * parts);
             assertThat(copies()).as("parts each way, and a list each").isEqualTo(2 * parts + 2 + OWN_COPIES);
         }
     }
 
     private long copies() {
-        return standIn.calls("cuMemcpyHtoDAsync_v2")
-                + standIn.calls("cuMemcpyDtoHAsync_v2")
-                + standIn.calls("cuMemcpyBatchAsync_v2");
+        return fakeCuda.calls("cuMemcpyHtoDAsync_v2")
+                + fakeCuda.calls("cuMemcpyDtoHAsync_v2")
+                + fakeCuda.calls("cuMemcpyBatchAsync_v2");
     }
 
     /// As doors do that nobody tells anything; the second engine's door knows it from the first's.
     @Test
     void givenNothingKnownOfTheDevice_whenStoredAndLoaded_thenItIsMeasuredOnceAndTheBytesAreRight() throws IOException {
-        DoorThreshold measured = new DoorThreshold();
-        assertThat(measured.mayStage(1)).isTrue();
+        EngineCopyThreshold measured = new EngineCopyThreshold();
+        assertThat(measured.canStage(1)).isTrue();
         storedAndLoaded(new Pool(4096, 0), 5, measured);
-        assertThat(measured.mayStage(128 << 10)).isFalse();
-        if (!standIn.canHold()) {
+        assertThat(measured.canStage(128 << 10)).isFalse();
+        if (!fakeCuda.canHold()) {
             return;
         }
-        long launches = standIn.calls("cuLaunchKernel");
+        long launches = fakeCuda.calls("cuLaunchKernel");
         assertThat(launches).as("three of each size that was tried").isGreaterThanOrEqualTo(3);
         storedAndLoaded(new Pool(4096, 0), 5, measured);
-        assertThat(standIn.calls("cuLaunchKernel")).isLessThanOrEqualTo(launches + 2);
+        assertThat(fakeCuda.calls("cuLaunchKernel")).isLessThanOrEqualTo(launches + 2);
     }
 
     /// Where pieces are not small, or begin where a kernel does not read them, or are few.
@@ -172,10 +172,10 @@ final class EngineStagingTest {
     @CsvSource({"4096,5,0,4096", "4096,5,8,1048576", "32768,9,0,0"})
     void givenPiecesThatAKernelIsNotFor_whenStoredAndLoaded_thenTheyAreCopied(
             int pieceBytes, int blocks, int askew, int threshold) throws IOException {
-        storedAndLoaded(new Pool(pieceBytes, askew), blocks, new DoorThreshold(new CopyThreshold(threshold)));
-        if (standIn.canHold()) {
-            assertThat(standIn.calls("cuLaunchKernel")).isZero();
-            assertThat(standIn.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2);
+        storedAndLoaded(new Pool(pieceBytes, askew), blocks, new EngineCopyThreshold(new CopyThreshold(threshold)));
+        if (fakeCuda.canHold()) {
+            assertThat(fakeCuda.calls("cuLaunchKernel")).isZero();
+            assertThat(fakeCuda.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2);
         }
     }
 
@@ -184,9 +184,9 @@ final class EngineStagingTest {
     @Test
     void givenMoreWorksThanRooms_whenStoredAndLoaded_thenTheRestIsCopiedAndTheBytesAreRight() throws IOException {
         works = 6;
-        storedAndLoaded(new Pool(4096, 0), works, new DoorThreshold(new CopyThreshold(1 << 20)));
-        if (standIn.canHold()) {
-            assertThat(standIn.calls("cuLaunchKernel"))
+        storedAndLoaded(new Pool(4096, 0), works, new EngineCopyThreshold(new CopyThreshold(1 << 20)));
+        if (fakeCuda.canHold()) {
+            assertThat(fakeCuda.calls("cuLaunchKernel"))
                     .as("four works each way")
                     .isEqualTo(2 * 4);
         }
@@ -196,17 +196,17 @@ final class EngineStagingTest {
     @ParameterizedTest
     @ValueSource(longs = {8 << 20, 24 << 20})
     void givenADeviceThatIsNearlyFull_whenStoredAndLoaded_thenPiecesAreCopied(long deviceBytes) throws IOException {
-        FaultInjection.assumePossible(standIn);
-        standIn.memory(deviceBytes);
-        DoorThreshold unknown = new DoorThreshold();
+        FaultInjection.assumePossible(fakeCuda);
+        fakeCuda.memory(deviceBytes);
+        EngineCopyThreshold unknown = new EngineCopyThreshold();
         storedAndLoaded(new Pool(4096, 0), 5, unknown);
-        assertThat(standIn.calls("cuLaunchKernel")).isZero();
-        assertThat(unknown.mayStage(1 << 20)).as("not known yet").isTrue();
+        assertThat(fakeCuda.calls("cuLaunchKernel")).isZero();
+        assertThat(unknown.canStage(1 << 20)).as("not known yet").isTrue();
     }
 
     private void hold() {
-        if (standIn.canHold() && works > 1) {
-            standIn.hold();
+        if (fakeCuda.canHold() && works > 1) {
+            fakeCuda.hold();
         }
     }
 
@@ -215,7 +215,7 @@ final class EngineStagingTest {
         return Arrays.copyOfRange(pages, work * each, (work + 1) * each);
     }
 
-    private void storedAndLoaded(Pool pool, int blocks, DoorThreshold threshold) throws IOException {
+    private void storedAndLoaded(Pool pool, int blocks, EngineCopyThreshold threshold) throws IOException {
         int each = blocks / works;
         Namespace space = pool.space();
         MemorySegment content = arena.allocate(pool.bytes(), 8);
@@ -234,25 +234,25 @@ final class EngineStagingTest {
                         .prefaultInBackground(false)
                         .failOnLeak(true)
                         .build();
-                EngineDoor door =
-                        EngineDoor.open(cache, standIn::open, Map.of(NAME, space), folder.resolve("door"), threshold);
-                EngineHere engine = new EngineHere(standIn, folder.resolve("door"), arena, pool.bytes())) {
+                EngineIpcServer door = EngineIpcServer.open(
+                        cache, fakeCuda::open, Map.of(NAME, space), folder.resolve("door"), threshold);
+                InProcessEngine engine = new InProcessEngine(fakeCuda, folder.resolve("door"), arena, pool.bytes())) {
             engine.write(content);
             EngineClient client = engine.client();
             client.hello(engine.uuid());
             int region = client.region(engine.descriptor(), engine.pages().bytes());
-            client.ask(Wire.POOL, pool.described(region));
-            client.ask(Wire.CHAIN, EngineClient.chain(0, 0, 0, pool.tokens(blocks)));
+            client.ask(EngineCodec.POOL, pool.described(region));
+            client.ask(EngineCodec.CHAIN, EngineClient.chain(0, 0, 0, pool.tokens(blocks)));
             hold();
             long[] stores = new long[works];
             for (int work = 0; work < works; work++) {
                 ByteBuffer stored = client.ask(
-                        Wire.STORE,
+                        EngineCodec.STORE,
                         EngineClient.blocks(0, work * each, each, -1, ofWork(from, work, each * pool.perBlock)));
                 assertThat(stored.getLong()).isEqualTo(each);
                 stores[work] = stored.getLong();
             }
-            standIn.release();
+            fakeCuda.release();
             for (long store : stores) {
                 assertThat(client.seal(store)).isEqualTo(each);
             }
@@ -260,15 +260,15 @@ final class EngineStagingTest {
             hold();
             for (int work = 0; work < works; work++) {
                 assertThat(client.ask(
-                                        Wire.LOAD,
+                                        EngineCodec.LOAD,
                                         EngineClient.blocks(
                                                 0, work * each, each, -1, ofWork(to, work, each * pool.perBlock)))
                                 .getLong())
                         .isEqualTo(each);
             }
-            standIn.release();
+            fakeCuda.release();
             client.close(); // the door ends its copies then
-            until(() -> door.engines() == 0);
+            awaitTrue(() -> door.engineCount() == 0);
             for (int i = 0; i < to.length; i++) {
                 for (int run = 0; run < LAYERS * SIDES; run++) {
                     pool.piece(content, run / SIDES, run % SIDES, to[i])

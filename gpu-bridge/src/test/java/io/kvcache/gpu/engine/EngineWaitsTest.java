@@ -39,28 +39,28 @@ final class EngineWaitsTest {
     @TempDir
     private Path folder;
 
-    private final FakeCuda standIn = FakeCuda.reset();
+    private final FakeCuda fakeCuda = FakeCuda.reset();
     private final Arena arena = Arena.ofShared();
-    private final Logger log = Logger.getLogger(FixedMemory.class.getName());
+    private final Logger log = Logger.getLogger(PinnedSlots.class.getName());
 
     @SuppressWarnings("NullAway.Init") // given by JUnit
     EngineWaitsTest() {}
 
     @BeforeEach
     void asOnAGpu() {
-        assumeThat(standIn.canHold())
+        assumeThat(fakeCuda.canHold())
                 .as("a driver whose copies can be held back")
                 .isTrue();
-        standIn.pageableWaits(true);
+        fakeCuda.pageableWaits(true);
         log.setLevel(Level.OFF);
     }
 
     @AfterEach
     void end() {
         log.setLevel(null);
-        standIn.release();
-        if (standIn.canHold()) {
-            assertThat(standIn.left()).isEmpty();
+        fakeCuda.release();
+        if (fakeCuda.canHold()) {
+            assertThat(fakeCuda.left()).isEmpty();
         }
         arena.close();
     }
@@ -78,9 +78,11 @@ final class EngineWaitsTest {
     }
 
     /// @param kernel whether pieces go by a kernel
-    private EngineDoor door(TieredKvCache cache, boolean kernel) {
-        DoorThreshold threshold = new DoorThreshold(kernel ? new CopyThreshold(1 << 20) : CopyThreshold.COPIES);
-        return EngineDoor.open(cache, standIn::open, Map.of(PoolOfTwo.NAME, PoolOfTwo.SPACE), path(), threshold);
+    private EngineIpcServer door(TieredKvCache cache, boolean kernel) {
+        EngineCopyThreshold threshold =
+                new EngineCopyThreshold(kernel ? new CopyThreshold(1 << 20) : CopyThreshold.COPIES);
+        return EngineIpcServer.open(
+                cache, fakeCuda::open, Map.of(TwoLayerPool.NAME, TwoLayerPool.SPACE), path(), threshold);
     }
 
     private static ByteBuffer twoBlocks() {
@@ -92,34 +94,34 @@ final class EngineWaitsTest {
     void givenADeviceThatIsHeld_whenBlocksAreStored_thenTheCopyIsQueuedAndTheEngineAnswered(boolean kernel)
             throws IOException {
         try (TieredKvCache cache = cache();
-                EngineDoor door = door(cache, kernel);
-                EngineHere engine = new EngineHere(standIn, path(), arena)) {
-            engine.introduce();
+                EngineIpcServer door = door(cache, kernel);
+                InProcessEngine engine = new InProcessEngine(fakeCuda, path(), arena)) {
+            engine.sendPoolAndChain();
             engine.fill();
-            standIn.hold();
-            ByteBuffer stored = engine.client().ask(Wire.STORE, twoBlocks());
+            fakeCuda.hold();
+            ByteBuffer stored = engine.client().ask(EngineCodec.STORE, twoBlocks());
             assertThat(stored.getLong()).isEqualTo(2);
-            assertThat(door.engines()).isEqualTo(1);
-            standIn.release();
+            assertThat(door.engineCount()).isEqualTo(1);
+            fakeCuda.release();
             assertThat(engine.client().seal(stored.getLong())).isEqualTo(2);
         }
-        assertThat(standIn.calls("cuLaunchKernel")).isEqualTo(kernel ? 1 : 0);
-        assertThat(standIn.calls("cuMemHostUnregister")).isEqualTo(kernel ? 2 : 1);
+        assertThat(fakeCuda.calls("cuLaunchKernel")).isEqualTo(kernel ? 1 : 0);
+        assertThat(fakeCuda.calls("cuMemHostUnregister")).isEqualTo(kernel ? 2 : 1);
     }
 
     @Test
     void givenMemoryThatMayNotBeFixed_whenBlocksAreStored_thenTheyAreAllTheSame() throws IOException {
-        standIn.failCall("cuMemHostRegister_v2", 1, 304);
+        fakeCuda.failCall("cuMemHostRegister_v2", 1, 304);
         try (TieredKvCache cache = cache();
-                EngineDoor door = door(cache, true); // which it may not, then
-                EngineHere engine = new EngineHere(standIn, path(), arena)) {
-            engine.introduce();
+                EngineIpcServer door = door(cache, true); // which it may not, then
+                InProcessEngine engine = new InProcessEngine(fakeCuda, path(), arena)) {
+            engine.sendPoolAndChain();
             engine.fill();
-            ByteBuffer stored = engine.client().ask(Wire.STORE, twoBlocks());
+            ByteBuffer stored = engine.client().ask(EngineCodec.STORE, twoBlocks());
             assertThat(stored.getLong()).isEqualTo(2);
             assertThat(engine.client().seal(stored.getLong())).isEqualTo(2);
-            assertThat(door.engines()).isEqualTo(1);
-            assertThat(cache.match(BlockChain.of(PoolOfTwo.SPACE, PoolOfTwo.tokens(2)))
+            assertThat(door.engineCount()).isEqualTo(1);
+            assertThat(cache.match(BlockChain.of(TwoLayerPool.SPACE, TwoLayerPool.tokens(2)))
                             .blocks())
                     .isEqualTo(2);
         }
@@ -127,24 +129,24 @@ final class EngineWaitsTest {
 
     @Test
     void givenAnEventThatIsNotReached_whenACopyCannotWaitForIt_thenItIsRefusedAndNothingIsBegun() {
-        DeviceDriver driver = standIn.open();
-        DeviceSpan slab = driver.allocate(2 * PoolOfTwo.LAYER_BYTES);
-        EnginePool pool = new EnginePool(layout(slab), PoolOfTwo.SPACE);
-        PieceWay way = new PieceWay(driver, false, new DoorThreshold());
-        Transfers transfers = new Transfers(driver, way, TimeUnit.MILLISECONDS.toNanos(1));
+        DeviceDriver driver = fakeCuda.open();
+        DeviceSpan slab = driver.allocate(2 * TwoLayerPool.LAYER_BYTES);
+        EnginePool pool = new EnginePool(layout(slab), TwoLayerPool.SPACE);
+        TransferStrategy way = new TransferStrategy(driver, false, new EngineCopyThreshold());
+        TransferQueue transferQueue = new TransferQueue(driver, way, TimeUnit.MILLISECONDS.toNanos(1));
         DeviceStream engine = driver.openStream(Priority.NORMAL);
         DeviceEvent event = driver.openEvent();
-        standIn.hold();
+        fakeCuda.hold();
         engine.record(event);
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> transfers.store(pool, List.of(), new int[0][], event))
+                .isThrownBy(() -> transferQueue.store(pool, List.of(), new int[0][], event))
                 .withMessageContaining("1 ms");
-        standIn.release();
+        fakeCuda.release();
         assertThat(event.await(LONG_NANOS)).isTrue();
-        assertThat(transfers.store(pool, List.of(), new int[0][], event)).isZero();
-        assertThat(transfers.drain(LONG_NANOS)).isTrue();
-        transfers.close();
-        transfers.abandon();
+        assertThat(transferQueue.store(pool, List.of(), new int[0][], event)).isZero();
+        assertThat(transferQueue.drain(LONG_NANOS)).isTrue();
+        transferQueue.close();
+        transferQueue.abandon();
         event.close();
         engine.close();
         driver.free(slab);
@@ -153,12 +155,14 @@ final class EngineWaitsTest {
 
     private static PagedLayout layout(DeviceSpan slab) {
         return new PagedLayout(
-                List.of(slab.slice(0, PoolOfTwo.LAYER_BYTES), slab.slice(PoolOfTwo.LAYER_BYTES, PoolOfTwo.LAYER_BYTES)),
-                PoolOfTwo.SIDES,
-                (long) PoolOfTwo.PAGES * PoolOfTwo.PIECE,
-                PoolOfTwo.PAGES,
-                PoolOfTwo.PIECE,
-                PoolOfTwo.PIECE,
-                PoolOfTwo.PAGES_PER_BLOCK);
+                List.of(
+                        slab.slice(0, TwoLayerPool.LAYER_BYTES),
+                        slab.slice(TwoLayerPool.LAYER_BYTES, TwoLayerPool.LAYER_BYTES)),
+                TwoLayerPool.SIDES,
+                (long) TwoLayerPool.PAGES * TwoLayerPool.PIECE,
+                TwoLayerPool.PAGES,
+                TwoLayerPool.PIECE,
+                TwoLayerPool.PIECE,
+                TwoLayerPool.PAGES_PER_BLOCK);
     }
 }

@@ -38,12 +38,12 @@ final class UnixSocketTest {
         Path file = Files.createFile(folder.toRealPath().resolve("given"));
         Path path = folder.resolve("socket");
         try (FileChannel open = FileChannel.open(file, StandardOpenOption.READ);
-                UnixSocket listening = UnixSocket.bound(path)) {
+                UnixSocket listening = UnixSocket.bind(path)) {
             listening.listen();
             int client = sendNothing(path, of(file).getFirst());
             UnixSocket accepted = listening.accept(LONG_MILLIS);
             assertThat(accepted).isNotNull();
-            assertThat(accepted.readable(LONG_MILLIS)).isTrue();
+            assertThat(accepted.awaitReadable(LONG_MILLIS)).isTrue();
             assertThat(accepted.receive()).isNull();
             assertThat(of(file)).hasSize(1);
             assertThat(open.isOpen()).isTrue();
@@ -76,8 +76,8 @@ final class UnixSocketTest {
             MemorySegment address = arena.allocate(110, 8);
             address.set(JAVA_SHORT, 0, (short) 1);
             MemorySegment.copy(text, 0, address, JAVA_BYTE, 2, text.length);
-            int socket = (int) SocketCalls.require("socket", SocketCalls.SOCKET, 1, 5, 0);
-            SocketCalls.require("connect", SocketCalls.CONNECT, socket, address, (int) address.byteSize());
+            int socket = (int) LibcSockets.callOrThrow("socket", LibcSockets.SOCKET, 1, 5, 0);
+            LibcSockets.callOrThrow("connect", LibcSockets.CONNECT, socket, address, (int) address.byteSize());
             MemorySegment control = arena.allocate(16 + GIVEN * Integer.BYTES, 8);
             control.set(JAVA_LONG, 0, control.byteSize());
             control.set(JAVA_INT, 8, 1);
@@ -88,7 +88,7 @@ final class UnixSocketTest {
             MemorySegment header = arena.allocate(56, 8);
             header.set(JAVA_LONG, 32, control.address());
             header.set(JAVA_LONG, 40, control.byteSize());
-            SocketCalls.require("sendmsg", SocketCalls.SEND, socket, header, 0);
+            LibcSockets.callOrThrow("sendmsg", LibcSockets.SEND, socket, header, 0);
             return socket;
         }
     }
@@ -97,7 +97,7 @@ final class UnixSocketTest {
     /// again at once.
     @Test
     void givenASocketThatLetsNobodyIn_whenAccepting_thenItSaysSo() throws IOException {
-        try (UnixSocket deaf = UnixSocket.bound(folder.resolve("deaf"))) {
+        try (UnixSocket deaf = UnixSocket.bind(folder.resolve("deaf"))) {
             assertThatIOException().isThrownBy(() -> deaf.accept(LONG_MILLIS)).withMessageContaining("accept4: errno");
         }
     }

@@ -6,9 +6,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /// Another process.
-final class EngineProcess {
+final class ProcessLauncher {
 
-    private EngineProcess() {}
+    private ProcessLauncher() {}
 
     /// A class of the tests in a JVM of its own.
     static Process java(Class<?> main, String... arguments) throws IOException {

@@ -19,7 +19,7 @@ import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 
 /// An engine of this process, whose memory is told of by a descriptor.
-final class EngineHere implements AutoCloseable {
+final class InProcessEngine implements AutoCloseable {
 
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
@@ -33,18 +33,18 @@ final class EngineHere implements AutoCloseable {
     private final int descriptor;
 
     /// @param path of the door
-    EngineHere(FakeCuda standIn, Path path, Arena arena) throws IOException {
-        this(standIn, path, arena, 1);
+    InProcessEngine(FakeCuda fakeCuda, Path path, Arena arena) throws IOException {
+        this(fakeCuda, path, arena, 1);
     }
 
     /// @param leastBytes of its memory
-    EngineHere(FakeCuda standIn, Path path, Arena arena, long leastBytes) throws IOException {
-        this(standIn.open(), path, arena, leastBytes);
+    InProcessEngine(FakeCuda fakeCuda, Path path, Arena arena, long leastBytes) throws IOException {
+        this(fakeCuda.open(), path, arena, leastBytes);
     }
 
     /// @param device this engine's from here on
     /// @param leastBytes of its memory
-    EngineHere(DeviceDriver device, Path path, Arena arena, long leastBytes) throws IOException {
+    InProcessEngine(DeviceDriver device, Path path, Arena arena, long leastBytes) throws IOException {
         this.arena = arena;
         driver = device;
         stream = driver.openStream(Priority.NORMAL);
@@ -70,16 +70,16 @@ final class EngineHere implements AutoCloseable {
     }
 
     /// Two regions of the same memory, a pool in them, and a chain of two blocks.
-    void introduce() throws IOException {
+    void sendPoolAndChain() throws IOException {
         client.hello(driver.info().uuid());
         int first = client.region(descriptor, pages.bytes());
         int second = client.region(descriptor, pages.bytes());
-        client.ask(Wire.POOL, PoolOfTwo.described(first, second));
-        client.ask(Wire.CHAIN, EngineClient.chain(0, 0, 0, PoolOfTwo.tokens(2)));
+        client.ask(EngineCodec.POOL, TwoLayerPool.encodeLayers(first, second));
+        client.ask(EngineCodec.CHAIN, EngineClient.chain(0, 0, 0, TwoLayerPool.tokens(2)));
     }
 
     void fill() {
-        stream.copyToDevice(PoolOfTwo.content(arena, 0), mapped.address().plus(PoolOfTwo.OFFSET));
+        stream.copyToDevice(TwoLayerPool.content(arena, 0), mapped.address().plus(TwoLayerPool.OFFSET));
         finish();
     }
 
@@ -108,7 +108,7 @@ final class EngineHere implements AutoCloseable {
         }
     }
 
-    void refused(int kind, ByteBuffer body, String why) {
+    void expectRefused(int kind, ByteBuffer body, String why) {
         assertThatExceptionOfType(EngineClient.Refused.class)
                 .isThrownBy(() -> client.ask(kind, body))
                 .withMessageContaining(why);

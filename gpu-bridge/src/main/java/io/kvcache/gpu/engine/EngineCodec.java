@@ -7,7 +7,7 @@ import java.nio.charset.StandardCharsets;
 
 /// What goes over the socket, as ENGINES.md has it: a kind and a number, then what the kind says, all
 /// little-endian.
-final class Wire {
+final class EngineCodec {
 
     static final int VERSION = 1;
 
@@ -36,15 +36,15 @@ final class Wire {
     /// In place of an event's number: nothing to wait for.
     static final int NO_EVENT = -1;
 
-    private static final int MOST_REASON_BYTES = 4096;
+    private static final int MAX_REASON_BYTES = 4096;
 
-    private Wire() {}
+    private EngineCodec() {}
 
     /// An answer.
     ///
     /// @param number of the request
     /// @param bytes of what [#DONE] has to say
-    static ByteBuffer done(int number, int bytes) {
+    static ByteBuffer encodeDone(int number, int bytes) {
         return ByteBuffer.allocate(HEADER_BYTES + bytes)
                 .order(ByteOrder.LITTLE_ENDIAN)
                 .putInt(DONE)
@@ -52,17 +52,17 @@ final class Wire {
     }
 
     /// An answer of one number.
-    static ByteBuffer done(int number, long[] values) {
-        ByteBuffer answer = done(number, values.length * Long.BYTES);
+    static ByteBuffer encodeDone(int number, long[] values) {
+        ByteBuffer answer = encodeDone(number, values.length * Long.BYTES);
         for (long value : values) {
             answer.putLong(value);
         }
         return answer.flip();
     }
 
-    static ByteBuffer refused(int number, String reason) {
+    static ByteBuffer encodeRefused(int number, String reason) {
         byte[] text = reason.getBytes(StandardCharsets.UTF_8);
-        int length = Math.min(text.length, MOST_REASON_BYTES);
+        int length = Math.min(text.length, MAX_REASON_BYTES);
         return ByteBuffer.allocate(HEADER_BYTES + length)
                 .order(ByteOrder.LITTLE_ENDIAN)
                 .putInt(REFUSED)
@@ -72,7 +72,7 @@ final class Wire {
     }
 
     /// The next bytes.
-    static byte[] bytes(ByteBuffer body, int length) {
+    static byte[] readBytes(ByteBuffer body, int length) {
         byte[] bytes = new byte[length];
         body.get(bytes);
         return bytes;
@@ -81,7 +81,7 @@ final class Wire {
     /// A text: its length in bytes as 32 bits, then UTF-8.
     ///
     /// @throws IllegalArgumentException for what is no text
-    static String text(ByteBuffer body) {
+    static String readText(ByteBuffer body) {
         int length = body.getInt();
         require(length >= 0 && length <= body.remaining(), "bytes of a text", length);
         ByteBuffer text = body.slice(body.position(), length);
@@ -96,7 +96,7 @@ final class Wire {
     /// The next 32-bit numbers.
     ///
     /// @throws IllegalArgumentException when there are not so many
-    static int[] ints(ByteBuffer body, int count) {
+    static int[] readInts(ByteBuffer body, int count) {
         require(count >= 0 && (long) count * Integer.BYTES <= body.remaining(), "numbers in a message", count);
         int[] ints = new int[count];
         for (int i = 0; i < count; i++) {

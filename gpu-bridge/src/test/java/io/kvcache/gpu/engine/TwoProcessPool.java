@@ -14,9 +14,9 @@ import io.kvcache.gpu.driver.VirtualMemory;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.TimeUnit;
 
-/// A [PoolOfTwo] as its engine sees it: layer 0 is another process's memory, layer 1 is mapped here
+/// A [TwoLayerPool] as its engine sees it: layer 0 is another process's memory, layer 1 is mapped here
 /// and has a descriptor.
-final class PoolOfTwoProcesses implements AutoCloseable {
+final class TwoProcessPool implements AutoCloseable {
 
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
@@ -28,8 +28,8 @@ final class PoolOfTwoProcesses implements AutoCloseable {
     private final int descriptor;
     private final String uuid;
 
-    PoolOfTwoProcesses(FakeCuda standIn, IpcExporterProcess peer) {
-        driver = standIn.open();
+    TwoProcessPool(FakeCuda fakeCuda, IpcExporterProcess peer) {
+        driver = fakeCuda.open();
         uuid = driver.info().uuid();
         virtual = driver.virtualMemory();
         opened = driver.ipc().open(peer.memory());
@@ -54,28 +54,28 @@ final class PoolOfTwoProcesses implements AutoCloseable {
     /// Puts this into both layers.
     void write(MemorySegment[] layers) {
         copy(stream -> {
-            stream.copyToDevice(layers[0], opened.address().plus(PoolOfTwo.OFFSET));
-            stream.copyToDevice(layers[1], mapped.address().plus(PoolOfTwo.OFFSET));
+            stream.copyToDevice(layers[0], opened.address().plus(TwoLayerPool.OFFSET));
+            stream.copyToDevice(layers[1], mapped.address().plus(TwoLayerPool.OFFSET));
         });
     }
 
     /// Brings what both layers have.
     void read(MemorySegment[] layers) {
         copy(stream -> {
-            stream.copyToHost(opened.address().plus(PoolOfTwo.OFFSET), layers[0]);
-            stream.copyToHost(mapped.address().plus(PoolOfTwo.OFFSET), layers[1]);
+            stream.copyToHost(opened.address().plus(TwoLayerPool.OFFSET), layers[0]);
+            stream.copyToHost(mapped.address().plus(TwoLayerPool.OFFSET), layers[1]);
         });
     }
 
-    private interface Copying {
+    private interface LayerCopy {
 
         void by(DeviceStream stream);
     }
 
-    private void copy(Copying copying) {
+    private void copy(LayerCopy layerCopy) {
         try (DeviceStream stream = driver.openStream(Priority.NORMAL);
                 DeviceEvent done = driver.openEvent()) {
-            copying.by(stream);
+            layerCopy.by(stream);
             stream.record(done);
             assertThat(done.await(LONG_NANOS)).isTrue();
         }

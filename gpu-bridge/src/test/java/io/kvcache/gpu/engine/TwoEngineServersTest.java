@@ -1,6 +1,6 @@
 package io.kvcache.gpu.engine;
 
-import static io.kvcache.gpu.engine.Awaited.until;
+import static io.kvcache.gpu.engine.ConditionWait.awaitTrue;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assumptions.assumeThat;
@@ -34,7 +34,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// Two devices of one process, each with a store, a tier and a door: blocks of the same keys and of
 /// other bytes, so that whatever went to the wrong device would show.
-final class TwoDoorsTest {
+final class TwoEngineServersTest {
 
     private static final int[] STORED = {3, 17, 1, 38};
     private static final int[] LOADED = {8, 10, 21, 19};
@@ -44,15 +44,15 @@ final class TwoDoorsTest {
     @TempDir
     private Path folder;
 
-    private final FakeCuda standIn = FakeCuda.reset().withTwoDevices();
+    private final FakeCuda fakeCuda = FakeCuda.reset().withTwoDevices();
     private final Arena arena = Arena.ofShared();
 
     @SuppressWarnings("NullAway.Init") // given by JUnit
-    TwoDoorsTest() {}
+    TwoEngineServersTest() {}
 
     @AfterEach
     void close() {
-        assertThat(standIn.left()).isEmpty();
+        assertThat(fakeCuda.left()).isEmpty();
         FakeCuda.reset();
         arena.close();
     }
@@ -67,13 +67,13 @@ final class TwoDoorsTest {
                 .build();
     }
 
-    private EngineDoor door(TieredKvCache cache, int device, CopyThreshold threshold) {
-        return EngineDoor.open(
+    private EngineIpcServer door(TieredKvCache cache, int device, CopyThreshold threshold) {
+        return EngineIpcServer.open(
                 cache,
-                () -> standIn.open(device),
-                Map.of(PoolOfTwo.NAME, PoolOfTwo.SPACE),
+                () -> fakeCuda.open(device),
+                Map.of(TwoLayerPool.NAME, TwoLayerPool.SPACE),
                 path(device),
-                new DoorThreshold(threshold));
+                new EngineCopyThreshold(threshold));
     }
 
     private Path path(int device) {
@@ -83,46 +83,47 @@ final class TwoDoorsTest {
     /// An engine on a device, its pool with bytes of its own. Both layers lie at one place.
     private final class Engine implements AutoCloseable {
 
-        private final EngineHere here;
-        private final MemorySegment content = arena.allocate(PoolOfTwo.OFFSET + PoolOfTwo.LAYER_BYTES, 8);
+        private final InProcessEngine here;
+        private final MemorySegment content = arena.allocate(TwoLayerPool.OFFSET + TwoLayerPool.LAYER_BYTES, 8);
 
         Engine(int device) throws IOException {
-            here = new EngineHere(standIn.open(device), path(device), arena, content.byteSize());
+            here = new InProcessEngine(fakeCuda.open(device), path(device), arena, content.byteSize());
             new BlockContent(100 + device).fill(content);
             here.write(content);
-            here.introduce();
+            here.sendPoolAndChain();
         }
 
         long store() throws IOException {
-            ByteBuffer stored = here.client().ask(Wire.STORE, EngineClient.blocks(0, 0, 2, -1, STORED));
+            ByteBuffer stored = here.client().ask(EngineCodec.STORE, EngineClient.blocks(0, 0, 2, -1, STORED));
             assertThat(stored.getLong()).isEqualTo(2);
             return stored.getLong();
         }
 
         void load() throws IOException {
             assertThat(here.client()
-                            .ask(Wire.LOAD, EngineClient.blocks(0, 0, 2, -1, LOADED))
+                            .ask(EngineCodec.LOAD, EngineClient.blocks(0, 0, 2, -1, LOADED))
                             .getLong())
                     .isEqualTo(2);
             for (int i = 0; i < LOADED.length; i++) {
-                for (int side = 0; side < PoolOfTwo.SIDES; side++) {
-                    MemorySegment.copy(content, at(side, STORED[i]), content, at(side, LOADED[i]), PoolOfTwo.PIECE);
+                for (int side = 0; side < TwoLayerPool.SIDES; side++) {
+                    MemorySegment.copy(content, at(side, STORED[i]), content, at(side, LOADED[i]), TwoLayerPool.PIECE);
                 }
             }
         }
 
         private static long at(int side, int page) {
-            return PoolOfTwo.OFFSET + ((long) side * PoolOfTwo.PAGES + page) * PoolOfTwo.PIECE;
+            return TwoLayerPool.OFFSET + ((long) side * TwoLayerPool.PAGES + page) * TwoLayerPool.PIECE;
         }
 
         MemorySegment block(int index) {
-            MemorySegment layer = content.asSlice(PoolOfTwo.OFFSET);
-            return PoolOfTwo.block(arena, new MemorySegment[] {layer, layer}, STORED[2 * index], STORED[2 * index + 1]);
+            MemorySegment layer = content.asSlice(TwoLayerPool.OFFSET);
+            return TwoLayerPool.block(
+                    arena, new MemorySegment[] {layer, layer}, STORED[2 * index], STORED[2 * index + 1]);
         }
 
-        void requireLoaded(EngineDoor door) {
+        void requireLoaded(EngineIpcServer door) {
             here.client().close(); // the door ends its copies then
-            until(() -> door.engines() == 0);
+            awaitTrue(() -> door.engineCount() == 0);
             assertThat(here.read(content.byteSize()).mismatch(content)).isEqualTo(-1);
         }
 
@@ -133,7 +134,7 @@ final class TwoDoorsTest {
     }
 
     private static BlockChain chain() {
-        return BlockChain.of(PoolOfTwo.SPACE, PoolOfTwo.tokens(2));
+        return BlockChain.of(TwoLayerPool.SPACE, TwoLayerPool.tokens(2));
     }
 
     private static void requireStored(TieredKvCache cache, Engine engine) {
@@ -149,9 +150,9 @@ final class TwoDoorsTest {
         try (DeviceBlockTable table = tier.acquire(chain(), 0)) {
             assertThat(table.endBlock()).as("on device %d", device).isEqualTo(2);
             for (int i = 0; i < 2; i++) {
-                MemorySegment back = arena.allocate(PoolOfTwo.BLOCK_BYTES, 4096);
-                DeviceSpan span = new DeviceSpan(table.address(i), PoolOfTwo.BLOCK_BYTES);
-                DeviceDriver driver = standIn.open(device);
+                MemorySegment back = arena.allocate(TwoLayerPool.BLOCK_BYTES, 4096);
+                DeviceSpan span = new DeviceSpan(table.address(i), TwoLayerPool.BLOCK_BYTES);
+                DeviceDriver driver = fakeCuda.open(device);
                 driver.adopt(span);
                 try (DeviceStream stream = driver.openStream(Priority.NORMAL);
                         DeviceEvent event = driver.openEvent()) {
@@ -175,8 +176,8 @@ final class TwoDoorsTest {
         CudaTier second = CudaTier.open(1, TIER_BYTES);
         try (TieredKvCache one = store(first);
                 TieredKvCache other = store(second);
-                EngineDoor oneDoor = door(one, 0, copied);
-                EngineDoor otherDoor = door(other, 1, copied);
+                EngineIpcServer oneDoor = door(one, 0, copied);
+                EngineIpcServer otherDoor = door(other, 1, copied);
                 Engine oneEngine = new Engine(0);
                 Engine otherEngine = new Engine(1)) {
             long oneStore = oneEngine.store();
@@ -202,7 +203,7 @@ final class TwoDoorsTest {
             throws IOException {
         CudaTier tier = CudaTier.open(0, TIER_BYTES);
         try (TieredKvCache cache = store(tier);
-                EngineDoor door = door(cache, 1, CopyThreshold.COPIES);
+                EngineIpcServer door = door(cache, 1, CopyThreshold.COPIES);
                 Engine engine = new Engine(1)) {
             assertThat(engine.here.client().seal(engine.store())).isEqualTo(2);
             requireStored(cache, engine);
@@ -210,8 +211,8 @@ final class TwoDoorsTest {
             requireOnDevice(0, tier, engine);
             engine.load();
             engine.requireLoaded(door);
-            if (standIn.canHold()) {
-                assertThat(standIn.calls("cuMemHostRegister_v2")).isEqualTo(1);
+            if (fakeCuda.canHold()) {
+                assertThat(fakeCuda.calls("cuMemHostRegister_v2")).isEqualTo(1);
             }
         }
     }
@@ -219,8 +220,8 @@ final class TwoDoorsTest {
     @Test
     void givenAnEngineOfOneDevice_whenItComesToTheOthersDoor_thenItIsToldWhichDeviceThatIsOf() throws IOException {
         try (TieredKvCache cache = store(CudaTier.open(1, TIER_BYTES));
-                EngineDoor _ = door(cache, 1, CopyThreshold.COPIES);
-                EngineHere astray = new EngineHere(standIn.open(0), path(1), arena, 1)) {
+                EngineIpcServer _ = door(cache, 1, CopyThreshold.COPIES);
+                InProcessEngine astray = new InProcessEngine(fakeCuda.open(0), path(1), arena, 1)) {
             assertThatExceptionOfType(EngineClient.Refused.class)
                     .isThrownBy(() -> astray.client().hello(astray.uuid()))
                     .withMessageContaining("the engine has device " + astray.uuid() + ", this door ");
@@ -230,10 +231,10 @@ final class TwoDoorsTest {
     /// An engine that says it has the door's device, and tells of memory of another.
     @Test
     void givenMemoryOfTheOtherDevice_whenADoorIsToldOfIt_thenItIsOutOfReachAndTheDoorServesOn() throws IOException {
-        assumeThat(standIn.canHold()).as("devices without a way to each other").isTrue();
+        assumeThat(fakeCuda.canHold()).as("devices without a way to each other").isTrue();
         try (TieredKvCache cache = store(CudaTier.open(1, TIER_BYTES));
-                EngineDoor door = door(cache, 1, CopyThreshold.COPIES);
-                EngineHere astray = new EngineHere(standIn.open(0), path(1), arena, 1);
+                EngineIpcServer door = door(cache, 1, CopyThreshold.COPIES);
+                InProcessEngine astray = new InProcessEngine(fakeCuda.open(0), path(1), arena, 1);
                 Engine right = new Engine(1)) {
             astray.client().hello(right.here.uuid());
             assertThatExceptionOfType(EngineClient.Refused.class)

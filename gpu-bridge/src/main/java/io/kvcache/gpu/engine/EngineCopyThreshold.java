@@ -8,25 +8,25 @@ import org.jspecify.annotations.Nullable;
 /// that has small ones, as all have the same device.
 ///
 /// **Threads.** Any; who comes while it is measured waits for that.
-final class DoorThreshold implements StagedPages.Threshold {
+final class EngineCopyThreshold implements StagedPages.Threshold {
 
     private @Nullable CopyThreshold known;
 
     /// To be measured.
-    DoorThreshold() {}
+    EngineCopyThreshold() {}
 
     /// As somebody knows it.
-    DoorThreshold(CopyThreshold known) {
+    EngineCopyThreshold(CopyThreshold known) {
         this.known = known;
     }
 
     /// Whether a kernel may be better for pieces of this size, as far as is known.
-    synchronized boolean mayStage(long pieceBytes) {
+    synchronized boolean canStage(long pieceBytes) {
         return known == null || pieceBytes < known.pieceBytes();
     }
 
     @Override
-    public synchronized CopyThreshold of(StagedPages staged) {
+    public synchronized CopyThreshold thresholdFor(StagedPages staged) {
         CopyThreshold present = known;
         if (present == null) {
             present = staged.measure(System::nanoTime);

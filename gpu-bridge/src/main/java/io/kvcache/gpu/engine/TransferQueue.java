@@ -30,86 +30,86 @@ import org.jspecify.annotations.Nullable;
 /// a process that died counts as reached, whatever its memory holds then.
 ///
 /// **Threads.** The session's.
-final class Transfers {
+final class TransferQueue {
 
     /// Stores that were not sealed yet.
-    private static final int MOST_STORES = 256;
+    private static final int MAX_STORES = 256;
 
     private final DeviceDriver driver;
-    private final PieceWay way;
-    private final long longestEventNanos;
-    private final ResourceScope holdings = new ResourceScope();
-    private final DeviceStream in;
-    private final DeviceStream out;
+    private final TransferStrategy strategy;
+    private final long maxEventNanos;
+    private final ResourceScope resources = new ResourceScope();
+    private final DeviceStream loadStream;
+    private final DeviceStream storeStream;
     private final DeviceEvent loaded;
     private final DeviceEvent stored;
-    private final Deque<Load> loads = new ArrayDeque<>();
-    private final Map<Integer, Store> stores = new HashMap<>();
+    private final Deque<PendingLoad> loads = new ArrayDeque<>();
+    private final Map<Integer, PendingStore> stores = new HashMap<>();
     private int nextStore;
 
     /// What the device does, and the room that it has for that, if any.
-    private static final class Work {
-        private final DeviceEvent on;
-        private @Nullable StagingRoom room;
+    private static final class PendingCopy {
+        private final DeviceEvent event;
+        private @Nullable StagingRoom buffer;
 
-        Work(DeviceEvent on) {
-            this.on = on;
+        PendingCopy(DeviceEvent on) {
+            this.event = on;
         }
 
-        boolean reached() {
-            boolean reached = on.isReached();
-            if (reached && room != null) {
-                room.release();
-                room = null;
+        boolean isReached() {
+            boolean reached = event.isReached();
+            if (reached && buffer != null) {
+                buffer.release();
+                buffer = null;
             }
             return reached;
         }
     }
 
-    /// @param work over when the device has read the table's slots
-    private record Load(Work work, BlockTable table) {}
+    /// @param pendingCopy over when the device has read the table's slots
+    private record PendingLoad(PendingCopy pendingCopy, BlockTable table) {}
 
-    private static final class Store {
-        private final Work work;
+    private static final class PendingStore {
+        private final PendingCopy pendingCopy;
         private final List<BlockWriter> writers;
-        private @Nullable Sealed whenSealed;
+        private @Nullable SealListener whenSealed;
 
-        Store(Work work, List<BlockWriter> writers) {
-            this.work = work;
+        PendingStore(PendingCopy pendingCopy, List<BlockWriter> writers) {
+            this.pendingCopy = pendingCopy;
             this.writers = writers;
         }
     }
 
     /// Hears how many blocks of a store can be found now, or will be once those before them can.
     @FunctionalInterface
-    interface Sealed {
+    interface SealListener {
 
         /// All blocks of it were sealed, or dropped.
-        void sealed(int blocks);
+        void onSealed(int blocks);
     }
 
     /// @param longestEventNanos how long an event is waited for where the driver does not queue copies
-    Transfers(DeviceDriver driver, PieceWay way, long longestEventNanos) {
+    TransferQueue(DeviceDriver driver, TransferStrategy way, long longestEventNanos) {
         this.driver = driver;
-        this.way = way;
-        this.longestEventNanos = longestEventNanos;
+        this.strategy = way;
+        this.maxEventNanos = longestEventNanos;
         try {
-            in = holdings.register(driver.openStream(Priority.HIGH), DeviceStream::close);
-            out = holdings.register(driver.openStream(Priority.HIGH), DeviceStream::close);
-            loaded = holdings.register(driver.ipc().createSharedEvent(), DeviceEvent::close);
-            stored = holdings.register(driver.ipc().createSharedEvent(), DeviceEvent::close);
+            loadStream = resources.register(driver.openStream(Priority.HIGH), DeviceStream::close);
+            storeStream = resources.register(driver.openStream(Priority.HIGH), DeviceStream::close);
+            loaded = resources.register(driver.ipc().createSharedEvent(), DeviceEvent::close);
+            stored = resources.register(driver.ipc().createSharedEvent(), DeviceEvent::close);
         } catch (DeviceException refused) {
-            throw holdings.releaseAfter(refused);
+            throw resources.releaseAfter(refused);
         }
     }
 
     /// Reached when all is in its pages that was begun to be loaded.
-    DeviceEvent loaded() {
+    DeviceEvent loadedEvent() {
         return loaded;
     }
 
     /// Reached when all pages were read that were begun to be stored.
-    DeviceEvent stored() {
+    DeviceEvent storedEvent() {
         return stored;
     }
 
@@ -117,7 +117,7 @@ final class Transfers {
     ///
     /// @throws DeviceException when the device is of no use
     void prepare(EnginePool pool) {
-        way.prepare(pool.layout());
+        strategy.prepare(pool.layout());
     }
 
     /// Copies blocks of a table to pages.
@@ -127,29 +127,29 @@ final class Transfers {
     /// @param after the pages are free, or null when they are already
     /// @throws IllegalArgumentException when that is not reached in time; nothing is begun then
     void load(EnginePool pool, BlockTable table, int[][] pages, @Nullable DeviceEvent after) {
-        Work work = new Work(openEvent(after, table::close));
-        loads.add(new Load(work, table));
+        PendingCopy pendingCopy = new PendingCopy(openEvent(after, table::close));
+        loads.add(new PendingLoad(pendingCopy, table));
         CopyBatch batch = CopyBatch.toDevice();
         List<MemorySegment> blocks = new ArrayList<>();
         for (int block = 0; block < pages.length; block++) {
             blocks.add(table.segment(table.firstBlock() + block));
             for (int layer = 0; layer < pool.layout().layers().size(); layer++) {
-                pool.pages().onboard(blocks.getLast(), pages[block], layer, batch);
+                pool.copyPlanner().onboard(blocks.getLast(), pages[block], layer, batch);
             }
         }
-        StagingRoom room = way.room(pool.layout(), batch);
+        StagingRoom room = strategy.acquireBuffer(pool.layout(), batch);
         if (room == null) {
-            copy(in, batch, after);
+            copy(loadStream, batch, after);
         } else {
-            work.room = room;
-            room.load(in, pool.layout(), blocks, List.of(pages), after);
+            pendingCopy.buffer = room;
+            room.load(loadStream, pool.layout(), blocks, List.of(pages), after);
         }
-        tell(in, work, loaded);
+        markCompletion(loadStream, pendingCopy, loaded);
     }
 
     /// Whether another store may begin.
-    boolean mayStore() {
-        return stores.size() < MOST_STORES;
+    boolean canStore() {
+        return stores.size() < MAX_STORES;
     }
 
     /// Copies pages to where blocks are being written.
@@ -159,31 +159,31 @@ final class Transfers {
     /// @return the number of the store
     /// @throws IllegalArgumentException when that is not reached in time; nothing is begun then
     int store(EnginePool pool, List<BlockWriter> writers, int[][] pages, @Nullable DeviceEvent after) {
-        Work work = new Work(openEvent(after, () -> writers.forEach(BlockWriter::close)));
+        PendingCopy pendingCopy = new PendingCopy(openEvent(after, () -> writers.forEach(BlockWriter::close)));
         int number = nextStore++;
-        stores.put(number, new Store(work, writers));
+        stores.put(number, new PendingStore(pendingCopy, writers));
         CopyBatch batch = CopyBatch.toHost();
         List<MemorySegment> blocks = new ArrayList<>();
         List<int[]> pagesOf = new ArrayList<>();
         for (int block = 0; block < writers.size(); block++) {
             BlockWriter writer = writers.get(block);
-            if (!writes(writer)) {
+            if (!isWriting(writer)) {
                 continue;
             }
             blocks.add(writer.segment());
             pagesOf.add(pages[block]);
             for (int layer = 0; layer < pool.layout().layers().size(); layer++) {
-                pool.pages().offload(pages[block], blocks.getLast(), layer, batch);
+                pool.copyPlanner().offload(pages[block], blocks.getLast(), layer, batch);
             }
         }
-        StagingRoom room = way.room(pool.layout(), batch);
+        StagingRoom room = strategy.acquireBuffer(pool.layout(), batch);
         if (room == null) {
-            copy(out, batch, after);
+            copy(storeStream, batch, after);
         } else {
-            work.room = room;
-            room.store(out, pool.layout(), blocks, pagesOf, after);
+            pendingCopy.buffer = room;
+            room.store(storeStream, pool.layout(), blocks, pagesOf, after);
         }
-        tell(out, work, stored);
+        markCompletion(storeStream, pendingCopy, stored);
         return number;
     }
 
@@ -191,9 +191,9 @@ final class Transfers {
     /// given back.
     private DeviceEvent openEvent(@Nullable DeviceEvent after, Runnable giveBack) {
         try {
-            if (!way.queued() && after != null && !after.await(longestEventNanos)) {
+            if (!strategy.queuesCopies() && after != null && !after.await(maxEventNanos)) {
                 throw new IllegalArgumentException("its event was not reached in %d ms, and a copy cannot wait for it"
-                                .formatted(TimeUnit.NANOSECONDS.toMillis(longestEventNanos))
+                                .formatted(TimeUnit.NANOSECONDS.toMillis(maxEventNanos))
                         + " as this host's memory is not registered with the device; wait for it before you ask");
             }
             return driver.openEvent();
@@ -203,12 +203,12 @@ final class Transfers {
         }
     }
 
-    private static boolean writes(BlockWriter writer) {
+    private static boolean isWriting(BlockWriter writer) {
         return writer.outcome() == PutOutcome.RESERVED;
     }
 
     private void copy(DeviceStream stream, CopyBatch batch, @Nullable DeviceEvent after) {
-        if (way.queued() && after != null) {
+        if (strategy.queuesCopies() && after != null) {
             stream.waitFor(after);
         }
         if (batch.pieces() > 0) {
@@ -216,16 +216,16 @@ final class Transfers {
         }
     }
 
-    private static void tell(DeviceStream stream, Work work, DeviceEvent told) {
-        stream.record(work.on);
+    private static void markCompletion(DeviceStream stream, PendingCopy pendingCopy, DeviceEvent told) {
+        stream.record(pendingCopy.event);
         stream.record(told);
     }
 
     /// Has a store's blocks findable once their bytes are there.
     ///
     /// @throws IllegalArgumentException when there is no such store, or it was said of it before
-    void seal(int store, Sealed then) {
-        Store wanted = stores.get(store);
+    void seal(int store, SealListener then) {
+        PendingStore wanted = stores.get(store);
         if (wanted == null || wanted.whenSealed != null) {
             throw new IllegalArgumentException("store " + store + " is not one that waits to be sealed");
         }
@@ -234,19 +234,19 @@ final class Transfers {
 
     /// Ends what has arrived.
     void poll() {
-        while (!loads.isEmpty() && loads.getFirst().work.reached()) {
-            Load load = loads.remove();
-            load.work.on.close();
+        while (!loads.isEmpty() && loads.getFirst().pendingCopy.isReached()) {
+            PendingLoad load = loads.remove();
+            load.pendingCopy.event.close();
             load.table.close();
         }
-        for (Map.Entry<Integer, Store> each : List.copyOf(stores.entrySet())) {
-            Store store = each.getValue();
-            Sealed then = store.whenSealed;
-            boolean asked = then != null || store.work.room != null;
-            if (asked && store.work.reached() && then != null) {
+        for (Map.Entry<Integer, PendingStore> each : List.copyOf(stores.entrySet())) {
+            PendingStore store = each.getValue();
+            SealListener then = store.whenSealed;
+            boolean asked = then != null || store.pendingCopy.buffer != null;
+            if (asked && store.pendingCopy.isReached() && then != null) {
                 stores.remove(each.getKey());
-                store.work.on.close();
-                then.sealed(seal(store.writers));
+                store.pendingCopy.event.close();
+                then.onSealed(seal(store.writers));
             }
         }
     }
@@ -254,7 +254,7 @@ final class Transfers {
     private static int seal(List<BlockWriter> writers) {
         int sealed = 0;
         for (BlockWriter writer : writers) {
-            if (writes(writer) && writer.seal() != SealOutcome.DROPPED) {
+            if (isWriting(writer) && writer.seal() != SealOutcome.DROPPED) {
                 sealed++;
             }
             writer.close();
@@ -263,7 +263,7 @@ final class Transfers {
     }
 
     /// Whether [#poll] may have something to end soon.
-    boolean busy() {
+    boolean hasPending() {
         return !loads.isEmpty() || stores.values().stream().anyMatch(store -> store.whenSealed != null);
     }
 
@@ -273,7 +273,7 @@ final class Transfers {
     /// @return whether it does, or is gone
     boolean drain(long timeoutNanos) {
         long since = System.nanoTime();
-        while (!quiet()) {
+        while (!isDeviceIdle()) {
             if (System.nanoTime() - since > timeoutNanos) {
                 return false;
             }
@@ -282,9 +282,9 @@ final class Transfers {
         return true;
     }
 
-    private boolean quiet() {
+    private boolean isDeviceIdle() {
         try {
-            return in.isIdle() && out.isIdle();
+            return loadStream.isIdle() && storeStream.isIdle();
         } catch (DeviceException failed) {
             return failed.error().isFatal();
         }
@@ -304,9 +304,9 @@ final class Transfers {
     ///
     /// @throws DeviceException the first that the device refused
     void close() {
-        loads.forEach(load -> holdings.register(load.work.on, DeviceEvent::close));
-        stores.values().forEach(store -> holdings.register(store.work.on, DeviceEvent::close));
-        holdings.register(way::close);
-        holdings.releaseAll();
+        loads.forEach(load -> resources.register(load.pendingCopy.event, DeviceEvent::close));
+        stores.values().forEach(store -> resources.register(store.pendingCopy.event, DeviceEvent::close));
+        resources.register(strategy::close);
+        resources.releaseAll();
     }
 }

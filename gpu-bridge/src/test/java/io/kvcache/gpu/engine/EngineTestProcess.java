@@ -17,33 +17,34 @@ import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 
-/// The engine of [EngineDoorTest], in a process of its own: it stores two blocks and has them loaded to
+/// The engine of [EngineIpcServerTest], in a process of its own: it stores two blocks and has them loaded to
 /// other pages. Layer 0 is told of by a token, layer 1 by a descriptor. It speaks by lines.
-final class EnginePeer {
+final class EngineTestProcess {
 
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
-    private final FakeCuda standIn = FakeCuda.reset();
-    private final DeviceDriver driver = standIn.open();
+    private final FakeCuda fakeCuda = FakeCuda.reset();
+    private final DeviceDriver driver = fakeCuda.open();
     private final Arena arena = Arena.ofShared();
     private final DeviceStream stream = driver.openStream(Priority.NORMAL);
     private final DeviceIpc sharing = driver.ipc();
 
-    private EnginePeer() {}
+    private EngineTestProcess() {}
 
     /// Path of the door.
     public static void main(String... path) throws Exception {
-        new EnginePeer().run(Path.of(path[0]));
+        new EngineTestProcess().run(Path.of(path[0]));
     }
 
     private void run(Path path) throws Exception {
         VirtualMemory virtual = driver.virtualMemory();
-        DeviceSpan slab = driver.allocate(PoolOfTwo.OFFSET + PoolOfTwo.LAYER_BYTES);
+        DeviceSpan slab = driver.allocate(TwoLayerPool.OFFSET + TwoLayerPool.LAYER_BYTES);
         PhysicalPages pages = virtual.createShared(virtual.pageBytes());
         DeviceSpan mapped = virtual.reserve(virtual.pageBytes());
         virtual.map(mapped.address(), pages);
         DeviceSpan[] layers = {
-            slab.slice(PoolOfTwo.OFFSET, PoolOfTwo.LAYER_BYTES), mapped.slice(PoolOfTwo.OFFSET, PoolOfTwo.LAYER_BYTES)
+            slab.slice(TwoLayerPool.OFFSET, TwoLayerPool.LAYER_BYTES),
+            mapped.slice(TwoLayerPool.OFFSET, TwoLayerPool.LAYER_BYTES)
         };
         DeviceEvent mine = sharing.createSharedEvent();
         try (EngineClient door = new EngineClient(path)) {
@@ -54,9 +55,9 @@ final class EnginePeer {
             int byToken = door.region(sharing.exportToken(slab));
             int byDescriptor = door.region(descriptor, pages.bytes());
             UnixSocket.close(descriptor);
-            door.ask(Wire.POOL, PoolOfTwo.described(byToken, byDescriptor));
+            door.ask(EngineCodec.POOL, TwoLayerPool.encodeLayers(byToken, byDescriptor));
             int event = door.event(sharing.exportToken(mine));
-            door.ask(Wire.CHAIN, EngineClient.chain(5, 0, 0, PoolOfTwo.tokens(2)));
+            door.ask(EngineCodec.CHAIN, EngineClient.chain(5, 0, 0, TwoLayerPool.tokens(2)));
             store(door, event, layers, mine, stored);
             load(door, event, layers, mine, loaded);
             say(System.in.read() >= 0, "told to end");
@@ -65,22 +66,22 @@ final class EnginePeer {
 
     private DeviceEvent opened(ByteBuffer greeting, int at) {
         byte[] token = new byte[DeviceIpc.TOKEN_BYTES];
-        greeting.position(Wire.HEADER_BYTES + at);
+        greeting.position(EngineCodec.HEADER_BYTES + at);
         greeting.get(token);
         return sharing.openEvent(token);
     }
 
     private void store(EngineClient door, int event, DeviceSpan[] layers, DeviceEvent mine, DeviceEvent read)
             throws Exception {
-        standIn.hold();
+        fakeCuda.hold();
         for (int layer = 0; layer < layers.length; layer++) {
-            stream.copyToDevice(PoolOfTwo.content(arena, layer), layers[layer].address());
+            stream.copyToDevice(TwoLayerPool.content(arena, layer), layers[layer].address());
         }
         stream.record(mine);
-        ByteBuffer stored = door.ask(Wire.STORE, EngineClient.blocks(5, 0, 2, event, 3, 17, 0, 39));
+        ByteBuffer stored = door.ask(EngineCodec.STORE, EngineClient.blocks(5, 0, 2, event, 3, 17, 0, 39));
         say(stored.getLong() == 2, "two blocks are stored");
         say(!read.await(TimeUnit.MILLISECONDS.toNanos(200)), "the store waits for our event");
-        standIn.release();
+        fakeCuda.release();
         say(read.await(LONG_NANOS), "the pages were read");
         say(door.seal(stored.getLong()) == 2, "two blocks are sealed");
     }
@@ -92,23 +93,23 @@ final class EnginePeer {
         }
         stream.record(mine);
         say(System.in.read() >= 0, "told to load");
-        ByteBuffer coming = door.ask(Wire.LOAD, EngineClient.blocks(5, 0, 2, event, 8, 9, 21, 20));
+        ByteBuffer coming = door.ask(EngineCodec.LOAD, EngineClient.blocks(5, 0, 2, event, 8, 9, 21, 20));
         say(coming.getLong() == 2, "two blocks are loaded");
         MemorySegment[] seen = new MemorySegment[layers.length];
         DeviceEvent looked = driver.openEvent();
         stream.waitFor(loaded);
         for (int layer = 0; layer < layers.length; layer++) {
-            seen[layer] = arena.allocate(PoolOfTwo.LAYER_BYTES, 8);
+            seen[layer] = arena.allocate(TwoLayerPool.LAYER_BYTES, 8);
             stream.copyToHost(layers[layer].address(), seen[layer]);
         }
         stream.record(looked);
         say(!looked.await(TimeUnit.MILLISECONDS.toNanos(200)), "our stream waits for the door's event");
         say(looked.await(LONG_NANOS), "loaded");
-        MemorySegment[] first = {PoolOfTwo.content(arena, 0), PoolOfTwo.content(arena, 1)};
-        boolean same = same(PoolOfTwo.block(arena, seen, 8, 9), PoolOfTwo.block(arena, first, 3, 17))
-                && same(PoolOfTwo.block(arena, seen, 21, 20), PoolOfTwo.block(arena, first, 0, 39));
+        MemorySegment[] first = {TwoLayerPool.content(arena, 0), TwoLayerPool.content(arena, 1)};
+        boolean same = same(TwoLayerPool.block(arena, seen, 8, 9), TwoLayerPool.block(arena, first, 3, 17))
+                && same(TwoLayerPool.block(arena, seen, 21, 20), TwoLayerPool.block(arena, first, 0, 39));
         say(same, "the blocks are in their pages");
-        say(untouched(PoolOfTwo.block(arena, seen, 10, 19)), "other pages are as they were");
+        say(untouched(TwoLayerPool.block(arena, seen, 10, 19)), "other pages are as they were");
     }
 
     private static boolean same(MemorySegment one, MemorySegment other) {

@@ -12,36 +12,36 @@ import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.VirtualMemory;
 import org.junit.jupiter.api.Test;
 
-final class EngineMemoryTest {
+final class EngineMappingsTest {
 
     /// A region is a range, a page and a mapping.
     private static final int PARTS = 3;
 
     @Test
     void givenARegionThatIsRefused_whenAllIsClosed_thenTheOthersAreAndTheRestGoesWithTheDriver() {
-        FakeCuda standIn = FakeCuda.reset();
-        assumeThat(standIn.canHold())
+        FakeCuda fakeCuda = FakeCuda.reset();
+        assumeThat(fakeCuda.canHold())
                 .as("a driver whose calls can be made to fail")
                 .isTrue();
-        DeviceDriver engine = standIn.open();
+        DeviceDriver engine = fakeCuda.open();
         VirtualMemory virtual = engine.virtualMemory();
         PhysicalPages pages = virtual.createShared(virtual.pageBytes());
         int descriptor = virtual.exportDescriptor(pages);
-        String before = standIn.left();
-        DeviceDriver driver = standIn.open();
+        String before = fakeCuda.left();
+        DeviceDriver driver = fakeCuda.open();
         driver.openStream(Priority.NORMAL);
-        EngineMemory memory = new EngineMemory(driver);
+        EngineMappings memory = new EngineMappings(driver);
         for (int region = 0; region < 3; region++) {
             assertThat(memory.open(descriptor, pages.bytes())).isEqualTo(region);
         }
-        standIn.failTwice("cuStreamQuery", 999); // one answer alone may be about something else
+        fakeCuda.failTwice("cuStreamQuery", 999); // one answer alone may be about something else
         assertThatExceptionOfType(DeviceException.class).isThrownBy(memory::close);
         assertThat(driver.resourceCounts().virtual()).isEqualTo(PARTS);
         driver.close();
-        assertThat(standIn.left()).isEqualTo(before);
+        assertThat(fakeCuda.left()).isEqualTo(before);
         UnixSocket.close(descriptor);
         virtual.release(pages);
         engine.close();
-        assertThat(standIn.left()).isEmpty();
+        assertThat(fakeCuda.left()).isEmpty();
     }
 }

@@ -17,7 +17,7 @@ import java.lang.invoke.VarHandle;
 /// The C library's calls for sockets, as 64-bit Linux has them: Java's own channels send no descriptors.
 ///
 /// **Threads.** Any.
-final class SocketCalls {
+final class LibcSockets {
 
     static final int EINTR = 4;
 
@@ -35,7 +35,7 @@ final class SocketCalls {
     static final MethodHandle SHUTDOWN = bind("shutdown", JAVA_INT, JAVA_INT, JAVA_INT);
     static final MethodHandle CLOSE = bind("close", JAVA_INT, JAVA_INT);
 
-    private SocketCalls() {}
+    private LibcSockets() {}
 
     @SuppressWarnings("restricted") // Signatures as in the manual pages of Linux.
     private static MethodHandle bind(String name, MemoryLayout returned, MemoryLayout... arguments) {
@@ -67,7 +67,7 @@ final class SocketCalls {
     /// Calls, again after a signal.
     ///
     /// @throws IOException with the error's number when the function failed
-    static long require(String what, MethodHandle function, Object... arguments) throws IOException {
+    static long callOrThrow(String what, MethodHandle function, Object... arguments) throws IOException {
         long result = call(function, arguments);
         while (result == -EINTR) {
             result = call(function, arguments);

@@ -6,13 +6,13 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 
 /// Waits for what another thread does.
-final class Awaited {
+final class ConditionWait {
 
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
-    private Awaited() {}
+    private ConditionWait() {}
 
-    static void until(BooleanSupplier so) {
+    static void awaitTrue(BooleanSupplier so) {
         long since = System.nanoTime();
         while (!so.getAsBoolean()) {
             assertThat(System.nanoTime() - since).as("nanoseconds").isLessThan(LONG_NANOS);

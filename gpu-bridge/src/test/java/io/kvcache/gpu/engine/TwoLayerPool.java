@@ -11,7 +11,7 @@ import java.util.stream.IntStream;
 
 /// The pool of the engines in these tests: two layers, each in a region of its own, `[side][page][piece]`,
 /// two pages to a block.
-final class PoolOfTwo {
+final class TwoLayerPool {
 
     static final String NAME = "small model";
     static final int BLOCK_TOKENS = 16;
@@ -27,7 +27,7 @@ final class PoolOfTwo {
     /// Where in its region a layer begins.
     static final long OFFSET = 4096;
 
-    private PoolOfTwo() {}
+    private TwoLayerPool() {}
 
     /// What a layer has before anything is stored.
     static MemorySegment content(Arena arena, int layer) {
@@ -56,7 +56,7 @@ final class PoolOfTwo {
     }
 
     /// What is told of it.
-    static ByteBuffer described(int... regions) {
+    static ByteBuffer encodeLayers(int... regions) {
         ByteBuffer body =
                 EngineClient.pool(NAME, LAYERS, SIDES, PAGES, PAGES_PER_BLOCK, (long) PAGES * PIECE, PIECE, PIECE);
         for (int region : regions) {

@@ -15,25 +15,25 @@ import org.jspecify.annotations.Nullable;
 /// small pieces; and host memory that is registered, as copies wait for the host with any other.
 ///
 /// **Threads.** The session's.
-final class PieceWay {
+final class TransferStrategy {
 
-    private static final Logger LOG = System.getLogger(PieceWay.class.getName());
+    private static final Logger LOG = System.getLogger(TransferStrategy.class.getName());
 
     private final DeviceDriver driver;
     private final boolean queued;
-    private final DoorThreshold threshold;
+    private final EngineCopyThreshold threshold;
     private @Nullable StagedPages staged;
-    private boolean tried;
+    private boolean prepared;
 
-    /// @param queued whether the driver queues copies of the slots, see [FixedMemory]
-    PieceWay(DeviceDriver driver, boolean queued, DoorThreshold threshold) {
+    /// @param queued whether the driver queues copies of the slots, see [PinnedSlots]
+    TransferStrategy(DeviceDriver driver, boolean queued, EngineCopyThreshold threshold) {
         this.driver = driver;
         this.queued = queued;
         this.threshold = threshold;
     }
 
     /// Whether the driver queues copies of the slots.
-    boolean queued() {
+    boolean queuesCopies() {
         return queued;
     }
 
@@ -41,11 +41,11 @@ final class PieceWay {
     ///
     /// @throws DeviceException when the device is of no use
     void prepare(PagedLayout layout) {
-        boolean small = StagedPages.suits(layout) && threshold.mayStage(layout.pieceBytes());
-        if (!queued || tried || !small) {
+        boolean small = StagedPages.suits(layout) && threshold.canStage(layout.pieceBytes());
+        if (!queued || prepared || !small) {
             return;
         }
-        tried = true;
+        prepared = true;
         try {
             staged = StagedPages.open(driver, threshold);
         } catch (DeviceException refused) {
@@ -60,7 +60,7 @@ final class PieceWay {
     ///
     /// @throws IllegalArgumentException when two of them write to the same place
     @Nullable
-    StagingRoom room(PagedLayout layout, CopyBatch copies) {
+    StagingRoom acquireBuffer(PagedLayout layout, CopyBatch copies) {
         StagedPages present = staged;
         return present == null ? null : present.room(layout, copies);
     }

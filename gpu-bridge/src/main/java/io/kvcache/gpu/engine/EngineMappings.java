@@ -19,19 +19,19 @@ import java.util.Set;
 /// **Ownership.** All of it is closed together, when nothing is on its way any more.
 ///
 /// **Threads.** The session's.
-final class EngineMemory {
+final class EngineMappings {
 
-    private static final int MOST_REGIONS = 1024;
-    private static final int MOST_EVENTS = 64;
+    private static final int MAX_REGIONS = 1024;
+    private static final int MAX_EVENTS = 64;
 
     private final DeviceDriver driver;
-    private final List<Region> regions = new ArrayList<>();
+    private final List<MappedRegion> regions = new ArrayList<>();
     private final List<DeviceEvent> events = new ArrayList<>();
     private final Set<String> tokens = new HashSet<>();
 
-    private record Region(DeviceSpan span, Runnable giveBack) {}
+    private record MappedRegion(DeviceSpan span, Runnable giveBack) {}
 
-    EngineMemory(DeviceDriver driver) {
+    EngineMappings(DeviceDriver driver) {
         this.driver = driver;
     }
 
@@ -39,14 +39,14 @@ final class EngineMemory {
     ///
     /// @return its number
     int open(byte[] token) {
-        requireRoom();
+        requireCapacity();
         String told = HexFormat.of().formatHex(token);
         if (tokens.contains(told)) {
             throw new IllegalArgumentException("this token was told before; say places in its memory by offsets");
         }
         DeviceSpan span = driver.ipc().open(token);
         tokens.add(told);
-        return add(new Region(span, () -> driver.ipc().close(span)));
+        return add(new MappedRegion(span, () -> driver.ipc().close(span)));
     }
 
     /// Opens memory by a descriptor, and maps it.
@@ -54,14 +54,14 @@ final class EngineMemory {
     /// @param descriptor the caller's, who may close it afterwards
     /// @return its number
     int open(int descriptor, long bytes) {
-        requireRoom();
+        requireCapacity();
         VirtualMemory virtual = driver.virtualMemory();
         ResourceScope taken = new ResourceScope();
         try {
             PhysicalPages pages = taken.register(virtual.open(descriptor, bytes), virtual::release);
             DeviceSpan range = taken.register(virtual.reserve(bytes), virtual::unreserve);
             virtual.map(range.address(), pages);
-            return add(new Region(range, () -> {
+            return add(new MappedRegion(range, () -> {
                 virtual.unmap(range.address(), pages); // what is mapped still, stays reserved
                 taken.releaseAll();
             }));
@@ -70,20 +70,20 @@ final class EngineMemory {
         }
     }
 
-    private int add(Region region) {
+    private int add(MappedRegion region) {
         regions.add(region);
         return regions.size() - 1;
     }
 
-    private void requireRoom() {
-        Wire.require(regions.size() < MOST_REGIONS, "regions of an engine", regions.size() + 1L);
+    private void requireCapacity() {
+        EngineCodec.require(regions.size() < MAX_REGIONS, "regions of an engine", regions.size() + 1L);
     }
 
     /// Opens an event.
     ///
     /// @return its number
     int openEvent(byte[] token) {
-        Wire.require(events.size() < MOST_EVENTS, "events of an engine", events.size() + 1L);
+        EngineCodec.require(events.size() < MAX_EVENTS, "events of an engine", events.size() + 1L);
         events.add(driver.ipc().openEvent(token));
         return events.size() - 1;
     }
@@ -92,7 +92,7 @@ final class EngineMemory {
     ///
     /// @throws IllegalArgumentException when there is no such region, or it ends before that
     DeviceSpan span(int region, long offset, long bytes) {
-        Wire.require(region >= 0 && region < regions.size(), "region", region);
+        EngineCodec.require(region >= 0 && region < regions.size(), "region", region);
         DeviceSpan whole = regions.get(region).span;
         if (offset < 0 || bytes < 1 || offset > whole.bytes() || bytes > whole.bytes() - offset) {
             throw new IllegalArgumentException(
@@ -108,7 +108,7 @@ final class EngineMemory {
 
     /// An event that was opened.
     DeviceEvent event(int number) {
-        Wire.require(number >= 0 && number < events.size(), "event", number);
+        EngineCodec.require(number >= 0 && number < events.size(), "event", number);
         return events.get(number);
     }
 

@@ -42,32 +42,32 @@ import java.util.function.Supplier;
 /// mode 0600.
 ///
 /// **Threads.** Any.
-public final class EngineDoor implements AutoCloseable {
+public final class EngineIpcServer implements AutoCloseable {
 
-    private static final Logger LOG = System.getLogger(EngineDoor.class.getName());
-    private static final int MOST_ENGINES = 64;
-    private static final int TURN_MILLIS = 100;
-    private static final long LONGEST_DRAIN_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final Logger LOG = System.getLogger(EngineIpcServer.class.getName());
+    private static final int MAX_ENGINES = 64;
+    private static final int POLL_MILLIS = 100;
+    private static final long MAX_DRAIN_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     /// A drain, and what a session may be at before.
-    private static final long LONGEST_CLOSE_NANOS = LONGEST_DRAIN_NANOS + TimeUnit.SECONDS.toNanos(30);
+    private static final long MAX_CLOSE_NANOS = MAX_DRAIN_NANOS + TimeUnit.SECONDS.toNanos(30);
 
     private final KvCache cache;
     private final Supplier<DeviceDriver> drivers;
     private final Map<String, Namespace> namespaces;
-    private final DoorThreshold threshold;
+    private final EngineCopyThreshold threshold;
     private final Path path;
     private final UnixSocket listening;
     private final Set<UnixSocket> engines = ConcurrentHashMap.newKeySet();
     private final Set<Thread> threads = ConcurrentHashMap.newKeySet();
     private final Thread accepting;
-    private volatile boolean ending;
+    private volatile boolean closing;
 
-    private EngineDoor(
+    private EngineIpcServer(
             KvCache cache,
             Supplier<DeviceDriver> drivers,
             Map<String, Namespace> namespaces,
-            DoorThreshold threshold,
+            EngineCopyThreshold threshold,
             Path path,
             UnixSocket listening) {
         this.cache = cache;
@@ -86,22 +86,22 @@ public final class EngineDoor implements AutoCloseable {
     /// @param namespaces what engines may ask for, by the name they ask by; each of one part
     /// @param path of the socket; must not be there yet
     /// @throws UncheckedIOException when the socket cannot be made
-    public static EngineDoor open(
+    public static EngineIpcServer open(
             KvCache cache, Supplier<DeviceDriver> drivers, Map<String, Namespace> namespaces, Path path) {
-        return open(cache, drivers, namespaces, path, new DoorThreshold());
+        return open(cache, drivers, namespaces, path, new EngineCopyThreshold());
     }
 
     /// The same, with what is known of the device.
-    static EngineDoor open(
+    static EngineIpcServer open(
             KvCache cache,
             Supplier<DeviceDriver> drivers,
             Map<String, Namespace> namespaces,
             Path path,
-            DoorThreshold threshold) {
+            EngineCopyThreshold threshold) {
         namespaces.values().forEach(cache::register);
         UnixSocket socket = null;
         try {
-            socket = UnixSocket.bound(path);
+            socket = UnixSocket.bind(path);
             Files.setPosixFilePermissions(path, PosixFilePermissions.fromString("rw-------"));
             socket.listen();
         } catch (IOException refused) {
@@ -110,40 +110,40 @@ public final class EngineDoor implements AutoCloseable {
             }
             throw new UncheckedIOException("engines cannot be let in at " + path, refused);
         }
-        EngineDoor door = new EngineDoor(cache, drivers, namespaces, threshold, path, socket);
+        EngineIpcServer door = new EngineIpcServer(cache, drivers, namespaces, threshold, path, socket);
         door.accepting.start();
         return door;
     }
 
     /// Engines that are connected.
-    public int engines() {
+    public int engineCount() {
         return engines.size();
     }
 
     private void accept() {
         boolean said = false;
-        while (!ending) {
+        while (!closing) {
             try {
-                UnixSocket engine = listening.accept(TURN_MILLIS);
+                UnixSocket engine = listening.accept(POLL_MILLIS);
                 if (engine != null) {
                     said = false;
-                    letIn(engine);
+                    startSession(engine);
                 }
             } catch (IOException refused) {
-                if (ending) {
+                if (closing) {
                     return;
                 }
                 if (!said) {
                     LOG.log(Level.WARNING, "no engines are let in at " + path + " for now", refused);
                 }
                 said = true;
-                LockSupport.parkNanos(this, TimeUnit.MILLISECONDS.toNanos(TURN_MILLIS));
+                LockSupport.parkNanos(this, TimeUnit.MILLISECONDS.toNanos(POLL_MILLIS));
             }
         }
     }
 
-    private void letIn(UnixSocket engine) {
-        if (ending || engines.size() >= MOST_ENGINES) {
+    private void startSession(UnixSocket engine) {
+        if (closing || engines.size() >= MAX_ENGINES) {
             engine.close();
             return;
         }
@@ -166,7 +166,7 @@ public final class EngineDoor implements AutoCloseable {
             try {
                 serve(session);
             } finally {
-                end(session, driver);
+                endSession(session, driver);
             }
         } catch (IOException | UncheckedIOException | DeviceException over) {
             LOG.log(Level.INFO, "an engine is let go: {0}", over.getMessage());
@@ -181,14 +181,14 @@ public final class EngineDoor implements AutoCloseable {
 
     private void serve(EngineSession session) throws IOException {
         boolean there = true;
-        while (there && !ending) {
-            there = session.turn(TURN_MILLIS);
+        while (there && !closing) {
+            there = session.poll(POLL_MILLIS);
         }
     }
 
     /// Until the device has done with them, slots and the engine's memory stay as they are.
-    private static void end(EngineSession session, DeviceDriver driver) {
-        if (!session.transfers().drain(LONGEST_DRAIN_NANOS)) {
+    private static void endSession(EngineSession session, DeviceDriver driver) {
+        if (!session.transferQueue().drain(MAX_DRAIN_NANOS)) {
             LOG.log(Level.ERROR, "copies for an engine do not end: what they use is kept for good");
             return;
         }
@@ -198,7 +198,7 @@ public final class EngineDoor implements AutoCloseable {
             LOG.log(Level.DEBUG, "given back with the device", refused);
         } finally {
             closeWithAll(driver);
-            session.transfers().abandon();
+            session.transferQueue().abandon();
         }
     }
 
@@ -214,13 +214,13 @@ public final class EngineDoor implements AutoCloseable {
     /// socket.
     @Override
     public void close() {
-        ending = true;
-        listening.end();
-        engines.forEach(UnixSocket::end);
+        closing = true;
+        listening.shutdown();
+        engines.forEach(UnixSocket::shutdown);
         long since = System.nanoTime();
-        boolean interrupted = join(accepting, since);
+        boolean interrupted = joinThreads(accepting, since);
         for (Thread thread : threads) {
-            interrupted |= join(thread, since);
+            interrupted |= joinThreads(thread, since);
         }
         listening.close();
         try {
@@ -233,11 +233,11 @@ public final class EngineDoor implements AutoCloseable {
         }
     }
 
-    private static boolean join(Thread thread, long since) {
+    private static boolean joinThreads(Thread thread, long since) {
         boolean interrupted = false;
         while (true) {
             try {
-                long left = LONGEST_CLOSE_NANOS - (System.nanoTime() - since);
+                long left = MAX_CLOSE_NANOS - (System.nanoTime() - since);
                 if (!thread.join(Duration.ofNanos(left))) {
                     LOG.log(Level.ERROR, "{0} does not come back from the device: it is left behind", thread.getName());
                 }

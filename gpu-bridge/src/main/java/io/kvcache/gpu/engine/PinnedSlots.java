@@ -12,14 +12,14 @@ import org.jspecify.annotations.Nullable;
 /// call that asks for the copy, for as long as that takes.
 ///
 /// **Threads.** The session's.
-final class FixedMemory implements AutoCloseable {
+final class PinnedSlots implements AutoCloseable {
 
-    private static final Logger LOG = System.getLogger(FixedMemory.class.getName());
+    private static final Logger LOG = System.getLogger(PinnedSlots.class.getName());
 
     private final DeviceDriver driver;
     private @Nullable MemorySegment fixed;
 
-    private FixedMemory(DeviceDriver driver, @Nullable MemorySegment fixed) {
+    private PinnedSlots(DeviceDriver driver, @Nullable MemorySegment fixed) {
         this.driver = driver;
         this.fixed = fixed;
     }
@@ -28,13 +28,13 @@ final class FixedMemory implements AutoCloseable {
     ///
     /// @param memory of the store, or null when that has none here
     /// @throws DeviceException when the device is of no use
-    static FixedMemory of(DeviceDriver driver, @Nullable MemorySegment memory) {
+    static PinnedSlots pin(DeviceDriver driver, @Nullable MemorySegment memory) {
         if (memory == null || memory.byteSize() == 0) {
-            return new FixedMemory(driver, null);
+            return new PinnedSlots(driver, null);
         }
         try {
             driver.register(memory);
-            return new FixedMemory(driver, memory);
+            return new PinnedSlots(driver, memory);
         } catch (DeviceException refused) {
             if (refused.error().isFatal()) {
                 throw refused;
@@ -44,12 +44,12 @@ final class FixedMemory implements AutoCloseable {
                     "host memory stays unregistered: an engine's copies are slower, and its events are waited for "
                             + "before a copy is queued: {0}",
                     refused.getMessage());
-            return new FixedMemory(driver, null);
+            return new PinnedSlots(driver, null);
         }
     }
 
     /// Whether it is.
-    boolean holds() {
+    boolean isPinned() {
         return fixed != null;
     }
 
