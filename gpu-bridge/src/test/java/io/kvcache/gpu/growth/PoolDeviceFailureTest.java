@@ -21,32 +21,32 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 /// What becomes of mapped pages when a device or its driver fails.
-final class GrowthFailureTest {
+final class PoolDeviceFailureTest {
 
-    private final FakeCuda standIn = FakeCuda.reset();
+    private final FakeCuda fakeCuda = FakeCuda.reset();
     private final Arena arena = Arena.ofShared();
-    private final DeviceDriver driver = standIn.open();
+    private final DeviceDriver driver = fakeCuda.open();
     private final DeviceStream stream = driver.openStream(Priority.NORMAL);
     private final VirtualMemory memory = driver.virtualMemory();
     private final long page = memory.pageBytes();
 
     @AfterEach
     void close() {
-        standIn.release();
+        fakeCuda.release();
         stream.close();
         driver.close();
-        assertThat(standIn.left()).isEmpty();
+        assertThat(fakeCuda.left()).isEmpty();
         arena.close();
     }
 
     @Test
     void givenADeviceThatFails_whenASpanIsClosed_thenThePoolCanBeClosedAndTheRestGoesWithTheDriver() {
-        assumeThat(standIn.canHold()).as("a driver that fails when told to").isTrue();
+        assumeThat(fakeCuda.canHold()).as("a driver that fails when told to").isTrue();
         Logger.getLogger("io.kvcache.gpu").setLevel(Level.OFF);
-        GrowthPool pool = new GrowthPool(memory, 4 * page, 0);
-        GrowingSpan span = pool.open(4 * page);
+        VirtualMemoryPool pool = new VirtualMemoryPool(memory, 4 * page, 0);
+        GrowableBuffer span = pool.open(4 * page);
         assertThat(span.grow(2 * page)).isTrue();
-        standIn.failTwice("cuStreamQuery", 46);
+        fakeCuda.failTwice("cuStreamQuery", 46);
         assertThatExceptionOfType(DeviceException.class).isThrownBy(span::close);
         assertThatIllegalStateException().isThrownBy(span::close).withMessageContaining("closed");
         pool.close();
@@ -58,11 +58,11 @@ final class GrowthFailureTest {
 
     @Test
     void givenASecondDriverThatStillHasSomething_whenThePoolIsClosed_thenItsPagesAreGivenBackAllTheSame() {
-        assumeThat(standIn.canHold()).as("a driver that counts what it has").isTrue();
-        DeviceDriver beside = standIn.open();
-        GrowthPool pool = new GrowthPool(memory, 4 * page, 4 * page, beside);
+        assumeThat(fakeCuda.canHold()).as("a driver that counts what it has").isTrue();
+        DeviceDriver beside = fakeCuda.open();
+        VirtualMemoryPool pool = new VirtualMemoryPool(memory, 4 * page, 4 * page, beside);
         beside.allocate(1);
-        GrowingSpan span = pool.open(4 * page);
+        GrowableBuffer span = pool.open(4 * page);
         assertThat(span.grow(2 * page)).isTrue();
         span.close();
         assertThat(pool.physicalBytes()).isPositive();
@@ -73,31 +73,31 @@ final class GrowthFailureTest {
     /// The pool's thread has bound the other driver last.
     @Test
     void givenADeviceThatLetsNobodyInOnce_whenAPoolIsClosed_thenAllItsPagesAreGivenBack() {
-        assumeThat(standIn.canHold()).as("a driver that fails when told to").isTrue();
-        GrowthPool pool = new GrowthPool(memory, 4 * page, 4 * page, standIn.open());
-        GrowingSpan span = pool.open(4 * page);
+        assumeThat(fakeCuda.canHold()).as("a driver that fails when told to").isTrue();
+        VirtualMemoryPool pool = new VirtualMemoryPool(memory, 4 * page, 4 * page, fakeCuda.open());
+        GrowableBuffer span = pool.open(4 * page);
         assertThat(span.grow(3 * page)).isTrue();
         span.close();
         assertThat(driver.resourceCounts().virtual()).isGreaterThanOrEqualTo(3);
-        standIn.failCall("cuCtxSetCurrent", 2, 2); // the first is the other driver's
+        fakeCuda.failCall("cuCtxSetCurrent", 2, 2); // the first is the other driver's
         pool.close();
-        assertThat(standIn.injected()).isEqualTo(1);
+        assertThat(fakeCuda.injected()).isEqualTo(1);
         assertThat(driver.resourceCounts().virtual()).isZero();
     }
 
     /// A refusal to take something back says nothing of the copies that are on their way.
     @Test
     void givenADriverThatRefusedToTakeAnEventBack_whenAPageIsUnmapped_thenCopiesToItAreStillWaitedFor() {
-        assumeThat(standIn.canHold()).as("a driver that is late when told to").isTrue();
+        assumeThat(fakeCuda.canHold()).as("a driver that is late when told to").isTrue();
         Logger.getLogger("io.kvcache.gpu").setLevel(Level.OFF);
         DeviceSpan range = memory.reserve(page);
         PhysicalPages pages = memory.create(page);
         memory.map(range.address(), pages);
         DeviceEvent other = driver.openEvent();
-        standIn.failCall("cuEventDestroy_v2", 1, 1);
+        fakeCuda.failCall("cuEventDestroy_v2", 1, 1);
         other.close();
-        assertThat(standIn.injected()).isEqualTo(1);
-        standIn.delay(1_000_000);
+        assertThat(fakeCuda.injected()).isEqualTo(1);
+        fakeCuda.delay(1_000_000);
         stream.copyToDevice(arena.allocate(4096), range.address());
         assertThat(stream.isIdle()).as("the copy comes later").isFalse();
         memory.unmap(range.address(), pages);
@@ -110,13 +110,13 @@ final class GrowthFailureTest {
     /// This test's own driver keeps the context, with which all would go otherwise.
     @Test
     void givenMappingsLeft_whenTheDeviceCloses_thenItSaysSoAndGivesThemBack() {
-        assumeThat(standIn.canHold()).as("a driver that counts what it has").isTrue();
-        String before = standIn.left();
-        DeviceDriver other = standIn.open();
+        assumeThat(fakeCuda.canHold()).as("a driver that counts what it has").isTrue();
+        String before = fakeCuda.left();
+        DeviceDriver other = fakeCuda.open();
         VirtualMemory left = other.virtualMemory();
         DeviceSpan range = left.reserve(2 * page);
         left.map(range.address(), left.create(page));
         assertThatIllegalStateException().isThrownBy(other::close).withMessageContaining("virtual=3");
-        assertThat(standIn.left()).isEqualTo(before);
+        assertThat(fakeCuda.left()).isEqualTo(before);
     }
 }

@@ -16,24 +16,24 @@ import org.jspecify.annotations.Nullable;
 /// **Ownership.** Who opened it closes it, once nothing is on its way there.
 ///
 /// **Threads.** The driver's.
-public final class GrowingSpan implements AutoCloseable {
+public final class GrowableBuffer implements AutoCloseable {
 
-    private final GrowthPool pool;
+    private final VirtualMemoryPool pool;
     private final VirtualMemory memory;
     private final DeviceSpan range;
     private final List<PhysicalPages> pages = new ArrayList<>();
-    private @Nullable Coming coming;
+    private @Nullable PendingPage pendingPage;
     private long bytes;
     private boolean closed;
 
     /// A page that is being mapped behind the last.
     ///
-    /// @param given one that the pool had, or null for a new one
-    private record Coming(
+    /// @param source one that the pool had, or null for a new one
+    private record PendingPage(
             CompletableFuture<PhysicalPages> mapped,
-            @Nullable PhysicalPages given) {}
+            @Nullable PhysicalPages source) {}
 
-    GrowingSpan(GrowthPool pool, VirtualMemory memory, DeviceSpan range) {
+    GrowableBuffer(VirtualMemoryPool pool, VirtualMemory memory, DeviceSpan range) {
         this.pool = pool;
         this.memory = memory;
         this.range = range;
@@ -62,25 +62,25 @@ public final class GrowingSpan implements AutoCloseable {
         }
         long wanted = pool.pagesFor(newBytes);
         while (pages.size() < wanted) {
-            if (settle()) {
+            if (awaitMapping()) {
                 continue;
             }
-            if (!pool.provide(this)) {
+            if (!pool.providePage(this)) {
                 return false; // what was mapped is surplus, and goes back like any
             }
             mapNext();
         }
         bytes = newBytes;
-        pool.grown(this);
+        pool.onGrown(this);
         return true;
     }
 
     private void mapNext() {
-        PhysicalPages page = pool.take();
+        PhysicalPages page = pool.takePage();
         try {
             memory.map(end(pages.size()), page);
         } catch (DeviceException refused) {
-            pool.keep(page);
+            pool.recycle(page);
             throw refused;
         }
         pages.add(page);
@@ -104,33 +104,33 @@ public final class GrowingSpan implements AutoCloseable {
     }
 
     /// Pages behind it that it does not need.
-    long surplus() {
-        return pages.size() + (coming == null ? 0 : 1) - pool.pagesFor(bytes);
+    long surplusPages() {
+        return pages.size() + (pendingPage == null ? 0 : 1) - pool.pagesFor(bytes);
     }
 
     /// Maps a page that it will need soon, if it needs any now and there is room for one more.
     boolean mapAhead() {
-        if (!wantsMore() || !pool.provide(this)) {
+        if (!needsPage() || !pool.providePage(this)) {
             return false;
         }
         mapNext();
         return true;
     }
 
-    private boolean wantsMore() {
+    private boolean needsPage() {
         boolean room = (pages.size() + 1) * memory.pageBytes() <= range.bytes();
-        return bytes > 0 && surplus() == 0 && room;
+        return bytes > 0 && surplusPages() == 0 && room;
     }
 
     /// The same by another thread, while this one goes on.
     ///
     /// @return whether that was asked
-    boolean mapAhead(MappingThread beside) {
-        if (!wantsMore() || !pool.mayTake()) {
+    boolean mapAhead(PageMappingThread beside) {
+        if (!needsPage() || !pool.canMapAhead()) {
             return false;
         }
-        PhysicalPages given = pool.takeForMapping();
-        coming = new Coming(beside.map(end(pages.size()), given), given);
+        PhysicalPages given = pool.takePageForMapping();
+        pendingPage = new PendingPage(beside.map(end(pages.size()), given), given);
         return true;
     }
 
@@ -139,18 +139,18 @@ public final class GrowingSpan implements AutoCloseable {
     ///
     /// @return whether there was one
     /// @throws DeviceException when the device is of no use any more, or lets this thread not in
-    boolean settle() {
-        Coming awaited = coming;
+    boolean awaitMapping() {
+        PendingPage awaited = pendingPage;
         if (awaited == null) {
             return false;
         }
-        coming = null;
+        pendingPage = null;
         try {
             PhysicalPages page = awaited.mapped.join();
             memory.takeOver(end(pages.size()), page);
             pages.add(page);
         } catch (CompletionException refused) {
-            pool.notMapped(awaited.given);
+            pool.onMappingFailed(awaited.source);
             if (!(refused.getCause() instanceof DeviceException cause)) {
                 throw refused;
             }
@@ -188,13 +188,13 @@ public final class GrowingSpan implements AutoCloseable {
         requireOpen();
         closed = true;
         try {
-            settle();
+            awaitMapping();
             while (!pages.isEmpty()) {
-                pool.keep(unmapLast());
+                pool.recycle(unmapLast());
             }
             memory.unreserve(range);
         } finally {
-            pool.gone(this);
+            pool.onClosed(this);
         }
     }
 }

@@ -17,17 +17,17 @@ import org.jspecify.annotations.Nullable;
 /// same device, and hands over what it mapped.
 ///
 /// **Threads.** Asked and closed by the pool's.
-final class MappingThread implements AutoCloseable {
+final class PageMappingThread implements AutoCloseable {
 
-    private static final Logger LOG = System.getLogger(MappingThread.class.getName());
-    private static final long LONGEST_CLOSE_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final Logger LOG = System.getLogger(PageMappingThread.class.getName());
+    private static final long MAX_CLOSE_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     private final DeviceDriver driver;
     private final VirtualMemory memory;
     private final ExecutorService thread;
 
     /// @param driver this one's from here on
-    MappingThread(DeviceDriver driver) {
+    PageMappingThread(DeviceDriver driver) {
         this.driver = driver;
         memory = driver.virtualMemory();
         thread = Executors.newSingleThreadExecutor(
@@ -66,19 +66,19 @@ final class MappingThread implements AutoCloseable {
     @Override
     public void close() {
         thread.shutdown();
-        if (ended()) {
+        if (awaitTermination()) {
             driver.close();
         } else {
             LOG.log(Level.ERROR, "the thread that maps pages does not come back from the device: it is left behind");
         }
     }
 
-    private boolean ended() {
+    private boolean awaitTermination() {
         long since = System.nanoTime();
         boolean interrupted = false;
         while (true) {
             try {
-                long left = LONGEST_CLOSE_NANOS - (System.nanoTime() - since);
+                long left = MAX_CLOSE_NANOS - (System.nanoTime() - since);
                 boolean ended = thread.awaitTermination(left, TimeUnit.NANOSECONDS);
                 if (interrupted) {
                     Thread.currentThread().interrupt();

@@ -31,15 +31,15 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-final class GrowthPoolTest {
+final class VirtualMemoryPoolTest {
 
     private static final int STEPS = 10_000;
     private static final int SPANS = 12;
-    private static final int MOST_PAGES = 40;
+    private static final int MAX_PAGES = 40;
     private static final int SLACK_PAGES = 5;
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(30);
 
-    private final FakeCuda standIn = FakeCuda.reset();
+    private final FakeCuda fakeCuda = FakeCuda.reset();
     private final Arena arena = Arena.ofShared();
     private DeviceDriver driver;
     private DeviceStream stream;
@@ -48,11 +48,11 @@ final class GrowthPoolTest {
     private long page;
 
     @SuppressWarnings("NullAway.Init") // opened before each test
-    GrowthPoolTest() {}
+    VirtualMemoryPoolTest() {}
 
     @BeforeEach
     void open() {
-        driver = standIn.open();
+        driver = fakeCuda.open();
         stream = driver.openStream(Priority.NORMAL);
         event = driver.openEvent();
         memory = driver.virtualMemory();
@@ -61,11 +61,11 @@ final class GrowthPoolTest {
 
     @AfterEach
     void close() {
-        standIn.release();
+        fakeCuda.release();
         stream.close();
         event.close();
         driver.close();
-        assertThat(standIn.left()).isEmpty();
+        assertThat(fakeCuda.left()).isEmpty();
         arena.close();
     }
 
@@ -76,17 +76,17 @@ final class GrowthPoolTest {
 
     /// A sequence as it should be: of each byte at the end of a page's first KiB it is known what is in
     /// it.
-    private final class Sequence {
+    private final class TestSequence {
 
         private static final int MARK = 1024;
 
-        private final GrowingSpan span;
-        private final MemorySegment marks = arena.allocate((long) MARK * MOST_PAGES);
+        private final GrowableBuffer span;
+        private final MemorySegment marks = arena.allocate((long) MARK * MAX_PAGES);
         private final MemorySegment back = arena.allocate(MARK);
         private long bytes;
         private int seed;
 
-        Sequence(GrowingSpan span) {
+        TestSequence(GrowableBuffer span) {
             this.span = span;
         }
 
@@ -134,21 +134,21 @@ final class GrowthPoolTest {
     @ParameterizedTest
     @CsvSource({"1,false", "2,true"})
     void givenRandomSteps_whenSpansGrowAndShrink_thenTheModelAgreesAndMemoryIsWhatIsNeeded(long seed, boolean beside) {
-        DeviceDriver mapping = beside ? standIn.open() : null;
-        GrowthPool pool = new GrowthPool(memory, MOST_PAGES * page, SLACK_PAGES * page, mapping);
-        List<Sequence> sequences = new ArrayList<>();
+        DeviceDriver mapping = beside ? fakeCuda.open() : null;
+        VirtualMemoryPool pool = new VirtualMemoryPool(memory, MAX_PAGES * page, SLACK_PAGES * page, mapping);
+        List<TestSequence> sequences = new ArrayList<>();
         Random random = new Random(seed);
         int refused = 0;
         for (int step = 0; step < STEPS; step++) {
             if (sequences.size() < SPANS && random.nextInt(20) == 0) {
-                sequences.add(new Sequence(pool.open(MOST_PAGES * page)));
+                sequences.add(new TestSequence(pool.open(MAX_PAGES * page)));
             }
             if (!sequences.isEmpty()) {
                 refused += step(sequences, random) ? 0 : 1;
             }
             pool.tick(random.nextInt(3));
-            long needed = sequences.stream().mapToLong(Sequence::pages).sum() * page;
-            assertThat(pool.physicalBytes()).isBetween(needed, Math.min(MOST_PAGES * page, needed + pool.slackBytes()));
+            long needed = sequences.stream().mapToLong(TestSequence::pages).sum() * page;
+            assertThat(pool.physicalBytes()).isBetween(needed, Math.min(MAX_PAGES * page, needed + pool.slackBytes()));
         }
         assertThat(refused).as("steps for which there was no memory").isBetween(100, STEPS / 2);
         sequences.forEach(sequence -> sequence.span.close());
@@ -156,8 +156,8 @@ final class GrowthPoolTest {
     }
 
     /// Answers whether there was memory.
-    private boolean step(List<Sequence> sequences, Random random) {
-        Sequence any = sequences.get(random.nextInt(sequences.size()));
+    private boolean step(List<TestSequence> sequences, Random random) {
+        TestSequence any = sequences.get(random.nextInt(sequences.size()));
         sequences.get(random.nextInt(sequences.size())).check(random.nextInt(8));
         switch (random.nextInt(20)) {
             case 0 -> {
@@ -167,10 +167,10 @@ final class GrowthPoolTest {
             case 1, 2, 3, 4, 5, 6, 7 -> any.shrink((long) (random.nextDouble() * any.bytes));
             default -> {
                 long more = (long) (random.nextDouble() * 3 * page);
-                long wanted = Math.min(any.bytes + more, MOST_PAGES * page);
+                long wanted = Math.min(any.bytes + more, MAX_PAGES * page);
                 boolean grown = any.grow(wanted);
-                long all = sequences.stream().mapToLong(Sequence::pages).sum() - any.pages();
-                assertThat(grown || all + (wanted + page - 1) / page > MOST_PAGES)
+                long all = sequences.stream().mapToLong(TestSequence::pages).sum() - any.pages();
+                assertThat(grown || all + (wanted + page - 1) / page > MAX_PAGES)
                         .as("it is refused only what there is not")
                         .isTrue();
                 return grown;
@@ -181,8 +181,8 @@ final class GrowthPoolTest {
 
     @Test
     void givenGrowth_whenACopyCrossesPages_thenTheyAreOneRun() {
-        GrowthPool pool = new GrowthPool(memory, MOST_PAGES * page, 0);
-        GrowingSpan span = pool.open(4 * page);
+        VirtualMemoryPool pool = new VirtualMemoryPool(memory, MAX_PAGES * page, 0);
+        GrowableBuffer span = pool.open(4 * page);
         assertThat(span.grow(page + 1)).isTrue();
         assertThat(span.grow(3 * page)).isTrue();
         MemorySegment content = arena.allocate(2 * page);
@@ -203,21 +203,21 @@ final class GrowthPoolTest {
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void givenACopyOnItsWay_whenItsPageGoesToAnotherSpan_thenOnlyBehindTheCopy(boolean closed) throws Exception {
-        assumeThat(standIn.canHold())
+        assumeThat(fakeCuda.canHold())
                 .as("a driver whose copies can be held back")
                 .isTrue();
-        GrowthPool pool = new GrowthPool(memory, 2 * page, 2 * page);
-        GrowingSpan one = pool.open(2 * page);
-        GrowingSpan two = pool.open(2 * page);
+        VirtualMemoryPool pool = new VirtualMemoryPool(memory, 2 * page, 2 * page);
+        GrowableBuffer one = pool.open(2 * page);
+        GrowableBuffer two = pool.open(2 * page);
         assertThat(one.grow(2 * page)).isTrue();
         DeviceStream copying = driver.openStream(Priority.NORMAL);
-        standIn.hold();
+        fakeCuda.hold();
         copying.copyToDevice(arena.allocate(page), one.address().plus(page));
         if (closed) {
             copying.close();
         }
         one.shrink(page);
-        Thread releasing = releaseAfter(looks() + 3, standIn.calls("cuMemMap"));
+        Thread releasing = releaseAfter(looks() + 3, fakeCuda.calls("cuMemMap"));
         assertThat(two.grow(page)).isTrue();
         releasing.join();
         finish();
@@ -230,34 +230,34 @@ final class GrowthPoolTest {
     }
 
     private long looks() {
-        return standIn.calls("cuStreamQuery") + standIn.calls("cuEventQuery");
+        return fakeCuda.calls("cuStreamQuery") + fakeCuda.calls("cuEventQuery");
     }
 
     /// Once somebody has looked so often whether all is done, or has not cared and mapped something.
     private Thread releaseAfter(long looks, long maps) {
         return Thread.ofPlatform().start(() -> {
             long since = System.nanoTime();
-            while (looks() < looks && standIn.calls("cuMemMap") == maps && System.nanoTime() - since < LONG_NANOS) {
+            while (looks() < looks && fakeCuda.calls("cuMemMap") == maps && System.nanoTime() - since < LONG_NANOS) {
                 Thread.onSpinWait();
             }
-            standIn.release();
+            fakeCuda.release();
         });
     }
 
     @Test
     void givenAPageMappedAhead_whenTheSpanGrowsIntoIt_thenTheDriverIsNotAsked() {
-        assumeThat(standIn.canHold())
+        assumeThat(fakeCuda.canHold())
                 .as("a driver whose copies can be held back")
                 .isTrue();
-        GrowthPool pool = new GrowthPool(memory, MOST_PAGES * page, 2 * page);
-        GrowingSpan span = pool.open(10 * page);
+        VirtualMemoryPool pool = new VirtualMemoryPool(memory, MAX_PAGES * page, 2 * page);
+        GrowableBuffer span = pool.open(10 * page);
         assertThat(span.grow(1)).isTrue();
         assertThat(pool.tick(1)).isEqualTo(1);
-        long calls = standIn.calls();
+        long calls = fakeCuda.calls();
         assertThat(span.grow(2 * page)).isTrue();
-        assertThat(standIn.calls()).isEqualTo(calls);
+        assertThat(fakeCuda.calls()).isEqualTo(calls);
         span.shrink(0);
-        assertThat(standIn.calls()).isEqualTo(calls);
+        assertThat(fakeCuda.calls()).isEqualTo(calls);
         assertThat(pool.physicalBytes()).isEqualTo(2 * page);
         span.close();
         pool.close();
@@ -265,21 +265,21 @@ final class GrowthPoolTest {
 
     @Test
     void givenAThreadThatMaps_whenASpanGrows_thenItsNextPageIsMappedWithoutATickAndTakenOver() {
-        assumeThat(standIn.canHold())
+        assumeThat(fakeCuda.canHold())
                 .as("a driver whose copies can be held back")
                 .isTrue();
-        GrowthPool pool = new GrowthPool(memory, MOST_PAGES * page, page, standIn.open());
-        GrowingSpan span = pool.open(2 * page);
+        VirtualMemoryPool pool = new VirtualMemoryPool(memory, MAX_PAGES * page, page, fakeCuda.open());
+        GrowableBuffer span = pool.open(2 * page);
         assertThat(span.grow(1)).isTrue();
         assertThat(pool.physicalBytes()).isEqualTo(2 * page);
         long since = System.nanoTime();
-        while (standIn.calls("cuMemSetAccess") < 2) {
+        while (fakeCuda.calls("cuMemSetAccess") < 2) {
             assertThat(System.nanoTime() - since).isLessThan(LONG_NANOS);
             Thread.onSpinWait();
         }
-        long maps = standIn.calls("cuMemMap");
+        long maps = fakeCuda.calls("cuMemMap");
         assertThat(span.grow(2 * page)).isTrue();
-        assertThat(standIn.calls("cuMemMap")).isEqualTo(maps);
+        assertThat(fakeCuda.calls("cuMemMap")).isEqualTo(maps);
         MemorySegment content = arena.allocate(2 * page);
         new BlockContent(2).fill(content);
         MemorySegment back = arena.allocate(2 * page);
@@ -295,15 +295,15 @@ final class GrowthPoolTest {
     @ParameterizedTest
     @ValueSource(strings = {"cuMemCreate", "cuMemMap", "cuMemSetAccess"})
     void givenAPageThatIsNotMapped_whenTheSpanNeedsIt_thenItIsMappedByTheOwner(String call) {
-        assumeThat(standIn.canHold())
+        assumeThat(fakeCuda.canHold())
                 .as("a driver whose calls can be made to fail")
                 .isTrue();
-        GrowthPool pool = new GrowthPool(memory, MOST_PAGES * page, page, standIn.open());
-        GrowingSpan span = pool.open(2 * page);
-        standIn.failCall(call, 2, 2);
+        VirtualMemoryPool pool = new VirtualMemoryPool(memory, MAX_PAGES * page, page, fakeCuda.open());
+        GrowableBuffer span = pool.open(2 * page);
+        fakeCuda.failCall(call, 2, 2);
         assertThat(span.grow(1)).isTrue();
         assertThat(span.grow(2 * page)).isTrue();
-        assertThat(standIn.injected()).isEqualTo(1);
+        assertThat(fakeCuda.injected()).isEqualTo(1);
         assertThat(pool.physicalBytes()).isEqualTo(2 * page);
         span.close();
         pool.close();
@@ -312,15 +312,15 @@ final class GrowthPoolTest {
 
     @Test
     void givenAFaultAtEachCallInTurn_whenGrowing_thenNothingIsLost() {
-        assumeThat(standIn.canHold())
+        assumeThat(fakeCuda.canHold())
                 .as("a driver whose copies can be held back")
                 .isTrue();
         Logger.getLogger("io.kvcache.gpu").setLevel(Level.OFF);
         int faults = 0;
         for (int nth = 1; nth < STEPS; nth++) {
-            standIn.failCall("", nth, 2);
-            long before = standIn.injected();
-            GrowthPool pool = new GrowthPool(memory, MOST_PAGES * page, page);
+            fakeCuda.failCall("", nth, 2);
+            long before = fakeCuda.injected();
+            VirtualMemoryPool pool = new VirtualMemoryPool(memory, MAX_PAGES * page, page);
             try {
                 grow(pool);
             } catch (DeviceException refused) {
@@ -329,7 +329,7 @@ final class GrowthPoolTest {
             assertThat(driver.resourceCounts().virtual())
                     .as("after a fault at call %d", nth)
                     .isZero();
-            if (standIn.injected() == before) {
+            if (fakeCuda.injected() == before) {
                 break;
             }
             faults++;
@@ -340,9 +340,9 @@ final class GrowthPoolTest {
         // What could not be given back by itself goes with the device, see close().
     }
 
-    private static void grow(GrowthPool pool) {
-        GrowingSpan one = null;
-        GrowingSpan two = null;
+    private static void grow(VirtualMemoryPool pool) {
+        GrowableBuffer one = null;
+        GrowableBuffer two = null;
         try {
             one = pool.open(1 << 24);
             two = pool.open(1 << 24);
@@ -365,12 +365,12 @@ final class GrowthPoolTest {
 
     @Test
     void givenSizesThatAreNone_whenAsked_thenRefused() {
-        GrowthPool pool = new GrowthPool(memory, page, 0);
-        GrowingSpan span = pool.open(page);
+        VirtualMemoryPool pool = new VirtualMemoryPool(memory, page, 0);
+        GrowableBuffer span = pool.open(page);
         assertThatIllegalArgumentException().isThrownBy(() -> span.grow(page + 1));
         assertThatIllegalArgumentException().isThrownBy(() -> span.shrink(1));
         assertThatIllegalArgumentException().isThrownBy(() -> pool.open(0));
-        assertThatIllegalArgumentException().isThrownBy(() -> new GrowthPool(memory, page - 1, 0));
+        assertThatIllegalArgumentException().isThrownBy(() -> new VirtualMemoryPool(memory, page - 1, 0));
         assertThatIllegalArgumentException().isThrownBy(() -> memory.reserve(page + 1));
         assertThatIllegalStateException().isThrownBy(pool::close).withMessageContaining("1 spans are open");
         span.close();

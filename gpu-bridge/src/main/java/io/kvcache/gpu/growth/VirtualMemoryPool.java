@@ -23,23 +23,23 @@ import org.jspecify.annotations.Nullable;
 /// So pages in use are those that live bytes need, and at most [#slackPages] more after a tick.
 ///
 /// **Threads.** The driver's.
-public final class GrowthPool implements AutoCloseable {
+public final class VirtualMemoryPool implements AutoCloseable {
 
     private final VirtualMemory memory;
-    private final long mostPages;
+    private final long maxPages;
     private final long slackPages;
-    private final Deque<PhysicalPages> kept = new ArrayDeque<>();
-    private final List<GrowingSpan> spans = new ArrayList<>();
-    private final @Nullable MappingThread mapping;
+    private final Deque<PhysicalPages> recycled = new ArrayDeque<>();
+    private final List<GrowableBuffer> spans = new ArrayList<>();
+    private final @Nullable PageMappingThread mapping;
     private long pages;
     private boolean closed;
 
     /// A pool without any memory yet.
     ///
-    /// @param mostBytes of memory at most
+    /// @param maxBytes of memory at most
     /// @param slackBytes of it that may be in nobody's use
-    public GrowthPool(VirtualMemory memory, long mostBytes, long slackBytes) {
-        this(memory, mostBytes, slackBytes, null);
+    public VirtualMemoryPool(VirtualMemory memory, long maxBytes, long slackBytes) {
+        this(memory, maxBytes, slackBytes, null);
     }
 
     /// The same, with pages mapped ahead by a thread of its own: a span that needs its last page has the
@@ -47,26 +47,26 @@ public final class GrowthPool implements AutoCloseable {
     ///
     /// @param beside another driver of the same device, open and unused; the pool's from here on, unless
     ///     this throws
-    public GrowthPool(VirtualMemory memory, long mostBytes, long slackBytes, @Nullable DeviceDriver beside) {
+    public VirtualMemoryPool(VirtualMemory memory, long maxBytes, long slackBytes, @Nullable DeviceDriver beside) {
         this.memory = memory;
-        mostPages = mostBytes / memory.pageBytes();
+        maxPages = maxBytes / memory.pageBytes();
         slackPages = slackBytes / memory.pageBytes();
-        if (mostPages < 1 || slackBytes < 0) {
+        if (maxPages < 1 || slackBytes < 0) {
             throw new IllegalArgumentException("a pool of %d bytes with a slack of %d; it takes %d and up, and 0 and up"
-                    .formatted(mostBytes, slackBytes, memory.pageBytes()));
+                    .formatted(maxBytes, slackBytes, memory.pageBytes()));
         }
-        mapping = beside == null ? null : new MappingThread(beside);
+        mapping = beside == null ? null : new PageMappingThread(beside);
     }
 
     /// Opens a span without any memory yet.
     ///
-    /// @param mostBytes that it may grow to; addresses for that many are taken
+    /// @param maxBytes that it may grow to; addresses for that many are taken
     /// @throws DeviceException when the device has no such addresses
-    public GrowingSpan open(long mostBytes) {
-        if (mostBytes < 1) {
-            throw new IllegalArgumentException("a span that grows to " + mostBytes + " bytes; it takes 1 and up");
+    public GrowableBuffer open(long maxBytes) {
+        if (maxBytes < 1) {
+            throw new IllegalArgumentException("a span that grows to " + maxBytes + " bytes; it takes 1 and up");
         }
-        GrowingSpan span = new GrowingSpan(this, memory, memory.reserve(pagesFor(mostBytes) * memory.pageBytes()));
+        GrowableBuffer span = new GrowableBuffer(this, memory, memory.reserve(pagesFor(maxBytes) * memory.pageBytes()));
         spans.add(span);
         return span;
     }
@@ -78,15 +78,15 @@ public final class GrowthPool implements AutoCloseable {
     /// A page that is mapped nowhere.
     ///
     /// @return whether there is one; it is the first of those that are kept then
-    boolean provide(GrowingSpan wanting) {
-        if (!kept.isEmpty()) {
+    boolean providePage(GrowableBuffer wanting) {
+        if (!recycled.isEmpty()) {
             return true;
         }
-        if (pages < mostPages && create()) {
+        if (pages < maxPages && create()) {
             return true;
         }
-        for (GrowingSpan other : spans) {
-            if (!other.equals(wanting) && other.surplus() > 0 && unmap(other)) {
+        for (GrowableBuffer other : spans) {
+            if (!other.equals(wanting) && other.surplusPages() > 0 && unmap(other)) {
                 return true;
             }
         }
@@ -94,47 +94,47 @@ public final class GrowthPool implements AutoCloseable {
     }
 
     /// Takes a page of a span's surplus; none, when it was still to come and did not.
-    private boolean unmap(GrowingSpan span) {
-        if (!span.settle() || span.surplus() > 0) {
-            kept.add(span.unmapLast());
+    private boolean unmap(GrowableBuffer span) {
+        if (!span.awaitMapping() || span.surplusPages() > 0) {
+            recycled.add(span.unmapLast());
         }
-        return !kept.isEmpty();
+        return !recycled.isEmpty();
     }
 
     /// Whether a page may be mapped ahead without taking any span's.
-    boolean mayTake() {
-        return !kept.isEmpty() || pages < mostPages;
+    boolean canMapAhead() {
+        return !recycled.isEmpty() || pages < maxPages;
     }
 
     /// A page to be mapped ahead, which is one that is kept, or null for a new one that counts from now on.
     @Nullable
-    PhysicalPages takeForMapping() {
-        if (kept.isEmpty()) {
+    PhysicalPages takePageForMapping() {
+        if (recycled.isEmpty()) {
             pages++;
             return null;
         }
-        return kept.remove();
+        return recycled.remove();
     }
 
     /// What was to be mapped was not.
-    void notMapped(@Nullable PhysicalPages given) {
+    void onMappingFailed(@Nullable PhysicalPages given) {
         if (given == null) {
             pages--;
         } else {
-            keep(given);
+            recycle(given);
         }
     }
 
     /// A span has grown: it will need more.
-    void grown(GrowingSpan span) {
-        if (mapping != null && spare() < slackPages) {
+    void onGrown(GrowableBuffer span) {
+        if (mapping != null && findSurplus() < slackPages) {
             span.mapAhead(mapping);
         }
     }
 
     private boolean create() {
         try {
-            kept.add(memory.create(memory.pageBytes()));
+            recycled.add(memory.create(memory.pageBytes()));
             pages++;
             return true;
         } catch (DeviceException refused) {
@@ -145,37 +145,38 @@ public final class GrowthPool implements AutoCloseable {
         }
     }
 
-    PhysicalPages take() {
-        return kept.remove();
+    PhysicalPages takePage() {
+        return recycled.remove();
     }
 
-    void keep(PhysicalPages page) {
-        kept.addFirst(page);
+    void recycle(PhysicalPages page) {
+        recycled.addFirst(page);
     }
 
     /// Maps at most so many pages ahead, or has them mapped, one for each span that has less than a page of
     /// room and is asked about in turn, and gives back what is over the slack.
     ///
     /// @return how much was done
-    public int tick(int aheadAtMost) {
+    public int tick(int maxAhead) {
         int done = 0;
-        for (int i = 0; i < spans.size() && done < aheadAtMost && spare() < slackPages; i++) {
-            GrowingSpan span = spans.get(i);
+        for (int i = 0; i < spans.size() && done < maxAhead && findSurplus() < slackPages; i++) {
+            GrowableBuffer span = spans.get(i);
             done += (mapping == null ? span.mapAhead() : span.mapAhead(mapping)) ? 1 : 0;
         }
-        return done + giveBack();
+        return done + releaseExcess();
     }
 
     /// Pages in nobody's use.
-    private long spare() {
-        return kept.size() + spans.stream().mapToLong(GrowingSpan::surplus).sum();
+    private long findSurplus() {
+        return recycled.size()
+                + spans.stream().mapToLong(GrowableBuffer::surplusPages).sum();
     }
 
-    private int giveBack() {
+    private int releaseExcess() {
         int done = 0;
-        while (spare() > slackPages) {
-            if (!kept.isEmpty() || fattest().map(this::unmap).orElse(false)) {
-                memory.release(kept.remove());
+        while (findSurplus() > slackPages) {
+            if (!recycled.isEmpty() || largestSurplus().map(this::unmap).orElse(false)) {
+                memory.release(recycled.remove());
                 pages--;
                 done++;
             }
@@ -183,8 +184,8 @@ public final class GrowthPool implements AutoCloseable {
         return done;
     }
 
-    private Optional<GrowingSpan> fattest() {
-        return spans.stream().max(Comparator.comparingLong(GrowingSpan::surplus));
+    private Optional<GrowableBuffer> largestSurplus() {
+        return spans.stream().max(Comparator.comparingLong(GrowableBuffer::surplusPages));
     }
 
     /// Bytes of memory that are taken from the device.
@@ -197,7 +198,7 @@ public final class GrowthPool implements AutoCloseable {
         return slackPages * memory.pageBytes();
     }
 
-    void gone(GrowingSpan span) {
+    void onClosed(GrowableBuffer span) {
         spans.remove(span);
     }
 
@@ -217,23 +218,23 @@ public final class GrowthPool implements AutoCloseable {
             }
         } finally {
             pages = 0;
-            releaseKept();
+            releaseRecycled();
         }
     }
 
     /// All of them, whatever the device has against one; the first that cannot be asked for is asked for
     /// once more, as the next call may find the device again.
-    private void releaseKept() {
+    private void releaseRecycled() {
         DeviceException given = null;
         boolean again = true;
-        while (!kept.isEmpty()) {
-            PhysicalPages page = kept.remove();
+        while (!recycled.isEmpty()) {
+            PhysicalPages page = recycled.remove();
             try {
                 memory.release(page);
             } catch (DeviceException refused) {
                 if (again) {
                     again = false;
-                    kept.addFirst(page);
+                    recycled.addFirst(page);
                 } else {
                     given = refused;
                 }

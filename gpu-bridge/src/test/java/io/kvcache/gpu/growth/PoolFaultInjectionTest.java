@@ -22,21 +22,21 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /// Every call of the driver fails once, each in turn, while sequences grow, shrink, and take pages
 /// of each other, with pages mapped by the same thread and by another.
-final class GrowthFaultsTest {
+final class PoolFaultInjectionTest {
 
-    private static final int MOST_PAGES = 6;
-    private static final int FEWEST = 30;
+    private static final int MAX_PAGES = 6;
+    private static final int MIN_CALLS = 30;
     private static final int MARK = 1024;
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
-    private final FakeCuda standIn = FakeCuda.reset();
+    private final FakeCuda fakeCuda = FakeCuda.reset();
     private final Arena arena = Arena.ofShared();
     private final MemorySegment back = arena.allocate(MARK, 4096);
 
     @AfterEach
     void close() {
         FakeCuda.reset();
-        assertThat(standIn.left()).isEmpty();
+        assertThat(fakeCuda.left()).isEmpty();
         arena.close();
     }
 
@@ -44,15 +44,15 @@ final class GrowthFaultsTest {
     @CsvSource({"2, false", "46, false", "999, false", "2, true", "46, true", "999, true"})
     void givenAFaultAtEachCallInTurn_whenGrowing_thenNeverAWrongByteNorALeak(int code, boolean byAThread)
             throws Exception {
-        FaultInjection.assumePossible(standIn);
-        standIn.delay(50);
+        FaultInjection.assumePossible(fakeCuda);
+        fakeCuda.delay(50);
         String what = byAThread ? "growth beside a thread" : "growth";
-        FaultInjection.injectWithin(standIn, what, code, FEWEST, (driver, turn) -> {
-            turn.begin();
+        FaultInjection.injectWithin(fakeCuda, what, code, MIN_CALLS, (driver, faultRun) -> {
+            faultRun.begin();
             try {
                 return pooled(driver, byAThread);
             } catch (DeviceException refused) {
-                turn.expectFatal(refused);
+                faultRun.expectFatal(refused);
                 return false;
             }
         });
@@ -61,28 +61,28 @@ final class GrowthFaultsTest {
     private boolean pooled(DeviceDriver driver, boolean byAThread) {
         VirtualMemory memory = driver.virtualMemory();
         long page = memory.pageBytes();
-        DeviceDriver beside = byAThread ? standIn.open() : null;
-        GrowthPool pool;
+        DeviceDriver beside = byAThread ? fakeCuda.open() : null;
+        VirtualMemoryPool pool;
         try {
-            pool = new GrowthPool(memory, MOST_PAGES * page, 2 * page, beside);
+            pool = new VirtualMemoryPool(memory, MAX_PAGES * page, 2 * page, beside);
         } catch (DeviceException refused) {
             if (beside != null) {
                 FaultInjection.close(beside);
             }
             throw refused;
         }
-        List<Sequence> sequences = new ArrayList<>();
-        try (Closed closed = new Closed(pool, sequences)) {
-            Sequence one = new Sequence(closed.pool.open(4 * page), page, 1);
+        List<TestSequence> sequences = new ArrayList<>();
+        try (PoolResources poolResources = new PoolResources(pool, sequences)) {
+            TestSequence one = new TestSequence(poolResources.pool.open(4 * page), page, 1);
             sequences.add(one);
-            Sequence two = new Sequence(closed.pool.open(8 * page), page, 2);
+            TestSequence two = new TestSequence(poolResources.pool.open(8 * page), page, 2);
             sequences.add(two);
             return grow(driver, pool, one, two);
         }
     }
 
     /// The second takes what the first gave up.
-    private boolean grow(DeviceDriver driver, GrowthPool pool, Sequence one, Sequence two) {
+    private boolean grow(DeviceDriver driver, VirtualMemoryPool pool, TestSequence one, TestSequence two) {
         try (DeviceStream stream = driver.openStream(Priority.NORMAL);
                 DeviceEvent event = driver.openEvent()) {
             boolean all = one.grow(stream, 3) && two.grow(stream, 2);
@@ -97,12 +97,12 @@ final class GrowthFaultsTest {
     }
 
     /// Gives back all there is, as far as the device lets it.
-    private record Closed(GrowthPool pool, List<Sequence> sequences) implements AutoCloseable {
+    private record PoolResources(VirtualMemoryPool pool, List<TestSequence> sequences) implements AutoCloseable {
 
         @Override
         public void close() {
             DeviceException first = null;
-            for (Sequence sequence : sequences) {
+            for (TestSequence sequence : sequences) {
                 try {
                     sequence.span.close();
                 } catch (DeviceException refused) {
@@ -121,13 +121,13 @@ final class GrowthFaultsTest {
     }
 
     /// A span, and what the beginning of each of its pages has.
-    private final class Sequence {
+    private final class TestSequence {
 
-        private final GrowingSpan span;
+        private final GrowableBuffer span;
         private final long page;
         private final long seed;
 
-        Sequence(GrowingSpan span, long page, long seed) {
+        TestSequence(GrowableBuffer span, long page, long seed) {
             this.span = span;
             this.page = page;
             this.seed = seed;
