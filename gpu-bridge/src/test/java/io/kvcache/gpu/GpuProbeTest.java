@@ -6,7 +6,7 @@ import io.kvcache.core.DeviceProbe;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.host.HostDriver;
+import io.kvcache.gpu.host.FakeDeviceDriver;
 import java.util.ServiceLoader;
 import java.util.function.Supplier;
 import org.assertj.core.api.InstanceOfAssertFactories;
@@ -40,7 +40,7 @@ final class GpuProbeTest {
 
     @Test
     void givenADevice_whenProbed_thenItsLineHasBothSpeeds() {
-        assertThat(probe(() -> HostDriver.open(1L << 30)).describeDevices())
+        assertThat(probe(() -> FakeDeviceDriver.open(1L << 30)).describeDevices())
                 .singleElement()
                 .asString()
                 .contains("GB/s to it", "GB/s back");
@@ -49,7 +49,7 @@ final class GpuProbeTest {
     @Test
     void givenADeviceThatIsLeftWithSomething_whenProbed_thenThatIsALineToo() {
         assertThat(probe(() -> {
-                            DeviceDriver driver = HostDriver.open(1L << 30);
+                            DeviceDriver driver = FakeDeviceDriver.open(1L << 30);
                             driver.allocate(1);
                             return driver;
                         })
@@ -62,7 +62,7 @@ final class GpuProbeTest {
     /// As beside an engine, which takes nearly all of it.
     @Test
     void givenADeviceThatIsFull_whenProbed_thenThatIsItsOnlyLineAndNothingIsLeftThere() {
-        assertThat(probe(() -> HostDriver.open(32L << 20)).describeDevices())
+        assertThat(probe(() -> FakeDeviceDriver.open(32L << 20)).describeDevices())
                 .singleElement()
                 .asString()
                 .contains("OUT_OF_MEMORY");

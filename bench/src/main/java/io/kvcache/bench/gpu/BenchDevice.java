@@ -3,7 +3,7 @@ package io.kvcache.bench.gpu;
 import io.kvcache.gpu.cuda.CudaDriver;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.host.HostDriver;
+import io.kvcache.gpu.host.FakeDeviceDriver;
 
 /// The first GPU, or a device in plain Java where there is none.
 ///
@@ -35,7 +35,8 @@ public record BenchDevice(DeviceDriver driver, Kind kind, String why) {
             }
             return new BenchDevice(driver, Kind.GPU, "");
         } catch (DeviceException none) {
-            return new BenchDevice(HostDriver.open(pretendedBytes), Kind.PRETENCE, String.valueOf(none.getMessage()));
+            return new BenchDevice(
+                    FakeDeviceDriver.open(pretendedBytes), Kind.PRETENCE, String.valueOf(none.getMessage()));
         }
     }
 

@@ -10,7 +10,7 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.gpu.driver.DeviceDriver;
-import io.kvcache.gpu.host.HostDriver;
+import io.kvcache.gpu.host.FakeDeviceDriver;
 import io.kvcache.gpu.tier.CudaTier;
 import io.kvcache.gpu.tier.DeviceBlockTable;
 import io.kvcache.tiers.TieredKvCache;
@@ -55,7 +55,7 @@ public final class GpuDemo {
             name = driver.info().name();
         }
         CudaTier tier = probe.kind() == BenchDevice.Kind.PRETENCE
-                ? CudaTier.over(name, () -> HostDriver.open(2 * DEVICE_BYTES), DEVICE_BYTES)
+                ? CudaTier.over(name, () -> FakeDeviceDriver.open(2 * DEVICE_BYTES), DEVICE_BYTES)
                 : CudaTier.open(0, DEVICE_BYTES);
         try (TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(HOST_BYTES)

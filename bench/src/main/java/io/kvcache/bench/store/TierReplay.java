@@ -11,7 +11,7 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierStats;
-import io.kvcache.gpu.host.HostDriver;
+import io.kvcache.gpu.host.FakeDeviceDriver;
 import io.kvcache.gpu.tier.CudaTier;
 import io.kvcache.gpu.tier.DeviceBlockTable;
 import io.kvcache.tiers.DiskOptions;
@@ -106,7 +106,7 @@ public final class TierReplay {
     }
 
     private static CudaTier device(long bytes) {
-        return CudaTier.over("host memory as a device", () -> HostDriver.open(2 * bytes), bytes);
+        return CudaTier.over("host memory as a device", () -> FakeDeviceDriver.open(2 * bytes), bytes);
     }
 
     /// Hears of each request that was served, when all writes have ended.

@@ -8,8 +8,8 @@ import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.core.store.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.gpu.host.HostDriver;
-import io.kvcache.gpu.host.Pace;
+import io.kvcache.gpu.host.FakeDeviceDriver;
+import io.kvcache.gpu.host.SimulatedLatency;
 import io.kvcache.gpu.tier.CudaTier;
 import io.kvcache.tiers.TieredKvCache;
 import java.time.Duration;
@@ -25,7 +25,9 @@ final class DeviceKvCacheContractTest {
 
     private static CacheUnderTest open(CacheSetup setup) {
         CudaTier tier = CudaTier.over(
-                "a late device", () -> HostDriver.open(2 * DEVICE_BYTES, Pace.late(LATE_NANOS)), DEVICE_BYTES);
+                "a late device",
+                () -> FakeDeviceDriver.open(2 * DEVICE_BYTES, SimulatedLatency.fixedDelay(LATE_NANOS)),
+                DEVICE_BYTES);
         return new Subject(TieredKvCache.builder()
                 .hostBytes(setup.hostBytes())
                 .eventCapacity(setup.eventCapacity())

@@ -16,7 +16,7 @@ import io.kvcache.core.store.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.host.HostDriver;
+import io.kvcache.gpu.host.FakeDeviceDriver;
 import io.kvcache.gpu.tier.CudaTier;
 import io.kvcache.gpu.tier.DeviceBlockTable;
 import io.kvcache.tiers.TieredKvCache;
@@ -46,7 +46,7 @@ final class DeviceStoreTest {
     private final CudaTier tier = CudaTier.over("a device", this::device, DEVICE_BYTES);
 
     private DeviceDriver device() {
-        return HostDriver.open(2 * DEVICE_BYTES, () -> {
+        return FakeDeviceDriver.open(2 * DEVICE_BYTES, () -> {
             if (broken.get()) {
                 throw new IllegalStateException("the device is broken");
             }
@@ -193,7 +193,7 @@ final class DeviceStoreTest {
 
     @Test
     void givenADeviceThatCannotBeOpened_whenBuilt_thenTheErrorSaysWhy() {
-        Supplier<DeviceDriver> small = () -> HostDriver.open(DEVICE_BYTES / 2);
+        Supplier<DeviceDriver> small = () -> FakeDeviceDriver.open(DEVICE_BYTES / 2);
         TieredKvCacheBuilder builder = builder().tier(CudaTier.over("a small device", small, DEVICE_BYTES));
         assertThatExceptionOfType(DeviceException.class)
                 .isThrownBy(builder::build)

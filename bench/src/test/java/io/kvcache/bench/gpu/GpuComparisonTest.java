@@ -7,7 +7,7 @@ import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.ResourceCounts;
-import io.kvcache.gpu.host.HostDriver;
+import io.kvcache.gpu.host.FakeDeviceDriver;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
@@ -22,7 +22,7 @@ final class GpuComparisonTest {
     void givenADeviceThatRunsNoCode_whenCompared_thenEveryCopyIsMeasuredAndAllIsGivenBack() {
         List<String> steps = new ArrayList<>();
         List<GpuCell> told = new ArrayList<>();
-        try (HostDriver driver = HostDriver.open(4 * BYTES)) {
+        try (FakeDeviceDriver driver = FakeDeviceDriver.open(4 * BYTES)) {
             List<GpuCell> cells = new GpuComparison(1, BYTES, steps::add).run(driver, told::add);
             assertThat(cells)
                     .extracting(GpuCell::name)
@@ -38,14 +38,14 @@ final class GpuComparisonTest {
                 assertThat(cell.bareGigabytes()).isPositive();
                 assertThat(cell.ratio()).isPositive();
             });
-            assertThat(driver.use()).isEqualTo(ResourceCounts.NONE);
+            assertThat(driver.resourceCounts()).isEqualTo(ResourceCounts.NONE);
         }
     }
 
     @Test
     void givenAWayThatFails_whenCompared_thenThoseBeforeItWereTold() {
         List<GpuCell> told = new ArrayList<>();
-        try (HostDriver driver = HostDriver.open(4 * BYTES)) {
+        try (FakeDeviceDriver driver = FakeDeviceDriver.open(4 * BYTES)) {
             GpuComparison comparison = new GpuComparison(1, BYTES, step -> {
                 if (step.equals("both at once")) {
                     throw new IllegalStateException("the device did not end a copy within a minute");
@@ -59,10 +59,10 @@ final class GpuComparisonTest {
     /// As in a container whose limit on locked memory says no.
     @Test
     void givenHostMemoryThatMayNotBeRegistered_whenCompared_thenEveryWayIsMeasuredAndSaysSo() {
-        try (HostDriver driver = HostDriver.open(4 * BYTES)) {
+        try (FakeDeviceDriver driver = FakeDeviceDriver.open(4 * BYTES)) {
             List<GpuCell> cells = new GpuComparison(1, BYTES, _ -> {}).run(refusing(driver), _ -> {});
             assertThat(cells).hasSize(5).noneMatch(GpuCell::registered);
-            assertThat(driver.use()).isEqualTo(ResourceCounts.NONE);
+            assertThat(driver.resourceCounts()).isEqualTo(ResourceCounts.NONE);
         }
     }
 

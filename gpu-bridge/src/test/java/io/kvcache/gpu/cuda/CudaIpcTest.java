@@ -15,7 +15,7 @@ import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceIpc;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.host.HostDriver;
+import io.kvcache.gpu.host.FakeDeviceDriver;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -209,8 +209,8 @@ final class CudaIpcTest {
         DeviceEvent own = driver.openEvent();
         refused(() -> sharing.exportToken(own));
         own.close();
-        HostDriver host = HostDriver.open(1);
-        assertThatExceptionOfType(DeviceException.class).isThrownBy(host::sharing);
+        FakeDeviceDriver host = FakeDeviceDriver.open(1);
+        assertThatExceptionOfType(DeviceException.class).isThrownBy(host::ipc);
         host.close();
     }
 }

@@ -15,7 +15,7 @@ import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.VirtualMemory;
-import io.kvcache.gpu.host.HostDriver;
+import io.kvcache.gpu.host.FakeDeviceDriver;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -376,7 +376,7 @@ final class VirtualMemoryPoolTest {
         span.close();
         assertThatIllegalStateException().isThrownBy(span::close);
         pool.close();
-        HostDriver host = HostDriver.open(1);
+        FakeDeviceDriver host = FakeDeviceDriver.open(1);
         assertThatExceptionOfType(DeviceException.class).isThrownBy(host::virtualMemory);
         host.close();
     }

@@ -17,7 +17,7 @@ import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
-import io.kvcache.gpu.host.HostDriver;
+import io.kvcache.gpu.host.FakeDeviceDriver;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
@@ -310,7 +310,7 @@ final class KernelsTest {
 
     @Test
     void givenADeviceThatRunsNoCode_whenKernelsAreLoaded_thenItSaysSo() {
-        DeviceDriver none = HostDriver.open(1 << 20);
+        DeviceDriver none = FakeDeviceDriver.open(1 << 20);
         assertThatExceptionOfType(DeviceException.class)
                 .isThrownBy(() -> Kernels.load(none, 1))
                 .satisfies(refused -> assertThat(refused.error()).isEqualTo(DeviceError.NOT_SUPPORTED));

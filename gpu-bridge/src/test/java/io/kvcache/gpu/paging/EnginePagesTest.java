@@ -14,7 +14,7 @@ import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.DeviceUnderTest;
-import io.kvcache.gpu.host.Gate;
+import io.kvcache.gpu.host.BlockableDevice;
 import io.kvcache.gpu.paging.LayerwiseOnboard.Arrival;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -289,7 +289,7 @@ final class EnginePagesTest {
     @Nested
     final class OverHostMemory extends OnADevice {
         OverHostMemory() {
-            super(new Gate(64 << 20, 20_000));
+            super(new BlockableDevice(64 << 20, 20_000));
         }
     }
 

@@ -15,7 +15,7 @@ import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.ResourceCounts;
-import io.kvcache.gpu.host.HostDriver;
+import io.kvcache.gpu.host.FakeDeviceDriver;
 import io.kvcache.gpu.kernel.Kernels;
 import io.kvcache.gpu.paging.PageMover.Placed;
 import java.lang.foreign.Arena;
@@ -251,7 +251,7 @@ final class PageMoverTest {
     void givenADeviceThatRunsNoCode_whenCalibrated_thenEverythingIsCopied() {
         close();
         arena = Arena.ofShared();
-        open(HostDriver.open(64 << 20));
+        open(FakeDeviceDriver.open(64 << 20));
         try (PageMover mover = PageMover.calibrated(driver, layout())) {
             assertThat(mover.threshold()).isEqualTo(CopyThreshold.COPIES);
             MemorySegment content = filled(pool, 1);

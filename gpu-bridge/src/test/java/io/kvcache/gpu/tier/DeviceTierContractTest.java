@@ -2,7 +2,7 @@ package io.kvcache.gpu.tier;
 
 import io.kvcache.core.contract.TierContract;
 import io.kvcache.gpu.cuda.FakeCuda;
-import io.kvcache.gpu.host.Gate;
+import io.kvcache.gpu.host.BlockableDevice;
 import org.junit.jupiter.api.Nested;
 
 /// A device tier keeps the contract of every tier.
@@ -13,14 +13,14 @@ final class DeviceTierContractTest {
     @Nested
     final class OverHostMemory extends TierContract {
         OverHostMemory() {
-            super(() -> new TierOnADevice(new Gate(DEVICE_BYTES, 0)));
+            super(() -> new TierOnADevice(new BlockableDevice(DEVICE_BYTES, 0)));
         }
     }
 
     @Nested
     final class OverLateHostMemory extends TierContract {
         OverLateHostMemory() {
-            super(() -> new TierOnADevice(new Gate(DEVICE_BYTES, 50_000)));
+            super(() -> new TierOnADevice(new BlockableDevice(DEVICE_BYTES, 50_000)));
         }
     }
 

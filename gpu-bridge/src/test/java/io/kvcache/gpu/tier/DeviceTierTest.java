@@ -17,7 +17,7 @@ import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.host.HostDriver;
+import io.kvcache.gpu.host.FakeDeviceDriver;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -207,7 +207,7 @@ final class DeviceTierTest {
 
     @Test
     void givenADeviceThatRunsNoCode_whenAskedToLook_thenItSaysSoAndServesOn() {
-        DeviceTier tier = rig.open(HostDriver.open(2 * TierRig.BYTES));
+        DeviceTier tier = rig.open(FakeDeviceDriver.open(2 * TierRig.BYTES));
         BlockChain chain = chain(1);
         rig.write(tier, chain.key(0));
         rig.settle(tier);

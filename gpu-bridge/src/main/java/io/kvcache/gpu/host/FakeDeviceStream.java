@@ -20,54 +20,54 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.atomic.AtomicLong;
 
 /// A queue of copies and a thread that makes them, one after the other, as late as the pace says.
-final class HostStream implements DeviceStream {
+final class FakeDeviceStream implements DeviceStream {
 
-    private final HostDriver driver;
-    private final Shared shared;
-    private final BlockingQueue<Work> queue = new LinkedBlockingQueue<>();
+    private final FakeDeviceDriver driver;
+    private final FakeDeviceState fakeDeviceState;
+    private final BlockingQueue<StreamTask> queue = new LinkedBlockingQueue<>();
     private final AtomicLong done = new AtomicLong();
     private final Thread thread;
-    private long given;
+    private long submitted;
     private boolean closed;
     private volatile boolean ended;
 
     /// One thing to do, on the stream's thread.
-    private interface Work {
+    private interface StreamTask {
 
         void run() throws InterruptedException;
     }
 
-    HostStream(HostDriver driver, Shared shared, int number) {
+    FakeDeviceStream(FakeDeviceDriver driver, FakeDeviceState fakeDeviceState, int number) {
         this.driver = driver;
-        this.shared = shared;
+        this.fakeDeviceState = fakeDeviceState;
         thread = Thread.ofPlatform()
                 .daemon(true)
                 .name("kvcache-host-stream-" + number)
-                .start(this::work);
+                .start(this::runTasks);
     }
 
-    private void work() {
+    private void runTasks() {
         try {
             while (!ended || !queue.isEmpty()) {
-                Work next = queue.take();
-                shared.pause();
-                if (!shared.over()) {
+                StreamTask next = queue.take();
+                fakeDeviceState.delayTask();
+                if (!fakeDeviceState.isStopped()) {
                     next.run();
                 }
                 done.incrementAndGet();
-                shared.announce();
+                fakeDeviceState.signalAll();
             }
         } catch (InterruptedException closing) {
             done.set(Long.MAX_VALUE);
         } catch (RuntimeException failed) {
-            shared.fail(new DeviceException(DeviceError.ILLEGAL_ACCESS, "stream", String.valueOf(failed)));
+            fakeDeviceState.fail(new DeviceException(DeviceError.ILLEGAL_ACCESS, "stream", String.valueOf(failed)));
             done.set(Long.MAX_VALUE);
         }
     }
 
-    private void give(Work work) {
-        given++;
-        queue.add(work);
+    private void submit(StreamTask streamTask) {
+        submitted++;
+        queue.add(streamTask);
     }
 
     private void enter() {
@@ -78,41 +78,41 @@ final class HostStream implements DeviceStream {
     }
 
     @Override
-    public void toDevice(MemorySegment from, DeviceAddress to) {
+    public void copyToDevice(MemorySegment from, DeviceAddress to) {
         enter();
         PinnedHostRanges.requireSource(from);
         MemorySegment target = driver.memory("toDevice", to, from.byteSize());
-        give(() -> target.copyFrom(from));
+        submit(() -> target.copyFrom(from));
     }
 
     @Override
-    public void toHost(DeviceAddress from, MemorySegment to) {
+    public void copyToHost(DeviceAddress from, MemorySegment to) {
         enter();
         PinnedHostRanges.requireTarget(to);
         MemorySegment source = driver.memory("toHost", from, to.byteSize());
-        give(() -> to.copyFrom(source));
+        submit(() -> to.copyFrom(source));
     }
 
     @Override
-    public void within(DeviceAddress from, DeviceAddress to, long bytes) {
+    public void copyWithinDevice(DeviceAddress from, DeviceAddress to, long bytes) {
         enter();
         MemorySegment source = driver.memory("within", from, bytes);
         MemorySegment target = driver.memory("within", to, bytes);
-        give(() -> target.copyFrom(source));
+        submit(() -> target.copyFrom(source));
     }
 
     @Override
     public void copy(CopyBatch batch) {
         enter();
-        CopyRanges runs = batch.toRanges(driver.registered(), driver.slabs());
-        List<Work> copies = new ArrayList<>();
+        CopyRanges runs = batch.toRanges(driver.pinnedRanges(), driver.allocations());
+        List<StreamTask> copies = new ArrayList<>();
         for (int i = 0; i < runs.count(); i++) {
             MemorySegment source = side(runs, runs.from(i), i, CopyDirection.TO_DEVICE);
             MemorySegment target = side(runs, runs.to(i), i, CopyDirection.TO_HOST);
             copies.add(() -> target.copyFrom(source));
         }
-        give(() -> {
-            for (Work copy : copies) {
+        submit(() -> {
+            for (StreamTask copy : copies) {
                 copy.run();
             }
         });
@@ -134,7 +134,7 @@ final class HostStream implements DeviceStream {
     public void fill(DeviceSpan span, byte value) {
         enter();
         MemorySegment target = driver.memory("fill", span.address(), span.bytes());
-        give(() -> target.fill(value));
+        submit(() -> target.fill(value));
     }
 
     @Override
@@ -146,27 +146,27 @@ final class HostStream implements DeviceStream {
     @Override
     public void record(DeviceEvent event) {
         enter();
-        HostEvent marked = driver.own(event);
-        long number = marked.mark();
-        give(() -> marked.reach(number));
+        FakeDeviceEvent marked = driver.requireOwned(event);
+        long number = marked.addMark();
+        submit(() -> marked.markReached(number));
     }
 
     @Override
     public void waitFor(DeviceEvent event) {
         enter();
-        HostEvent awaited = driver.own(event);
-        long number = awaited.marks();
-        give(() -> shared.until(() -> awaited.reached(number)));
+        FakeDeviceEvent awaited = driver.requireOwned(event);
+        long number = awaited.markCount();
+        submit(() -> fakeDeviceState.awaitCondition(() -> awaited.reached(number)));
     }
 
     @Override
-    public boolean idle() {
+    public boolean isIdle() {
         enter();
-        return quiet();
+        return isDrained();
     }
 
-    boolean quiet() {
-        return done.get() >= given;
+    boolean isDrained() {
+        return done.get() >= submitted;
     }
 
     @Override
@@ -176,11 +176,11 @@ final class HostStream implements DeviceStream {
         }
         closed = true;
         end();
-        driver.gone(this);
+        driver.forget(this);
     }
 
     private void end() {
-        give(() -> ended = true);
+        submit(() -> ended = true);
     }
 
     /// Ends the thread, whatever it does; waits for the copy it is at.

@@ -6,16 +6,16 @@ import java.util.concurrent.locks.LockSupport;
 ///
 /// **Threads.** Every stream's.
 @FunctionalInterface
-public interface Pace {
+public interface SimulatedLatency {
 
     /// As fast as the CPU copies.
-    Pace FULL = () -> {};
+    SimulatedLatency FULL = () -> {};
 
     /// Returns when the next piece of work may begin, or when the thread was interrupted.
-    void pause();
+    void delayTask();
 
     /// Work begins so long after it could have, which makes it really late.
-    static Pace late(long nanos) {
+    static SimulatedLatency fixedDelay(long nanos) {
         return () -> LockSupport.parkNanos(nanos);
     }
 }

@@ -8,19 +8,19 @@ import org.jspecify.annotations.Nullable;
 /// and waiting.
 ///
 /// **Threads.** Any.
-final class Shared {
+final class FakeDeviceState {
 
     private final Object changed = new Object();
-    private final Pace pace;
+    private final SimulatedLatency simulatedLatency;
     private volatile @Nullable DeviceException failure;
-    private volatile boolean ending;
+    private volatile boolean closing;
 
-    Shared(Pace pace) {
-        this.pace = pace;
+    FakeDeviceState(SimulatedLatency simulatedLatency) {
+        this.simulatedLatency = simulatedLatency;
     }
 
-    void pause() {
-        pace.pause();
+    void delayTask() {
+        simulatedLatency.delayTask();
     }
 
     /// Something failed: nothing is done any more.
@@ -28,25 +28,25 @@ final class Shared {
         if (failure == null) {
             failure = cause;
         }
-        announce();
+        signalAll();
     }
 
     /// The device is being closed: nobody waits any more.
-    void end() {
-        ending = true;
-        announce();
+    void close() {
+        closing = true;
+        signalAll();
     }
 
-    boolean failed() {
+    boolean hasFailed() {
         return failure != null;
     }
 
-    boolean over() {
-        return ending || failure != null;
+    boolean isStopped() {
+        return closing || failure != null;
     }
 
     /// @throws DeviceException when something failed
-    void require() {
+    void requireHealthy() {
         DeviceException cause = failure;
         if (cause != null) {
             throw new DeviceException(cause.error(), "after a failure", String.valueOf(cause.getMessage()));
@@ -54,16 +54,16 @@ final class Shared {
     }
 
     /// Wakes those who wait.
-    void announce() {
+    void signalAll() {
         synchronized (changed) {
             changed.notifyAll();
         }
     }
 
     /// Waits until something is so, or nothing is done any more.
-    void until(BooleanSupplier so) throws InterruptedException {
+    void awaitCondition(BooleanSupplier condition) throws InterruptedException {
         synchronized (changed) {
-            while (!so.getAsBoolean() && !over()) {
+            while (!condition.getAsBoolean() && !isStopped()) {
                 changed.wait();
             }
         }

@@ -6,7 +6,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /// A pretended device that can be held.
-public final class Gate implements DeviceUnderTest, Pace {
+public final class BlockableDevice implements DeviceUnderTest, SimulatedLatency {
 
     private static final long LOOK_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
 
@@ -14,13 +14,13 @@ public final class Gate implements DeviceUnderTest, Pace {
     private final long delayNanos;
     private volatile boolean held;
 
-    public Gate(long bytes, long delayNanos) {
+    public BlockableDevice(long bytes, long delayNanos) {
         this.bytes = bytes;
         this.delayNanos = delayNanos;
     }
 
     @Override
-    public void pause() {
+    public void delayTask() {
         if (delayNanos > 0) {
             LockSupport.parkNanos(delayNanos);
         }
@@ -31,11 +31,11 @@ public final class Gate implements DeviceUnderTest, Pace {
 
     @Override
     public DeviceDriver open() {
-        return HostDriver.open(bytes, this);
+        return FakeDeviceDriver.open(bytes, this);
     }
 
     @Override
-    public boolean holds() {
+    public boolean canHold() {
         return true;
     }
 

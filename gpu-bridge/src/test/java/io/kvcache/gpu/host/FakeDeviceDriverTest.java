@@ -18,38 +18,38 @@ import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 
 /// The device in plain Java keeps the contract of all devices, at full speed and late.
-final class HostDriverTest {
+final class FakeDeviceDriverTest {
 
     private static final long BYTES = 64 << 20;
 
     @Nested
-    final class AtFullSpeed extends DeviceDriverContract {
-        AtFullSpeed() {
-            super(new Gate(BYTES, 0));
+    final class FullSpeedDriver extends DeviceDriverContract {
+        FullSpeedDriver() {
+            super(new BlockableDevice(BYTES, 0));
         }
     }
 
     @Nested
-    final class Late extends DeviceDriverContract {
-        Late() {
-            super(new Gate(BYTES, TimeUnit.MICROSECONDS.toNanos(300)));
+    final class SlowDriver extends DeviceDriverContract {
+        SlowDriver() {
+            super(new BlockableDevice(BYTES, TimeUnit.MICROSECONDS.toNanos(300)));
         }
     }
 
     @Test
     void givenMemoryThatIsGoneBeforeTheCopy_whenTheStreamGetsThere_thenTheDeviceFailsAndCloses() {
-        Gate gate = new Gate(BYTES, 0);
-        DeviceDriver driver = gate.open();
+        BlockableDevice blockableDevice = new BlockableDevice(BYTES, 0);
+        DeviceDriver driver = blockableDevice.open();
         DeviceSpan slab = driver.allocate(4096);
         DeviceStream stream = driver.openStream(Priority.NORMAL);
         DeviceEvent event = driver.openEvent();
-        gate.hold();
+        blockableDevice.hold();
         try (Arena gone = Arena.ofShared()) {
             MemorySegment memory = gone.allocate(4096);
             stream.copyToDevice(memory, slab.address());
         }
         stream.record(event);
-        gate.release();
+        blockableDevice.release();
         DeviceException failed = failure(event);
         assertThat(failed.error()).isEqualTo(DeviceError.ILLEGAL_ACCESS);
         assertThat(failed.error().isFatal()).isTrue();
@@ -68,7 +68,7 @@ final class HostDriverTest {
     @Test
     void givenASizeOfNothing_whenOpened_thenRefused() {
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> HostDriver.open(0))
+                .isThrownBy(() -> FakeDeviceDriver.open(0))
                 .withMessageContaining("1 and up");
     }
 }

@@ -3,39 +3,39 @@ package io.kvcache.gpu.host;
 import io.kvcache.gpu.driver.DeviceEvent;
 
 /// A count of how often it was recorded, and of how often that was reached.
-final class HostEvent implements DeviceEvent {
+final class FakeDeviceEvent implements DeviceEvent {
 
-    private final HostDriver driver;
-    private final Shared shared;
+    private final FakeDeviceDriver driver;
+    private final FakeDeviceState fakeDeviceState;
     private volatile long recorded;
     private volatile long reached;
     private boolean closed;
 
-    HostEvent(HostDriver driver, Shared shared) {
+    FakeDeviceEvent(FakeDeviceDriver driver, FakeDeviceState fakeDeviceState) {
         this.driver = driver;
-        this.shared = shared;
+        this.fakeDeviceState = fakeDeviceState;
     }
 
     /// Counts one more mark; the driver's thread.
-    long mark() {
+    long addMark() {
         requireOpen();
         long number = recorded + 1;
         recorded = number;
         return number;
     }
 
-    long marks() {
+    long markCount() {
         requireOpen();
         return recorded;
     }
 
     /// A stream got to a mark; only the last one counts, and it may be in another stream than those
     /// before.
-    void reach(long number) {
+    void markReached(long number) {
         synchronized (this) {
             reached = Math.max(reached, number);
         }
-        shared.announce();
+        fakeDeviceState.signalAll();
     }
 
     boolean reached(long number) {
@@ -43,7 +43,7 @@ final class HostEvent implements DeviceEvent {
     }
 
     @Override
-    public boolean reached() {
+    public boolean isReached() {
         driver.enter();
         requireOpen();
         return reached(recorded);
@@ -59,6 +59,6 @@ final class HostEvent implements DeviceEvent {
     public void close() {
         requireOpen();
         closed = true;
-        driver.gone(this);
+        driver.forget(this);
     }
 }

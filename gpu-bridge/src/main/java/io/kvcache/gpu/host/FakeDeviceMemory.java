@@ -15,22 +15,22 @@ import java.util.TreeMap;
 ///
 /// Addresses are those of no memory at all: between two allocations there is a gap, and whoever takes one
 /// for an address of the CPU's crashes here as on a GPU. Owned by the driver's thread.
-final class HostSpace {
+final class FakeDeviceMemory {
 
     /// Where a processor of today has no user memory: bit 60 set.
-    private static final long FIRST = 1L << 60;
+    private static final long BASE_ADDRESS = 1L << 60;
 
     private static final long GAP = 1L << 20;
     private static final long ALIGNMENT = 512;
 
     private final long totalBytes;
     private final AllocationTable slabs = new AllocationTable();
-    private final TreeMap<Long, Slab> memories = new TreeMap<>();
-    private long next = FIRST;
+    private final TreeMap<Long, FakeAllocation> memories = new TreeMap<>();
+    private long nextAddress = BASE_ADDRESS;
 
-    private record Slab(Arena arena, MemorySegment memory) {}
+    private record FakeAllocation(Arena arena, MemorySegment memory) {}
 
-    HostSpace(long totalBytes) {
+    FakeDeviceMemory(long totalBytes) {
         this.totalBytes = totalBytes;
     }
 
@@ -44,18 +44,18 @@ final class HostSpace {
         }
         Arena arena = Arena.ofShared();
         try {
-            memories.put(next, new Slab(arena, arena.allocate(bytes, ALIGNMENT)));
+            memories.put(nextAddress, new FakeAllocation(arena, arena.allocate(bytes, ALIGNMENT)));
         } catch (OutOfMemoryError none) {
             arena.close();
             throw new DeviceException(DeviceError.OUT_OF_MEMORY, "allocate", bytes + " bytes of host memory");
         }
-        DeviceSpan span = new DeviceSpan(new DeviceAddress(next), bytes);
+        DeviceSpan span = new DeviceSpan(new DeviceAddress(nextAddress), bytes);
         slabs.add(span);
-        next += (bytes + GAP + GAP - 1) / GAP * GAP;
+        nextAddress += (bytes + GAP + GAP - 1) / GAP * GAP;
         return span;
     }
 
-    AllocationTable all() {
+    AllocationTable allocations() {
         return slabs;
     }
 
@@ -69,9 +69,9 @@ final class HostSpace {
 
     void free(DeviceSpan span) {
         slabs.remove(span);
-        Slab slab = memories.remove(span.address().value());
-        if (slab != null) { // as every slab has
-            slab.arena.close();
+        FakeAllocation fakeAllocation = memories.remove(span.address().value());
+        if (fakeAllocation != null) { // as every slab has
+            fakeAllocation.arena.close();
         }
     }
 
@@ -80,7 +80,7 @@ final class HostSpace {
     /// @throws DeviceException with [DeviceError#BAD_REQUEST] unless one allocation has all of it
     MemorySegment memory(String call, DeviceAddress address, long bytes) {
         slabs.requireSpan(call, address, bytes);
-        Map.Entry<Long, Slab> slab = Objects.requireNonNull(memories.floorEntry(address.value()));
+        Map.Entry<Long, FakeAllocation> slab = Objects.requireNonNull(memories.floorEntry(address.value()));
         return slab.getValue().memory.asSlice(address.value() - slab.getKey(), bytes);
     }
 
@@ -96,7 +96,7 @@ final class HostSpace {
         return totalBytes - slabs.bytes();
     }
 
-    int slabs() {
+    int allocationCount() {
         return slabs.count();
     }
 

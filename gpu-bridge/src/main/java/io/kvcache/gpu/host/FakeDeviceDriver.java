@@ -26,37 +26,37 @@ import java.util.concurrent.TimeUnit;
 /// has a thread.
 ///
 /// Its copies say nothing about the speed of any GPU.
-public final class HostDriver implements DeviceDriver {
+public final class FakeDeviceDriver implements DeviceDriver {
 
     /// A free waits for what is on its way, as a GPU's does; longer than this is a hang.
-    private static final long LONGEST_DRAIN_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long MAX_DRAIN_NANOS = TimeUnit.SECONDS.toNanos(60);
 
-    private final HostSpace space;
-    private final Shared shared;
-    private final PinnedHostRanges registered = new PinnedHostRanges();
+    private final FakeDeviceMemory space;
+    private final FakeDeviceState fakeDeviceState;
+    private final PinnedHostRanges pinnedRanges = new PinnedHostRanges();
     private final DeviceThreadBinding thread = new DeviceThreadBinding();
-    private final Set<HostStream> streams = new HashSet<>();
-    private final List<HostStream> closedStreams = new ArrayList<>();
-    private final Set<HostEvent> events = new HashSet<>();
+    private final Set<FakeDeviceStream> streams = new HashSet<>();
+    private final List<FakeDeviceStream> closedStreams = new ArrayList<>();
+    private final Set<FakeDeviceEvent> events = new HashSet<>();
     private int opened;
     private boolean closed;
 
-    private HostDriver(long totalBytes, Pace pace) {
-        space = new HostSpace(totalBytes);
-        shared = new Shared(pace);
+    private FakeDeviceDriver(long totalBytes, SimulatedLatency simulatedLatency) {
+        space = new FakeDeviceMemory(totalBytes);
+        fakeDeviceState = new FakeDeviceState(simulatedLatency);
     }
 
     /// A device with so much memory, taken from the host as it is allocated.
-    public static HostDriver open(long totalBytes) {
-        return open(totalBytes, Pace.FULL);
+    public static FakeDeviceDriver open(long totalBytes) {
+        return open(totalBytes, SimulatedLatency.FULL);
     }
 
     /// A device of a certain pace.
-    public static HostDriver open(long totalBytes, Pace pace) {
+    public static FakeDeviceDriver open(long totalBytes, SimulatedLatency simulatedLatency) {
         if (totalBytes < 1) {
             throw new IllegalArgumentException("a device with " + totalBytes + " bytes; it takes 1 and up");
         }
-        return new HostDriver(totalBytes, pace);
+        return new FakeDeviceDriver(totalBytes, simulatedLatency);
     }
 
     void enter() {
@@ -64,23 +64,23 @@ public final class HostDriver implements DeviceDriver {
             throw new IllegalStateException("the device is closed");
         }
         thread.bindCurrentThread();
-        shared.require();
+        fakeDeviceState.requireHealthy();
     }
 
-    PinnedHostRanges registered() {
-        return registered;
+    PinnedHostRanges pinnedRanges() {
+        return pinnedRanges;
     }
 
-    AllocationTable slabs() {
-        return space.all();
+    AllocationTable allocations() {
+        return space.allocations();
     }
 
     MemorySegment memory(String call, DeviceAddress address, long bytes) {
         return space.memory(call, address, bytes);
     }
 
-    HostEvent own(DeviceEvent event) {
-        if (event instanceof HostEvent mine && events.contains(mine)) {
+    FakeDeviceEvent requireOwned(DeviceEvent event) {
+        if (event instanceof FakeDeviceEvent mine && events.contains(mine)) {
             return mine;
         }
         throw new DeviceException(DeviceError.BAD_REQUEST, "event", "closed, or of another device");
@@ -93,7 +93,7 @@ public final class HostDriver implements DeviceDriver {
     }
 
     @Override
-    public long freeBytes() {
+    public long freeMemoryBytes() {
         enter();
         return space.freeBytes();
     }
@@ -114,11 +114,11 @@ public final class HostDriver implements DeviceDriver {
 
     private void drain() {
         long since = System.nanoTime();
-        closedStreams.removeIf(HostStream::quiet);
-        while (!(streams.stream().allMatch(HostStream::quiet)
-                && closedStreams.stream().allMatch(HostStream::quiet))) {
-            shared.require();
-            if (System.nanoTime() - since > LONGEST_DRAIN_NANOS) {
+        closedStreams.removeIf(FakeDeviceStream::isDrained);
+        while (!(streams.stream().allMatch(FakeDeviceStream::isDrained)
+                && closedStreams.stream().allMatch(FakeDeviceStream::isDrained))) {
+            fakeDeviceState.requireHealthy();
+            if (System.nanoTime() - since > MAX_DRAIN_NANOS) {
                 throw new DeviceException(DeviceError.DEVICE_LOST, "free", "what is on its way does not end");
             }
             Thread.onSpinWait();
@@ -141,19 +141,19 @@ public final class HostDriver implements DeviceDriver {
     public void register(MemorySegment host) {
         enter();
         PinnedHostRanges.requireSource(host);
-        registered.add(host);
+        pinnedRanges.add(host);
     }
 
     @Override
     public void unregister(MemorySegment host) {
         enter();
-        registered.remove(host);
+        pinnedRanges.remove(host);
     }
 
     @Override
     public DeviceStream openStream(Priority priority) {
         enter();
-        HostStream stream = new HostStream(this, shared, opened++);
+        FakeDeviceStream stream = new FakeDeviceStream(this, fakeDeviceState, opened++);
         streams.add(stream);
         return stream;
     }
@@ -171,7 +171,7 @@ public final class HostDriver implements DeviceDriver {
     }
 
     @Override
-    public DeviceIpc sharing() {
+    public DeviceIpc ipc() {
         enter();
         throw new DeviceException(DeviceError.NOT_SUPPORTED, "sharing", "host memory of one process");
     }
@@ -179,24 +179,31 @@ public final class HostDriver implements DeviceDriver {
     @Override
     public DeviceEvent openEvent() {
         enter();
-        HostEvent event = new HostEvent(this, shared);
+        FakeDeviceEvent event = new FakeDeviceEvent(this, fakeDeviceState);
         events.add(event);
         return event;
     }
 
-    void gone(HostStream stream) {
+    void forget(FakeDeviceStream stream) {
         streams.remove(stream);
         closedStreams.add(stream);
     }
 
-    void gone(HostEvent event) {
+    void forget(FakeDeviceEvent event) {
         events.remove(event);
     }
 
     @Override
-    public ResourceCounts use() {
+    public ResourceCounts resourceCounts() {
         return new ResourceCounts(
-                space.slabs(), space.usedBytes(), registered.count(), streams.size(), events.size(), 0, 0, 0);
+                space.allocationCount(),
+                space.usedBytes(),
+                pinnedRanges.count(),
+                streams.size(),
+                events.size(),
+                0,
+                0,
+                0);
     }
 
     @Override
@@ -204,13 +211,13 @@ public final class HostDriver implements DeviceDriver {
         if (closed) {
             throw new IllegalStateException("the device is closed");
         }
-        ResourceCounts left = use();
+        ResourceCounts left = resourceCounts();
         closed = true;
-        shared.end();
-        streams.forEach(HostStream::abandon);
-        closedStreams.forEach(HostStream::abandon);
+        fakeDeviceState.close();
+        streams.forEach(FakeDeviceStream::abandon);
+        closedStreams.forEach(FakeDeviceStream::abandon);
         space.close();
-        if (!shared.failed() && !left.equals(ResourceCounts.NONE)) {
+        if (!fakeDeviceState.hasFailed() && !left.equals(ResourceCounts.NONE)) {
             throw new IllegalStateException("the device was closed before all was given back: " + left);
         }
     }
