@@ -11,7 +11,7 @@ import io.kvcache.gpu.driver.DeviceInfo;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.ResourceScope;
-import io.kvcache.gpu.kernel.Kernels;
+import io.kvcache.gpu.kernel.GpuKernels;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -87,7 +87,7 @@ public final class GpuProbe implements DeviceProbe {
 
     private static String kernels(DeviceDriver driver) {
         try {
-            Kernels.load(driver, 1).close();
+            GpuKernels.load(driver, 1).close();
             return "load";
         } catch (DeviceException refused) {
             return refused.error().name();

@@ -4,11 +4,11 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
-import io.kvcache.gpu.kernel.CodedBlock;
-import io.kvcache.gpu.kernel.Coding;
-import io.kvcache.gpu.kernel.CodingKernels.Turning;
-import io.kvcache.gpu.kernel.Kernels;
-import io.kvcache.gpu.kernel.RopeTurns;
+import io.kvcache.gpu.kernel.GpuKernels;
+import io.kvcache.gpu.kernel.QuantizationFormat;
+import io.kvcache.gpu.kernel.QuantizationKernels.RopeParameters;
+import io.kvcache.gpu.kernel.QuantizedBlock;
+import io.kvcache.gpu.kernel.RopeShift;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -42,12 +42,12 @@ final class GpuKernelWays implements AutoCloseable {
     private static final double LEAST = 0.80;
 
     private final GpuStage stage;
-    private final Kernels kernels;
+    private final GpuKernels kernels;
     private final DeviceSpan values;
     private final DeviceSpan other;
     private final List<DeviceSpan> lists = new ArrayList<>();
 
-    private GpuKernelWays(GpuStage stage, Kernels kernels) {
+    private GpuKernelWays(GpuStage stage, GpuKernels kernels) {
         this.stage = stage;
         this.kernels = kernels;
         values = stage.first;
@@ -60,7 +60,7 @@ final class GpuKernelWays implements AutoCloseable {
     /// @throws DeviceException when the device is of no use
     static @Nullable GpuKernelWays load(GpuStage stage, Consumer<String> said) {
         try {
-            return new GpuKernelWays(stage, Kernels.load(stage.driver, ALL_GROUPS));
+            return new GpuKernelWays(stage, GpuKernels.load(stage.driver, ALL_GROUPS));
         } catch (DeviceException none) {
             if (none.error().isFatal()) {
                 throw none;
@@ -82,8 +82,8 @@ final class GpuKernelWays implements AutoCloseable {
         DeviceSpan codes = other.slice(0, count);
         DeviceSpan scales = other.slice(count, count / GROUP * Float.BYTES);
         DeviceSpan turns = turns();
-        DeviceSpan sums = other.slice(0, Kernels.crcSumBytes(values.bytes()));
-        DeviceSpan scratch = other.slice(1 << 20, Kernels.crcScratchBytes(values.bytes()));
+        DeviceSpan sums = other.slice(0, GpuKernels.crcSumBytes(values.bytes()));
+        DeviceSpan scratch = other.slice(1 << 20, GpuKernels.crcScratchBytes(values.bytes()));
         long coding = values.bytes() + count + scales.bytes();
         return List.of(
                 way("bf16 to fp8", coding, LEAST, () -> kernels.toFp8(stage.stream(), values, GROUP, scales, codes)),
@@ -145,21 +145,22 @@ final class GpuKernelWays implements AutoCloseable {
         DeviceSpan turns = turns();
         int count = count(PIECE);
         List<GpuWay> ways = new ArrayList<>();
-        for (Coding coding : Coding.values()) {
-            CodedBlock block = new CodedBlock(coding, GROUP, PIECE / 2, count);
+        for (QuantizationFormat coding : QuantizationFormat.values()) {
+            QuantizedBlock block = new QuantizedBlock(coding, GROUP, PIECE / 2, count);
             DeviceSpan bytes = other.slice(0, block.bytes());
-            Turning turning = coding == Coding.FP8 ? new Turning(turns, PAIRS, true, 2, 1) : null;
-            String bits = coding == Coding.FP8 ? "fp8" : "int4";
+            RopeParameters turning =
+                    coding == QuantizationFormat.FP8 ? new RopeParameters(turns, PAIRS, true, 2, 1) : null;
+            String bits = coding == QuantizationFormat.FP8 ? "fp8" : "int4";
             ways.add(way(
                     "pages to " + bits,
                     values.bytes() + block.bytes(),
                     0,
-                    () -> kernels.coding().gather(stage.stream(), pages, block, bytes)));
+                    () -> kernels.quantization().gather(stage.stream(), pages, block, bytes)));
             ways.add(way(
                     bits + (turning == null ? " to pages" : ", turned"),
                     values.bytes() + block.bytes(),
                     0,
-                    () -> kernels.coding().scatter(stage.stream(), block, bytes, pages, ROW, turning)));
+                    () -> kernels.quantization().scatter(stage.stream(), block, bytes, pages, ROW, turning)));
         }
         return ways;
     }
@@ -182,7 +183,7 @@ final class GpuKernelWays implements AutoCloseable {
     }
 
     private DeviceSpan turns() {
-        return onDevice(8L * PAIRS, turns -> RopeTurns.compute(1, 10_000, turns));
+        return onDevice(8L * PAIRS, turns -> RopeShift.compute(1, 10_000, turns));
     }
 
     /// Stays there until this is closed.

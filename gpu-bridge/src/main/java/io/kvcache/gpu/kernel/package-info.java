@@ -1,4 +1,4 @@
-/// What the bridge has a device compute: [io.kvcache.gpu.kernel.Kernels], over PTX text that is made of
+/// What the bridge has a device compute: [io.kvcache.gpu.kernel.GpuKernels], over PTX text that is made of
 /// `src/main/cuda/kernels.cu` and checked in, so that a user needs nothing but the driver.
 ///
 /// May import `io.kvcache.gpu.driver`.

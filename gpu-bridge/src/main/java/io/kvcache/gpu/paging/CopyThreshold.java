@@ -8,7 +8,7 @@ import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.kernel.Kernels;
+import io.kvcache.gpu.kernel.GpuKernels;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 
@@ -52,7 +52,7 @@ public record CopyThreshold(int pieceBytes) {
     ///
     /// @param nanos a clock that never goes back
     /// @throws DeviceException when the device refuses
-    public static CopyThreshold measure(DeviceDriver driver, Kernels kernels, LongSupplier nanos) {
+    public static CopyThreshold measure(DeviceDriver driver, GpuKernels kernels, LongSupplier nanos) {
         DeviceSpan memory = driver.allocate(4L * PIECES * LARGEST);
         try (DeviceStream stream = driver.openStream(Priority.NORMAL);
                 DeviceEvent event = driver.openEvent();

@@ -7,7 +7,7 @@ import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.kernel.Kernels;
+import io.kvcache.gpu.kernel.GpuKernels;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -31,7 +31,7 @@ public final class PageMover implements AutoCloseable {
     private final PagedLayout layout;
     private final EnginePages pages;
     private final CopyThreshold threshold;
-    private final @Nullable Kernels kernels;
+    private final @Nullable GpuKernels kernels;
     private final @Nullable PieceList pieces;
 
     /// A block on the device, and the pages that it comes from or goes to.
@@ -41,7 +41,7 @@ public final class PageMover implements AutoCloseable {
     public record Placed(DeviceSpan bytes, int[] pages) {}
 
     private PageMover(
-            PagedLayout layout, CopyThreshold threshold, @Nullable Kernels kernels, @Nullable PieceList pieces) {
+            PagedLayout layout, CopyThreshold threshold, @Nullable GpuKernels kernels, @Nullable PieceList pieces) {
         this.layout = layout;
         this.threshold = threshold;
         this.kernels = kernels;
@@ -51,9 +51,9 @@ public final class PageMover implements AutoCloseable {
 
     /// For one pool, by a threshold that is measured now; a device that runs no code copies everything.
     public static PageMover calibrated(DeviceDriver driver, PagedLayout layout) {
-        Kernels kernels;
+        GpuKernels kernels;
         try {
-            kernels = Kernels.load(driver, THREAD_GROUPS);
+            kernels = GpuKernels.load(driver, THREAD_GROUPS);
         } catch (DeviceException refused) {
             if (refused.error() != DeviceError.NOT_SUPPORTED) {
                 throw refused;
@@ -69,7 +69,7 @@ public final class PageMover implements AutoCloseable {
     }
 
     /// @param kernels this one's from here on
-    static PageMover of(DeviceDriver driver, PagedLayout layout, Kernels kernels, CopyThreshold threshold) {
+    static PageMover of(DeviceDriver driver, PagedLayout layout, GpuKernels kernels, CopyThreshold threshold) {
         return new PageMover(
                 layout, threshold, kernels, new PieceList(driver, kernels, MOST_PIECES, PieceList.LONGEST_NANOS));
     }

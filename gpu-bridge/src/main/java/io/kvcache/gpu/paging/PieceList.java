@@ -8,7 +8,7 @@ import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.kernel.Kernels;
+import io.kvcache.gpu.kernel.GpuKernels;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
@@ -29,7 +29,7 @@ final class PieceList implements AutoCloseable {
 
     private final DeviceDriver driver;
     private final long longestNanos;
-    private final Kernels kernels;
+    private final GpuKernels kernels;
     private final int most;
     private final Arena arena = Arena.ofShared();
     private final MemorySegment places;
@@ -41,7 +41,7 @@ final class PieceList implements AutoCloseable {
     /// @param most pieces at a time
     /// @param longestNanos that the device may take for what it has; longer is a hang
     /// @throws DeviceException when the device refuses
-    PieceList(DeviceDriver driver, Kernels kernels, int most, long longestNanos) {
+    PieceList(DeviceDriver driver, GpuKernels kernels, int most, long longestNanos) {
         this.longestNanos = longestNanos;
         this.driver = driver;
         this.kernels = kernels;

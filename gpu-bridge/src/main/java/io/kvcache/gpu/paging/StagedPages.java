@@ -8,7 +8,7 @@ import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.PinnedHostRanges;
 import io.kvcache.gpu.driver.ResourceScope;
-import io.kvcache.gpu.kernel.Kernels;
+import io.kvcache.gpu.kernel.GpuKernels;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
@@ -50,9 +50,9 @@ public final class StagedPages implements AutoCloseable {
     private final DeviceSpan memory;
     private final Deque<StagingRoom> free = new ArrayDeque<>();
 
-    private StagedPages(DeviceDriver driver, Kernels kernels) {
+    private StagedPages(DeviceDriver driver, GpuKernels kernels) {
         this.driver = driver;
-        holdings.register(kernels, Kernels::close);
+        holdings.register(kernels, GpuKernels::close);
         try {
             memory = holdings.register(driver.allocate(ROOMS * (ROOM_BYTES + LIST_BYTES)), driver::free);
             driver.register(places);
@@ -83,7 +83,7 @@ public final class StagedPages implements AutoCloseable {
     /// @throws DeviceException when the device has not so much, runs no code, or does not let host memory be
     ///     registered; nothing is taken then
     public static StagedPages open(DeviceDriver driver, Threshold threshold) {
-        StagedPages staged = new StagedPages(driver, Kernels.load(driver, THREAD_GROUPS));
+        StagedPages staged = new StagedPages(driver, GpuKernels.load(driver, THREAD_GROUPS));
         try {
             staged.threshold = threshold.of(staged);
             return staged;

@@ -7,7 +7,7 @@ import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.kernel.Kernels;
+import io.kvcache.gpu.kernel.GpuKernels;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -24,13 +24,13 @@ import org.jspecify.annotations.Nullable;
 public final class StagingRoom {
 
     private final StagedPages home;
-    private final Kernels kernels;
+    private final GpuKernels kernels;
     private final DeviceSpan blocks;
     private final DeviceSpan list;
     private final MemorySegment places;
 
     /// @param places registered, as large as the list on the device
-    StagingRoom(StagedPages home, Kernels kernels, DeviceSpan blocks, DeviceSpan list, MemorySegment places) {
+    StagingRoom(StagedPages home, GpuKernels kernels, DeviceSpan blocks, DeviceSpan list, MemorySegment places) {
         this.home = home;
         this.kernels = kernels;
         this.blocks = blocks;

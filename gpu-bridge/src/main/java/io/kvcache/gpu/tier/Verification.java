@@ -7,7 +7,7 @@ import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.ResourceScope;
-import io.kvcache.gpu.kernel.Kernels;
+import io.kvcache.gpu.kernel.GpuKernels;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Queue;
@@ -49,7 +49,7 @@ final class Verification {
     /// @param arena of that
     /// @param holdings all that is of the device
     private record Means(
-            Kernels kernels,
+            GpuKernels kernels,
             DeviceStream stream,
             DeviceEvent event,
             DeviceSpan scratch,
@@ -133,9 +133,9 @@ final class Verification {
         ResourceScope taken = new ResourceScope();
         Arena arena = Arena.ofShared();
         try {
-            Kernels kernels = taken.register(Kernels.load(driver, THREAD_GROUPS), Kernels::close);
-            long sumBytes = Kernels.crcSumBytes(mostBlockBytes);
-            long scratchBytes = Kernels.crcScratchBytes(mostBlockBytes);
+            GpuKernels kernels = taken.register(GpuKernels.load(driver, THREAD_GROUPS), GpuKernels::close);
+            long sumBytes = GpuKernels.crcSumBytes(mostBlockBytes);
+            long scratchBytes = GpuKernels.crcScratchBytes(mostBlockBytes);
             DeviceSpan scratch = taken.register(driver.allocate(scratchBytes + MOST_BLOCKS * sumBytes), driver::free);
             DeviceStream stream = taken.register(driver.openStream(Priority.NORMAL), DeviceStream::close);
             DeviceEvent event = taken.register(driver.openEvent(), DeviceEvent::close);
@@ -171,11 +171,11 @@ final class Verification {
         Means with = means();
         for (int i = 0; i < count; i++) {
             DeviceSpan block = blocks.entry(good + i).span();
-            long sums = Kernels.crcSumBytes(block.bytes());
+            long sums = GpuKernels.crcSumBytes(block.bytes());
             with.kernels.crc32c(
                     with.stream,
                     block,
-                    with.scratch.slice(0, Kernels.crcScratchBytes(block.bytes())),
+                    with.scratch.slice(0, GpuKernels.crcScratchBytes(block.bytes())),
                     with.sums.slice(i * with.sumBytes, sums));
         }
         with.stream.copyToHost(with.sums.address(), with.read.asSlice(0, count * with.sumBytes));
@@ -192,8 +192,8 @@ final class Verification {
         int count = Math.min(MOST_BLOCKS, blocks.blocks() - good);
         for (int i = 0; i < count; i++) {
             DeviceEntry entry = blocks.entry(good);
-            long bytes = Kernels.crcSumBytes(entry.block().bytes());
-            int found = Kernels.crcOfBlock(with.read.asSlice(i * with.sumBytes, bytes));
+            long bytes = GpuKernels.crcSumBytes(entry.block().bytes());
+            int found = GpuKernels.blockChecksum(with.read.asSlice(i * with.sumBytes, bytes));
             if (found != entry.block().checksum()) {
                 damaged(entry);
                 blocks.shorten(good);

@@ -14,7 +14,7 @@ import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.kernel.Kernels;
+import io.kvcache.gpu.kernel.GpuKernels;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.TimeUnit;
@@ -88,7 +88,7 @@ final class CudaFaultsTest {
             places.setAtIndex(JAVA_LONG, 0, slab.address().value() + 1024 + 8);
             places.setAtIndex(JAVA_LONG, 1, slab.address().value() + 2048);
             stream.copyToDevice(places, slab.address());
-            Kernels.load(work.driver, 1).copyPieces(stream, slab.slice(0, 8), slab.slice(8, 8), 16, 1);
+            GpuKernels.load(work.driver, 1).copyPieces(stream, slab.slice(0, 8), slab.slice(8, 8), 16, 1);
             assertThatExceptionOfType(DeviceException.class) // by the one call or the other
                     .isThrownBy(() -> {
                         stream.record(event);

@@ -16,7 +16,7 @@ import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.ResourceCounts;
 import io.kvcache.gpu.driver.VirtualMemory;
-import io.kvcache.gpu.kernel.Kernels;
+import io.kvcache.gpu.kernel.GpuKernels;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.TimeUnit;
@@ -136,7 +136,7 @@ final class TwoDevicesTest {
     void givenThingsOfOne_whenTheOtherIsGivenThem_thenItRefusesEachAndGoesOn() {
         try (TestDevice first = new TestDevice(0);
                 TestDevice second = new TestDevice(1);
-                Kernels kernels = Kernels.load(first.driver, 1)) {
+                GpuKernels kernels = GpuKernels.load(first.driver, 1)) {
             DeviceError bad = DeviceError.BAD_REQUEST;
             refused(() -> second.driver.free(first.slab), bad);
             refused(() -> second.stream.copyToDevice(content(4), first.slab.address()), bad);
@@ -210,7 +210,7 @@ final class TwoDevicesTest {
         DeviceSpan slab = second.allocate(BYTES);
         DeviceStream stream = second.openStream(Priority.NORMAL);
         DeviceEvent event = second.openEvent();
-        Kernels kernels = Kernels.load(second, 1);
+        GpuKernels kernels = GpuKernels.load(second, 1);
         refused(
                 () -> {
                     kernels.ropeShift(stream, first.slab, 128, slab.slice(0, 512), 64, true);

@@ -32,13 +32,13 @@ final class KernelTextTest {
                 .as("skipped, as another nvcc may make other text of the same source")
                 .contains(NVCC);
         run(GENERATE.toAbsolutePath().toString(), fresh.toString());
-        assertThat(Files.readString(fresh)).isEqualTo(Kernels.code());
+        assertThat(Files.readString(fresh)).isEqualTo(GpuKernels.ptxSource());
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"sm_80", "sm_90", "sm_100", "sm_120"})
     void givenTheText_whenAssembledForADevice_thenItIsTakenAndNothingIsSpilled(String device) throws Exception {
-        Path text = Files.writeString(folder.resolve("kernels.ptx"), Kernels.code());
+        Path text = Files.writeString(folder.resolve("kernels.ptx"), GpuKernels.ptxSource());
         String said = run(
                 "ptxas",
                 "-v",
@@ -51,7 +51,9 @@ final class KernelTextTest {
 
     @Test
     void givenTheText_whenLookedAt_thenOldDriversTakeItAndItTellsNothingOfWhereItWasMade() {
-        assertThat(Kernels.code()).startsWith(".version 7.0\n.target sm_80\n").doesNotContain(".file", ".loc");
+        assertThat(GpuKernels.ptxSource())
+                .startsWith(".version 7.0\n.target sm_80\n")
+                .doesNotContain(".file", ".loc");
     }
 
     private String run(String... command) throws IOException, InterruptedException {

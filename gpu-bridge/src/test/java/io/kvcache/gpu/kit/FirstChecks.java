@@ -13,7 +13,7 @@ import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.VirtualMemory;
-import io.kvcache.gpu.kernel.Kernels;
+import io.kvcache.gpu.kernel.GpuKernels;
 import io.kvcache.gpu.paging.CopyThreshold;
 import io.kvcache.gpu.paging.StagedPages;
 import io.kvcache.tiers.memory.MappedMemorySource;
@@ -92,7 +92,7 @@ public final class FirstChecks {
     private void all() {
         line("device", () -> driver.info().toString());
         line("libcuda", FirstChecks::libraries);
-        line("kernels load", () -> millis(() -> Kernels.load(driver, 1).close()));
+        line("kernels load", () -> millis(() -> GpuKernels.load(driver, 1).close()));
         line("pieces are copied", this::threshold);
         line("pieces of host memory are copied", this::stagedThreshold);
         line("batches", this::batches);
@@ -124,7 +124,7 @@ public final class FirstChecks {
     }
 
     private String threshold() {
-        try (Kernels kernels = Kernels.load(driver, 32)) {
+        try (GpuKernels kernels = GpuKernels.load(driver, 32)) {
             return "from "
                     + CopyThreshold.measure(driver, kernels, System::nanoTime).pieceBytes() + " bytes on";
         }

@@ -16,7 +16,7 @@ import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.ResourceCounts;
 import io.kvcache.gpu.host.FakeDeviceDriver;
-import io.kvcache.gpu.kernel.Kernels;
+import io.kvcache.gpu.kernel.GpuKernels;
 import io.kvcache.gpu.paging.PageMover.Placed;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -79,7 +79,7 @@ final class PageMoverTest {
     void givenADeviceThatCannotSayWhetherItHasDone_whenClosed_thenNothingIsKept() {
         FaultInjection.assumePossible(standIn);
         ResourceCounts before = driver.resourceCounts();
-        PageMover mover = PageMover.of(driver, layout(), Kernels.load(driver, 2), new CopyThreshold(1 << 20));
+        PageMover mover = PageMover.of(driver, layout(), GpuKernels.load(driver, 2), new CopyThreshold(1 << 20));
         standIn.failCall("cuEventQuery", 1, 2);
         assertThatExceptionOfType(DeviceException.class).isThrownBy(mover::close);
         assertThat(driver.resourceCounts()).isEqualTo(before);
@@ -135,7 +135,7 @@ final class PageMoverTest {
     @CsvSource({"0,0,0", "1008,0,0", "1009,0,1", "1009,8,0"})
     void givenAThreshold_whenPagesAreGatheredAndScattered_thenByTheOneAndTheSameBytes(
             int threshold, int askew, int launches) {
-        PageMover mover = PageMover.of(driver, layout(), Kernels.load(driver, 3), new CopyThreshold(threshold));
+        PageMover mover = PageMover.of(driver, layout(), GpuKernels.load(driver, 3), new CopyThreshold(threshold));
         MemorySegment content = filled(pool, 1);
         List<Placed> wanted = placed(askew);
         mover.gather(stream, wanted);
@@ -161,7 +161,7 @@ final class PageMoverTest {
         assumeThat(standIn.canHold())
                 .as("a driver whose copies can be held back")
                 .isTrue();
-        PageMover mover = PageMover.of(driver, layout(), Kernels.load(driver, 3), new CopyThreshold(1 << 20));
+        PageMover mover = PageMover.of(driver, layout(), GpuKernels.load(driver, 3), new CopyThreshold(1 << 20));
         DeviceStream other = driver.openStream(Priority.NORMAL);
         MemorySegment content = filled(pool, 1);
         List<Placed> first = List.of(placed(0).getFirst());
@@ -189,7 +189,7 @@ final class PageMoverTest {
                 .isTrue();
         ResourceCounts before = driver.resourceCounts();
         for (int nth = 1; nth <= 3; nth++) {
-            Kernels kernels = Kernels.load(driver, 3);
+            GpuKernels kernels = GpuKernels.load(driver, 3);
             standIn.failCall(nth == 1 ? "cuMemAlloc_v2" : "cuEventCreate", Math.max(1, nth - 1), 2);
             assertThatExceptionOfType(DeviceException.class)
                     .isThrownBy(() -> PageMover.of(driver, layout(), kernels, CopyThreshold.COPIES));
@@ -201,7 +201,7 @@ final class PageMoverTest {
     @Test
     void givenFewPieces_whenMoved_thenTheyAreCopiedWhateverTheirSize() {
         PagedLayout small = PagedLayout.blockFirst(pool, LAYERS, 2, PAGES, PIECE, 2);
-        PageMover mover = PageMover.of(driver, small, Kernels.load(driver, 3), new CopyThreshold(1 << 20));
+        PageMover mover = PageMover.of(driver, small, GpuKernels.load(driver, 3), new CopyThreshold(1 << 20));
         mover.gather(stream, List.of(new Placed(blocks.slice(0, BLOCK / 2), new int[] {3, 9})));
         stream.record(event);
         assertThat(event.await(LONG_NANOS)).isTrue();
@@ -211,7 +211,7 @@ final class PageMoverTest {
 
     @Test
     void givenAPageThatIsNoneOrGetsTwo_whenMoved_thenRefusedAndNothingIsBegun() {
-        PageMover mover = PageMover.of(driver, layout(), Kernels.load(driver, 3), new CopyThreshold(1 << 20));
+        PageMover mover = PageMover.of(driver, layout(), GpuKernels.load(driver, 3), new CopyThreshold(1 << 20));
         DeviceSpan block = blocks.slice(0, BLOCK);
         DeviceSpan other = blocks.slice(BLOCK, BLOCK);
         List<Placed> none = List.of(new Placed(block, new int[] {1, 2, 3, PAGES}));
@@ -241,7 +241,7 @@ final class PageMoverTest {
         assumeThat(standIn.canHold())
                 .as("a driver whose copies can be held back")
                 .isTrue();
-        try (Kernels kernels = Kernels.load(driver, 3)) {
+        try (GpuKernels kernels = GpuKernels.load(driver, 3)) {
             CopyThreshold found = CopyThreshold.measure(driver, kernels, clock(slowSizes));
             assertThat(found.pieceBytes()).isEqualTo((4 << 10) << slowSizes);
         }

@@ -12,7 +12,7 @@ import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.ResourceCounts;
-import io.kvcache.gpu.kernel.Kernels;
+import io.kvcache.gpu.kernel.GpuKernels;
 import io.kvcache.gpu.paging.LayerwiseOnboard.Arrival;
 import io.kvcache.gpu.paging.PageMover.Placed;
 import java.lang.foreign.Arena;
@@ -105,14 +105,15 @@ final class PagingFaultsTest {
 
     /// To other pages, small pieces by a kernel.
     private static void byKernel(DeviceDriver driver, PagedLayout layout, DeviceStream stream, DeviceSpan block) {
-        Kernels kernels = Kernels.load(driver, 2);
+        GpuKernels kernels = GpuKernels.load(driver, 2);
         try (PageMover mover = mover(driver, layout, kernels, new CopyThreshold(1 << 20))) {
             mover.gather(stream, List.of(new Placed(block, FROM)));
             mover.scatter(stream, List.of(new Placed(block, TO)));
         }
     }
 
-    private static PageMover mover(DeviceDriver driver, PagedLayout layout, Kernels kernels, CopyThreshold threshold) {
+    private static PageMover mover(
+            DeviceDriver driver, PagedLayout layout, GpuKernels kernels, CopyThreshold threshold) {
         try {
             return PageMover.of(driver, layout, kernels, threshold);
         } catch (DeviceException refused) {
@@ -123,7 +124,7 @@ final class PagingFaultsTest {
 
     /// From there to the host, by the copy engine.
     private void byCopies(DeviceDriver driver, PagedLayout layout, DeviceStream stream, DeviceSpan block) {
-        try (PageMover mover = mover(driver, layout, Kernels.load(driver, 2), CopyThreshold.COPIES)) {
+        try (PageMover mover = mover(driver, layout, GpuKernels.load(driver, 2), CopyThreshold.COPIES)) {
             mover.gather(stream, List.of(new Placed(block, TO)));
             stream.copyToHost(block.address(), back);
         }

@@ -10,7 +10,7 @@ import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.ResourceCounts;
-import io.kvcache.gpu.kernel.Kernels;
+import io.kvcache.gpu.kernel.GpuKernels;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
@@ -36,7 +36,7 @@ final class PieceListTest {
         FaultInjection.assumePossible(standIn);
         try (DeviceDriver driver = standIn.open();
                 DeviceStream stream = driver.openStream(Priority.NORMAL);
-                Kernels kernels = Kernels.load(driver, 1)) {
+                GpuKernels kernels = GpuKernels.load(driver, 1)) {
             DeviceSpan memory = driver.allocate(2 * PIECE);
             ResourceCounts before = driver.resourceCounts();
             PieceList list = new PieceList(driver, kernels, 1, 1);

@@ -10,7 +10,7 @@ import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.ResourceCounts;
-import io.kvcache.gpu.kernel.Kernels;
+import io.kvcache.gpu.kernel.GpuKernels;
 import io.kvcache.gpu.paging.PageMover.Placed;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -59,7 +59,7 @@ final class TwoDevicesPagingTest {
             pool = driver.allocate((long) PAGES * LAYERS * 2 * PIECE);
             block = driver.allocate(BLOCK);
             layout = PagedLayout.blockFirst(pool, LAYERS, 2, PAGES, PIECE, PER_BLOCK);
-            mover = PageMover.of(driver, layout, Kernels.load(driver, 2), threshold);
+            mover = PageMover.of(driver, layout, GpuKernels.load(driver, 2), threshold);
             stream = driver.openStream(Priority.NORMAL);
             event = driver.openEvent();
             new BlockContent(device + 31).fill(content);

@@ -1,6 +1,6 @@
 package io.kvcache.gpu.kernel;
 
-import static io.kvcache.gpu.kernel.KernelRig.bf16;
+import static io.kvcache.gpu.kernel.KernelFixture.bf16;
 import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 import static org.assertj.core.api.Assertions.assertThat;
@@ -8,8 +8,8 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.within;
 
 import io.kvcache.gpu.driver.DeviceSpan;
-import io.kvcache.gpu.kernel.ScoreKernels.KeyShape;
-import io.kvcache.gpu.kernel.ScoreKernels.Queries;
+import io.kvcache.gpu.kernel.AttentionScoreKernels.KeyShape;
+import io.kvcache.gpu.kernel.AttentionScoreKernels.Queries;
 import java.lang.foreign.MemorySegment;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -18,16 +18,16 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /// Scores of blocks against float64; unchanged on a real device.
-final class ScoreKernelsTest {
+final class AttentionScoreKernelsTest {
 
-    private KernelRig rig;
+    private KernelFixture rig;
 
     @SuppressWarnings("NullAway.Init") // opened before each test
-    ScoreKernelsTest() {}
+    AttentionScoreKernelsTest() {}
 
     @BeforeEach
     void open() {
-        rig = new KernelRig();
+        rig = new KernelFixture();
     }
 
     @AfterEach
@@ -43,16 +43,16 @@ final class ScoreKernelsTest {
         int blockValues = tokens * heads * dim;
         MemorySegment keys = rig.values(blocks * blockValues, tokens);
         MemorySegment asked = rig.values(wanted * queryHeads * dim, dim);
-        DeviceSpan places = rig.places(rig.source(keys), 2L * blockValues, blocks, true);
+        DeviceSpan places = rig.addressList(rig.source(keys), 2L * blockValues, blocks, true);
         Queries queries = new Queries(rig.source(asked), wanted, queryHeads);
         DeviceSpan scratch = rig.target(queries.scratchBytes(blocks));
         DeviceSpan scores = rig.target(4L * blocks);
         DeviceSpan bounds = rig.target(shape.boundBytes(blocks));
         DeviceSpan atMost = rig.target(4L * blocks);
-        ScoreKernels kernels = rig.kernels.scores();
-        kernels.ofKeys(rig.stream, shape, places, blocks, queries, scratch, scores);
-        kernels.bounds(rig.stream, shape, places, blocks, bounds);
-        kernels.ofBounds(rig.stream, shape, bounds, blocks, queries, scratch, atMost);
+        AttentionScoreKernels kernels = rig.kernels.scores();
+        kernels.scoreKeys(rig.stream, shape, places, blocks, queries, scratch, scores);
+        kernels.computeBounds(rig.stream, shape, places, blocks, bounds);
+        kernels.scoreBounds(rig.stream, shape, bounds, blocks, queries, scratch, atMost);
         MemorySegment found = rig.read(scores);
         MemorySegment ends = rig.read(bounds);
         MemorySegment most = rig.read(atMost);
@@ -70,16 +70,16 @@ final class ScoreKernelsTest {
     }
 
     private static void requireEnds(KeyShape shape, MemorySegment keys, long first, MemorySegment ends, long at) {
-        for (int channel = 0; channel < shape.row(); channel++) {
+        for (int channel = 0; channel < shape.rowValues(); channel++) {
             double least = Double.MAX_VALUE;
             double most = -Double.MAX_VALUE;
             for (int token = 0; token < shape.tokens(); token++) {
-                double value = bf16(keys, first + (long) token * shape.row() + channel);
+                double value = bf16(keys, first + (long) token * shape.rowValues() + channel);
                 least = Math.min(least, value);
                 most = Math.max(most, value);
             }
             assertThat(bf16(ends, at + channel)).isEqualTo(least);
-            assertThat(bf16(ends, at + shape.row() + channel)).isEqualTo(most);
+            assertThat(bf16(ends, at + shape.rowValues() + channel)).isEqualTo(most);
         }
     }
 
@@ -135,7 +135,7 @@ final class ScoreKernelsTest {
             for (int i = 0; i < shape.dim(); i++) {
                 double by = bf16(asked, (long) query * shape.dim() + i);
                 double low = by * bf16(ends, endsAt + (long) head * shape.dim() + i);
-                double high = by * bf16(ends, endsAt + shape.row() + (long) head * shape.dim() + i);
+                double high = by * bf16(ends, endsAt + shape.rowValues() + (long) head * shape.dim() + i);
                 product += Math.max(low, high);
                 size += Math.max(Math.abs(low), Math.abs(high));
             }
@@ -150,14 +150,16 @@ final class ScoreKernelsTest {
         MemorySegment keys = rig.values(8 * 16 * 64, 3);
         MemorySegment asked = rig.arena.allocate(128, 8);
         for (int i = 0; i < 64; i++) {
-            short like = Floats.toBf16(i % 2 == 0 ? 900 : -900);
+            short like = SmallFloatFormats.toBf16(i % 2 == 0 ? 900 : -900);
             asked.setAtIndex(JAVA_SHORT, i, like);
             keys.setAtIndex(JAVA_SHORT, (5 * 16 + 7) * 64L + i, like);
         }
-        DeviceSpan places = rig.places(rig.source(keys), 2 * 16 * 64, 8, false);
+        DeviceSpan places = rig.addressList(rig.source(keys), 2 * 16 * 64, 8, false);
         Queries queries = new Queries(rig.source(asked), 1, 1);
         DeviceSpan scores = rig.target(32);
-        rig.kernels.scores().ofKeys(rig.stream, shape, places, 8, queries, rig.target(queries.scratchBytes(8)), scores);
+        rig.kernels
+                .scores()
+                .scoreKeys(rig.stream, shape, places, 8, queries, rig.target(queries.scratchBytes(8)), scores);
         MemorySegment found = rig.read(scores);
         for (int block = 0; block < 8; block++) {
             if (block != 5) {
@@ -170,22 +172,22 @@ final class ScoreKernelsTest {
     void givenSizesThatDoNotFit_whenCalled_thenRefusedBeforeAnythingRuns() {
         KeyShape shape = new KeyShape(2, 2, 4);
         DeviceSpan room = rig.target(64);
-        ScoreKernels kernels = rig.kernels.scores();
+        AttentionScoreKernels kernels = rig.kernels.scores();
         Queries queries = new Queries(room, 1, 2);
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> kernels.ofKeys(rig.stream, shape, room, 9, queries, room, room))
+                .isThrownBy(() -> kernels.scoreKeys(rig.stream, shape, room, 9, queries, room, room))
                 .withMessageContaining("count 9");
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> kernels.ofKeys(rig.stream, shape, room, 1, new Queries(room, 1, 3), room, room))
+                .isThrownBy(() -> kernels.scoreKeys(rig.stream, shape, room, 1, new Queries(room, 1, 3), room, room))
                 .withMessageContaining("heads of queries 3");
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> kernels.ofKeys(rig.stream, shape, room, 1, new Queries(room, 9, 2), room, room))
+                .isThrownBy(() -> kernels.scoreKeys(rig.stream, shape, room, 1, new Queries(room, 9, 2), room, room))
                 .withMessageContaining("bytes of queries");
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> kernels.bounds(rig.stream, shape, room, 3, room))
+                .isThrownBy(() -> kernels.computeBounds(rig.stream, shape, room, 3, room))
                 .withMessageContaining("bytes of bounds");
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> kernels.ofBounds(rig.stream, shape, room, 2, queries, room.slice(0, 8), room))
+                .isThrownBy(() -> kernels.scoreBounds(rig.stream, shape, room, 2, queries, room.slice(0, 8), room))
                 .withMessageContaining("scratch");
         assertThatIllegalArgumentException().isThrownBy(() -> new KeyShape(1, 0, 1));
     }

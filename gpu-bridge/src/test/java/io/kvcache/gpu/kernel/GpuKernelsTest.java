@@ -1,6 +1,6 @@
 package io.kvcache.gpu.kernel;
 
-import static io.kvcache.gpu.kernel.KernelRig.bf16;
+import static io.kvcache.gpu.kernel.KernelFixture.bf16;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
@@ -29,16 +29,16 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Each kernel on random inputs, in odd sizes, into memory that is poisoned; unchanged on a real device.
-final class KernelsTest {
+final class GpuKernelsTest {
 
-    private KernelRig rig;
+    private KernelFixture rig;
 
     @SuppressWarnings("NullAway.Init") // opened before each test
-    KernelsTest() {}
+    GpuKernelsTest() {}
 
     @BeforeEach
     void open() {
-        rig = new KernelRig();
+        rig = new KernelFixture();
     }
 
     @AfterEach
@@ -74,11 +74,11 @@ final class KernelsTest {
         DeviceSpan data = rig.source(content);
         DeviceSpan turned = rig.target(piece * count);
         DeviceSpan back = rig.target(piece * count);
-        DeviceSpan places = rig.places(turned, piece, count, true);
+        DeviceSpan places = rig.addressList(turned, piece, count, true);
         rig.kernels.relayoutPieces(
-                rig.stream, rig.places(data, piece, count, false), places, rows, columns, entry, count);
+                rig.stream, rig.addressList(data, piece, count, false), places, rows, columns, entry, count);
         rig.kernels.relayoutPieces(
-                rig.stream, places, rig.places(back, piece, count, false), columns, rows, entry, count);
+                rig.stream, places, rig.addressList(back, piece, count, false), columns, rows, entry, count);
         MemorySegment found = rig.read(turned);
         for (long i = 0; i < (long) rows * columns * count; i++) {
             long within = i % ((long) rows * columns);
@@ -95,9 +95,9 @@ final class KernelsTest {
     @ValueSource(ints = {1, 255, 256, 257, 65_535, 65_536, 65_537, 200_001})
     void givenABlock_whenSummed_thenItIsTheChecksumOfTheStore(int bytes) {
         MemorySegment content = rig.random(bytes, bytes);
-        DeviceSpan sums = rig.target(Kernels.crcSumBytes(bytes));
-        rig.kernels.crc32c(rig.stream, rig.source(content), rig.target(Kernels.crcScratchBytes(bytes)), sums);
-        assertThat(Kernels.crcOfBlock(rig.read(sums))).isEqualTo(ChunkedCrc.of(content));
+        DeviceSpan sums = rig.target(GpuKernels.crcSumBytes(bytes));
+        rig.kernels.crc32c(rig.stream, rig.source(content), rig.target(GpuKernels.crcScratchBytes(bytes)), sums);
+        assertThat(GpuKernels.blockChecksum(rig.read(sums))).isEqualTo(ChunkedCrc.of(content));
     }
 
     @ParameterizedTest
@@ -115,7 +115,7 @@ final class KernelsTest {
         MemorySegment keys = rig.values(rows * row, rows);
         MemorySegment turns = rig.arena.allocate(8L * pairs, 8);
         int delta = 1_234;
-        RopeTurns.compute(delta, 10_000, turns);
+        RopeShift.compute(delta, 10_000, turns);
         DeviceSpan span = rig.source(keys);
         rig.kernels.ropeShift(rig.stream, span, row, rig.source(turns), pairs, halves);
         MemorySegment turned = rig.read(span);
@@ -137,7 +137,7 @@ final class KernelsTest {
 
     /// One rounding to bf16, and what float32 loses when two numbers of that size nearly cancel.
     private static void requireNear(double found, double expected, double size) {
-        assertThat(found).isCloseTo(expected, within(Floats.bf16Step(expected) / 2 + size * 0x1p-21));
+        assertThat(found).isCloseTo(expected, within(SmallFloatFormats.bf16Step(expected) / 2 + size * 0x1p-21));
     }
 
     @ParameterizedTest
@@ -156,9 +156,10 @@ final class KernelsTest {
             double by = scale.getAtIndex(JAVA_FLOAT, i / group);
             assertThat(by).isCloseTo(most(values, i / group, group) / 448, within(by * 0x1p-22));
             double wanted = bf16(values, i) / by;
-            double coded = Floats.ofE4m3(code.get(JAVA_BYTE, i));
-            assertThat(coded).isCloseTo(wanted, within(Floats.e4m3Step(wanted) / 2 * (1 + 0x1p-18)));
-            assertThat(bf16(found, i)).isCloseTo(coded * by, within(Floats.bf16Step(coded * by) / 2 * (1 + 0x1p-18)));
+            double coded = SmallFloatFormats.ofE4m3(code.get(JAVA_BYTE, i));
+            assertThat(coded).isCloseTo(wanted, within(SmallFloatFormats.e4m3Step(wanted) / 2 * (1 + 0x1p-18)));
+            assertThat(bf16(found, i))
+                    .isCloseTo(coded * by, within(SmallFloatFormats.bf16Step(coded * by) / 2 * (1 + 0x1p-18)));
         }
     }
 
@@ -182,7 +183,7 @@ final class KernelsTest {
         rig.kernels.fromFp8(rig.stream, rig.source(codes), 256, rig.source(one), values);
         MemorySegment found = rig.read(values);
         for (int code = 0; code < 256; code++) {
-            Double expected = Floats.ofE4m3((byte) code);
+            Double expected = SmallFloatFormats.ofE4m3((byte) code);
             assertThat(bf16(found, code)).isEqualTo(expected);
         }
     }
@@ -190,19 +191,20 @@ final class KernelsTest {
     @Test
     void givenNumbersThatAreNone_whenMadeFp8_thenTheOthersOfTheirGroupDoNotSuffer() {
         MemorySegment values = rig.values(64, 1);
-        values.setAtIndex(JAVA_SHORT, 3, Floats.toBf16(Double.NaN));
-        values.setAtIndex(JAVA_SHORT, 5, Floats.toBf16(Double.NEGATIVE_INFINITY));
+        values.setAtIndex(JAVA_SHORT, 3, SmallFloatFormats.toBf16(Double.NaN));
+        values.setAtIndex(JAVA_SHORT, 5, SmallFloatFormats.toBf16(Double.NEGATIVE_INFINITY));
         values.setAtIndex(JAVA_SHORT, 9, (short) 0x8000);
         DeviceSpan scales = rig.target(4);
         DeviceSpan codes = rig.target(64);
         rig.kernels.toFp8(rig.stream, rig.source(values), 64, scales, codes);
         MemorySegment code = rig.read(codes);
         double by = rig.read(scales).get(JAVA_FLOAT, 0);
-        assertThat(Floats.ofE4m3(code.get(JAVA_BYTE, 3))).isNaN();
-        assertThat(Floats.ofE4m3(code.get(JAVA_BYTE, 5))).isEqualTo(-448);
+        assertThat(SmallFloatFormats.ofE4m3(code.get(JAVA_BYTE, 3))).isNaN();
+        assertThat(SmallFloatFormats.ofE4m3(code.get(JAVA_BYTE, 5))).isEqualTo(-448);
         assertThat(code.get(JAVA_BYTE, 9)).as("minus zero").isEqualTo((byte) 0x80);
         double wanted = bf16(values, 0) / by;
-        assertThat(Floats.ofE4m3(code.get(JAVA_BYTE, 0))).isCloseTo(wanted, within(Floats.e4m3Step(wanted)));
+        assertThat(SmallFloatFormats.ofE4m3(code.get(JAVA_BYTE, 0)))
+                .isCloseTo(wanted, within(SmallFloatFormats.e4m3Step(wanted)));
     }
 
     /// As if there were many places to begin at, of which a device reads the even ones faster.
@@ -229,10 +231,10 @@ final class KernelsTest {
 
     @Test
     void givenGroups_whenMadeFp8_thenEachValueIsReadOnceByOneKernel() {
-        assumeThat(rig.standIn.canHold()).as("a driver that counts its calls").isTrue();
-        long before = rig.standIn.calls("cuLaunchKernel");
+        assumeThat(rig.fakeCuda.canHold()).as("a driver that counts its calls").isTrue();
+        long before = rig.fakeCuda.calls("cuLaunchKernel");
         rig.kernels.toFp8(rig.stream, rig.source(rig.values(256, 1)), 128, rig.target(8), rig.target(256));
-        assertThat(rig.standIn.calls("cuLaunchKernel") - before).isEqualTo(1);
+        assertThat(rig.fakeCuda.calls("cuLaunchKernel") - before).isEqualTo(1);
     }
 
     @Test
@@ -248,7 +250,8 @@ final class KernelsTest {
         MemorySegment code = rig.read(codes);
         for (int i = 0; i < 64; i++) {
             double wanted = i * 0x1p-7;
-            assertThat(Floats.ofE4m3(code.get(JAVA_BYTE, i))).isCloseTo(wanted, within(Floats.e4m3Step(wanted) / 2));
+            assertThat(SmallFloatFormats.ofE4m3(code.get(JAVA_BYTE, i)))
+                    .isCloseTo(wanted, within(SmallFloatFormats.e4m3Step(wanted) / 2));
         }
     }
 
@@ -273,7 +276,7 @@ final class KernelsTest {
                 .isThrownBy(() -> rig.kernels.ropeShift(rig.stream, small, 32, small, 17, true))
                 .withMessageContaining("pairs 17");
         assertThatIllegalArgumentException().isThrownBy(() -> rig.kernels.toFp8(rig.stream, small, 5, small, small));
-        assertThatIllegalArgumentException().isThrownBy(() -> Kernels.load(rig.driver, 0));
+        assertThatIllegalArgumentException().isThrownBy(() -> GpuKernels.load(rig.driver, 0));
     }
 
     /// A device that reads a number where none of its size can begin is of no use any more.
@@ -282,7 +285,7 @@ final class KernelsTest {
         DeviceSpan even = rig.target(1024);
         DeviceSpan odd = even.slice(1, 512);
         DeviceSpan half = even.slice(2, 512);
-        Kernels kernels = rig.kernels;
+        GpuKernels kernels = rig.kernels;
         assertRefused("keys begin", () -> kernels.ropeShift(rig.stream, odd, 32, even, 16, true));
         assertRefused("turns begin", () -> kernels.ropeShift(rig.stream, even, 32, half, 16, true));
         assertRefused("values begin", () -> kernels.toFp8(rig.stream, odd, 2, even, even));
@@ -299,8 +302,8 @@ final class KernelsTest {
 
     @Test
     void givenCodeThatTheDriverDoesNotTake_whenLoaded_thenItIsCalledThat() {
-        for (String code : List.of("not code at all", Kernels.code().replace(".version 7.0", ".version 9.0"))) {
-            if (rig.standIn.canHold()) {
+        for (String code : List.of("not code at all", GpuKernels.ptxSource().replace(".version 7.0", ".version 9.0"))) {
+            if (rig.fakeCuda.canHold()) {
                 assertThatExceptionOfType(DeviceException.class)
                         .isThrownBy(() -> rig.driver.load(code))
                         .satisfies(refused -> assertThat(refused.error()).isEqualTo(DeviceError.BAD_CODE));
@@ -312,7 +315,7 @@ final class KernelsTest {
     void givenADeviceThatRunsNoCode_whenKernelsAreLoaded_thenItSaysSo() {
         DeviceDriver none = FakeDeviceDriver.open(1 << 20);
         assertThatExceptionOfType(DeviceException.class)
-                .isThrownBy(() -> Kernels.load(none, 1))
+                .isThrownBy(() -> GpuKernels.load(none, 1))
                 .satisfies(refused -> assertThat(refused.error()).isEqualTo(DeviceError.NOT_SUPPORTED));
         none.close();
     }

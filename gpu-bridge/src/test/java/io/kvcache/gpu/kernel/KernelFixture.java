@@ -20,17 +20,17 @@ import java.util.Random;
 import java.util.concurrent.TimeUnit;
 
 /// A device with the kernels loaded, and memory on it that shows what was written beside its end.
-final class KernelRig implements AutoCloseable {
+final class KernelFixture implements AutoCloseable {
 
     static final byte POISON = (byte) 0xA7;
     private static final int MARGIN = 64;
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(300);
 
-    final FakeCuda standIn = FakeCuda.reset();
+    final FakeCuda fakeCuda = FakeCuda.reset();
     final Arena arena = Arena.ofShared();
-    final DeviceDriver driver = standIn.open();
+    final DeviceDriver driver = fakeCuda.open();
     final DeviceStream stream = driver.openStream(Priority.NORMAL);
-    final Kernels kernels = Kernels.load(driver, 3);
+    final GpuKernels kernels = GpuKernels.load(driver, 3);
     private final DeviceEvent event = driver.openEvent();
     private final List<DeviceSpan> slabs = new ArrayList<>();
 
@@ -77,13 +77,13 @@ final class KernelRig implements AutoCloseable {
         Random random = new Random(seed);
         for (int i = 0; i < count; i++) {
             double value = random.nextGaussian() * Math.scalb(1.0, random.nextInt(12) - 6);
-            memory.setAtIndex(JAVA_SHORT, i, Floats.toBf16(value));
+            memory.setAtIndex(JAVA_SHORT, i, SmallFloatFormats.toBf16(value));
         }
         return memory;
     }
 
     /// Places of pieces in a span, in another order than they lie: piece i is the `order(i)`-th.
-    DeviceSpan places(DeviceSpan of, long pieceBytes, int count, boolean backwards) {
+    DeviceSpan addressList(DeviceSpan of, long pieceBytes, int count, boolean backwards) {
         MemorySegment places = arena.allocate(8L * count, 8);
         for (int i = 0; i < count; i++) {
             long lies = backwards ? count - 1 - i : i;
@@ -93,7 +93,7 @@ final class KernelRig implements AutoCloseable {
     }
 
     static double bf16(MemorySegment memory, long index) {
-        return Floats.ofBf16(memory.getAtIndex(JAVA_SHORT, index));
+        return SmallFloatFormats.ofBf16(memory.getAtIndex(JAVA_SHORT, index));
     }
 
     @Override
@@ -103,7 +103,7 @@ final class KernelRig implements AutoCloseable {
         event.close();
         slabs.forEach(driver::free);
         driver.close();
-        assertThat(standIn.left()).isEmpty();
+        assertThat(fakeCuda.left()).isEmpty();
         arena.close();
     }
 }

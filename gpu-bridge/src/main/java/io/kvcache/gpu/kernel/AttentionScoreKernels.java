@@ -1,6 +1,6 @@
 package io.kvcache.gpu.kernel;
 
-import static io.kvcache.gpu.kernel.Launcher.require;
+import static io.kvcache.gpu.kernel.KernelLauncher.require;
 
 import io.kvcache.gpu.driver.DeviceKernel;
 import io.kvcache.gpu.driver.DeviceSpan;
@@ -13,16 +13,16 @@ import io.kvcache.gpu.driver.KernelArguments;
 /// From the keys themselves (as SnapKV does for its window of queries), or from the least and most of each
 /// of their channels, which is a bound and takes a fraction of the reading (as in Quest).
 ///
-/// **Ownership, threads.** As of [Kernels].
-public final class ScoreKernels {
+/// **Ownership, threads.** As of [GpuKernels].
+public final class AttentionScoreKernels {
 
-    private final Launcher launcher;
+    private final KernelLauncher launcher;
     private final DeviceKernel scoreKeys;
     private final DeviceKernel keyBounds;
     private final DeviceKernel scoreBounds;
     private final DeviceKernel means;
 
-    ScoreKernels(Launcher launcher) {
+    AttentionScoreKernels(KernelLauncher launcher) {
         this.launcher = launcher;
         scoreKeys = launcher.kernel("kv_score_keys");
         keyBounds = launcher.kernel("kv_key_bounds");
@@ -39,13 +39,13 @@ public final class ScoreKernels {
             require(dim > 0, "dim", dim);
         }
 
-        int row() {
+        int rowValues() {
             return Math.multiplyExact(heads, dim);
         }
 
         /// Bytes of the least and most of each channel of so many blocks.
         public long boundBytes(int blocks) {
-            return 4L * row() * blocks;
+            return 4L * rowValues() * blocks;
         }
     }
 
@@ -75,7 +75,7 @@ public final class ScoreKernels {
     /// @param keys on the device, an address of 8 bytes for each block
     /// @param scratch of [Queries#scratchBytes]
     /// @param scores float32 for each block
-    public void ofKeys(
+    public void scoreKeys(
             DeviceStream stream,
             KeyShape shape,
             DeviceSpan keys,
@@ -83,31 +83,31 @@ public final class ScoreKernels {
             Queries queries,
             DeviceSpan scratch,
             DeviceSpan scores) {
-        Launcher.requirePlaces(keys, blocks);
+        KernelLauncher.requireAddressList(keys, blocks);
         KernelArguments subject = new KernelArguments().with(keys.address()).withInt(shape.tokens);
-        new Scoring(stream, shape, blocks, queries, scratch).run(scoreKeys, subject, scores);
+        new ScoreLaunch(stream, shape, blocks, queries, scratch).run(scoreKeys, subject, scores);
     }
 
     /// The least and most of each channel over the tokens of each block.
     ///
     /// @param bounds `[block][least, most][heads][dim]` of bf16, [KeyShape#boundBytes]
-    public void bounds(DeviceStream stream, KeyShape shape, DeviceSpan keys, int blocks, DeviceSpan bounds) {
-        Launcher.requirePlaces(keys, blocks);
+    public void computeBounds(DeviceStream stream, KeyShape shape, DeviceSpan keys, int blocks, DeviceSpan bounds) {
+        KernelLauncher.requireAddressList(keys, blocks);
         require(bounds.bytes() >= shape.boundBytes(blocks), "bytes of bounds", bounds.bytes());
-        launcher.run(
+        launcher.launch(
                 stream,
                 keyBounds,
-                (long) blocks * shape.row(),
+                (long) blocks * shape.rowValues(),
                 new KernelArguments()
                         .with(keys.address())
                         .withInt(shape.tokens)
-                        .withInt(shape.row())
+                        .withInt(shape.rowValues())
                         .with((long) blocks)
                         .with(bounds.address()));
     }
 
-    /// Scores blocks by what [#bounds] made of them: never less than [#ofKeys] says, but for rounding.
-    public void ofBounds(
+    /// Scores blocks by what [#computeBounds] made of them: never less than [#scoreKeys] says, but for rounding.
+    public void scoreBounds(
             DeviceStream stream,
             KeyShape shape,
             DeviceSpan bounds,
@@ -117,11 +117,11 @@ public final class ScoreKernels {
             DeviceSpan scores) {
         require(blocks > 0 && bounds.bytes() >= shape.boundBytes(blocks), "bytes of bounds", bounds.bytes());
         KernelArguments subject = new KernelArguments().with(bounds.address());
-        new Scoring(stream, shape, blocks, queries, scratch).run(scoreBounds, subject, scores);
+        new ScoreLaunch(stream, shape, blocks, queries, scratch).run(scoreBounds, subject, scores);
     }
 
     /// One question about some blocks.
-    private final class Scoring {
+    private final class ScoreLaunch {
 
         private final DeviceStream stream;
         private final KeyShape shape;
@@ -129,7 +129,7 @@ public final class ScoreKernels {
         private final Queries queries;
         private final DeviceSpan scratch;
 
-        Scoring(DeviceStream stream, KeyShape shape, int blocks, Queries queries, DeviceSpan scratch) {
+        ScoreLaunch(DeviceStream stream, KeyShape shape, int blocks, Queries queries, DeviceSpan scratch) {
             queries.requireFit(shape);
             require(scratch.bytes() >= queries.scratchBytes(blocks), "scratch bytes", scratch.bytes());
             this.stream = stream;
@@ -151,14 +151,14 @@ public final class ScoreKernels {
                     .withInt(queries.heads)
                     .with((long) blocks)
                     .with(scratch.address());
-            launcher.run(stream, products, (long) blocks * queries.count * queries.heads, subject);
+            launcher.launch(stream, products, (long) blocks * queries.count * queries.heads, subject);
             KernelArguments averaging = new KernelArguments()
                     .with(scratch.address())
                     .withInt(queries.count * queries.heads)
                     .withInt(Float.floatToRawIntBits((float) (1 / Math.sqrt(shape.dim))))
                     .with((long) blocks)
                     .with(scores.address());
-            launcher.run(stream, means, blocks, averaging);
+            launcher.launch(stream, means, blocks, averaging);
         }
     }
 }

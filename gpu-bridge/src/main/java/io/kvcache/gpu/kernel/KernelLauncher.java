@@ -8,31 +8,31 @@ import io.kvcache.gpu.driver.KernelArguments;
 
 /// Runs kernels of one program, each over as many items as there are.
 ///
-/// @param mostGroups of threads that one call takes at a time
-record Launcher(DeviceProgram program, int mostGroups) {
+/// @param maxGroups of threads that one call takes at a time
+record KernelLauncher(DeviceProgram program, int maxGroups) {
 
     /// Whole warps, as kernels count on.
     private static final int THREADS = 256;
 
-    private static final int WIDE = 8;
+    private static final int VECTOR_WIDTH = 8;
 
     DeviceKernel kernel(String name) {
         return program.kernel(name);
     }
 
-    void run(DeviceStream stream, DeviceKernel kernel, long items, KernelArguments arguments) {
-        long groups = Math.clamp((items + THREADS - 1) / THREADS, 1, mostGroups);
+    void launch(DeviceStream stream, DeviceKernel kernel, long items, KernelArguments arguments) {
+        long groups = Math.clamp((items + THREADS - 1) / THREADS, 1, maxGroups);
         stream.launch(kernel, (int) groups, THREADS, arguments);
     }
 
     /// Threads for values in groups: one for eight values where groups are of multiples of eight, else
     /// one a group.
-    static long wideItems(long values, int group) {
-        return values / (group % WIDE == 0 ? WIDE : group);
+    static long vectorItems(long values, int group) {
+        return values / (group % VECTOR_WIDTH == 0 ? VECTOR_WIDTH : group);
     }
 
     /// Refuses a list of places that is shorter than said.
-    static void requirePlaces(DeviceSpan places, int count) {
+    static void requireAddressList(DeviceSpan places, int count) {
         require(count > 0 && places.bytes() >= 8L * count, "count", count);
     }
 

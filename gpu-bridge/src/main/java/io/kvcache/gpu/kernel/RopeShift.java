@@ -5,11 +5,11 @@ import java.lang.foreign.ValueLayout;
 
 /// By how much each pair of a key turns when its token stands so many positions later: pair `i` of
 /// `pairs` by `delta · base^(-i / pairs)`.
-public final class RopeTurns {
+public final class RopeShift {
 
-    private RopeTurns() {}
+    private RopeShift() {}
 
-    /// Computes them in float64, for [Kernels#ropeShift].
+    /// Computes them in float64, for [GpuKernels#ropeShift].
     ///
     /// @param delta positions; negative for earlier
     /// @param base of the model's frequencies, such as 10,000 or 500,000

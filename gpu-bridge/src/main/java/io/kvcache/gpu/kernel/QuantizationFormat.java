@@ -1,7 +1,7 @@
 package io.kvcache.gpu.kernel;
 
 /// How values of bf16 are made smaller: a code for each, and scales for each group of them.
-public enum Coding {
+public enum QuantizationFormat {
     /// A byte a value (e4m3), and a scale in float32 a group, by which the largest becomes 448.
     FP8(8, 1),
     /// Half a byte a value, and in float32 a step and a lowest value a group, by which 16 even steps go from
@@ -11,7 +11,7 @@ public enum Coding {
     private final int bits;
     private final int numbers;
 
-    Coding(int bits, int numbers) {
+    QuantizationFormat(int bits, int numbers) {
         this.bits = bits;
         this.numbers = numbers;
     }

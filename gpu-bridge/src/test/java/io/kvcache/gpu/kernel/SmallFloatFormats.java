@@ -1,15 +1,15 @@
 package io.kvcache.gpu.kernel;
 
 /// Small floating-point formats by their definitions, in float64.
-final class Floats {
+final class SmallFloatFormats {
 
     /// Bits of the fraction that bf16 keeps.
     private static final int BF16_FRACTION = 7;
 
     private static final int E4M3_FRACTION = 3;
-    private static final int E4M3_LEAST_EXPONENT = -6;
+    private static final int E4M3_MIN_EXPONENT = -6;
 
-    private Floats() {}
+    private SmallFloatFormats() {}
 
     static double ofBf16(short bits) {
         return Float.intBitsToFloat(bits << 16);
@@ -32,13 +32,13 @@ final class Floats {
         double magnitude = exponent == 15 && fraction == 7
                 ? Double.NaN
                 : exponent == 0
-                        ? Math.scalb(fraction / 8.0, E4M3_LEAST_EXPONENT)
+                        ? Math.scalb(fraction / 8.0, E4M3_MIN_EXPONENT)
                         : Math.scalb(1 + fraction / 8.0, exponent - 7);
         return code < 0 ? -magnitude : magnitude;
     }
 
     /// The step between a magnitude's neighbours in e4m3.
     static double e4m3Step(double value) {
-        return Math.scalb(1.0, Math.max(Math.getExponent(value), E4M3_LEAST_EXPONENT) - E4M3_FRACTION);
+        return Math.scalb(1.0, Math.max(Math.getExponent(value), E4M3_MIN_EXPONENT) - E4M3_FRACTION);
     }
 }

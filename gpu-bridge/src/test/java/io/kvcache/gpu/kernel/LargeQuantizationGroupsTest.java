@@ -18,18 +18,18 @@ import org.junit.jupiter.api.Test;
 
 /// Groups whose bits are no number of 32 bits: of a gigabyte each, and as much of codes, by the
 /// addresses. Behind them are six pages of 2 MiB, most of them in many places at once.
-final class LargeGroupsTest {
+final class LargeQuantizationGroupsTest {
 
     private static final int GROUP = (1 << 29) + 8;
     private static final byte LOW = 0x40;
     private static final byte HIGH = 0x3F;
 
     /// 448, the largest, which the larger values become.
-    private static final byte LARGEST_CODE = 0x7E;
+    private static final byte MAX_CODE = 0x7E;
 
     private static final byte SMALL_CODE = 0x6E;
 
-    private final KernelRig rig = new KernelRig();
+    private final KernelFixture rig = new KernelFixture();
     private final VirtualMemory virtual = rig.driver.virtualMemory();
     private final long page = virtual.pageBytes();
     private final List<Runnable> giveBack = new ArrayList<>();
@@ -76,9 +76,9 @@ final class LargeGroupsTest {
     @Test
     @Tag("slow")
     void givenTwoGroups_whenCoded_thenTheSecondOnesCodesLieBehindTheFirstOnes() {
-        Coding coding = Coding.FP8;
-        CodedBlock block = new CodedBlock(coding, GROUP, GROUP, 2);
-        long each = coding.codeBytes(GROUP);
+        QuantizationFormat quantizationFormat = QuantizationFormat.FP8;
+        QuantizedBlock block = new QuantizedBlock(quantizationFormat, GROUP, GROUP, 2);
+        long each = quantizationFormat.codeBytes(GROUP);
         long half = GROUP / page; // bytes of a half are as many as values of the whole
         PhysicalPages small = page();
         PhysicalPages large = page();
@@ -93,21 +93,21 @@ final class LargeGroupsTest {
         DeviceSpan coded =
                 range(block.bytes(), i -> i == 0 ? first : i == each / page ? border : i == end ? last : others);
         for (long index : new long[] {0, each / page, end}) {
-            fill(coded, index, KernelRig.POISON);
+            fill(coded, index, KernelFixture.POISON);
         }
         MemorySegment places = rig.arena.allocate(16, 8);
         places.setAtIndex(JAVA_LONG, 0, values.address().value());
         places.setAtIndex(JAVA_LONG, 1, values.address().value());
         DeviceSpan codes = coded.slice(0, block.bytes());
-        rig.kernels.coding().gather(rig.stream, rig.source(places), block, codes);
+        rig.kernels.quantization().gather(rig.stream, rig.source(places), block, codes);
         for (long start : new long[] {0, each}) {
             assertThat(at(codes, start, 1).get(JAVA_BYTE, 0)).as("of 0.75").isEqualTo(SMALL_CODE);
             assertThat(at(codes, start + each - 1, 1).get(JAVA_BYTE, 0))
                     .as("of 3")
-                    .isEqualTo(LARGEST_CODE);
+                    .isEqualTo(MAX_CODE);
         }
         assertThat(end).as("the page that the last codes are in").isEqualTo((2 * each - 1) / page);
-        MemorySegment scales = at(block.scales(codes), 0, coding.scaleBytes(2));
+        MemorySegment scales = at(block.scales(codes), 0, quantizationFormat.scaleBytes(2));
         assertThat(scales.getAtIndex(JAVA_FLOAT, 1)).isEqualTo(scales.getAtIndex(JAVA_FLOAT, 0));
     }
 }

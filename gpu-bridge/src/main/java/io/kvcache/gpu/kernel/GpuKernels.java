@@ -22,7 +22,7 @@ import java.util.zip.CRC32C;
 /// reached.
 ///
 /// **Threads.** The driver's.
-public final class Kernels implements AutoCloseable {
+public final class GpuKernels implements AutoCloseable {
 
     /// Bytes that one thread sums up.
     static final int CRC_RUN_BYTES = 256;
@@ -34,9 +34,9 @@ public final class Kernels implements AutoCloseable {
     static final int UNIT_BYTES = 16;
 
     private final DeviceProgram program;
-    private final Launcher launcher;
-    private final CodingKernels coding;
-    private final ScoreKernels scores;
+    private final KernelLauncher launcher;
+    private final QuantizationKernels coding;
+    private final AttentionScoreKernels scores;
     private final DeviceKernel copyPieces;
     private final DeviceKernel relayoutPieces;
     private final DeviceKernel crcRuns;
@@ -45,11 +45,11 @@ public final class Kernels implements AutoCloseable {
     private final DeviceKernel toFp8;
     private final DeviceKernel fromFp8;
 
-    private Kernels(DeviceProgram program, int mostGroups) {
+    private GpuKernels(DeviceProgram program, int maxGroups) {
         this.program = program;
-        launcher = new Launcher(program, mostGroups);
-        coding = new CodingKernels(launcher);
-        scores = new ScoreKernels(launcher);
+        launcher = new KernelLauncher(program, maxGroups);
+        coding = new QuantizationKernels(launcher);
+        scores = new AttentionScoreKernels(launcher);
         relayoutPieces = program.kernel("kv_relayout_pieces");
         copyPieces = program.kernel("kv_copy_pieces");
         crcRuns = program.kernel("kv_crc32c_runs");
@@ -61,14 +61,14 @@ public final class Kernels implements AutoCloseable {
 
     /// Loads them.
     ///
-    /// @param mostGroups of 256 threads each that one call takes at a time: few leave an engine its
+    /// @param maxGroups of 256 threads each that one call takes at a time: few leave an engine its
     ///     processors
     /// @throws DeviceException when the device runs no code, or does not take ours
-    public static Kernels load(DeviceDriver driver, int mostGroups) {
-        require(mostGroups >= 1, "groups", mostGroups);
-        DeviceProgram program = driver.load(code());
+    public static GpuKernels load(DeviceDriver driver, int maxGroups) {
+        require(maxGroups >= 1, "groups", maxGroups);
+        DeviceProgram program = driver.load(ptxSource());
         try {
-            return new Kernels(program, mostGroups);
+            return new GpuKernels(program, maxGroups);
         } catch (DeviceException refused) {
             program.close();
             throw refused;
@@ -76,8 +76,8 @@ public final class Kernels implements AutoCloseable {
     }
 
     /// The text that is loaded.
-    static String code() {
-        try (InputStream text = Objects.requireNonNull(Kernels.class.getResourceAsStream("kernels.ptx"))) {
+    static String ptxSource() {
+        try (InputStream text = Objects.requireNonNull(GpuKernels.class.getResourceAsStream("kernels.ptx"))) {
             return new String(text.readAllBytes(), StandardCharsets.US_ASCII);
         } catch (IOException broken) {
             throw new UncheckedIOException(broken);
@@ -104,12 +104,12 @@ public final class Kernels implements AutoCloseable {
     }
 
     /// Makes codes of values while they are gathered, and values of codes while they are scattered.
-    public CodingKernels coding() {
+    public QuantizationKernels quantization() {
         return coding;
     }
 
     /// Says what queries want of blocks.
-    public ScoreKernels scores() {
+    public AttentionScoreKernels scores() {
         return scores;
     }
 
@@ -124,8 +124,8 @@ public final class Kernels implements AutoCloseable {
         require(entryBytes > 0 && entryBytes % UNIT_BYTES == 0, "entryBytes", entryBytes);
         require(rows > 0, "rows", rows);
         require(columns > 0, "columns", columns);
-        Launcher.requirePlaces(from, count);
-        Launcher.requirePlaces(to, count);
+        KernelLauncher.requireAddressList(from, count);
+        KernelLauncher.requireAddressList(to, count);
         int units = entryBytes / UNIT_BYTES;
         run(
                 stream,
@@ -143,14 +143,14 @@ public final class Kernels implements AutoCloseable {
     /// CRC32C of each 64 KiB chunk.
     ///
     /// @param scratch of [#crcScratchBytes]
-    /// @param sums 4 bytes a chunk, little-endian; [#crcOfBlock] makes one of them
+    /// @param sums 4 bytes a chunk, little-endian; [#blockChecksum] makes one of them
     public void crc32c(DeviceStream stream, DeviceSpan data, DeviceSpan scratch, DeviceSpan sums) {
         long runs = (data.bytes() + CRC_RUN_BYTES - 1) / CRC_RUN_BYTES;
         long chunks = (data.bytes() + CRC_CHUNK_BYTES - 1) / CRC_CHUNK_BYTES;
         require(scratch.bytes() >= 4 * runs, "scratch bytes", scratch.bytes());
         require(sums.bytes() >= 4 * chunks, "bytes for sums", sums.bytes());
-        Launcher.requireAligned("scratch bytes", scratch, Integer.BYTES);
-        Launcher.requireAligned("sums", sums, Integer.BYTES);
+        KernelLauncher.requireAligned("scratch bytes", scratch, Integer.BYTES);
+        KernelLauncher.requireAligned("sums", sums, Integer.BYTES);
         run(
                 stream,
                 crcRuns,
@@ -185,7 +185,7 @@ public final class Kernels implements AutoCloseable {
     /// The checksum that the store has of a block, out of those of its chunks.
     ///
     /// @param sums as [#crc32c] leaves them, copied to native memory
-    public static int crcOfBlock(MemorySegment sums) {
+    public static int blockChecksum(MemorySegment sums) {
         CRC32C whole = new CRC32C();
         whole.update(sums.asByteBuffer());
         return (int) whole.getValue();
@@ -198,7 +198,7 @@ public final class Kernels implements AutoCloseable {
     ///
     /// @param keys rows of bf16 values, one for each token and head; changed in place
     /// @param rowValues of each row
-    /// @param turns of [RopeTurns], on the device: `[pairs][cos, sin]` in float32
+    /// @param turns of [RopeShift], on the device: `[pairs][cos, sin]` in float32
     /// @param pairs that are rotated; the values behind them stay
     /// @param halves whether value i goes with value i + pairs (as most models have it), and not 2i with
     ///     2i + 1
@@ -207,8 +207,8 @@ public final class Kernels implements AutoCloseable {
         require(pairs > 0 && 2L * pairs <= rowValues, "pairs", pairs);
         require(turns.bytes() >= 8L * pairs, "bytes of turns", turns.bytes());
         require(keys.bytes() % (2L * rowValues) == 0, "bytes of keys", keys.bytes());
-        Launcher.requireAligned("keys", keys, Short.BYTES);
-        Launcher.requireAligned("turns", turns, Float.BYTES);
+        KernelLauncher.requireAligned("keys", keys, Short.BYTES);
+        KernelLauncher.requireAligned("turns", turns, Float.BYTES);
         long rows = keys.bytes() / (2L * rowValues);
         run(
                 stream,
@@ -237,18 +237,18 @@ public final class Kernels implements AutoCloseable {
         run(
                 stream,
                 toFp8,
-                Launcher.wideItems(count, group),
-                converting(values.address(), count / group, group, scales, codes.address()));
+                KernelLauncher.vectorItems(count, group),
+                convert(values.address(), count / group, group, scales, codes.address()));
     }
 
     /// Makes bf16 of what [#toFp8] made.
     public void fromFp8(DeviceStream stream, DeviceSpan codes, int group, DeviceSpan scales, DeviceSpan values) {
         long count = codes.bytes();
         requireGroups(count, group, scales, codes, values);
-        run(stream, fromFp8, count, converting(codes.address(), count, group, scales, values.address()));
+        run(stream, fromFp8, count, convert(codes.address(), count, group, scales, values.address()));
     }
 
-    private static KernelArguments converting(
+    private static KernelArguments convert(
             DeviceAddress from, long count, int group, DeviceSpan scales, DeviceAddress to) {
         return new KernelArguments()
                 .with(from)
@@ -263,16 +263,16 @@ public final class Kernels implements AutoCloseable {
         require(scales.bytes() >= count / group * Float.BYTES, "bytes of scales", scales.bytes());
         require(codes.bytes() >= count, "bytes of codes", codes.bytes());
         require(values.bytes() >= 2 * count, "bytes of values", values.bytes());
-        Launcher.requireAligned("scales", scales, Float.BYTES);
-        Launcher.requireAligned("values", values, Short.BYTES);
+        KernelLauncher.requireAligned("scales", scales, Float.BYTES);
+        KernelLauncher.requireAligned("values", values, Short.BYTES);
     }
 
     private static void require(boolean holds, String what, long value) {
-        Launcher.require(holds, what, value);
+        KernelLauncher.require(holds, what, value);
     }
 
     private void run(DeviceStream stream, DeviceKernel kernel, long items, KernelArguments arguments) {
-        launcher.run(stream, kernel, items, arguments);
+        launcher.launch(stream, kernel, items, arguments);
     }
 
     @Override
