@@ -206,7 +206,7 @@ first() {
     python3 -c 'import sys; print("python", sys.version.split()[0])' 2>&1
     timeout -k 5 60 python3 -c 'import torch; print("torch", torch.__version__, torch.version.cuda)' 2>&1 | tail -1
     longest=$((longest < 150 ? longest : 150)) # that much for things that take seconds, and are here to be known
-    java -Dkvcache.gpu.real=true io.kvcache.gpu.kit.FirstChecks
+    java -Dkvcache.gpu.real=true io.kvcache.gpu.kit.GpuSmokeChecks
     local ended=$?
     [ "$ended" -eq "$no_device" ] || java io.kvcache.bench.cli.GpuKit probe
     return "$ended"
@@ -265,7 +265,7 @@ on demo 'a store over the GPU' demo.txt java io.kvcache.bench.cli.GpuKit demo
 on bench benchmark bench.txt java io.kvcache.bench.cli.GpuKit --lines "$results/bench.jsonl"
 on sizes 'copies by size' sizes.txt java io.kvcache.bench.cli.GpuKit --sizes --lines "$results/sizes.jsonl"
 on beside 'benchmark beside a busy process' beside.txt beside
-on tests tests tests.txt java -ea -Dkvcache.gpu.engine="$here/engine.py" -Dkvcache.gpu.real=true io.kvcache.gpu.kit.KitTests
+on tests tests tests.txt java -ea -Dkvcache.gpu.engine="$here/engine.py" -Dkvcache.gpu.real=true io.kvcache.gpu.kit.GpuKitTestRunner
 report
 printf '%s\n' "== all of it is in $results/report.txt" "${outcome[@]}"
 exit $failed

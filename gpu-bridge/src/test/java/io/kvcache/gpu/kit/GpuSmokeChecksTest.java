@@ -9,14 +9,14 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /// The first checks find something out, each, and leave nothing behind.
-final class FirstChecksTest {
+final class GpuSmokeChecksTest {
 
     @Test
     void givenADevice_whenLookedAtFirst_thenEachCheckSaysSomethingAndNoneIsRefused() {
-        FakeCuda standIn = FakeCuda.reset();
-        DeviceDriver driver = standIn.open();
+        FakeCuda fakeCuda = FakeCuda.reset();
+        DeviceDriver driver = fakeCuda.open();
         List<String> lines = new ArrayList<>();
-        FirstChecks.of(driver, lines::add);
+        GpuSmokeChecks.runChecks(driver, lines::add);
         driver.close();
         assertThat(lines)
                 .hasSizeGreaterThan(10)
@@ -25,6 +25,6 @@ final class FirstChecksTest {
                 .anyMatch(line -> line.startsWith("libcuda: /"))
                 .contains("memory by descriptor: written by one, read by the other")
                 .contains("memory and event of another process: opened, and its bytes are there");
-        assertThat(standIn.left()).isEmpty();
+        assertThat(fakeCuda.left()).isEmpty();
     }
 }

@@ -30,7 +30,7 @@ import java.util.function.Consumer;
 
 /// What is to be known first of a machine with a GPU that nobody has tried yet, a line each: what it is and
 /// what it lets us do. Nothing here is a benchmark but by the way.
-public final class FirstChecks {
+public final class GpuSmokeChecks {
 
     private static final int PIECE_BYTES = 64 << 10;
     private static final long REGISTERED_BYTES = 256L << 20;
@@ -42,7 +42,7 @@ public final class FirstChecks {
     /// What the process ends with where there is no GPU that can be opened.
     private static final int NO_DEVICE = 3;
 
-    private FirstChecks(DeviceDriver driver, Consumer<String> lines) {
+    private GpuSmokeChecks(DeviceDriver driver, Consumer<String> lines) {
         this.driver = driver;
         this.lines = lines;
     }
@@ -58,7 +58,7 @@ public final class FirstChecks {
             return;
         }
         try {
-            of(driver, System.out::println);
+            runChecks(driver, System.out::println);
             driver.close();
         } catch (IllegalStateException left) {
             System.out.println("closing: " + left.getMessage());
@@ -67,20 +67,20 @@ public final class FirstChecks {
 
     /// @param lines told of each as soon as it is known, as one after it may hang, or end the
     ///     process
-    static void of(DeviceDriver driver, Consumer<String> lines) {
-        new FirstChecks(driver, lines).all();
+    static void runChecks(DeviceDriver driver, Consumer<String> lines) {
+        new GpuSmokeChecks(driver, lines).all();
     }
 
     /// Finds something out, in words.
-    private interface Check {
+    private interface CheckAction {
 
         String found() throws IOException;
     }
 
-    private void line(String what, Check check) {
+    private void line(String what, CheckAction checkAction) {
         String found;
         try {
-            found = check.found();
+            found = checkAction.found();
         } catch (DeviceException refused) {
             found = "refused: " + refused.getMessage();
         } catch (IOException | RuntimeException | LinkageError bug) { // the next may still find something
@@ -91,7 +91,7 @@ public final class FirstChecks {
 
     private void all() {
         line("device", () -> driver.info().toString());
-        line("libcuda", FirstChecks::libraries);
+        line("libcuda", GpuSmokeChecks::libraries);
         line("kernels load", () -> millis(() -> GpuKernels.load(driver, 1).close()));
         line("pieces are copied", this::threshold);
         line("pieces of host memory are copied", this::stagedThreshold);

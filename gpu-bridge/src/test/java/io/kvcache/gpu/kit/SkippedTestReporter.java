@@ -12,7 +12,7 @@ import org.junit.platform.launcher.TestExecutionListener;
 import org.junit.platform.launcher.TestIdentifier;
 
 /// Which tests did not run, and what each would have needed.
-final class Skipped implements TestExecutionListener {
+final class SkippedTestReporter implements TestExecutionListener {
 
     private final Map<String, List<String>> byReason = new TreeMap<>();
 

@@ -16,9 +16,9 @@ import org.junit.platform.launcher.listeners.TestExecutionSummary;
 /// GPU itself.
 ///
 /// Ends with 1 when a test failed, or none was found.
-public final class KitTests {
+public final class GpuKitTestRunner {
 
-    private KitTests() {}
+    private GpuKitTestRunner() {}
 
     /// Runs them.
     public static void main(String... arguments) {
@@ -29,13 +29,13 @@ public final class KitTests {
                         "io\\.kvcache\\.gpu\\.(?!kernel\\.KernelTextTest|cuda\\.DriverHeaderTest).*Test"))
                 .build();
         SummaryGeneratingListener summary = new SummaryGeneratingListener();
-        Skipped skipped = new Skipped();
+        SkippedTestReporter skippedTestReporter = new SkippedTestReporter();
         Launcher launcher = LauncherFactory.create();
-        launcher.execute(request, summary, skipped);
+        launcher.execute(request, summary, skippedTestReporter);
         TestExecutionSummary result = summary.getSummary();
         PrintWriter out = new PrintWriter(System.out, true, StandardCharsets.UTF_8);
         result.printFailuresTo(out, 20);
-        skipped.printTo(out);
+        skippedTestReporter.printTo(out);
         out.printf(
                 "%d passed, %d failed, %d skipped%n",
                 result.getTestsSucceededCount(),
