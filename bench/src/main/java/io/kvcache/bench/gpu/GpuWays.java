@@ -2,7 +2,7 @@ package io.kvcache.bench.gpu;
 
 import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.DeviceSpan;
-import io.kvcache.gpu.paging.EnginePages;
+import io.kvcache.gpu.paging.PageCopyPlanner;
 import io.kvcache.gpu.paging.PagedLayout;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -67,8 +67,8 @@ final class GpuWays {
             into.add(stage.first.slice(layer * layerBytes, layerBytes));
             from.add(stage.second.slice(layer * layerBytes, layerBytes));
         }
-        EnginePages inPages = new EnginePages(PagedLayout.sideFirst(into, 2, blocks, PIECE, 1));
-        EnginePages outPages = new EnginePages(PagedLayout.sideFirst(from, 2, blocks, PIECE, 1));
+        PageCopyPlanner inPages = new PageCopyPlanner(PagedLayout.sideFirst(into, 2, blocks, PIECE, 1));
+        PageCopyPlanner outPages = new PageCopyPlanner(PagedLayout.sideFirst(from, 2, blocks, PIECE, 1));
         for (int layer = 0; layer < LAYERS; layer++) {
             for (int i = 0; i < blocks; i++) {
                 if (in.isEmpty() || in.getLast().pieces() >= PIECES_AT_A_TIME) {
@@ -76,8 +76,8 @@ final class GpuWays {
                     out.add(CopyBatch.toHost());
                 }
                 int[] page = {order.get(i)};
-                inPages.onboard(stage.source.asSlice((long) i * BLOCK, BLOCK), page, layer, in.getLast());
-                outPages.offload(page, stage.target.asSlice((long) i * BLOCK, BLOCK), layer, out.getLast());
+                inPages.addOnboard(stage.source.asSlice((long) i * BLOCK, BLOCK), page, layer, in.getLast());
+                outPages.addOffload(page, stage.target.asSlice((long) i * BLOCK, BLOCK), layer, out.getLast());
             }
         }
     }

@@ -1,14 +1,14 @@
 package io.kvcache.gpu.engine;
 
 import io.kvcache.gpu.paging.CopyThreshold;
-import io.kvcache.gpu.paging.StagedPages;
+import io.kvcache.gpu.paging.StagedCopier;
 import org.jspecify.annotations.Nullable;
 
 /// From where on a door copies pieces rather than have a kernel move them: measured with the first engine
 /// that has small ones, as all have the same device.
 ///
 /// **Threads.** Any; who comes while it is measured waits for that.
-final class EngineCopyThreshold implements StagedPages.Threshold {
+final class EngineCopyThreshold implements StagedCopier.ThresholdSource {
 
     private @Nullable CopyThreshold known;
 
@@ -26,7 +26,7 @@ final class EngineCopyThreshold implements StagedPages.Threshold {
     }
 
     @Override
-    public synchronized CopyThreshold thresholdFor(StagedPages staged) {
+    public synchronized CopyThreshold thresholdFor(StagedCopier staged) {
         CopyThreshold present = known;
         if (present == null) {
             present = staged.measure(System::nanoTime);

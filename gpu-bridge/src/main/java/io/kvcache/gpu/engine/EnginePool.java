@@ -1,7 +1,7 @@
 package io.kvcache.gpu.engine;
 
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.gpu.paging.EnginePages;
+import io.kvcache.gpu.paging.PageCopyPlanner;
 import io.kvcache.gpu.paging.PagedLayout;
 import java.util.BitSet;
 
@@ -17,8 +17,8 @@ record EnginePool(PagedLayout layout, Namespace namespace) {
         }
     }
 
-    EnginePages copyPlanner() {
-        return new EnginePages(layout);
+    PageCopyPlanner copyPlanner() {
+        return new PageCopyPlanner(layout);
     }
 
     /// The pages of each block, out of those of all.

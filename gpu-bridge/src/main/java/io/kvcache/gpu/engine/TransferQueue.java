@@ -11,7 +11,7 @@ import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.ResourceScope;
-import io.kvcache.gpu.paging.StagingRoom;
+import io.kvcache.gpu.paging.StagingBuffer;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -50,7 +50,7 @@ final class TransferQueue {
     /// What the device does, and the room that it has for that, if any.
     private static final class PendingCopy {
         private final DeviceEvent event;
-        private @Nullable StagingRoom buffer;
+        private @Nullable StagingBuffer buffer;
 
         PendingCopy(DeviceEvent on) {
             this.event = on;
@@ -134,10 +134,10 @@ final class TransferQueue {
         for (int block = 0; block < pages.length; block++) {
             blocks.add(table.segment(table.firstBlock() + block));
             for (int layer = 0; layer < pool.layout().layers().size(); layer++) {
-                pool.copyPlanner().onboard(blocks.getLast(), pages[block], layer, batch);
+                pool.copyPlanner().addOnboard(blocks.getLast(), pages[block], layer, batch);
             }
         }
-        StagingRoom room = strategy.acquireBuffer(pool.layout(), batch);
+        StagingBuffer room = strategy.acquireBuffer(pool.layout(), batch);
         if (room == null) {
             copy(loadStream, batch, after);
         } else {
@@ -173,10 +173,10 @@ final class TransferQueue {
             blocks.add(writer.segment());
             pagesOf.add(pages[block]);
             for (int layer = 0; layer < pool.layout().layers().size(); layer++) {
-                pool.copyPlanner().offload(pages[block], blocks.getLast(), layer, batch);
+                pool.copyPlanner().addOffload(pages[block], blocks.getLast(), layer, batch);
             }
         }
-        StagingRoom room = strategy.acquireBuffer(pool.layout(), batch);
+        StagingBuffer room = strategy.acquireBuffer(pool.layout(), batch);
         if (room == null) {
             copy(storeStream, batch, after);
         } else {

@@ -4,8 +4,8 @@ import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.paging.PagedLayout;
-import io.kvcache.gpu.paging.StagedPages;
-import io.kvcache.gpu.paging.StagingRoom;
+import io.kvcache.gpu.paging.StagedCopier;
+import io.kvcache.gpu.paging.StagingBuffer;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import org.jspecify.annotations.Nullable;
@@ -22,7 +22,7 @@ final class TransferStrategy {
     private final DeviceDriver driver;
     private final boolean queued;
     private final EngineCopyThreshold threshold;
-    private @Nullable StagedPages staged;
+    private @Nullable StagedCopier staged;
     private boolean prepared;
 
     /// @param queued whether the driver queues copies of the slots, see [PinnedSlots]
@@ -41,13 +41,13 @@ final class TransferStrategy {
     ///
     /// @throws DeviceException when the device is of no use
     void prepare(PagedLayout layout) {
-        boolean small = StagedPages.suits(layout) && threshold.canStage(layout.pieceBytes());
+        boolean small = StagedCopier.supports(layout) && threshold.canStage(layout.pieceBytes());
         if (!queued || prepared || !small) {
             return;
         }
         prepared = true;
         try {
-            staged = StagedPages.open(driver, threshold);
+            staged = StagedCopier.open(driver, threshold);
         } catch (DeviceException refused) {
             if (refused.error().isFatal()) {
                 throw refused;
@@ -60,14 +60,14 @@ final class TransferStrategy {
     ///
     /// @throws IllegalArgumentException when two of them write to the same place
     @Nullable
-    StagingRoom acquireBuffer(PagedLayout layout, CopyBatch copies) {
-        StagedPages present = staged;
-        return present == null ? null : present.room(layout, copies);
+    StagingBuffer acquireBuffer(PagedLayout layout, CopyBatch copies) {
+        StagedCopier present = staged;
+        return present == null ? null : present.acquireBuffer(layout, copies);
     }
 
     /// Gives back what it took, when nothing is on its way any more.
     void close() {
-        StagedPages present = staged;
+        StagedCopier present = staged;
         if (present != null) {
             staged = null;
             present.close();

@@ -20,20 +20,20 @@ import java.util.function.LongSupplier;
 public record CopyThreshold(int pieceBytes) {
 
     /// Everything is copied, as by a device that runs no code.
-    public static final CopyThreshold COPIES = new CopyThreshold(0);
+    public static final CopyThreshold ALWAYS_COPY = new CopyThreshold(0);
 
     /// Fewer pieces are copied whatever their size: a launch costs more than they do.
-    static final int FEWEST_PIECES = 16;
+    static final int MIN_PIECES = 16;
 
-    static final int SMALLEST = 4 << 10;
-    static final int LARGEST = 64 << 10;
+    static final int MIN_PIECE_BYTES = 4 << 10;
+    static final int MAX_PIECE_BYTES = 64 << 10;
 
     /// What is found when copies are never as fast.
-    static final int LARGEST_FOUND = 2 * LARGEST;
+    static final int MAX_THRESHOLD_BYTES = 2 * MAX_PIECE_BYTES;
 
-    static final int PIECES = 128;
-    private static final int TRIES = 3;
-    private static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(30);
+    static final int MEASURED_PIECES = 128;
+    private static final int ATTEMPTS = 3;
+    private static final long MAX_WAIT_NANOS = TimeUnit.SECONDS.toNanos(30);
 
     public CopyThreshold {
         if (pieceBytes < 0) {
@@ -42,8 +42,8 @@ public record CopyThreshold(int pieceBytes) {
     }
 
     /// Whether pieces go by the copy engine.
-    boolean copies(long bytes, long pieces) {
-        return bytes >= pieceBytes || pieces < FEWEST_PIECES;
+    boolean usesCopyEngine(long bytes, long pieces) {
+        return bytes >= pieceBytes || pieces < MIN_PIECES;
     }
 
     /// Measures it: the smallest of 4, 8, … 64 KiB of which 128 scattered pieces are copied at least as fast
@@ -53,15 +53,15 @@ public record CopyThreshold(int pieceBytes) {
     /// @param nanos a clock that never goes back
     /// @throws DeviceException when the device refuses
     public static CopyThreshold measure(DeviceDriver driver, GpuKernels kernels, LongSupplier nanos) {
-        DeviceSpan memory = driver.allocate(4L * PIECES * LARGEST);
+        DeviceSpan memory = driver.allocate(4L * MEASURED_PIECES * MAX_PIECE_BYTES);
         try (DeviceStream stream = driver.openStream(Priority.NORMAL);
                 DeviceEvent event = driver.openEvent();
-                PieceList pieces = new PieceList(driver, kernels, PIECES, PieceList.LONGEST_NANOS)) {
+                CopyList pieces = new CopyList(driver, kernels, MEASURED_PIECES, CopyList.MAX_WAIT_NANOS)) {
             stream.fill(memory, (byte) 0);
-            for (int bytes = SMALLEST; bytes <= LARGEST; bytes *= 2) {
+            for (int bytes = MIN_PIECE_BYTES; bytes <= MAX_PIECE_BYTES; bytes *= 2) {
                 CopyBatch batch = CopyBatch.within();
                 pieces.clear();
-                for (int i = 0; i < PIECES; i++) {
+                for (int i = 0; i < MEASURED_PIECES; i++) {
                     long at = 2L * i * bytes; // with gaps, so that no two become one
                     DeviceSpan from = memory.slice(at, bytes);
                     DeviceSpan to = memory.slice(memory.bytes() / 2 + at, bytes);
@@ -69,13 +69,13 @@ public record CopyThreshold(int pieceBytes) {
                     pieces.add(from.address(), to.address());
                 }
                 int each = bytes;
-                long copying = best(nanos, stream, event, () -> stream.copy(batch));
-                long running = best(nanos, stream, event, () -> pieces.copy(stream, each));
+                long copying = bestTime(nanos, stream, event, () -> stream.copy(batch));
+                long running = bestTime(nanos, stream, event, () -> pieces.copy(stream, each));
                 if (copying <= running) {
                     return new CopyThreshold(bytes);
                 }
             }
-            return new CopyThreshold(LARGEST_FOUND);
+            return new CopyThreshold(MAX_THRESHOLD_BYTES);
         } finally {
             driver.free(memory);
         }
@@ -85,13 +85,13 @@ public record CopyThreshold(int pieceBytes) {
     ///
     /// @throws DeviceException with [DeviceError#REFUSED] when one does not end in 30 s; what the work reads
     ///     must not be written to then
-    static long best(LongSupplier nanos, DeviceStream stream, DeviceEvent event, Runnable work) {
+    static long bestTime(LongSupplier nanos, DeviceStream stream, DeviceEvent event, Runnable work) {
         long best = Long.MAX_VALUE;
-        for (int i = 0; i < TRIES; i++) {
+        for (int i = 0; i < ATTEMPTS; i++) {
             long since = nanos.getAsLong();
             work.run();
             stream.record(event);
-            if (!event.await(LONGEST_NANOS)) {
+            if (!event.await(MAX_WAIT_NANOS)) {
                 throw new DeviceException(
                         DeviceError.REFUSED, "measure", "what is copied to see how fast that is does not end");
             }

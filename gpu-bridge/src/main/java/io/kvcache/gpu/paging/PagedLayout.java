@@ -33,7 +33,7 @@ public record PagedLayout(
         int pagesPerBlock) {
 
     /// More than any device has; sums of a few of these are still numbers.
-    private static final long MOST_BYTES = 1L << 60;
+    private static final long MAX_BYTES = 1L << 60;
 
     /// Checks that every piece lies in the memory of its layer, and none over another of that layer.
     public PagedLayout {
@@ -44,26 +44,26 @@ public record PagedLayout(
         require(pieceBytes >= 1, "pieceBytes", pieceBytes, "1 and up");
         require(pagesPerBlock >= 1, "pagesPerBlock", pagesPerBlock, "1 and up");
         require(pages == 1 || pageStride >= pieceBytes, "pageStride", pageStride, "pieceBytes and up");
-        long ofOneSide = limited("bytes of a side", pages == 1 ? 0 : pages - 1, pageStride) + pieceBytes;
+        long ofOneSide = requireLimit("bytes of a side", pages == 1 ? 0 : pages - 1, pageStride) + pieceBytes;
         boolean apart = sides == 1
                 || sideStride >= ofOneSide
                 || (sideStride >= pieceBytes && (pages == 1 || sideStride + pieceBytes <= pageStride));
         require(apart, "sideStride", sideStride, "what keeps keys and values apart");
-        limited(
+        requireLimit(
                 "bytes of a block",
                 (long) layers.size() * sides,
-                limited("pages of a block", pagesPerBlock, pieceBytes));
-        long needed = (sides == 1 ? 0 : limited("sideStride", 1, sideStride)) + ofOneSide;
+                requireLimit("pages of a block", pagesPerBlock, pieceBytes));
+        long needed = (sides == 1 ? 0 : requireLimit("sideStride", 1, sideStride)) + ofOneSide;
         for (DeviceSpan layer : layers) {
             require(layer.bytes() >= needed, "bytes of a layer", layer.bytes(), needed + " and up");
         }
     }
 
     /// A product that leaves room for a few more of its kind; whoever tells of a layout may tell of any.
-    private static long limited(String what, long count, long bytes) {
+    private static long requireLimit(String what, long count, long bytes) {
         long high = Math.multiplyHigh(count, bytes);
         long product = count * bytes;
-        require(high == 0 && product >= 0 && product < MOST_BYTES, what, product, "less than 2^60");
+        require(high == 0 && product >= 0 && product < MAX_BYTES, what, product, "less than 2^60");
         return product;
     }
 
@@ -118,14 +118,14 @@ public record PagedLayout(
     /// Where the pool has a piece.
     ///
     /// @throws IndexOutOfBoundsException for a page that the pool does not have
-    public DeviceAddress piece(int layer, int side, int page) {
+    public DeviceAddress pieceAddress(int layer, int side, int page) {
         Objects.checkIndex(side, sides);
         Objects.checkIndex(page, pages);
         return layers.get(layer).address().plus(side * sideStride + page * pageStride);
     }
 
     /// Whether every piece begins and ends at a multiple of so many bytes.
-    boolean inUnitsOf(int unitBytes) {
+    boolean isAlignedTo(int unitBytes) {
         long all = pieceBytes | (pages == 1 ? 0 : pageStride) | (sides == 1 ? 0 : sideStride);
         for (DeviceSpan layer : layers) {
             all |= layer.address().value();

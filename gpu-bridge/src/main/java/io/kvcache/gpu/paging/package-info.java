@@ -1,10 +1,10 @@
 /// An engine's own KV pool, and how blocks get there and back.
 ///
 /// [io.kvcache.gpu.paging.PagedLayout] says where the pool has what,
-/// [io.kvcache.gpu.paging.EnginePages] copies pages of it from and to blocks,
-/// [io.kvcache.gpu.paging.PageMover] moves them within the device, by copies or by a kernel,
-/// [io.kvcache.gpu.paging.StagedPages] takes small pieces between host memory and pages by a kernel,
-/// [io.kvcache.gpu.paging.LayerwiseOnboard] brings blocks in layer by layer.
+/// [io.kvcache.gpu.paging.PageCopyPlanner] copies pages of it from and to blocks,
+/// [io.kvcache.gpu.paging.PageCopier] moves them within the device, by copies or by a kernel,
+/// [io.kvcache.gpu.paging.StagedCopier] takes small pieces between host memory and pages by a kernel,
+/// [io.kvcache.gpu.paging.LayerwiseLoader] brings blocks in layer by layer.
 ///
 /// May import `io.kvcache.gpu.driver` and `io.kvcache.gpu.kernel`.
 @NullMarked

@@ -105,7 +105,7 @@ final class EngineFaultsTest {
         /// @param kernel whether pieces go by a kernel
         EngineWork(IpcExporterProcess peer, boolean kernel) {
             this.peer = peer;
-            threshold = new EngineCopyThreshold(kernel ? new CopyThreshold(1 << 20) : CopyThreshold.COPIES);
+            threshold = new EngineCopyThreshold(kernel ? new CopyThreshold(1 << 20) : CopyThreshold.ALWAYS_COPY);
             for (int layer = 0; layer < TwoLayerPool.LAYERS; layer++) {
                 layers[layer] = arena.allocate(TwoLayerPool.LAYER_BYTES, 8);
                 seen[layer] = arena.allocate(TwoLayerPool.LAYER_BYTES, 8);

@@ -61,7 +61,7 @@ final class EngineIpcServerTest {
                 fakeCuda::open,
                 Map.of(TwoLayerPool.NAME, TwoLayerPool.SPACE),
                 path(),
-                new EngineCopyThreshold(CopyThreshold.COPIES));
+                new EngineCopyThreshold(CopyThreshold.ALWAYS_COPY));
     }
 
     @AfterEach

@@ -83,7 +83,7 @@ final class EngineLayoutsTest {
     @EnumSource(PoolOrder.class)
     void givenAPoolInAnyOrder_whenStoredAndLoaded_thenBlocksAreOfOneOrderAndPagesOfTheEngines(PoolOrder order)
             throws IOException {
-        storedAndLoaded(order, CopyThreshold.COPIES);
+        storedAndLoaded(order, CopyThreshold.ALWAYS_COPY);
         if (fakeCuda.canHold()) {
             assertThat(fakeCuda.calls("cuLaunchKernel")).isZero();
         }

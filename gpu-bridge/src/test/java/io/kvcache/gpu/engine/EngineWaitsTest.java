@@ -80,7 +80,7 @@ final class EngineWaitsTest {
     /// @param kernel whether pieces go by a kernel
     private EngineIpcServer door(TieredKvCache cache, boolean kernel) {
         EngineCopyThreshold threshold =
-                new EngineCopyThreshold(kernel ? new CopyThreshold(1 << 20) : CopyThreshold.COPIES);
+                new EngineCopyThreshold(kernel ? new CopyThreshold(1 << 20) : CopyThreshold.ALWAYS_COPY);
         return EngineIpcServer.open(
                 cache, fakeCuda::open, Map.of(TwoLayerPool.NAME, TwoLayerPool.SPACE), path(), threshold);
     }

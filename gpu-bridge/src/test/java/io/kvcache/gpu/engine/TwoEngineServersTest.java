@@ -203,7 +203,7 @@ final class TwoEngineServersTest {
             throws IOException {
         CudaTier tier = CudaTier.open(0, TIER_BYTES);
         try (TieredKvCache cache = store(tier);
-                EngineIpcServer door = door(cache, 1, CopyThreshold.COPIES);
+                EngineIpcServer door = door(cache, 1, CopyThreshold.ALWAYS_COPY);
                 Engine engine = new Engine(1)) {
             assertThat(engine.here.client().seal(engine.store())).isEqualTo(2);
             requireStored(cache, engine);
@@ -220,7 +220,7 @@ final class TwoEngineServersTest {
     @Test
     void givenAnEngineOfOneDevice_whenItComesToTheOthersDoor_thenItIsToldWhichDeviceThatIsOf() throws IOException {
         try (TieredKvCache cache = store(CudaTier.open(1, TIER_BYTES));
-                EngineIpcServer _ = door(cache, 1, CopyThreshold.COPIES);
+                EngineIpcServer _ = door(cache, 1, CopyThreshold.ALWAYS_COPY);
                 InProcessEngine astray = new InProcessEngine(fakeCuda.open(0), path(1), arena, 1)) {
             assertThatExceptionOfType(EngineClient.Refused.class)
                     .isThrownBy(() -> astray.client().hello(astray.uuid()))
@@ -233,7 +233,7 @@ final class TwoEngineServersTest {
     void givenMemoryOfTheOtherDevice_whenADoorIsToldOfIt_thenItIsOutOfReachAndTheDoorServesOn() throws IOException {
         assumeThat(fakeCuda.canHold()).as("devices without a way to each other").isTrue();
         try (TieredKvCache cache = store(CudaTier.open(1, TIER_BYTES));
-                EngineIpcServer door = door(cache, 1, CopyThreshold.COPIES);
+                EngineIpcServer door = door(cache, 1, CopyThreshold.ALWAYS_COPY);
                 InProcessEngine astray = new InProcessEngine(fakeCuda.open(0), path(1), arena, 1);
                 Engine right = new Engine(1)) {
             astray.client().hello(right.here.uuid());

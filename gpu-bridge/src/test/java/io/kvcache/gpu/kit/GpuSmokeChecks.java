@@ -15,7 +15,7 @@ import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.VirtualMemory;
 import io.kvcache.gpu.kernel.GpuKernels;
 import io.kvcache.gpu.paging.CopyThreshold;
-import io.kvcache.gpu.paging.StagedPages;
+import io.kvcache.gpu.paging.StagedCopier;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 import io.kvcache.tiers.memory.MemoryOptions.HugePages;
@@ -132,7 +132,7 @@ public final class GpuSmokeChecks {
 
     /// Of an engine's pages, at a door.
     private String stagedThreshold() {
-        try (StagedPages staged = StagedPages.open(driver, measured -> measured.measure(System::nanoTime))) {
+        try (StagedCopier staged = StagedCopier.open(driver, measured -> measured.measure(System::nanoTime))) {
             return "from " + staged.threshold().pieceBytes() + " bytes on";
         }
     }

@@ -19,10 +19,10 @@ final class CopyThresholdTest {
             DeviceStream.class.getClassLoader(), new Class<?>[] {DeviceStream.class}, (_, _, _) -> null);
 
     /// Of a device that does not get there, without the time that takes.
-    private static final class Never implements DeviceEvent {
+    private static final class UnreachedEvent implements DeviceEvent {
 
         @Override
-        public boolean reached() {
+        public boolean isReached() {
             return false;
         }
 
@@ -39,7 +39,8 @@ final class CopyThresholdTest {
     void givenADeviceThatDoesNotEnd_whenTimed_thenThatIsRefusedAndNothingIsBegunAgain() {
         List<String> begun = new ArrayList<>();
         assertThatExceptionOfType(DeviceException.class)
-                .isThrownBy(() -> CopyThreshold.best(System::nanoTime, stream, new Never(), () -> begun.add("work")))
+                .isThrownBy(() ->
+                        CopyThreshold.bestTime(System::nanoTime, stream, new UnreachedEvent(), () -> begun.add("work")))
                 .satisfies(refused -> assertThat(refused.error()).isEqualTo(DeviceError.REFUSED))
                 .withMessageContaining("does not end");
         assertThat(begun).hasSize(1);

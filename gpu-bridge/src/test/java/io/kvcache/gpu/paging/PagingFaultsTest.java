@@ -13,8 +13,8 @@ import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.ResourceCounts;
 import io.kvcache.gpu.kernel.GpuKernels;
-import io.kvcache.gpu.paging.LayerwiseOnboard.Arrival;
-import io.kvcache.gpu.paging.PageMover.Placed;
+import io.kvcache.gpu.paging.LayerwiseLoader.HostBlock;
+import io.kvcache.gpu.paging.PageCopier.DeviceBlock;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -32,12 +32,12 @@ final class PagingFaultsTest {
     private static final int PIECE = 1024;
     private static final int PER_BLOCK = 8;
     private static final int BLOCK = LAYERS * 2 * PER_BLOCK * PIECE;
-    private static final int FEWEST = 40;
+    private static final int MIN_CALLS = 40;
     private static final int[] FROM = {7, 3, 39, 0, 12, 13, 14, 30};
     private static final int[] TO = {1, 2, 38, 20, 21, 22, 35, 8};
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
-    private final FakeCuda standIn = FakeCuda.reset();
+    private final FakeCuda fakeCuda = FakeCuda.reset();
     private final Arena arena = Arena.ofShared();
     private final MemorySegment content = arena.allocate(BLOCK, 4096);
     private final MemorySegment back = arena.allocate(BLOCK, 4096);
@@ -45,7 +45,7 @@ final class PagingFaultsTest {
     @AfterEach
     void close() {
         FakeCuda.reset();
-        assertThat(standIn.left()).isEmpty();
+        assertThat(fakeCuda.left()).isEmpty();
         arena.close();
     }
 
@@ -54,14 +54,14 @@ final class PagingFaultsTest {
     @ParameterizedTest
     @ValueSource(ints = {2, 46, 700, 999})
     void givenAFaultAtEachCallInTurn_whenBlocksAreMoved_thenNeverAWrongByteNorALeak(int code) throws Exception {
-        FaultInjection.assumePossible(standIn);
-        standIn.delay(100);
-        FaultInjection.inject(standIn, "paging", code, FEWEST, (nth, begin) -> {
+        FaultInjection.assumePossible(fakeCuda);
+        fakeCuda.delay(100);
+        FaultInjection.inject(fakeCuda, "paging", code, MIN_CALLS, (nth, begin) -> {
             new BlockContent(nth).fill(content);
             back.fill((byte) 0);
             begin.run();
             try {
-                DeviceDriver driver = standIn.open();
+                DeviceDriver driver = fakeCuda.open();
                 try {
                     move(driver);
                 } finally {
@@ -88,11 +88,11 @@ final class PagingFaultsTest {
         PagedLayout layout = PagedLayout.blockFirst(pool, LAYERS, 2, PAGES, PIECE, PER_BLOCK);
         try (DeviceStream stream = driver.openStream(Priority.NORMAL);
                 DeviceEvent event = driver.openEvent();
-                LayerwiseOnboard onboard = new LayerwiseOnboard(driver, layout)) {
+                LayerwiseLoader onboard = new LayerwiseLoader(driver, layout)) {
             stream.fill(pool, (byte) 1);
             stream.record(event);
-            onboard.start(List.of(new Arrival(content, FROM)), event);
-            stream.waitFor(onboard.ready(LAYERS - 1));
+            onboard.start(List.of(new HostBlock(content, FROM)), event);
+            stream.waitFor(onboard.layerReady(LAYERS - 1));
             byKernel(driver, layout, stream, blocks.slice(0, BLOCK));
             byCopies(driver, layout, stream, blocks.slice(BLOCK, BLOCK));
             stream.record(event);
@@ -106,16 +106,16 @@ final class PagingFaultsTest {
     /// To other pages, small pieces by a kernel.
     private static void byKernel(DeviceDriver driver, PagedLayout layout, DeviceStream stream, DeviceSpan block) {
         GpuKernels kernels = GpuKernels.load(driver, 2);
-        try (PageMover mover = mover(driver, layout, kernels, new CopyThreshold(1 << 20))) {
-            mover.gather(stream, List.of(new Placed(block, FROM)));
-            mover.scatter(stream, List.of(new Placed(block, TO)));
+        try (PageCopier mover = mover(driver, layout, kernels, new CopyThreshold(1 << 20))) {
+            mover.gather(stream, List.of(new DeviceBlock(block, FROM)));
+            mover.scatter(stream, List.of(new DeviceBlock(block, TO)));
         }
     }
 
-    private static PageMover mover(
+    private static PageCopier mover(
             DeviceDriver driver, PagedLayout layout, GpuKernels kernels, CopyThreshold threshold) {
         try {
-            return PageMover.of(driver, layout, kernels, threshold);
+            return PageCopier.of(driver, layout, kernels, threshold);
         } catch (DeviceException refused) {
             kernels.close();
             throw refused;
@@ -124,8 +124,8 @@ final class PagingFaultsTest {
 
     /// From there to the host, by the copy engine.
     private void byCopies(DeviceDriver driver, PagedLayout layout, DeviceStream stream, DeviceSpan block) {
-        try (PageMover mover = mover(driver, layout, GpuKernels.load(driver, 2), CopyThreshold.COPIES)) {
-            mover.gather(stream, List.of(new Placed(block, TO)));
+        try (PageCopier mover = mover(driver, layout, GpuKernels.load(driver, 2), CopyThreshold.ALWAYS_COPY)) {
+            mover.gather(stream, List.of(new DeviceBlock(block, TO)));
             stream.copyToHost(block.address(), back);
         }
     }

@@ -11,7 +11,7 @@ import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.ResourceCounts;
 import io.kvcache.gpu.kernel.GpuKernels;
-import io.kvcache.gpu.paging.PageMover.Placed;
+import io.kvcache.gpu.paging.PageCopier.DeviceBlock;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -32,34 +32,34 @@ final class TwoDevicesPagingTest {
     private static final int[] TO = {1, 2, 38, 20};
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
-    private final FakeCuda standIn = FakeCuda.reset().withTwoDevices();
+    private final FakeCuda fakeCuda = FakeCuda.reset().withTwoDevices();
     private final Arena arena = Arena.ofShared();
 
     @AfterEach
     void close() {
-        assertThat(standIn.left()).isEmpty();
+        assertThat(fakeCuda.left()).isEmpty();
         FakeCuda.reset();
         arena.close();
     }
 
     /// A pool, a block, and what moves between them.
-    private final class Moving implements AutoCloseable {
+    private final class PagedDevice implements AutoCloseable {
 
         private final DeviceDriver driver;
         private final DeviceSpan pool;
         private final DeviceSpan block;
         private final PagedLayout layout;
-        private final PageMover mover;
+        private final PageCopier mover;
         private final DeviceStream stream;
         private final DeviceEvent event;
         private final MemorySegment content = arena.allocate(BLOCK, 4096);
 
-        Moving(int device, CopyThreshold threshold) {
-            driver = standIn.open(device);
+        PagedDevice(int device, CopyThreshold threshold) {
+            driver = fakeCuda.open(device);
             pool = driver.allocate((long) PAGES * LAYERS * 2 * PIECE);
             block = driver.allocate(BLOCK);
             layout = PagedLayout.blockFirst(pool, LAYERS, 2, PAGES, PIECE, PER_BLOCK);
-            mover = PageMover.of(driver, layout, GpuKernels.load(driver, 2), threshold);
+            mover = PageCopier.of(driver, layout, GpuKernels.load(driver, 2), threshold);
             stream = driver.openStream(Priority.NORMAL);
             event = driver.openEvent();
             new BlockContent(device + 31).fill(content);
@@ -67,17 +67,17 @@ final class TwoDevicesPagingTest {
 
         void scatter(int[] pages) {
             stream.copyToDevice(content, block.address());
-            mover.scatter(stream, List.of(new Placed(block, pages)));
+            mover.scatter(stream, List.of(new DeviceBlock(block, pages)));
             stream.fill(block, (byte) 0);
         }
 
         void gather(int[] pages) {
-            mover.gather(stream, List.of(new Placed(block, pages)));
+            mover.gather(stream, List.of(new DeviceBlock(block, pages)));
         }
 
         void toOtherPages() {
-            mover.gather(stream, List.of(new Placed(block, FROM)));
-            mover.scatter(stream, List.of(new Placed(block, TO)));
+            mover.gather(stream, List.of(new DeviceBlock(block, FROM)));
+            mover.scatter(stream, List.of(new DeviceBlock(block, TO)));
             stream.fill(block, (byte) 0);
         }
 
@@ -106,8 +106,8 @@ final class TwoDevicesPagingTest {
     @ValueSource(ints = {0, 1 << 20})
     void givenAMoverOnEach_whenTheyMoveInTurn_thenEachBlockHasItsOwnBytes(int threshold) {
         CopyThreshold copied = new CopyThreshold(threshold);
-        try (Moving first = new Moving(0, copied);
-                Moving second = new Moving(1, copied)) {
+        try (PagedDevice first = new PagedDevice(0, copied);
+                PagedDevice second = new PagedDevice(1, copied)) {
             first.scatter(FROM);
             second.scatter(FROM);
             second.toOtherPages();
@@ -116,8 +116,8 @@ final class TwoDevicesPagingTest {
             second.gather(TO);
             second.requireBlock();
             first.requireBlock();
-            if (standIn.canHold() && threshold > 0) {
-                assertThat(standIn.calls("cuLaunchKernel")).isEqualTo(8);
+            if (fakeCuda.canHold() && threshold > 0) {
+                assertThat(fakeCuda.calls("cuLaunchKernel")).isEqualTo(8);
             }
         }
     }

@@ -10,50 +10,50 @@ import java.lang.foreign.MemorySegment;
 /// pool is touched. Several blocks go into one batch, as long as no page gets two of them.
 ///
 /// @param layout of the engine's pool
-public record EnginePages(PagedLayout layout) {
+public record PageCopyPlanner(PagedLayout layout) {
 
     /// Adds to a batch for host memory what a block takes of its pages.
     ///
     /// @param block native memory of [PagedLayout#blockBytes]
-    public void offload(int[] pages, MemorySegment block, int layer, CopyBatch toHost) {
+    public void addOffload(int[] pages, MemorySegment block, int layer, CopyBatch toHost) {
         require(pages, block.byteSize());
-        eachPiece(
+        forEachPiece(
                 pages,
                 layer,
                 (offset, side, page) ->
-                        toHost.add(block.asSlice(offset, layout.pieceBytes()), layout.piece(layer, side, page)));
+                        toHost.add(block.asSlice(offset, layout.pieceBytes()), layout.pieceAddress(layer, side, page)));
     }
 
     /// Adds to a batch for the device what pages take of their block.
     ///
     /// @param block native memory of [PagedLayout#blockBytes]
-    public void onboard(MemorySegment block, int[] pages, int layer, CopyBatch toDevice) {
+    public void addOnboard(MemorySegment block, int[] pages, int layer, CopyBatch toDevice) {
         require(pages, block.byteSize());
-        eachPiece(
+        forEachPiece(
                 pages,
                 layer,
-                (offset, side, page) ->
-                        toDevice.add(block.asSlice(offset, layout.pieceBytes()), layout.piece(layer, side, page)));
+                (offset, side, page) -> toDevice.add(
+                        block.asSlice(offset, layout.pieceBytes()), layout.pieceAddress(layer, side, page)));
     }
 
     /// Adds to a batch within the device what a block there takes of its pages.
-    public void gather(int[] pages, DeviceSpan block, int layer, CopyBatch within) {
+    public void addGather(int[] pages, DeviceSpan block, int layer, CopyBatch within) {
         require(pages, block.bytes());
-        eachPiece(
+        forEachPiece(
                 pages,
                 layer,
                 (offset, side, page) -> within.add(
-                        layout.piece(layer, side, page), block.address().plus(offset), layout.pieceBytes()));
+                        layout.pieceAddress(layer, side, page), block.address().plus(offset), layout.pieceBytes()));
     }
 
     /// Adds to a batch within the device what pages take of a block there.
-    public void scatter(DeviceSpan block, int[] pages, int layer, CopyBatch within) {
+    public void addScatter(DeviceSpan block, int[] pages, int layer, CopyBatch within) {
         require(pages, block.bytes());
-        eachPiece(
+        forEachPiece(
                 pages,
                 layer,
-                (offset, side, page) ->
-                        within.add(block.address().plus(offset), layout.piece(layer, side, page), layout.pieceBytes()));
+                (offset, side, page) -> within.add(
+                        block.address().plus(offset), layout.pieceAddress(layer, side, page), layout.pieceBytes()));
     }
 
     private void require(int[] pages, long blockBytes) {
@@ -64,15 +64,15 @@ public record EnginePages(PagedLayout layout) {
         }
     }
 
-    private interface Piece {
+    private interface PieceAction {
 
         void use(long offsetInBlock, int side, int page);
     }
 
-    private void eachPiece(int[] pages, int layer, Piece piece) {
+    private void forEachPiece(int[] pages, int layer, PieceAction pieceAction) {
         for (int side = 0; side < layout.sides(); side++) {
             for (int ordinal = 0; ordinal < pages.length; ordinal++) {
-                piece.use(layout.offsetInBlock(layer, side, ordinal), side, pages[ordinal]);
+                pieceAction.use(layout.offsetInBlock(layer, side, ordinal), side, pages[ordinal]);
             }
         }
     }

@@ -17,9 +17,9 @@ import java.util.List;
 /// then.
 ///
 /// **Threads.** The driver's.
-public final class LayerwiseOnboard implements AutoCloseable {
+public final class LayerwiseLoader implements AutoCloseable {
 
-    private final EnginePages pages;
+    private final PageCopyPlanner pages;
     private final DeviceStream stream;
     private final List<DeviceEvent> ready = new ArrayList<>();
 
@@ -27,11 +27,11 @@ public final class LayerwiseOnboard implements AutoCloseable {
     ///
     /// @param bytes native memory of [PagedLayout#blockBytes]
     @SuppressWarnings("ArrayRecordComponent") // as engines have them
-    public record Arrival(MemorySegment bytes, int[] pages) {}
+    public record HostBlock(MemorySegment bytes, int[] pages) {}
 
     /// For one pool; may be used again and again.
-    public LayerwiseOnboard(DeviceDriver driver, PagedLayout layout) {
-        pages = new EnginePages(layout);
+    public LayerwiseLoader(DeviceDriver driver, PagedLayout layout) {
+        pages = new PageCopyPlanner(layout);
         stream = driver.openStream(Priority.HIGH);
         try {
             for (int layer = 0; layer < layout.layers().size(); layer++) {
@@ -48,12 +48,12 @@ public final class LayerwiseOnboard implements AutoCloseable {
     ///
     /// @throws IllegalArgumentException for pages or blocks that do not fit the pool; then nothing was
     ///     begun
-    public void start(List<Arrival> blocks, DeviceEvent pagesFree) {
+    public void start(List<HostBlock> blocks, DeviceEvent pagesFree) {
         List<CopyBatch> layers = new ArrayList<>();
         for (int layer = 0; layer < ready.size(); layer++) {
             CopyBatch batch = CopyBatch.toDevice();
-            for (Arrival block : blocks) {
-                pages.onboard(block.bytes, block.pages, layer, batch);
+            for (HostBlock block : blocks) {
+                pages.addOnboard(block.bytes, block.pages, layer, batch);
             }
             layers.add(batch);
         }
@@ -65,7 +65,7 @@ public final class LayerwiseOnboard implements AutoCloseable {
     }
 
     /// Reached once a layer of all blocks is there: for the engine's stream to wait for.
-    public DeviceEvent ready(int layer) {
+    public DeviceEvent layerReady(int layer) {
         return ready.get(layer);
     }
 

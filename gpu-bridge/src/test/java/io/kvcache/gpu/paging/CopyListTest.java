@@ -15,41 +15,41 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
 /// What becomes of a list of pieces that the device does not read.
-final class PieceListTest {
+final class CopyListTest {
 
     private static final int PIECE = 1024;
 
-    private final FakeCuda standIn = FakeCuda.reset();
+    private final FakeCuda fakeCuda = FakeCuda.reset();
 
     /// As long as both events are there, nothing lets the device go on.
     private void releaseOnce(long destroyed) {
         long since = System.nanoTime();
-        while (standIn.calls("cuEventDestroy_v2") < destroyed
+        while (fakeCuda.calls("cuEventDestroy_v2") < destroyed
                 && System.nanoTime() - since < TimeUnit.SECONDS.toNanos(30)) {
             Thread.onSpinWait();
         }
-        standIn.release();
+        fakeCuda.release();
     }
 
     @Test
     void givenADeviceThatDoesNotEnd_whenAListIsClosed_thenItSaysSoAndGivesBackWhatItHas() throws Exception {
-        FaultInjection.assumePossible(standIn);
-        try (DeviceDriver driver = standIn.open();
+        FaultInjection.assumePossible(fakeCuda);
+        try (DeviceDriver driver = fakeCuda.open();
                 DeviceStream stream = driver.openStream(Priority.NORMAL);
                 GpuKernels kernels = GpuKernels.load(driver, 1)) {
             DeviceSpan memory = driver.allocate(2 * PIECE);
             ResourceCounts before = driver.resourceCounts();
-            PieceList list = new PieceList(driver, kernels, 1, 1);
+            CopyList list = new CopyList(driver, kernels, 1, 1);
             list.add(memory.address(), memory.address().plus(PIECE));
-            standIn.hold();
+            fakeCuda.hold();
             list.copy(stream, PIECE);
-            long destroyed = standIn.calls("cuEventDestroy_v2") + 2;
+            long destroyed = fakeCuda.calls("cuEventDestroy_v2") + 2;
             Thread later = Thread.ofPlatform().daemon(true).start(() -> releaseOnce(destroyed));
             assertThatIllegalStateException().isThrownBy(list::close).withMessageContaining("does not read a list");
             later.join();
             assertThat(driver.resourceCounts()).isEqualTo(before);
             driver.free(memory);
         }
-        assertThat(standIn.left()).isEmpty();
+        assertThat(fakeCuda.left()).isEmpty();
     }
 }

@@ -23,48 +23,48 @@ import org.jspecify.annotations.Nullable;
 /// the kernel before has done with its list.
 ///
 /// **Threads.** The driver's.
-final class PieceList implements AutoCloseable {
+final class CopyList implements AutoCloseable {
 
-    static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(60);
+    static final long MAX_WAIT_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     private final DeviceDriver driver;
-    private final long longestNanos;
+    private final long maxWaitNanos;
     private final GpuKernels kernels;
-    private final int most;
+    private final int capacity;
     private final Arena arena = Arena.ofShared();
-    private final MemorySegment places;
-    private final DeviceSpan onDevice;
-    private final DeviceEvent brought;
+    private final MemorySegment addresses;
+    private final DeviceSpan deviceAddresses;
+    private final DeviceEvent uploaded;
     private final DeviceEvent copied;
     private int count;
 
     /// @param most pieces at a time
     /// @param longestNanos that the device may take for what it has; longer is a hang
     /// @throws DeviceException when the device refuses
-    PieceList(DeviceDriver driver, GpuKernels kernels, int most, long longestNanos) {
-        this.longestNanos = longestNanos;
+    CopyList(DeviceDriver driver, GpuKernels kernels, int most, long longestNanos) {
+        this.maxWaitNanos = longestNanos;
         this.driver = driver;
         this.kernels = kernels;
-        this.most = most;
-        places = arena.allocate(2L * Long.BYTES * most, Long.BYTES);
+        this.capacity = most;
+        addresses = arena.allocate(2L * Long.BYTES * most, Long.BYTES);
         Deque<Runnable> taken = new ArrayDeque<>();
         taken.push(arena::close);
         try {
-            DeviceSpan span = driver.allocate(places.byteSize());
+            DeviceSpan span = driver.allocate(addresses.byteSize());
             taken.push(() -> driver.free(span));
             DeviceEvent first = driver.openEvent();
             taken.push(first::close);
             copied = driver.openEvent();
-            brought = first;
-            onDevice = span;
+            uploaded = first;
+            deviceAddresses = span;
         } catch (DeviceException refused) {
             taken.forEach(Runnable::run);
             throw refused;
         }
     }
 
-    boolean full() {
-        return count == most;
+    boolean isFull() {
+        return count == capacity;
     }
 
     int count() {
@@ -73,29 +73,30 @@ final class PieceList implements AutoCloseable {
 
     /// Begins anew, once the list before is on the device.
     void clear() {
-        await(brought);
+        await(uploaded);
         count = 0;
     }
 
     private void await(DeviceEvent event) {
-        if (!event.await(longestNanos)) {
+        if (!event.await(maxWaitNanos)) {
             throw new IllegalStateException("the device does not read a list of pieces");
         }
     }
 
     void add(DeviceAddress from, DeviceAddress to) {
-        places.setAtIndex(JAVA_LONG, count, from.value());
-        places.setAtIndex(JAVA_LONG, most + (long) count, to.value());
+        addresses.setAtIndex(JAVA_LONG, count, from.value());
+        addresses.setAtIndex(JAVA_LONG, capacity + (long) count, to.value());
         count++;
     }
 
     /// Has a kernel copy them.
     void copy(DeviceStream stream, int pieceBytes) {
         stream.waitFor(copied);
-        stream.copyToDevice(places, onDevice.address());
-        stream.record(brought);
-        long half = (long) Long.BYTES * most;
-        kernels.copyPieces(stream, onDevice.slice(0, half), onDevice.slice(half, half), pieceBytes, count);
+        stream.copyToDevice(addresses, deviceAddresses.address());
+        stream.record(uploaded);
+        long half = (long) Long.BYTES * capacity;
+        kernels.copyPieces(
+                stream, deviceAddresses.slice(0, half), deviceAddresses.slice(half, half), pieceBytes, count);
         stream.record(copied);
     }
 
@@ -107,11 +108,11 @@ final class PieceList implements AutoCloseable {
     @Override
     public void close() {
         RuntimeException unknown = waited(copied);
-        RuntimeException unread = waited(brought);
+        RuntimeException unread = waited(uploaded);
         copied.close();
-        brought.close();
+        uploaded.close();
         try {
-            driver.free(onDevice);
+            driver.free(deviceAddresses);
         } finally {
             if (unread == null) {
                 arena.close();

@@ -16,25 +16,26 @@ import java.util.function.LongSupplier;
 import java.util.stream.IntStream;
 
 /// From which size on pieces between host memory and pages are as fast copied one by one, in a batch, as whole
-/// blocks by way of a [StagingRoom].
-final class StagedThreshold {
+/// blocks by way of a [StagingBuffer].
+final class StagedCopyCalibration {
 
     private static final int PAGE = 4096;
     private static final int PAGES_PER_BLOCK = 32;
-    private static final int BLOCKS = CopyThreshold.PIECES / PAGES_PER_BLOCK;
+    private static final int BLOCKS = CopyThreshold.MEASURED_PIECES / PAGES_PER_BLOCK;
 
-    private StagedThreshold() {}
+    private StagedCopyCalibration() {}
 
     /// Measures it: the smallest of 4, 8, … 64 KiB of which 128 scattered pieces are loaded at least as fast
     /// by copies, in the best of three; 128 KiB when none is. Takes 16 MiB of the device, and 8 MiB of host
     /// memory, meanwhile.
-    static CopyThreshold measure(DeviceDriver driver, StagingRoom room, LongSupplier nanos) {
+    static CopyThreshold measure(DeviceDriver driver, StagingBuffer room, LongSupplier nanos) {
         Deque<Runnable> taken = new ArrayDeque<>();
         Arena arena = Arena.ofShared();
         taken.push(arena::close);
         try {
-            MemorySegment host = arena.allocate((long) CopyThreshold.PIECES * CopyThreshold.LARGEST, PAGE);
-            DeviceSpan pool = driver.allocate(2L * CopyThreshold.PIECES * CopyThreshold.LARGEST);
+            MemorySegment host =
+                    arena.allocate((long) CopyThreshold.MEASURED_PIECES * CopyThreshold.MAX_PIECE_BYTES, PAGE);
+            DeviceSpan pool = driver.allocate(2L * CopyThreshold.MEASURED_PIECES * CopyThreshold.MAX_PIECE_BYTES);
             taken.push(() -> driver.free(pool));
             driver.register(host);
             taken.push(() -> driver.unregister(host));
@@ -42,22 +43,23 @@ final class StagedThreshold {
             taken.push(stream::close);
             DeviceEvent event = driver.openEvent();
             taken.push(event::close);
-            return found(room, host, pool, stream, event, nanos);
+            return isFaster(room, host, pool, stream, event, nanos);
         } finally {
             taken.forEach(Runnable::run); // each waits for what is on its way; when that has no end, all stays
         }
     }
 
-    private static CopyThreshold found(
-            StagingRoom room,
+    private static CopyThreshold isFaster(
+            StagingBuffer room,
             MemorySegment host,
             DeviceSpan pool,
             DeviceStream stream,
             DeviceEvent event,
             LongSupplier nanos) {
         stream.fill(pool, (byte) 0);
-        for (int bytes = CopyThreshold.SMALLEST; bytes <= CopyThreshold.LARGEST; bytes *= 2) {
-            PagedLayout layout = PagedLayout.blockFirst(pool, 1, 1, 2 * CopyThreshold.PIECES, bytes, PAGES_PER_BLOCK);
+        for (int bytes = CopyThreshold.MIN_PIECE_BYTES; bytes <= CopyThreshold.MAX_PIECE_BYTES; bytes *= 2) {
+            PagedLayout layout =
+                    PagedLayout.blockFirst(pool, 1, 1, 2 * CopyThreshold.MEASURED_PIECES, bytes, PAGES_PER_BLOCK);
             List<MemorySegment> blocks = new ArrayList<>();
             List<int[]> pages = new ArrayList<>();
             CopyBatch batch = CopyBatch.toDevice();
@@ -69,15 +71,15 @@ final class StagedThreshold {
                         .toArray();
                 blocks.add(block);
                 pages.add(apart);
-                new EnginePages(layout).onboard(block, apart, 0, batch);
+                new PageCopyPlanner(layout).addOnboard(block, apart, 0, batch);
             }
-            long copying = CopyThreshold.best(nanos, stream, event, () -> stream.copy(batch));
+            long copying = CopyThreshold.bestTime(nanos, stream, event, () -> stream.copy(batch));
             long staged =
-                    CopyThreshold.best(nanos, stream, event, () -> room.load(stream, layout, blocks, pages, null));
+                    CopyThreshold.bestTime(nanos, stream, event, () -> room.load(stream, layout, blocks, pages, null));
             if (copying <= staged) {
                 return new CopyThreshold(bytes);
             }
         }
-        return new CopyThreshold(CopyThreshold.LARGEST_FOUND);
+        return new CopyThreshold(CopyThreshold.MAX_THRESHOLD_BYTES);
     }
 }

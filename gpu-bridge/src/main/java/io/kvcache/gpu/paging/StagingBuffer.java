@@ -21,21 +21,21 @@ import org.jspecify.annotations.Nullable;
 /// that nothing here waits for the device.
 ///
 /// **Threads.** The driver's.
-public final class StagingRoom {
+public final class StagingBuffer {
 
-    private final StagedPages home;
+    private final StagedCopier owner;
     private final GpuKernels kernels;
     private final DeviceSpan blocks;
     private final DeviceSpan list;
-    private final MemorySegment places;
+    private final MemorySegment addresses;
 
     /// @param places registered, as large as the list on the device
-    StagingRoom(StagedPages home, GpuKernels kernels, DeviceSpan blocks, DeviceSpan list, MemorySegment places) {
-        this.home = home;
+    StagingBuffer(StagedCopier home, GpuKernels kernels, DeviceSpan blocks, DeviceSpan list, MemorySegment places) {
+        this.owner = home;
         this.kernels = kernels;
         this.blocks = blocks;
         this.list = list;
-        this.places = places;
+        this.addresses = places;
     }
 
     /// Brings blocks into pages.
@@ -49,18 +49,18 @@ public final class StagingRoom {
             List<MemorySegment> from,
             List<int[]> pages,
             @Nullable DeviceEvent free) {
-        int all = from.size() * piecesOf(layout);
-        int most = atOnce(layout);
-        tell(stream, layout, pages, most, false);
+        int all = from.size() * piecesPerBlock(layout);
+        int most = piecesPerRound(layout);
+        uploadAddressList(stream, layout, pages, most, false);
         for (int first = 0; first < all; first += most) {
             int count = Math.min(most, all - first);
             CopyBatch whole = CopyBatch.toDevice();
-            together(layout, from, first, count, whole);
+            addBlockCopies(layout, from, first, count, whole);
             stream.copy(whole);
             if (first == 0 && free != null) {
                 stream.waitFor(free); // blocks may come before
             }
-            run(stream, layout, first, count, all);
+            copyPieces(stream, layout, first, count, all);
         }
     }
 
@@ -75,29 +75,29 @@ public final class StagingRoom {
             List<MemorySegment> to,
             List<int[]> pages,
             @Nullable DeviceEvent filled) {
-        int all = to.size() * piecesOf(layout);
-        int most = atOnce(layout);
-        tell(stream, layout, pages, most, true);
+        int all = to.size() * piecesPerBlock(layout);
+        int most = piecesPerRound(layout);
+        uploadAddressList(stream, layout, pages, most, true);
         if (filled != null) {
             stream.waitFor(filled);
         }
         for (int first = 0; first < all; first += most) {
             int count = Math.min(most, all - first);
-            run(stream, layout, first, count, all);
+            copyPieces(stream, layout, first, count, all);
             CopyBatch whole = CopyBatch.toHost();
-            together(layout, to, first, count, whole);
+            addBlockCopies(layout, to, first, count, whole);
             stream.copy(whole);
         }
     }
 
     /// Pieces that fit in here: whole blocks, or where not even one does, as much of one as there
     /// is room for.
-    private int atOnce(PagedLayout layout) {
+    private int piecesPerRound(PagedLayout layout) {
         long whole = blocks.bytes() / layout.blockBytes();
-        return Math.toIntExact(whole > 0 ? whole * piecesOf(layout) : blocks.bytes() / layout.pieceBytes());
+        return Math.toIntExact(whole > 0 ? whole * piecesPerBlock(layout) : blocks.bytes() / layout.pieceBytes());
     }
 
-    private static int piecesOf(PagedLayout layout) {
+    private static int piecesPerBlock(PagedLayout layout) {
         return Math.toIntExact(layout.blockBytes() / layout.pieceBytes());
     }
 
@@ -105,42 +105,44 @@ public final class StagingRoom {
     /// or for what is here of it.
     ///
     /// @param first piece, counted from the first block's first
-    private void together(PagedLayout layout, List<MemorySegment> host, int first, int count, CopyBatch into) {
-        int each = piecesOf(layout);
+    private void addBlockCopies(PagedLayout layout, List<MemorySegment> host, int first, int count, CopyBatch into) {
+        int each = piecesPerBlock(layout);
         for (int done = 0; done < count; ) {
             int from = (first + done) % each;
             int some = Math.min(each - from, count - done);
             MemorySegment block = host.get((first + done) / each);
-            into.add(block.asSlice(from * layout.pieceBytes(), some * layout.pieceBytes()), place(layout, done));
+            into.add(block.asSlice(from * layout.pieceBytes(), some * layout.pieceBytes()), pieceAddress(layout, done));
             done += some;
         }
     }
 
-    private DeviceAddress place(PagedLayout layout, int piece) {
+    private DeviceAddress pieceAddress(PagedLayout layout, int piece) {
         return blocks.address().plus(piece * layout.pieceBytes());
     }
 
     /// Has the list on the device: where pieces are read, and behind all of these where they are written.
-    private void tell(DeviceStream stream, PagedLayout layout, List<int[]> pages, int most, boolean together) {
-        int all = pages.size() * piecesOf(layout);
+    private void uploadAddressList(
+            DeviceStream stream, PagedLayout layout, List<int[]> pages, int most, boolean together) {
+        int all = pages.size() * piecesPerBlock(layout);
         int at = 0;
         for (int[] of : pages) {
             for (int layer = 0; layer < layout.layers().size(); layer++) {
                 for (int side = 0; side < layout.sides(); side++) {
                     for (int ordinal = 0; ordinal < layout.pagesPerBlock(); ordinal++) {
-                        long page = layout.piece(layer, side, of[ordinal]).value();
-                        long here = place(layout, at % most).value();
-                        places.setAtIndex(JAVA_LONG, at, together ? page : here);
-                        places.setAtIndex(JAVA_LONG, all + (long) at, together ? here : page);
+                        long page =
+                                layout.pieceAddress(layer, side, of[ordinal]).value();
+                        long here = pieceAddress(layout, at % most).value();
+                        addresses.setAtIndex(JAVA_LONG, at, together ? page : here);
+                        addresses.setAtIndex(JAVA_LONG, all + (long) at, together ? here : page);
                         at++;
                     }
                 }
             }
         }
-        stream.copyToDevice(places.asSlice(0, 2L * Long.BYTES * all), list.address());
+        stream.copyToDevice(addresses.asSlice(0, 2L * Long.BYTES * all), list.address());
     }
 
-    private void run(DeviceStream stream, PagedLayout layout, int first, int count, int ofAll) {
+    private void copyPieces(DeviceStream stream, PagedLayout layout, int first, int count, int ofAll) {
         long place = Long.BYTES;
         kernels.copyPieces(
                 stream,
@@ -152,6 +154,6 @@ public final class StagingRoom {
 
     /// The device has done with it: others may have it.
     public void release() {
-        home.isFree(this);
+        owner.returnBuffer(this);
     }
 }

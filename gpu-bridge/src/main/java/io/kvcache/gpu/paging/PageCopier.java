@@ -18,39 +18,39 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Errors.** [IllegalArgumentException] for pages or blocks that do not fit the pool, before anything is
 /// begun.
-public final class PageMover implements AutoCloseable {
+public final class PageCopier implements AutoCloseable {
 
     /// Groups of threads for small pieces: engines want their processors for themselves.
     private static final int THREAD_GROUPS = 32;
 
     /// A list of 64 KiB.
-    private static final int MOST_PIECES = 4096;
+    private static final int MAX_PIECES = 4096;
 
     private static final int UNIT_BYTES = 16;
 
     private final PagedLayout layout;
-    private final EnginePages pages;
+    private final PageCopyPlanner pages;
     private final CopyThreshold threshold;
     private final @Nullable GpuKernels kernels;
-    private final @Nullable PieceList pieces;
+    private final @Nullable CopyList pieces;
 
     /// A block on the device, and the pages that it comes from or goes to.
     ///
     /// @param bytes of [PagedLayout#blockBytes]
     @SuppressWarnings("ArrayRecordComponent") // as engines have them
-    public record Placed(DeviceSpan bytes, int[] pages) {}
+    public record DeviceBlock(DeviceSpan bytes, int[] pages) {}
 
-    private PageMover(
-            PagedLayout layout, CopyThreshold threshold, @Nullable GpuKernels kernels, @Nullable PieceList pieces) {
+    private PageCopier(
+            PagedLayout layout, CopyThreshold threshold, @Nullable GpuKernels kernels, @Nullable CopyList pieces) {
         this.layout = layout;
         this.threshold = threshold;
         this.kernels = kernels;
         this.pieces = pieces;
-        pages = new EnginePages(layout);
+        pages = new PageCopyPlanner(layout);
     }
 
     /// For one pool, by a threshold that is measured now; a device that runs no code copies everything.
-    public static PageMover calibrated(DeviceDriver driver, PagedLayout layout) {
+    public static PageCopier calibrated(DeviceDriver driver, PagedLayout layout) {
         GpuKernels kernels;
         try {
             kernels = GpuKernels.load(driver, THREAD_GROUPS);
@@ -58,7 +58,7 @@ public final class PageMover implements AutoCloseable {
             if (refused.error() != DeviceError.NOT_SUPPORTED) {
                 throw refused;
             }
-            return new PageMover(layout, CopyThreshold.COPIES, null, null);
+            return new PageCopier(layout, CopyThreshold.ALWAYS_COPY, null, null);
         }
         try {
             return of(driver, layout, kernels, CopyThreshold.measure(driver, kernels, System::nanoTime));
@@ -69,9 +69,9 @@ public final class PageMover implements AutoCloseable {
     }
 
     /// @param kernels this one's from here on
-    static PageMover of(DeviceDriver driver, PagedLayout layout, GpuKernels kernels, CopyThreshold threshold) {
-        return new PageMover(
-                layout, threshold, kernels, new PieceList(driver, kernels, MOST_PIECES, PieceList.LONGEST_NANOS));
+    static PageCopier of(DeviceDriver driver, PagedLayout layout, GpuKernels kernels, CopyThreshold threshold) {
+        return new PageCopier(
+                layout, threshold, kernels, new CopyList(driver, kernels, MAX_PIECES, CopyList.MAX_WAIT_NANOS));
     }
 
     /// From where on pieces are copied.
@@ -80,48 +80,48 @@ public final class PageMover implements AutoCloseable {
     }
 
     /// Brings pages together in blocks.
-    public void gather(DeviceStream stream, List<Placed> blocks) {
+    public void gather(DeviceStream stream, List<DeviceBlock> blocks) {
         move(stream, blocks, true);
     }
 
     /// Brings blocks into pages; no page gets two.
-    public void scatter(DeviceStream stream, List<Placed> blocks) {
+    public void scatter(DeviceStream stream, List<DeviceBlock> blocks) {
         move(stream, blocks, false);
     }
 
-    private void move(DeviceStream stream, List<Placed> blocks, boolean together) {
+    private void move(DeviceStream stream, List<DeviceBlock> blocks, boolean together) {
         CopyBatch batch = CopyBatch.within();
-        for (Placed block : blocks) {
+        for (DeviceBlock block : blocks) {
             for (int layer = 0; layer < layout.layers().size(); layer++) {
                 if (together) {
-                    pages.gather(block.pages, block.bytes, layer, batch);
+                    pages.addGather(block.pages, block.bytes, layer, batch);
                 } else {
-                    pages.scatter(block.bytes, block.pages, layer, batch);
+                    pages.addScatter(block.bytes, block.pages, layer, batch);
                 }
             }
         }
-        PieceList list = pieces;
-        if (list == null || threshold.copies(layout.pieceBytes(), batch.pieces()) || !aligned(blocks)) {
+        CopyList list = pieces;
+        if (list == null || threshold.usesCopyEngine(layout.pieceBytes(), batch.pieces()) || !isAligned(blocks)) {
             stream.copy(batch);
             return;
         }
         batch.requireNoOverlap();
         list.clear();
-        for (Placed block : blocks) {
-            add(stream, list, block, together);
+        for (DeviceBlock block : blocks) {
+            addPiece(stream, list, block, together);
         }
         run(stream, list);
     }
 
-    private void add(DeviceStream stream, PieceList list, Placed block, boolean together) {
+    private void addPiece(DeviceStream stream, CopyList list, DeviceBlock block, boolean together) {
         for (int layer = 0; layer < layout.layers().size(); layer++) {
             for (int side = 0; side < layout.sides(); side++) {
                 for (int ordinal = 0; ordinal < block.pages.length; ordinal++) {
-                    if (list.full()) {
+                    if (list.isFull()) {
                         run(stream, list);
                         list.clear();
                     }
-                    DeviceAddress page = layout.piece(layer, side, block.pages[ordinal]);
+                    DeviceAddress page = layout.pieceAddress(layer, side, block.pages[ordinal]);
                     DeviceAddress place = block.bytes.address().plus(layout.offsetInBlock(layer, side, ordinal));
                     list.add(together ? page : place, together ? place : page);
                 }
@@ -129,15 +129,15 @@ public final class PageMover implements AutoCloseable {
         }
     }
 
-    private void run(DeviceStream stream, PieceList list) {
+    private void run(DeviceStream stream, CopyList list) {
         if (list.count() > 0) {
             list.copy(stream, (int) layout.pieceBytes());
         }
     }
 
     /// Kernels move 16 bytes at a time, from and to multiples of 16.
-    private boolean aligned(List<Placed> blocks) {
-        return layout.inUnitsOf(UNIT_BYTES)
+    private boolean isAligned(List<DeviceBlock> blocks) {
+        return layout.isAlignedTo(UNIT_BYTES)
                 && blocks.stream().allMatch(block -> block.bytes.address().value() % UNIT_BYTES == 0);
     }
 

@@ -17,7 +17,7 @@ import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.ResourceCounts;
 import io.kvcache.gpu.host.FakeDeviceDriver;
 import io.kvcache.gpu.kernel.GpuKernels;
-import io.kvcache.gpu.paging.PageMover.Placed;
+import io.kvcache.gpu.paging.PageCopier.DeviceBlock;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -31,7 +31,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Blocks and pages in the same device's memory, moved by copies and by a kernel.
-final class PageMoverTest {
+final class PageCopierTest {
 
     private static final int LAYERS = 3;
     private static final int PAGES = 40;
@@ -40,7 +40,7 @@ final class PageMoverTest {
     private static final int BLOCK = LAYERS * 2 * PER_BLOCK * PIECE;
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(30);
 
-    private final FakeCuda standIn = FakeCuda.reset();
+    private final FakeCuda fakeCuda = FakeCuda.reset();
     private Arena arena = Arena.ofShared();
     private DeviceDriver driver;
     private DeviceStream stream;
@@ -49,11 +49,11 @@ final class PageMoverTest {
     private DeviceSpan blocks;
 
     @SuppressWarnings("NullAway.Init") // opened before each test
-    PageMoverTest() {}
+    PageCopierTest() {}
 
     @BeforeEach
     void open() {
-        open(standIn.open());
+        open(fakeCuda.open());
     }
 
     private void open(DeviceDriver with) {
@@ -71,16 +71,16 @@ final class PageMoverTest {
         driver.free(pool);
         driver.free(blocks);
         driver.close();
-        assertThat(standIn.left()).isEmpty();
+        assertThat(fakeCuda.left()).isEmpty();
         arena.close();
     }
 
     @Test
     void givenADeviceThatCannotSayWhetherItHasDone_whenClosed_thenNothingIsKept() {
-        FaultInjection.assumePossible(standIn);
+        FaultInjection.assumePossible(fakeCuda);
         ResourceCounts before = driver.resourceCounts();
-        PageMover mover = PageMover.of(driver, layout(), GpuKernels.load(driver, 2), new CopyThreshold(1 << 20));
-        standIn.failCall("cuEventQuery", 1, 2);
+        PageCopier mover = PageCopier.of(driver, layout(), GpuKernels.load(driver, 2), new CopyThreshold(1 << 20));
+        fakeCuda.failCall("cuEventQuery", 1, 2);
         assertThatExceptionOfType(DeviceException.class).isThrownBy(mover::close);
         assertThat(driver.resourceCounts()).isEqualTo(before);
     }
@@ -104,18 +104,18 @@ final class PageMoverTest {
         return back;
     }
 
-    private List<Placed> placed(int offset) {
+    private List<DeviceBlock> placed(int offset) {
         return List.of(
-                new Placed(blocks.slice(offset, BLOCK), new int[] {7, 3, 39, 0}),
-                new Placed(blocks.slice(offset + BLOCK, BLOCK), new int[] {1, 2, 38, 20}),
-                new Placed(blocks.slice(offset + 2L * BLOCK, BLOCK), new int[] {30, 31, 32, 33}));
+                new DeviceBlock(blocks.slice(offset, BLOCK), new int[] {7, 3, 39, 0}),
+                new DeviceBlock(blocks.slice(offset + BLOCK, BLOCK), new int[] {1, 2, 38, 20}),
+                new DeviceBlock(blocks.slice(offset + 2L * BLOCK, BLOCK), new int[] {30, 31, 32, 33}));
     }
 
     /// What blocks of these pages have, out of a pool that is `[page][layer][side]`.
-    private MemorySegment expected(MemorySegment all, List<Placed> wanted) {
+    private MemorySegment expected(MemorySegment all, List<DeviceBlock> wanted) {
         MemorySegment out = arena.allocate((long) wanted.size() * BLOCK, 8);
         long at = 0;
-        for (Placed block : wanted) {
+        for (DeviceBlock block : wanted) {
             for (int run = 0; run < LAYERS * 2; run++) {
                 for (int page : block.pages()) {
                     MemorySegment.copy(all, ((long) page * LAYERS * 2 + run) * PIECE, out, at, PIECE);
@@ -135,9 +135,9 @@ final class PageMoverTest {
     @CsvSource({"0,0,0", "1008,0,0", "1009,0,1", "1009,8,0"})
     void givenAThreshold_whenPagesAreGatheredAndScattered_thenByTheOneAndTheSameBytes(
             int threshold, int askew, int launches) {
-        PageMover mover = PageMover.of(driver, layout(), GpuKernels.load(driver, 3), new CopyThreshold(threshold));
+        PageCopier mover = PageCopier.of(driver, layout(), GpuKernels.load(driver, 3), new CopyThreshold(threshold));
         MemorySegment content = filled(pool, 1);
-        List<Placed> wanted = placed(askew);
+        List<DeviceBlock> wanted = placed(askew);
         mover.gather(stream, wanted);
         MemorySegment gathered = read(blocks.slice(askew, 3L * BLOCK));
         assertThat(same(gathered, expected(content, wanted))).isTrue();
@@ -148,9 +148,9 @@ final class PageMoverTest {
         MemorySegment untouched = after.asSlice(10L * LAYERS * 2 * PIECE, LAYERS * 2 * PIECE);
         assertThat(untouched.mismatch(arena.allocate(untouched.byteSize()).fill((byte) 0x77)))
                 .isEqualTo(-1);
-        if (standIn.canHold()) {
-            assertThat(standIn.calls("cuLaunchKernel")).isEqualTo(2L * launches);
-            assertThat(standIn.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2L - 2L * launches);
+        if (fakeCuda.canHold()) {
+            assertThat(fakeCuda.calls("cuLaunchKernel")).isEqualTo(2L * launches);
+            assertThat(fakeCuda.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2L - 2L * launches);
         }
         mover.close();
     }
@@ -158,20 +158,20 @@ final class PageMoverTest {
     /// The second list goes to the device while the kernel that reads the first has not run.
     @Test
     void givenTwoStreams_whenBlocksAreMovedOnEach_thenEachKernelReadsItsOwnList() {
-        assumeThat(standIn.canHold())
+        assumeThat(fakeCuda.canHold())
                 .as("a driver whose copies can be held back")
                 .isTrue();
-        PageMover mover = PageMover.of(driver, layout(), GpuKernels.load(driver, 3), new CopyThreshold(1 << 20));
+        PageCopier mover = PageCopier.of(driver, layout(), GpuKernels.load(driver, 3), new CopyThreshold(1 << 20));
         DeviceStream other = driver.openStream(Priority.NORMAL);
         MemorySegment content = filled(pool, 1);
-        List<Placed> first = List.of(placed(0).getFirst());
-        List<Placed> second = List.of(placed(0).getLast());
+        List<DeviceBlock> first = List.of(placed(0).getFirst());
+        List<DeviceBlock> second = List.of(placed(0).getLast());
         stream.record(event);
         other.waitFor(event);
-        standIn.holdLaunches();
+        fakeCuda.holdLaunches();
         mover.gather(stream, first);
         mover.gather(other, second);
-        standIn.release();
+        fakeCuda.release();
         other.record(event);
         assertThat(event.await(LONG_NANOS)).isTrue();
         assertThat(same(read(first.getFirst().bytes()), expected(content, first)))
@@ -184,15 +184,15 @@ final class PageMoverTest {
 
     @Test
     void givenAFaultAtEachCallInTurn_whenAMoverIsMade_thenNothingIsLeft() {
-        assumeThat(standIn.canHold())
+        assumeThat(fakeCuda.canHold())
                 .as("a driver whose copies can be held back")
                 .isTrue();
         ResourceCounts before = driver.resourceCounts();
         for (int nth = 1; nth <= 3; nth++) {
             GpuKernels kernels = GpuKernels.load(driver, 3);
-            standIn.failCall(nth == 1 ? "cuMemAlloc_v2" : "cuEventCreate", Math.max(1, nth - 1), 2);
+            fakeCuda.failCall(nth == 1 ? "cuMemAlloc_v2" : "cuEventCreate", Math.max(1, nth - 1), 2);
             assertThatExceptionOfType(DeviceException.class)
-                    .isThrownBy(() -> PageMover.of(driver, layout(), kernels, CopyThreshold.COPIES));
+                    .isThrownBy(() -> PageCopier.of(driver, layout(), kernels, CopyThreshold.ALWAYS_COPY));
             kernels.close();
             assertThat(driver.resourceCounts()).isEqualTo(before);
         }
@@ -201,26 +201,26 @@ final class PageMoverTest {
     @Test
     void givenFewPieces_whenMoved_thenTheyAreCopiedWhateverTheirSize() {
         PagedLayout small = PagedLayout.blockFirst(pool, LAYERS, 2, PAGES, PIECE, 2);
-        PageMover mover = PageMover.of(driver, small, GpuKernels.load(driver, 3), new CopyThreshold(1 << 20));
-        mover.gather(stream, List.of(new Placed(blocks.slice(0, BLOCK / 2), new int[] {3, 9})));
+        PageCopier mover = PageCopier.of(driver, small, GpuKernels.load(driver, 3), new CopyThreshold(1 << 20));
+        mover.gather(stream, List.of(new DeviceBlock(blocks.slice(0, BLOCK / 2), new int[] {3, 9})));
         stream.record(event);
         assertThat(event.await(LONG_NANOS)).isTrue();
-        assertThat(standIn.canHold() ? standIn.calls("cuLaunchKernel") : 0).isZero();
+        assertThat(fakeCuda.canHold() ? fakeCuda.calls("cuLaunchKernel") : 0).isZero();
         mover.close();
     }
 
     @Test
     void givenAPageThatIsNoneOrGetsTwo_whenMoved_thenRefusedAndNothingIsBegun() {
-        PageMover mover = PageMover.of(driver, layout(), GpuKernels.load(driver, 3), new CopyThreshold(1 << 20));
+        PageCopier mover = PageCopier.of(driver, layout(), GpuKernels.load(driver, 3), new CopyThreshold(1 << 20));
         DeviceSpan block = blocks.slice(0, BLOCK);
         DeviceSpan other = blocks.slice(BLOCK, BLOCK);
-        List<Placed> none = List.of(new Placed(block, new int[] {1, 2, 3, PAGES}));
-        List<Placed> twice =
-                List.of(new Placed(block, new int[] {1, 2, 3, 4}), new Placed(other, new int[] {5, 6, 7, 1}));
+        List<DeviceBlock> none = List.of(new DeviceBlock(block, new int[] {1, 2, 3, PAGES}));
+        List<DeviceBlock> twice =
+                List.of(new DeviceBlock(block, new int[] {1, 2, 3, 4}), new DeviceBlock(other, new int[] {5, 6, 7, 1}));
         assertThatIllegalArgumentException().isThrownBy(() -> mover.scatter(stream, none));
         assertThatIllegalArgumentException().isThrownBy(() -> mover.scatter(stream, twice));
         assertThatIllegalArgumentException().isThrownBy(() -> new CopyThreshold(-1));
-        assertThat(standIn.canHold() ? standIn.calls("cuLaunchKernel") : 0).isZero();
+        assertThat(fakeCuda.canHold() ? fakeCuda.calls("cuLaunchKernel") : 0).isZero();
         mover.close();
     }
 
@@ -238,7 +238,7 @@ final class PageMoverTest {
     @ParameterizedTest
     @ValueSource(ints = {0, 1, 3, 5})
     void givenCopiesThatAreSlowWhenSmall_whenMeasured_thenTheThresholdIsWhereTheyAreNot(int slowSizes) {
-        assumeThat(standIn.canHold())
+        assumeThat(fakeCuda.canHold())
                 .as("a driver whose copies can be held back")
                 .isTrue();
         try (GpuKernels kernels = GpuKernels.load(driver, 3)) {
@@ -252,8 +252,8 @@ final class PageMoverTest {
         close();
         arena = Arena.ofShared();
         open(FakeDeviceDriver.open(64 << 20));
-        try (PageMover mover = PageMover.calibrated(driver, layout())) {
-            assertThat(mover.threshold()).isEqualTo(CopyThreshold.COPIES);
+        try (PageCopier mover = PageCopier.calibrated(driver, layout())) {
+            assertThat(mover.threshold()).isEqualTo(CopyThreshold.ALWAYS_COPY);
             MemorySegment content = filled(pool, 1);
             mover.gather(stream, placed(0));
             assertThat(same(read(blocks.slice(0, 3L * BLOCK)), expected(content, placed(0))))
@@ -263,7 +263,7 @@ final class PageMoverTest {
 
     @Test
     void givenADeviceThatDoes_whenCalibrated_thenItIsOneOfTheSizesAndNothingIsLeft() {
-        try (PageMover mover = PageMover.calibrated(driver, layout())) {
+        try (PageCopier mover = PageCopier.calibrated(driver, layout())) {
             assertThat(mover.threshold().pieceBytes()).isBetween(4 << 10, 128 << 10);
         }
     }

@@ -15,7 +15,7 @@ import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.DeviceUnderTest;
 import io.kvcache.gpu.host.BlockableDevice;
-import io.kvcache.gpu.paging.LayerwiseOnboard.Arrival;
+import io.kvcache.gpu.paging.LayerwiseLoader.HostBlock;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -29,7 +29,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /// Blocks go into the pages of an engine and come out of them, in every layout and on every device.
-final class EnginePagesTest {
+final class PageCopyPlannerTest {
 
     private static final int LAYERS = 3;
     private static final int PAGES = 11;
@@ -37,7 +37,7 @@ final class EnginePagesTest {
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(30);
 
     /// How a pool may be arranged. Each says by itself where a piece lies in one run over the whole pool.
-    enum Shape {
+    enum PoolShape {
         SIDE_FIRST(2) {
             @Override
             PagedLayout over(DeviceSpan pool) {
@@ -85,7 +85,7 @@ final class EnginePagesTest {
 
         final int sides;
 
-        Shape(int sides) {
+        PoolShape(int sides) {
             this.sides = sides;
         }
 
@@ -123,7 +123,7 @@ final class EnginePagesTest {
     }
 
     /// The tests, over one device.
-    abstract static class OnADevice {
+    abstract static class DeviceLayoutTests {
 
         private final DeviceUnderTest subject;
         private final Arena arena = Arena.ofShared();
@@ -133,7 +133,7 @@ final class EnginePagesTest {
         private final List<DeviceSpan> slabs = new ArrayList<>();
 
         @SuppressWarnings("NullAway.Init") // opened before each test
-        OnADevice(DeviceUnderTest subject) {
+        DeviceLayoutTests(DeviceUnderTest subject) {
             this.subject = subject;
         }
 
@@ -192,17 +192,17 @@ final class EnginePagesTest {
 
         @ParameterizedTest
         @EnumSource
-        void givenAPool_whenBlocksAreTakenOutOfIt_thenTheyAreThePiecesOfTheirPages(Shape shape) {
+        void givenAPool_whenBlocksAreTakenOutOfIt_thenTheyAreThePiecesOfTheirPages(PoolShape shape) {
             DeviceSpan pool = slab(shape.bytes());
-            EnginePages pages = new EnginePages(shape.over(pool));
+            PageCopyPlanner pages = new PageCopyPlanner(shape.over(pool));
             MemorySegment content = fill(pool, 1);
             MemorySegment block = arena.allocate(pages.layout().blockBytes());
             DeviceSpan onDevice = slab(pages.layout().blockBytes());
             CopyBatch home = CopyBatch.toHost();
             CopyBatch within = CopyBatch.within();
             for (int layer = 0; layer < LAYERS; layer++) {
-                pages.offload(new int[] {7, 2}, block, layer, home);
-                pages.gather(new int[] {0, PAGES - 1}, onDevice, layer, within);
+                pages.addOffload(new int[] {7, 2}, block, layer, home);
+                pages.addGather(new int[] {0, PAGES - 1}, onDevice, layer, within);
             }
             copy(home);
             copy(within);
@@ -212,9 +212,9 @@ final class EnginePagesTest {
 
         @ParameterizedTest
         @EnumSource
-        void givenBlocks_whenPutIntoPages_thenTheseHaveThemAndAllOthersStay(Shape shape) {
+        void givenBlocks_whenPutIntoPages_thenTheseHaveThemAndAllOthersStay(PoolShape shape) {
             DeviceSpan pool = slab(shape.bytes());
-            EnginePages pages = new EnginePages(shape.over(pool));
+            PageCopyPlanner pages = new PageCopyPlanner(shape.over(pool));
             MemorySegment before = fill(pool, 1);
             MemorySegment block = arena.allocate(pages.layout().blockBytes());
             new BlockContent(2).fill(block);
@@ -223,8 +223,8 @@ final class EnginePagesTest {
             CopyBatch there = CopyBatch.toDevice();
             CopyBatch within = CopyBatch.within();
             for (int layer = 0; layer < LAYERS; layer++) {
-                pages.onboard(block, new int[] {4, 9}, layer, there);
-                pages.scatter(onDevice, new int[] {3, 5}, layer, within);
+                pages.addOnboard(block, new int[] {4, 9}, layer, there);
+                pages.addScatter(onDevice, new int[] {3, 5}, layer, within);
             }
             copy(there);
             copy(within);
@@ -238,18 +238,19 @@ final class EnginePagesTest {
 
         @ParameterizedTest
         @EnumSource
-        void givenBlocksLayerByLayer_whenTheyArrive_thenEachLayerIsThereByItsEvent(Shape shape) {
+        void givenBlocksLayerByLayer_whenTheyArrive_thenEachLayerIsThereByItsEvent(PoolShape shape) {
             DeviceSpan pool = slab(shape.bytes());
             PagedLayout layout = shape.over(pool);
             MemorySegment first = arena.allocate(layout.blockBytes());
             MemorySegment second = arena.allocate(layout.blockBytes());
             new BlockContent(4).fill(first);
             new BlockContent(5).fill(second);
-            try (LayerwiseOnboard onboard = new LayerwiseOnboard(driver, layout)) {
+            try (LayerwiseLoader onboard = new LayerwiseLoader(driver, layout)) {
                 onboard.start(
-                        List.of(new Arrival(first, new int[] {1, 0}), new Arrival(second, new int[] {8, 10})), event);
+                        List.of(new HostBlock(first, new int[] {1, 0}), new HostBlock(second, new int[] {8, 10})),
+                        event);
                 for (int layer = 0; layer < LAYERS; layer++) {
-                    stream.waitFor(onboard.ready(layer));
+                    stream.waitFor(onboard.layerReady(layer));
                     MemorySegment after = read(pool);
                     long share = layout.layerBytes();
                     assertSame(
@@ -267,19 +268,19 @@ final class EnginePagesTest {
             assumeThat(subject.canHold())
                     .as("a driver whose copies can be held back")
                     .isTrue();
-            Shape shape = Shape.PAGE_FIRST;
+            PoolShape shape = PoolShape.PAGE_FIRST;
             DeviceSpan pool = slab(shape.bytes());
             PagedLayout layout = shape.over(pool);
             MemorySegment before = fill(pool, 1);
             MemorySegment block = arena.allocate(layout.blockBytes());
             MemorySegment seen = arena.allocate(pool.bytes());
-            try (LayerwiseOnboard onboard = new LayerwiseOnboard(driver, layout)) {
+            try (LayerwiseLoader onboard = new LayerwiseLoader(driver, layout)) {
                 subject.hold();
                 stream.copyToHost(pool.address(), seen); // the engine still reads
                 stream.record(event);
-                onboard.start(List.of(new Arrival(block, new int[] {1, 2})), event);
+                onboard.start(List.of(new HostBlock(block, new int[] {1, 2})), event);
                 subject.release();
-                assertThat(onboard.ready(LAYERS - 1).await(LONG_NANOS)).isTrue();
+                assertThat(onboard.layerReady(LAYERS - 1).await(LONG_NANOS)).isTrue();
                 assertSame(seen, before);
                 assertSame(shape.block(read(pool), arena, 1, 2), block);
             }
@@ -287,34 +288,34 @@ final class EnginePagesTest {
     }
 
     @Nested
-    final class OverHostMemory extends OnADevice {
-        OverHostMemory() {
+    final class FakeDeviceLayouts extends DeviceLayoutTests {
+        FakeDeviceLayouts() {
             super(new BlockableDevice(64 << 20, 20_000));
         }
     }
 
     @Nested
-    final class OverCuda extends OnADevice {
-        OverCuda() {
+    final class CudaLayouts extends DeviceLayoutTests {
+        CudaLayouts() {
             super(FakeCuda.reset());
         }
     }
 
     private static PagedLayout layout() {
-        DeviceSpan pool = new DeviceSpan(new DeviceAddress(1 << 20), Shape.LATENT.bytes());
-        return Shape.LATENT.over(pool);
+        DeviceSpan pool = new DeviceSpan(new DeviceAddress(1 << 20), PoolShape.LATENT.bytes());
+        return PoolShape.LATENT.over(pool);
     }
 
     @Test
     void givenPagesThatThePoolDoesNotHave_whenCopied_thenRefusedAndNothingIsAdded() {
-        EnginePages pages = new EnginePages(layout());
+        PageCopyPlanner pages = new PageCopyPlanner(layout());
         CopyBatch batch = CopyBatch.toDevice();
         MemorySegment block = Arena.ofAuto().allocate(pages.layout().blockBytes());
         for (int[] wrong : new int[][] {{0, PAGES}, {-1, 0}, {3, 3}, {1}, {1, 2, 3}}) {
-            assertThatIllegalArgumentException().isThrownBy(() -> pages.onboard(block, wrong, 0, batch));
+            assertThatIllegalArgumentException().isThrownBy(() -> pages.addOnboard(block, wrong, 0, batch));
         }
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> pages.onboard(block.asSlice(1), new int[] {0, 1}, 0, batch))
+                .isThrownBy(() -> pages.addOnboard(block.asSlice(1), new int[] {0, 1}, 0, batch))
                 .withMessageContaining("this pool's have");
         assertThat(batch.pieces()).isZero();
     }
@@ -343,7 +344,7 @@ final class EnginePagesTest {
     void givenALayoutOfMoreThanThereCanBe_whenMade_thenRefused() {
         List<DeviceSpan> layers = layout().layers();
         long huge = 1L << 33;
-        for (PagedLayoutOf wrong : List.<PagedLayoutOf>of(
+        for (LayoutFactory wrong : List.<LayoutFactory>of(
                 () -> new PagedLayout(layers, 1, 0, 1 << 30, huge, 1, 1),
                 () -> new PagedLayout(layers, 2, Long.MAX_VALUE, 2, PIECE, PIECE, 1),
                 () -> new PagedLayout(layers, 1, 0, 1, 0, huge, Integer.MAX_VALUE),
@@ -352,7 +353,7 @@ final class EnginePagesTest {
         }
     }
 
-    private interface PagedLayoutOf {
+    private interface LayoutFactory {
 
         PagedLayout make();
     }
