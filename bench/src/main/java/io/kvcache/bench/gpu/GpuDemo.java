@@ -55,7 +55,7 @@ public final class GpuDemo {
             name = driver.info().name();
         }
         CudaTier tier = probe.kind() == BenchDevice.Kind.PRETENCE
-                ? CudaTier.over(name, () -> FakeDeviceDriver.open(2 * DEVICE_BYTES), DEVICE_BYTES)
+                ? CudaTier.withDriver(name, () -> FakeDeviceDriver.open(2 * DEVICE_BYTES), DEVICE_BYTES)
                 : CudaTier.open(0, DEVICE_BYTES);
         try (TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(HOST_BYTES)

@@ -106,7 +106,7 @@ public final class TierReplay {
     }
 
     private static CudaTier device(long bytes) {
-        return CudaTier.over("host memory as a device", () -> FakeDeviceDriver.open(2 * bytes), bytes);
+        return CudaTier.withDriver("host memory as a device", () -> FakeDeviceDriver.open(2 * bytes), bytes);
     }
 
     /// Hears of each request that was served, when all writes have ended.

@@ -24,7 +24,7 @@ final class DeviceKvCacheContractTest {
     private static final long LATE_NANOS = 20_000;
 
     private static CacheUnderTest open(CacheSetup setup) {
-        CudaTier tier = CudaTier.over(
+        CudaTier tier = CudaTier.withDriver(
                 "a late device",
                 () -> FakeDeviceDriver.open(2 * DEVICE_BYTES, SimulatedLatency.fixedDelay(LATE_NANOS)),
                 DEVICE_BYTES);

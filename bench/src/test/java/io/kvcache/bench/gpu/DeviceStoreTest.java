@@ -43,7 +43,7 @@ final class DeviceStoreTest {
     private static final long PATIENCE = TimeUnit.SECONDS.toNanos(60);
 
     private final AtomicBoolean broken = new AtomicBoolean();
-    private final CudaTier tier = CudaTier.over("a device", this::device, DEVICE_BYTES);
+    private final CudaTier tier = CudaTier.withDriver("a device", this::device, DEVICE_BYTES);
 
     private DeviceDriver device() {
         return FakeDeviceDriver.open(2 * DEVICE_BYTES, () -> {
@@ -194,7 +194,7 @@ final class DeviceStoreTest {
     @Test
     void givenADeviceThatCannotBeOpened_whenBuilt_thenTheErrorSaysWhy() {
         Supplier<DeviceDriver> small = () -> FakeDeviceDriver.open(DEVICE_BYTES / 2);
-        TieredKvCacheBuilder builder = builder().tier(CudaTier.over("a small device", small, DEVICE_BYTES));
+        TieredKvCacheBuilder builder = builder().tier(CudaTier.withDriver("a small device", small, DEVICE_BYTES));
         assertThatExceptionOfType(DeviceException.class)
                 .isThrownBy(builder::build)
                 .withMessageContaining("OUT_OF_MEMORY");
@@ -278,7 +278,7 @@ final class DeviceStoreTest {
 
     @Test
     void givenMoreDevicesThanDisks_whenBuilt_thenRefused() {
-        CudaTier other = CudaTier.over("another device", this::device, DEVICE_BYTES);
+        CudaTier other = CudaTier.withDriver("another device", this::device, DEVICE_BYTES);
         TieredKvCacheBuilder builder = builder().tier(tier).tier(other).disk(folder.resolve("a"), DISK_BYTES);
         assertThatIllegalArgumentException().isThrownBy(builder::build).withMessageContaining("another device");
     }

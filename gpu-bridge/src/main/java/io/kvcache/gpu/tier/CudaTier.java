@@ -23,12 +23,12 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 public final class CudaTier implements TierSource {
 
-    private final Part whole;
-    private volatile List<Part> parts;
+    private final Partition whole;
+    private volatile List<Partition> partitions;
 
-    private CudaTier(Part whole) {
+    private CudaTier(Partition whole) {
         this.whole = whole;
-        parts = List.of(whole);
+        partitions = List.of(whole);
     }
 
     /// So many bytes of a GPU, once a store is built with it.
@@ -40,14 +40,14 @@ public final class CudaTier implements TierSource {
         if (ordinal < 0) {
             throw new IllegalArgumentException("GPU " + ordinal + "; it takes 0 and up");
         }
-        return over("GPU " + ordinal, () -> CudaDriver.open(ordinal), bytes);
+        return withDriver("GPU " + ordinal, () -> CudaDriver.open(ordinal), bytes);
     }
 
     /// So many bytes of any device, for tests and for machines without a GPU.
     ///
     /// @param driver opens the device
-    public static CudaTier over(String name, Supplier<DeviceDriver> driver, long bytes) {
-        return new CudaTier(new Part(name, driver, DeviceGeometry.of(bytes)));
+    public static CudaTier withDriver(String name, Supplier<DeviceDriver> driver, long bytes) {
+        return new CudaTier(new Partition(name, driver, DeviceGeometry.of(bytes)));
     }
 
     /// Pins the leading blocks of a chain that are on the device, from one on, and says where they lie;
@@ -55,7 +55,8 @@ public final class CudaTier implements TierSource {
     ///
     /// @param from first block wanted, `0 <= from <= chain.length()`
     public DeviceBlockTable acquire(BlockChain chain, int from) {
-        return DeviceIndex.acquire(present().stream().map(DeviceTier::index).toList(), chain, from);
+        return DeviceIndex.acquire(
+                openPartitions().stream().map(DeviceTier::index).toList(), chain, from);
     }
 
     /// The same, as far as the device finds the bytes of the blocks to be those that were stored;
@@ -64,16 +65,16 @@ public final class CudaTier implements TierSource {
     ///
     /// @return ends with [io.kvcache.gpu.driver.DeviceException] when the device cannot look
     public CompletionStage<DeviceBlockTable> acquireVerified(BlockChain chain, int from) {
-        List<DeviceTier> here = present();
+        List<DeviceTier> here = openPartitions();
         return here.size() == 1
                 ? here.getFirst().acquireVerified(chain, from)
-                : VerifiedParts.acquire(here, chain, from);
+                : PartitionedAcquire.acquire(here, chain, from);
     }
 
-    private List<DeviceTier> present() {
+    private List<DeviceTier> openPartitions() {
         List<DeviceTier> here = new ArrayList<>();
-        for (Part part : parts) {
-            DeviceTier tier = part.present;
+        for (Partition partition : partitions) {
+            DeviceTier tier = partition.present;
             if (tier != null) {
                 here.add(tier);
             }
@@ -87,8 +88,8 @@ public final class CudaTier implements TierSource {
     }
 
     @Override
-    public long aliveBytes() {
-        return whole.aliveBytes();
+    public long maxLiveBytes() {
+        return whole.maxLiveBytes();
     }
 
     @Override
@@ -98,8 +99,8 @@ public final class CudaTier implements TierSource {
 
     @Override
     public List<TierSource> split(int count) {
-        List<Part> split = whole.parts(count);
-        parts = split;
+        List<Partition> split = whole.parts(count);
+        partitions = split;
         return List.copyOf(split);
     }
 
@@ -110,26 +111,26 @@ public final class CudaTier implements TierSource {
 
     /// What is opened by itself: all of it, or one of several parts, each with a thread and a driver of its
     /// own.
-    private static final class Part implements TierSource {
+    private static final class Partition implements TierSource {
 
         private final String name;
         private final Supplier<DeviceDriver> driver;
         private final DeviceGeometry geometry;
         private volatile @Nullable DeviceTier present;
 
-        Part(String name, Supplier<DeviceDriver> driver, DeviceGeometry geometry) {
+        Partition(String name, Supplier<DeviceDriver> driver, DeviceGeometry geometry) {
             this.name = name;
             this.driver = driver;
             this.geometry = geometry;
         }
 
-        List<Part> parts(int count) {
+        List<Partition> parts(int count) {
             if (count < 1) {
                 throw new IllegalArgumentException(count + " parts of " + name + "; it takes 1 and up");
             }
             DeviceGeometry each = DeviceGeometry.of(geometry.bytes() / count);
             return IntStream.range(0, count)
-                    .mapToObj(part -> new Part(name + " part " + part, driver, each))
+                    .mapToObj(part -> new Partition(name + " part " + part, driver, each))
                     .toList();
         }
 
@@ -139,7 +140,7 @@ public final class CudaTier implements TierSource {
         }
 
         @Override
-        public long aliveBytes() {
+        public long maxLiveBytes() {
             return geometry.aliveBytes();
         }
 

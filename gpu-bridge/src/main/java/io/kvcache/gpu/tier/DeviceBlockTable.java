@@ -36,9 +36,9 @@ public final class DeviceBlockTable implements AutoCloseable {
     }
 
     /// A table of those that an index has, in the same order, held by themselves.
-    synchronized DeviceBlockTable of(DeviceIndex index) {
+    synchronized DeviceBlockTable entriesOf(DeviceIndex index) {
         List<DeviceEntry> here = entries.stream()
-                .filter(entry -> index.has(entry) && entry.region().pin())
+                .filter(entry -> index.contains(entry) && entry.region().pin())
                 .toList();
         return new DeviceBlockTable(0, here);
     }
@@ -49,15 +49,15 @@ public final class DeviceBlockTable implements AutoCloseable {
     }
 
     /// Gives a block free, and all behind it, if it still has that.
-    synchronized void endBefore(DeviceEntry entry) {
+    synchronized void truncateBefore(DeviceEntry entry) {
         int at = entries.indexOf(entry);
         if (at >= 0) {
-            shorten(at);
+            truncate(at);
         }
     }
 
     /// Gives all but the first so many blocks free.
-    synchronized void shorten(int blocks) {
+    synchronized void truncate(int blocks) {
         entries.subList(blocks, entries.size()).forEach(entry -> entry.region().unpin());
         entries = List.copyOf(entries.subList(0, blocks));
     }

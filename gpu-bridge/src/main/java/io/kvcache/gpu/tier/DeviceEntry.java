@@ -8,7 +8,7 @@ import io.kvcache.gpu.driver.DeviceSpan;
 ///
 /// @param offset within the region, in bytes
 /// @param sequence of the region when the block came there
-record DeviceEntry(TierBlock block, Region region, long sequence, long offset) {
+record DeviceEntry(TierBlock block, DeviceRegion region, long sequence, long offset) {
 
     /// Offsets in pages get this many bits of a place: regions of up to 64 GiB.
     private static final int OFFSET_BITS = 24;
@@ -27,7 +27,7 @@ record DeviceEntry(TierBlock block, Region region, long sequence, long offset) {
     }
 
     /// Whether a burial means it.
-    boolean buriedBy(Tombstone burial) {
+    boolean isCoveredBy(Tombstone burial) {
         return burial.isNamespace()
                 ? burial.namespaceId() == block.namespaceId()
                 : burial.keyHi() == block.keyHi() && burial.keyLo() == block.keyLo();

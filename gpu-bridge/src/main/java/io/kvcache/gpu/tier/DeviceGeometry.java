@@ -12,20 +12,20 @@ public record DeviceGeometry(int regions, long regionBytes) {
     /// of regions are as good as one more.
     private static final int SPARE_REGIONS = 4;
 
-    private static final int FEWEST = 16;
-    private static final int MOST = 256;
-    private static final long USUAL_REGION_BYTES = 64L << 20;
-    private static final long LEAST_BYTES = FEWEST * 16 * PAGE;
+    private static final int MIN_REGIONS = 16;
+    private static final int MAX_REGIONS = 256;
+    private static final long DEFAULT_REGION_BYTES = 64L << 20;
+    private static final long MIN_BYTES = MIN_REGIONS * 16 * PAGE;
 
     /// For so many bytes, or a little less.
     ///
     /// @throws IllegalArgumentException for less than 1 MiB
     public static DeviceGeometry of(long bytes) {
-        if (bytes < LEAST_BYTES) {
+        if (bytes < MIN_BYTES) {
             throw new IllegalArgumentException(
-                    "a device tier of " + bytes + " bytes; it takes " + LEAST_BYTES + " and up");
+                    "a device tier of " + bytes + " bytes; it takes " + MIN_BYTES + " and up");
         }
-        int regions = Math.clamp(bytes / USUAL_REGION_BYTES, FEWEST, MOST);
+        int regions = Math.clamp(bytes / DEFAULT_REGION_BYTES, MIN_REGIONS, MAX_REGIONS);
         return new DeviceGeometry(regions, bytes / regions / PAGE * PAGE);
     }
 

@@ -15,8 +15,8 @@ import org.jspecify.annotations.Nullable;
 final class DeviceIndex {
 
     private final ConcurrentMap<BlockKey, DeviceEntry> entries = new ConcurrentHashMap<>();
-    private final Uses uses = new Uses();
-    private boolean ended;
+    private final DeviceAccessLog deviceAccessLog = new DeviceAccessLog();
+    private boolean closed;
 
     private static BlockKey key(DeviceEntry entry) {
         return new BlockKey(entry.block().keyHi(), entry.block().keyLo());
@@ -24,7 +24,7 @@ final class DeviceIndex {
 
     /// Has an entry be found; none of an index that is ended, as copies end after it.
     void add(DeviceEntry entry) {
-        if (!ended) {
+        if (!closed) {
             entries.put(key(entry), entry);
         }
     }
@@ -37,27 +37,27 @@ final class DeviceIndex {
     }
 
     /// Whether an entry is the one that counts. Any thread.
-    boolean has(DeviceEntry entry) {
+    boolean contains(DeviceEntry entry) {
         return entry.equals(entries.get(key(entry)));
     }
 
-    void bury(Tombstone burial) {
+    void tombstone(Tombstone burial) {
         if (burial.isNamespace()) {
-            entries.values().removeIf(entry -> entry.buriedBy(burial));
+            entries.values().removeIf(entry -> entry.isCoveredBy(burial));
         } else {
             entries.remove(new BlockKey(burial.keyHi(), burial.keyLo()));
         }
     }
 
     /// Nothing is found from here on: the memory is about to be somebody else's.
-    void end() {
-        ended = true;
+    void close() {
+        closed = true;
         entries.clear();
     }
 
     /// What of it was used by [#acquire], until it is told.
-    Uses uses() {
-        return uses;
+    DeviceAccessLog accessLog() {
+        return deviceAccessLog;
     }
 
     /// Pins the leading blocks of a chain that are in one of several, from one on.
@@ -79,7 +79,7 @@ final class DeviceIndex {
             }
         }
         for (int i = held.size() - 1; i >= 0; i--) {
-            holders.get(i).uses.note(held.get(i));
+            holders.get(i).deviceAccessLog.record(held.get(i));
         }
         return new DeviceBlockTable(from, held);
     }

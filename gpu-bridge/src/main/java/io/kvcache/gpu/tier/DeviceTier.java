@@ -33,27 +33,27 @@ import org.jspecify.annotations.Nullable;
 /// lives on, the memory is given back once all tables are closed, as engines may be reading there.
 public final class DeviceTier implements Tier {
 
-    private static final long CLOSING_NANOS = TimeUnit.SECONDS.toNanos(5);
+    private static final long CLOSE_TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(5);
 
     private final String name;
     private final DeviceGeometry geometry;
-    private final TierDevice device;
-    private final Regions regions;
+    private final DeviceTierResources device;
+    private final DeviceRegions regions;
     private final DeviceIndex index = new DeviceIndex();
-    private final Reclaim reclaim;
-    private final TierWork work;
-    private final Verification verification;
+    private final DeviceReclaimer deviceReclaimer;
+    private final DeviceTierIo tierIo;
+    private final ChecksumScrubber checksumScrubber;
     private final TierListener listener;
-    private final Waker waker = new Waker();
-    private final Queue<Runnable> toTell = new ArrayDeque<>();
+    private final EventPoller eventPoller = new EventPoller();
+    private final Queue<Runnable> notifications = new ArrayDeque<>();
     private final String path;
     private volatile TierState state = TierState.OPENING;
     private volatile String cause = "";
     private volatile TierStats stats;
     private @Nullable DeviceException failure;
-    private boolean told;
+    private boolean notifiedFailure;
     private boolean closed;
-    private boolean waitedToClose;
+    private boolean closeAttempted;
 
     /// Takes what it needs of a device; the first tick serves.
     ///
@@ -65,16 +65,16 @@ public final class DeviceTier implements Tier {
         this.name = name;
         this.geometry = geometry;
         this.listener = listener;
-        device = TierDevice.open(driver, geometry.bytes(), slots);
+        device = DeviceTierResources.open(driver, geometry.bytes(), slots);
         path = describe(device);
-        regions = new Regions(device.memory(), geometry);
-        reclaim = new Reclaim(regions, index, device.within(), listener, geometry);
-        work = new TierWork(device, regions, index, listener);
-        verification = new Verification(driver, index, geometry.regionBytes());
+        regions = new DeviceRegions(device.memory(), geometry);
+        deviceReclaimer = new DeviceReclaimer(regions, index, device.internalCopies(), listener, geometry);
+        tierIo = new DeviceTierIo(device, regions, index, listener);
+        checksumScrubber = new ChecksumScrubber(driver, index, geometry.regionBytes());
         stats = TierStats.empty(path, geometry.bytes());
     }
 
-    private static String describe(TierDevice device) {
+    private static String describe(DeviceTierResources device) {
         try {
             return device.describe();
         } catch (DeviceException refused) {
@@ -98,7 +98,7 @@ public final class DeviceTier implements Tier {
     ///
     /// @return completed by the tier's thread; the table is the caller's to close
     public CompletionStage<DeviceBlockTable> acquireVerified(BlockChain chain, int from) {
-        CompletableFuture<DeviceBlockTable> answer = verification.ask(() -> acquire(chain, from));
+        CompletableFuture<DeviceBlockTable> answer = checksumScrubber.submit(() -> acquire(chain, from));
         wake();
         return answer;
     }
@@ -107,7 +107,7 @@ public final class DeviceTier implements Tier {
     ///
     /// @param pinned the tier's from here on
     CompletableFuture<DeviceBlockTable> verify(DeviceBlockTable pinned) {
-        CompletableFuture<DeviceBlockTable> answer = verification.ask(() -> pinned);
+        CompletableFuture<DeviceBlockTable> answer = checksumScrubber.submit(() -> pinned);
         wake();
         return answer;
     }
@@ -138,7 +138,7 @@ public final class DeviceTier implements Tier {
     }
 
     @Override
-    public boolean recovering() {
+    public boolean isRecovering() {
         return state == TierState.OPENING;
     }
 
@@ -147,25 +147,25 @@ public final class DeviceTier implements Tier {
         if (state != TierState.SERVING || block.bytes() > maxBlockBytes()) {
             return SubmitResult.REJECTED;
         }
-        return work.write(block, pages, tag);
+        return tierIo.write(block, pages, tag);
     }
 
     @Override
     public SubmitResult read(TierRead read) {
-        return state == TierState.SERVING ? work.read(read) : SubmitResult.REJECTED;
+        return state == TierState.SERVING ? tierIo.read(read) : SubmitResult.REJECTED;
     }
 
     /// {@inheritDoc}
     ///
     /// There is nothing that could come back at the next opening; engines no longer find it.
     @Override
-    public SubmitResult bury(Tombstone burial, long tag) {
+    public SubmitResult tombstone(Tombstone burial, long tag) {
         if (state != TierState.SERVING) {
             return SubmitResult.REJECTED;
         }
-        index.bury(burial);
-        reclaim.bury(burial);
-        toTell.add(() -> listener.onWritten(tag, 0));
+        index.tombstone(burial);
+        deviceReclaimer.tombstone(burial);
+        notifications.add(() -> listener.onWritten(tag, 0));
         return SubmitResult.ACCEPTED;
     }
 
@@ -174,7 +174,7 @@ public final class DeviceTier implements Tier {
         if (state != TierState.SERVING) {
             return SubmitResult.REJECTED;
         }
-        toTell.add(() -> listener.onFlushed(tag, false));
+        notifications.add(() -> listener.onFlushed(tag, false));
         return SubmitResult.ACCEPTED;
     }
 
@@ -184,27 +184,27 @@ public final class DeviceTier implements Tier {
             state = TierState.SERVING;
             listener.onRecoveryEnded();
         }
-        int done = step();
+        int done = advance();
         if (done == 0) {
-            waker.pause(waitNanos, () -> device.busy() || verification.busy(), this::step);
+            eventPoller.await(waitNanos, () -> device.isBusy() || checksumScrubber.isBusy(), this::advance);
         }
         publish();
         return done;
     }
 
-    private int step() {
-        int done = toTell.size();
-        for (Runnable told = toTell.poll(); told != null; told = toTell.poll()) {
+    private int advance() {
+        int done = notifications.size();
+        for (Runnable told = notifications.poll(); told != null; told = notifications.poll()) {
             told.run();
         }
         if (failure != null) {
             settle();
             return done;
         }
-        done += index.uses().tell(listener);
+        done += index.accessLog().reportTo(listener);
         try {
-            done += state == TierState.STOPPED && !reclaim.busy() ? 0 : reclaim.tick();
-            done += verification.tick();
+            done += state == TierState.STOPPED && !deviceReclaimer.isBusy() ? 0 : deviceReclaimer.tick();
+            done += checksumScrubber.tick();
             return done + device.tick();
         } catch (DeviceException failed) {
             fail(failed);
@@ -215,8 +215,8 @@ public final class DeviceTier implements Tier {
     private void fail(DeviceException failed) {
         failure = failed;
         cause = String.valueOf(failed.getMessage());
-        index.end();
-        verification.end();
+        index.close();
+        checksumScrubber.stop();
         state = TierState.FAILED;
         settle();
     }
@@ -232,20 +232,20 @@ public final class DeviceTier implements Tier {
         if (ends) {
             closeDevice();
         }
-        if (!told && (ends || quiet())) {
-            told = true;
+        if (!notifiedFailure && (ends || isDeviceIdle())) {
+            notifiedFailure = true;
             device.abandon();
         }
-        if (told && !closed && !regions.pinned()) {
+        if (notifiedFailure && !closed && !regions.hasPinned()) {
             closeDevice();
         }
     }
 
     /// Not while the device cannot say; one that has ended is closed at the next turn, whatever it was
     /// doing.
-    private boolean quiet() {
+    private boolean isDeviceIdle() {
         try {
-            return device.quiet() && verification.quiet();
+            return device.isIdle() && checksumScrubber.isIdle();
         } catch (DeviceException unknown) {
             if (unknown.error().isFatal()) {
                 failure = unknown;
@@ -255,12 +255,12 @@ public final class DeviceTier implements Tier {
     }
 
     private void closeDevice() {
-        device.close(verification::close);
+        device.close(checksumScrubber::close);
         closed = true;
     }
 
     private void publish() {
-        long[] counts = work.counts(reclaim);
+        long[] counts = tierIo.counts(deviceReclaimer);
         stats = new TierStats(
                 path,
                 geometry.bytes(),
@@ -270,21 +270,21 @@ public final class DeviceTier implements Tier {
                 counts[3],
                 counts[4],
                 counts[5],
-                counts[6] + verification.damaged(),
-                reclaim.reclaimed(),
-                reclaim.kept(),
+                counts[6] + checksumScrubber.damagedBlocks(),
+                deviceReclaimer.reclaimedRegions(),
+                deviceReclaimer.keptBlocks(),
                 0);
     }
 
     @Override
     public void wake() {
-        waker.wake();
+        eventPoller.wake();
     }
 
     @Override
-    public boolean idle() {
-        boolean working = verification.busy() || device.busy() || reclaim.busy();
-        return toTell.isEmpty() && (failure == null ? !working : closed);
+    public boolean isIdle() {
+        boolean working = checksumScrubber.isBusy() || device.isBusy() || deviceReclaimer.isBusy();
+        return notifications.isEmpty() && (failure == null ? !working : closed);
     }
 
     @Override
@@ -307,28 +307,28 @@ public final class DeviceTier implements Tier {
     @Override
     public void close() {
         stop();
-        index.end();
-        verification.end();
-        boolean over = over();
-        long patience = waitedToClose ? TimeUnit.MILLISECONDS.toNanos(1) : CLOSING_NANOS;
-        waitedToClose = true;
+        index.close();
+        checksumScrubber.stop();
+        boolean over = isFinished();
+        long patience = closeAttempted ? TimeUnit.MILLISECONDS.toNanos(1) : CLOSE_TIMEOUT_NANOS;
+        closeAttempted = true;
         for (long waited = 0; !over && waited < patience; waited += TimeUnit.MILLISECONDS.toNanos(1)) {
             tick(waited, TimeUnit.MILLISECONDS.toNanos(1));
-            over = over();
+            over = isFinished();
         }
         if (!over) {
-            if (!closed && !device.busy() && quiet()) {
-                device.letGoOfSlots();
+            if (!closed && !device.isBusy() && isDeviceIdle()) {
+                device.unregisterSlots();
             }
             throw new IllegalStateException(
-                    name + " is in use: " + (regions.pinned() ? "a device table is open" : "a copy does not end"));
+                    name + " is in use: " + (regions.hasPinned() ? "a device table is open" : "a copy does not end"));
         }
         if (!closed) {
             closeDevice();
         }
     }
 
-    private boolean over() {
-        return idle() && (closed || (!regions.pinned() && quiet()));
+    private boolean isFinished() {
+        return isIdle() && (closed || (!regions.hasPinned() && isDeviceIdle()));
     }
 }

@@ -11,23 +11,23 @@ final class DeviceTierContractTest {
     private static final long DEVICE_BYTES = 32 << 20;
 
     @Nested
-    final class OverHostMemory extends TierContract {
-        OverHostMemory() {
-            super(() -> new TierOnADevice(new BlockableDevice(DEVICE_BYTES, 0)));
+    final class OnFakeDevice extends TierContract {
+        OnFakeDevice() {
+            super(() -> new DeviceTierUnderTest(new BlockableDevice(DEVICE_BYTES, 0)));
         }
     }
 
     @Nested
-    final class OverLateHostMemory extends TierContract {
-        OverLateHostMemory() {
-            super(() -> new TierOnADevice(new BlockableDevice(DEVICE_BYTES, 50_000)));
+    final class OnSlowFakeDevice extends TierContract {
+        OnSlowFakeDevice() {
+            super(() -> new DeviceTierUnderTest(new BlockableDevice(DEVICE_BYTES, 50_000)));
         }
     }
 
     @Nested
-    final class OverCuda extends TierContract {
-        OverCuda() {
-            super(() -> new TierOnADevice(FakeCuda.reset()));
+    final class OnCuda extends TierContract {
+        OnCuda() {
+            super(() -> new DeviceTierUnderTest(FakeCuda.reset()));
         }
     }
 }

@@ -1,9 +1,9 @@
 package io.kvcache.gpu.tier;
 
-import static io.kvcache.gpu.tier.TierHarness.BLOCK_BYTES;
-import static io.kvcache.gpu.tier.TierHarness.chain;
-import static io.kvcache.gpu.tier.TierHarness.key;
-import static io.kvcache.gpu.tier.TierHarness.requireOnDevice;
+import static io.kvcache.gpu.tier.DeviceTierHarness.BLOCK_BYTES;
+import static io.kvcache.gpu.tier.DeviceTierHarness.chain;
+import static io.kvcache.gpu.tier.DeviceTierHarness.key;
+import static io.kvcache.gpu.tier.DeviceTierHarness.requireOnDevice;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
@@ -34,30 +34,30 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// What a device tier does besides the contract of all tiers, over the stand-in for NVIDIA's driver.
 final class DeviceTierTest {
 
-    private static final int MOST_CALLS = 20_000;
-    private static final long PATIENCE = TimeUnit.SECONDS.toNanos(60);
+    private static final int MAX_CALLS = 20_000;
+    private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     @RegisterExtension
-    private final TierRig rig = new TierRig();
+    private final DeviceTierExtension rig = new DeviceTierExtension();
 
-    private final FakeCuda standIn = rig.standIn;
-    private final TierHarness store = rig.store;
+    private final FakeCuda fakeCuda = rig.fakeCuda;
+    private final DeviceTierHarness store = rig.store;
 
     private DeviceTier open() {
-        return rig.open(standIn.open());
+        return rig.open(fakeCuda.open());
     }
 
     @Test
     void givenAHeldDevice_whenABlockIsWritten_thenItsSlotIsNotGivenBackUntilTheDeviceHasIt() {
         DeviceTier tier = open();
-        standIn.hold();
+        fakeCuda.hold();
         rig.write(tier, key(1));
         for (int i = 0; i < 20; i++) {
             store.tick(tier);
         }
         assertThat(store.written).as("told before the event").isZero();
-        assertThat(tier.idle()).isFalse();
-        standIn.release();
+        assertThat(tier.isIdle()).isFalse();
+        fakeCuda.release();
         rig.settle(tier);
         assertThat(store.written).isEqualTo(1);
         assertThat(store.read(tier, key(1))).isTrue();
@@ -78,8 +78,8 @@ final class DeviceTierTest {
         }
         rig.settle(tier);
         assertThat(store.good).isEqualTo(10);
-        assertThat(standIn.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2);
-        assertThat(standIn.calls("cuMemcpyHtoDAsync_v2")).isZero();
+        assertThat(fakeCuda.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2);
+        assertThat(fakeCuda.calls("cuMemcpyHtoDAsync_v2")).isZero();
         tier.close();
     }
 
@@ -88,13 +88,13 @@ final class DeviceTierTest {
     @ParameterizedTest
     @ValueSource(ints = {0, 40})
     void givenADeviceThatIsLate_whenBlocksComeAndGo_thenEveryByteIsRight(int delayMicros) {
-        standIn.delay(delayMicros);
+        fakeCuda.delay(delayMicros);
         DeviceTier tier = open();
         Random random = new Random(delayMicros);
         long number = 0;
         long start = System.nanoTime();
         while (tier.stats().regionsReclaimed() < 20 || store.good < 500) {
-            assertThat(System.nanoTime() - start).as("nanoseconds").isLessThan(PATIENCE);
+            assertThat(System.nanoTime() - start).as("nanoseconds").isLessThan(TIMEOUT_NANOS);
             if (random.nextInt(3) == 0) {
                 store.write(tier, key(number++));
             } else if (!store.places.isEmpty()) {
@@ -116,14 +116,14 @@ final class DeviceTierTest {
     void givenAFlush_whenAsked_thenNothingIsDurable() {
         DeviceTier tier = open();
         assertThat(tier.flush(1)).isEqualTo(SubmitResult.ACCEPTED);
-        store.until(tier, () -> !store.flushes.isEmpty());
+        store.tickUntil(tier, () -> !store.flushes.isEmpty());
         assertThat(store.flushes).containsExactly(false);
         tier.close();
     }
 
     @Test
     void givenAChainOnTheDevice_whenAcquired_thenItsBytesAreWhereTheTableSays() {
-        DeviceDriver driver = standIn.open();
+        DeviceDriver driver = fakeCuda.open();
         DeviceTier tier = rig.open(driver);
         BlockChain chain = chain(6);
         for (int i = 0; i < 4; i++) {
@@ -137,7 +137,7 @@ final class DeviceTierTest {
                 requireOnDevice(driver, table.span(i), chain.key(i));
             }
         }
-        store.bury(tier, chain.key(2));
+        store.tombstone(tier, chain.key(2));
         try (DeviceBlockTable table = tier.acquire(chain, 0)) {
             assertThat(table.endBlock()).as("what is buried ends the prefix").isEqualTo(2);
         }
@@ -161,13 +161,13 @@ final class DeviceTierTest {
     private DeviceBlockTable verified(DeviceTier tier, BlockChain chain, int from) {
         CompletableFuture<DeviceBlockTable> answer =
                 tier.acquireVerified(chain, from).toCompletableFuture();
-        store.until(tier, answer::isDone);
+        store.tickUntil(tier, answer::isDone);
         return answer.join();
     }
 
     @Test
     void givenBlocksOnTheDevice_whenTheDeviceLooksAtThem_thenWhatWasChangedIsNotFoundAnyMore() {
-        DeviceDriver driver = standIn.open();
+        DeviceDriver driver = fakeCuda.open();
         DeviceTier tier = rig.open(driver);
         BlockChain chain = chain(90);
         for (int i = 0; i < 80; i++) {
@@ -185,7 +185,7 @@ final class DeviceTierTest {
         }
         DeviceStream stream = driver.openStream(Priority.NORMAL);
         stream.fill(last, (byte) 0x3C);
-        store.until(tier, stream::isIdle);
+        store.tickUntil(tier, stream::isIdle);
         stream.close();
         assertThat(tier.stats().checksumErrors()).isZero();
         try (DeviceBlockTable table = verified(tier, chain, 3)) {
@@ -207,13 +207,13 @@ final class DeviceTierTest {
 
     @Test
     void givenADeviceThatRunsNoCode_whenAskedToLook_thenItSaysSoAndServesOn() {
-        DeviceTier tier = rig.open(FakeDeviceDriver.open(2 * TierRig.BYTES));
+        DeviceTier tier = rig.open(FakeDeviceDriver.open(2 * DeviceTierExtension.BYTES));
         BlockChain chain = chain(1);
         rig.write(tier, chain.key(0));
         rig.settle(tier);
         CompletableFuture<DeviceBlockTable> answer =
                 tier.acquireVerified(chain, 0).toCompletableFuture();
-        store.until(tier, answer::isDone);
+        store.tickUntil(tier, answer::isDone);
         assertThat(answer).isCompletedExceptionally();
         assertThat(tier.state()).isEqualTo(TierState.SERVING);
         tier.close();
@@ -221,7 +221,7 @@ final class DeviceTierTest {
 
     @Test
     void givenAnOpenTable_whenManyTimesTheDeviceIsWritten_thenItsBlocksStay() {
-        DeviceDriver driver = standIn.open();
+        DeviceDriver driver = fakeCuda.open();
         DeviceTier tier = rig.open(driver);
         BlockChain chain = chain(3);
         for (int i = 0; i < 3; i++) {
@@ -246,10 +246,11 @@ final class DeviceTierTest {
     /// The store's memory goes, and other memory may come to lie where it was.
     @Test
     void givenAnOpenTable_whenTheTierCannotBeClosed_thenTheSlotsAreNotRegisteredAnyMore() {
-        DeviceDriver driver = standIn.open();
+        DeviceDriver driver = fakeCuda.open();
         try (Arena arena = Arena.ofShared()) {
             MemorySegment slots = arena.allocate(1 << 20, 4096);
-            DeviceTier tier = new DeviceTier("device", driver, DeviceGeometry.of(TierRig.BYTES), slots, store);
+            DeviceTier tier =
+                    new DeviceTier("device", driver, DeviceGeometry.of(DeviceTierExtension.BYTES), slots, store);
             store.tick(tier);
             BlockChain chain = chain(1);
             rig.write(tier, chain.key(0));
@@ -258,7 +259,7 @@ final class DeviceTierTest {
             assertThat(driver.resourceCounts().registrations()).isEqualTo(1);
             assertThatIllegalStateException().isThrownBy(tier::close).withMessageContaining("a device table is open");
             assertThat(driver.resourceCounts().registrations()).isZero();
-            assertThat(standIn.calls("cuMemHostUnregister")).isEqualTo(1);
+            assertThat(fakeCuda.calls("cuMemHostUnregister")).isEqualTo(1);
             requireOnDevice(driver, table.span(0), chain.key(0));
             table.close();
             tier.close();
@@ -281,7 +282,7 @@ final class DeviceTierTest {
         assertThat(index).as("blocks that fit").isBetween(100, 399);
         int next = index;
         tables.forEach(DeviceBlockTable::close);
-        store.until(tier, () -> store.write(tier, chain.key(next)));
+        store.tickUntil(tier, () -> store.write(tier, chain.key(next)));
         rig.settle(tier);
         tier.close();
     }
@@ -291,13 +292,13 @@ final class DeviceTierTest {
         DeviceTier tier = open();
         rig.write(tier, key(1));
         rig.settle(tier);
-        standIn.hold();
+        fakeCuda.hold();
         rig.write(tier, key(2));
         assertThat(store.read(tier, key(1))).isTrue();
         store.tick(tier, 0);
-        standIn.loseDevice(46);
-        standIn.release();
-        store.until(tier, () -> tier.state() == TierState.FAILED);
+        fakeCuda.loseDevice(46);
+        fakeCuda.release();
+        store.tickUntil(tier, () -> tier.state() == TierState.FAILED);
         rig.settle(tier);
         assertThat(tier.cause()).contains("DEVICE_LOST");
         assertThat(store.refused).isEqualTo(1);
@@ -312,14 +313,14 @@ final class DeviceTierTest {
     void givenAFaultAtEachCallInTurn_whenWorking_thenNeverAWrongByteNorALeak(int code) {
         int faults = 0;
         int out = 0;
-        for (int nth = 1; nth < MOST_CALLS; nth++) {
+        for (int nth = 1; nth < MAX_CALLS; nth++) {
             FakeCuda.reset().failCall("", nth, code);
             out += workUnderFault() ? 0 : 1;
-            assertThat(standIn.left()).as("after a fault at call %d", nth).isEmpty();
-            assertThat(store.underWay())
+            assertThat(fakeCuda.left()).as("after a fault at call %d", nth).isEmpty();
+            assertThat(store.inFlight())
                     .as("all is told after a fault at call %d", nth)
                     .isZero();
-            if (standIn.injected() == 0) {
+            if (fakeCuda.injected() == 0) {
                 break;
             }
             faults++;
@@ -348,14 +349,14 @@ final class DeviceTierTest {
         BlockChain chain = chain(2);
         store.write(tier, chain.key(0));
         store.write(tier, chain.key(1));
-        store.until(tier, () -> store.underWay() == 0 && tier.idle());
+        store.tickUntil(tier, () -> store.inFlight() == 0 && tier.isIdle());
         CompletionStage<DeviceBlockTable> looked = tier.acquireVerified(chain, 0);
         looked.whenComplete((table, _) -> {
             if (table != null) {
                 table.close();
             }
         });
-        store.until(tier, () -> looked.toCompletableFuture().isDone() && tier.idle());
+        store.tickUntil(tier, () -> looked.toCompletableFuture().isDone() && tier.isIdle());
         boolean served = tier.state() == TierState.SERVING;
         tier.close();
         return served;

@@ -8,25 +8,25 @@ import java.util.concurrent.BlockingQueue;
 /// more come than are told, some are left out.
 ///
 /// **Threads.** Noted by any, told by the tier's.
-final class Uses {
+final class DeviceAccessLog {
 
-    private static final int MOST = 4096;
+    private static final int MAX_WAITING = 4096;
 
-    private final BlockingQueue<DeviceEntry> waiting = new ArrayBlockingQueue<>(MOST);
+    private final BlockingQueue<DeviceEntry> waiting = new ArrayBlockingQueue<>(MAX_WAITING);
 
-    void note(DeviceEntry used) {
+    void record(DeviceEntry used) {
         waiting.offer(used);
     }
 
     /// Tells the store, and answers of how many uses.
-    int tell(TierListener listener) {
-        for (int told = 0; told < MOST; told++) {
+    int reportTo(TierListener listener) {
+        for (int told = 0; told < MAX_WAITING; told++) {
             DeviceEntry used = waiting.poll();
             if (used == null) {
                 return told;
             }
             listener.onUsed(used.block(), used.place());
         }
-        return MOST;
+        return MAX_WAITING;
     }
 }

@@ -13,86 +13,93 @@ import org.jspecify.annotations.Nullable;
 /// to, and has the memory used again once nothing is on its way from or to it.
 ///
 /// Owned by the tier's thread.
-final class Reclaim {
+final class DeviceReclaimer {
 
     /// At most three quarters of a region are kept, so that each turn makes room. It is copied within the device, which
     /// is far faster than what comes to the device.
-    private static final double KEPT_SHARE = 0.75;
+    private static final double MAX_KEPT_SHARE = 0.75;
 
-    private final Regions regions;
+    private final DeviceRegions regions;
     private final DeviceIndex index;
-    private final Lane lane;
+    private final CopyQueue copyQueue;
     private final TierListener listener;
-    private final long mostKeptBytes;
+    private final long maxKeptBytes;
     /// Of the region that leaves, what engines found there, and are to find where it is moved to.
-    private final Set<DeviceEntry> found = new HashSet<>();
+    private final Set<DeviceEntry> candidates = new HashSet<>();
 
-    private @Nullable Region leaving;
+    private @Nullable DeviceRegion leaving;
     private long reclaimed;
     private long kept;
     private long keptBytes;
 
-    Reclaim(Regions regions, DeviceIndex index, Lane lane, TierListener listener, DeviceGeometry geometry) {
+    DeviceReclaimer(
+            DeviceRegions regions,
+            DeviceIndex index,
+            CopyQueue copyQueue,
+            TierListener listener,
+            DeviceGeometry geometry) {
         this.regions = regions;
         this.index = index;
-        this.lane = lane;
+        this.copyQueue = copyQueue;
         this.listener = listener;
-        mostKeptBytes = (long) (KEPT_SHARE * geometry.regionBytes());
+        maxKeptBytes = (long) (MAX_KEPT_SHARE * geometry.regionBytes());
     }
 
     /// A turn: begins with a region when one is due, or ends what was begun.
     ///
     /// @return how much was done
     int tick() {
-        Region present = leaving;
+        DeviceRegion present = leaving;
         if (present != null) {
             return end(present);
         }
-        Region next = regions.scarce() ? regions.oldest() : null;
+        DeviceRegion next = regions.isLowOnSpace() ? regions.oldest() : null;
         if (next == null) {
             return 0;
         }
         leaving = next;
-        next.entries().stream().filter(index::remove).forEach(found::add);
-        Offer offer = new Offer(next.entries());
-        listener.onReclaim(offer);
-        offer.moves.forEach(this::move);
+        next.entries().stream().filter(index::remove).forEach(candidates::add);
+        DeviceRegionCandidates deviceRegionCandidates = new DeviceRegionCandidates(next.entries());
+        listener.onReclaim(deviceRegionCandidates);
+        deviceRegionCandidates.moves.forEach(this::move);
         return 1;
     }
 
-    private int end(Region region) {
-        if (region.busy()) {
+    private int end(DeviceRegion region) {
+        if (region.isBusy()) {
             return 0;
         }
         regions.forget(region);
         regions.free(region);
         leaving = null;
-        found.clear();
+        candidates.clear();
         reclaimed++;
         return 1;
     }
 
     /// A burial finds nothing in the index of what is being moved: it is not to come back there.
-    void bury(Tombstone burial) {
-        found.removeIf(entry -> entry.buriedBy(burial));
+    void tombstone(Tombstone burial) {
+        candidates.removeIf(entry -> entry.isCoveredBy(burial));
     }
 
     /// From and to.
-    private record Move(DeviceEntry from, DeviceEntry to) {}
+    private record Relocation(DeviceEntry from, DeviceEntry to) {}
 
-    private void move(Move move) {
-        DeviceEntry from = move.from;
-        DeviceEntry to = move.to;
-        from.region().use();
-        to.region().use();
-        lane.batch().add(from.span().address(), to.span().address(), to.block().bytes());
-        lane.then(copied -> {
+    private void move(Relocation relocation) {
+        DeviceEntry from = relocation.from;
+        DeviceEntry to = relocation.to;
+        from.region().beginUse();
+        to.region().beginUse();
+        copyQueue
+                .batch()
+                .add(from.span().address(), to.span().address(), to.block().bytes());
+        copyQueue.onComplete(copied -> {
             from.region().endUse();
             to.region().endUse();
             if (copied) {
                 kept++;
                 keptBytes += to.block().bytes();
-                if (found.contains(from)) {
+                if (candidates.contains(from)) {
                     index.add(to);
                 }
                 listener.onMoved(to.block(), from.place(), to.place());
@@ -102,15 +109,15 @@ final class Reclaim {
         });
     }
 
-    boolean busy() {
+    boolean isBusy() {
         return leaving != null;
     }
 
-    long reclaimed() {
+    long reclaimedRegions() {
         return reclaimed;
     }
 
-    long kept() {
+    long keptBlocks() {
         return kept;
     }
 
@@ -119,13 +126,13 @@ final class Reclaim {
     }
 
     /// What lies in a region, and what of it is kept.
-    private final class Offer implements ReclaimCandidates {
+    private final class DeviceRegionCandidates implements ReclaimCandidates {
 
         private final List<DeviceEntry> entries;
-        private final List<Move> moves = new ArrayList<>();
+        private final List<Relocation> moves = new ArrayList<>();
         private long bytes;
 
-        Offer(List<DeviceEntry> entries) {
+        DeviceRegionCandidates(List<DeviceEntry> entries) {
             this.entries = entries;
         }
 
@@ -145,7 +152,7 @@ final class Reclaim {
         }
 
         @Override
-        public long place(int index) {
+        public long address(int index) {
             return entries.get(index).place();
         }
 
@@ -153,15 +160,15 @@ final class Reclaim {
         public boolean keep(int index) {
             DeviceEntry from = entries.get(index);
             long pages = DeviceGeometry.pages(from.block().bytes());
-            if (bytes + pages > mostKeptBytes) {
+            if (bytes + pages > maxKeptBytes) {
                 return false;
             }
-            DeviceEntry to = regions.place(from.block(), true);
+            DeviceEntry to = regions.allocate(from.block(), true);
             if (to == null) {
                 return false;
             }
             bytes += pages;
-            moves.add(new Move(from, to));
+            moves.add(new Relocation(from, to));
             return true;
         }
     }

@@ -8,7 +8,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 /// A span of the device's memory that is written front to back and then reclaimed whole.
 ///
 /// Owned by the tier's thread, but for the pins.
-final class Region {
+final class DeviceRegion {
 
     /// Nobody may pin: its blocks are about to go.
     private static final int CLOSED = -1;
@@ -18,14 +18,14 @@ final class Region {
     private final AtomicInteger pins = new AtomicInteger();
     private long sequence;
     private long usedBytes;
-    private int busy;
+    private int activeUses;
 
-    Region(DeviceSpan span) {
+    DeviceRegion(DeviceSpan span) {
         this.span = span;
     }
 
     /// Begins it anew, under a number that no region had before.
-    void begin(long number) {
+    void open(long number) {
         sequence = number;
         usedBytes = 0;
         entries.clear();
@@ -43,7 +43,7 @@ final class Region {
     /// Takes the next pages of it.
     ///
     /// @return their offset
-    long take(long bytes) {
+    long allocate(long bytes) {
         long offset = usedBytes;
         usedBytes += DeviceGeometry.pages(bytes);
         return offset;
@@ -62,18 +62,18 @@ final class Region {
     }
 
     /// A copy to or from it begins.
-    void use() {
-        busy++;
+    void beginUse() {
+        activeUses++;
     }
 
     /// A copy to or from it has ended.
     void endUse() {
-        assert busy > 0 : "no copy is on its way";
-        busy--;
+        assert activeUses > 0 : "no copy is on its way";
+        activeUses--;
     }
 
-    boolean busy() {
-        return busy > 0;
+    boolean isBusy() {
+        return activeUses > 0;
     }
 
     /// Has the region stay as it is. Any thread.
@@ -95,7 +95,7 @@ final class Region {
         pins.decrementAndGet();
     }
 
-    boolean pinned() {
+    boolean isPinned() {
         return pins.get() > 0;
     }
 

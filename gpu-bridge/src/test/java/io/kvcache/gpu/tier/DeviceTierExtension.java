@@ -14,17 +14,17 @@ import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 
 /// A store's side of a device tier over the stand-in alone: without what it logs, and with nothing left behind.
-final class TierRig implements BeforeEachCallback, AfterEachCallback {
+final class DeviceTierExtension implements BeforeEachCallback, AfterEachCallback {
 
     static final long BYTES = 4 << 20;
 
-    final FakeCuda standIn = FakeCuda.reset();
-    final TierHarness store = new TierHarness();
+    final FakeCuda fakeCuda = FakeCuda.reset();
+    final DeviceTierHarness store = new DeviceTierHarness();
     private final Logger log = Logger.getLogger("io.kvcache.gpu");
 
     @Override
     public void beforeEach(ExtensionContext test) {
-        assumeThat(standIn.canHold())
+        assumeThat(fakeCuda.canHold())
                 .as("a driver whose copies can be held back")
                 .isTrue();
         log.setLevel(Level.OFF);
@@ -34,7 +34,7 @@ final class TierRig implements BeforeEachCallback, AfterEachCallback {
     public void afterEach(ExtensionContext test) {
         log.setLevel(null);
         FakeCuda.reset();
-        assertThat(standIn.left()).isEmpty();
+        assertThat(fakeCuda.left()).isEmpty();
         store.close();
     }
 
@@ -45,10 +45,10 @@ final class TierRig implements BeforeEachCallback, AfterEachCallback {
     }
 
     void write(DeviceTier tier, BlockKey key) {
-        store.until(tier, () -> store.write(tier, key));
+        store.tickUntil(tier, () -> store.write(tier, key));
     }
 
     void settle(DeviceTier tier) {
-        store.until(tier, () -> store.underWay() == 0 && tier.idle());
+        store.tickUntil(tier, () -> store.inFlight() == 0 && tier.isIdle());
     }
 }

@@ -35,16 +35,16 @@ import java.util.function.BooleanSupplier;
 
 /// A store's side of a device tier, with a model of what lies where, that looks at every byte which comes
 /// back.
-final class TierHarness implements TierListener {
+final class DeviceTierHarness implements TierListener {
 
     static final int BLOCK_BYTES = 20_000;
     private static final Namespace NAMESPACE = Namespace.of("device", BlockShape.kv(2, 2, 64, 16, Dtype.BF16));
-    private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     private final Arena arena = Arena.ofShared();
-    private final Map<Long, Write> writes = new HashMap<>();
+    private final Map<Long, PendingWrite> writes = new HashMap<>();
     private final Set<Long> burials = new HashSet<>();
-    private final Map<Long, Read> reads = new HashMap<>();
+    private final Map<Long, PendingRead> reads = new HashMap<>();
     private final List<MemorySegment> slots = new ArrayList<>();
     final Map<BlockKey, Long> places = new HashMap<>();
     final List<Boolean> flushes = new ArrayList<>();
@@ -56,9 +56,9 @@ final class TierHarness implements TierListener {
     int good;
     int notRead;
 
-    private record Write(TierBlock block, MemorySegment slot) {}
+    private record PendingWrite(TierBlock block, MemorySegment slot) {}
 
-    private record Read(BlockKey key, MemorySegment slot) {}
+    private record PendingRead(BlockKey key, MemorySegment slot) {}
 
     static TierBlock block(BlockKey key, int checksum) {
         return new TierBlock(key.hi(), key.lo(), 0, 0, 0, false, 0, BLOCK_BYTES, checksum, 0);
@@ -87,7 +87,7 @@ final class TierHarness implements TierListener {
             DeviceEvent event = driver.openEvent();
             stream.copyToHost(span.address(), back);
             stream.record(event);
-            assertThat(event.await(PATIENCE_NANOS)).isTrue();
+            assertThat(event.await(TIMEOUT_NANOS)).isTrue();
             event.close();
             stream.close();
             BlockContent.of(key).requireEqual(back);
@@ -112,13 +112,13 @@ final class TierHarness implements TierListener {
         BlockContent.of(key).fill(slot.asSlice(0, BLOCK_BYTES));
         TierBlock block = block(key, ChunkedCrc.of(slot.asSlice(0, BLOCK_BYTES)));
         long tag = ++nextTag;
-        SubmitResult taken = tier.write(block, List.of(slot.asSlice(0, 4096), slot.asSlice(4096)), tag);
-        if (taken == SubmitResult.ACCEPTED) {
-            writes.put(tag, new Write(block, slot));
+        SubmitResult submitResult = tier.write(block, List.of(slot.asSlice(0, 4096), slot.asSlice(4096)), tag);
+        if (submitResult == SubmitResult.ACCEPTED) {
+            writes.put(tag, new PendingWrite(block, slot));
         } else {
             giveBack(slot);
         }
-        return taken == SubmitResult.ACCEPTED;
+        return submitResult == SubmitResult.ACCEPTED;
     }
 
     /// Has a block read that is somewhere.
@@ -129,20 +129,21 @@ final class TierHarness implements TierListener {
         int checksum = ChunkedCrc.of(slot.asSlice(0, BLOCK_BYTES));
         slot.fill((byte) 0x11);
         long tag = ++nextTag;
-        SubmitResult taken = tier.read(new TierRead(block(key, checksum), place, List.of(slot), tag));
-        if (taken == SubmitResult.ACCEPTED) {
-            reads.put(tag, new Read(key, slot));
+        SubmitResult submitResult = tier.read(new TierRead(block(key, checksum), place, List.of(slot), tag));
+        if (submitResult == SubmitResult.ACCEPTED) {
+            reads.put(tag, new PendingRead(key, slot));
         } else {
             giveBack(slot);
         }
-        return taken == SubmitResult.ACCEPTED;
+        return submitResult == SubmitResult.ACCEPTED;
     }
 
     /// Has a block buried.
-    void bury(DeviceTier tier, BlockKey key) {
+    void tombstone(DeviceTier tier, BlockKey key) {
         long tag = ++nextTag;
         burials.add(tag);
-        assertThat(tier.bury(new Tombstone(key.hi(), key.lo(), 0, false), tag)).isEqualTo(SubmitResult.ACCEPTED);
+        assertThat(tier.tombstone(new Tombstone(key.hi(), key.lo(), 0, false), tag))
+                .isEqualTo(SubmitResult.ACCEPTED);
     }
 
     void tick(DeviceTier tier) {
@@ -154,15 +155,15 @@ final class TierHarness implements TierListener {
         tier.tick(now, waitNanos);
     }
 
-    void until(DeviceTier tier, BooleanSupplier so) {
+    void tickUntil(DeviceTier tier, BooleanSupplier so) {
         long start = System.nanoTime();
         while (!so.getAsBoolean()) {
-            assertThat(System.nanoTime() - start).as("nanoseconds").isLessThan(PATIENCE_NANOS);
+            assertThat(System.nanoTime() - start).as("nanoseconds").isLessThan(TIMEOUT_NANOS);
             tick(tier);
         }
     }
 
-    int underWay() {
+    int inFlight() {
         return writes.size() + reads.size() + burials.size();
     }
 
@@ -181,11 +182,11 @@ final class TierHarness implements TierListener {
     }
 
     @Override
-    public void written(long tag, long place) {
+    public void onWritten(long tag, long place) {
         if (burials.remove(tag)) {
             return;
         }
-        Write write = writes.remove(tag);
+        PendingWrite write = writes.remove(tag);
         if (write == null) {
             throw new AssertionError("told twice, or never asked");
         }
@@ -199,8 +200,8 @@ final class TierHarness implements TierListener {
     }
 
     @Override
-    public void read(long tag, Outcome outcome) {
-        Read read = reads.remove(tag);
+    public void onRead(long tag, Outcome outcome) {
+        PendingRead read = reads.remove(tag);
         if (read == null) {
             throw new AssertionError("told twice, or never asked");
         }
@@ -215,26 +216,26 @@ final class TierHarness implements TierListener {
     }
 
     @Override
-    public void flushed(long tag, boolean durable) {
+    public void onFlushed(long tag, boolean durable) {
         flushes.add(durable);
     }
 
     @Override
-    public void recovered(TierBlock block, long place) {
+    public void onRecovered(TierBlock block, long place) {
         throw new AssertionError("a device keeps nothing");
     }
 
     @Override
-    public void buried(long keyHi, long keyLo) {
+    public void onTombstone(long keyHi, long keyLo) {
         throw new AssertionError("a device keeps nothing");
     }
 
     @Override
-    public void recoveryEnded() {}
+    public void onRecoveryEnded() {}
 
     /// Keeps every third block.
     @Override
-    public void offered(ReclaimCandidates offer) {
+    public void onReclaim(ReclaimCandidates offer) {
         for (int i = 0; i < offer.size(); i++) {
             BlockKey key = new BlockKey(offer.keyHi(i), offer.keyLo(i));
             Long place = places.get(key);
@@ -245,17 +246,17 @@ final class TierHarness implements TierListener {
     }
 
     @Override
-    public void moved(TierBlock block, long from, long to) {
+    public void onMoved(TierBlock block, long from, long to) {
         places.replace(new BlockKey(block.keyHi(), block.keyLo()), from, to);
     }
 
     @Override
-    public void lost(TierBlock block, long place) {
+    public void onLost(TierBlock block, long place) {
         places.remove(new BlockKey(block.keyHi(), block.keyLo()), place);
     }
 
     @Override
-    public void used(TierBlock block, long place) {
+    public void onUsed(TierBlock block, long place) {
         used.add(new BlockKey(block.keyHi(), block.keyLo()));
     }
 }

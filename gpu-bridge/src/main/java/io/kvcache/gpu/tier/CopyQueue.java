@@ -16,25 +16,25 @@ import java.util.List;
 /// the event behind their batch is reached.
 ///
 /// Owned by the tier's thread.
-final class Lane {
+final class CopyQueue {
 
     /// Batches on their way: enough to keep a copy engine fed while the thread does something else.
     private static final int DEPTH = 16;
 
     /// Pieces that gather while the device is at it; beyond that they had better wait where they can be
     /// given up.
-    private static final int MOST_PIECES = 4096;
+    private static final int MAX_PIECES = 4096;
 
-    private final ResourceScope holdings = new ResourceScope();
+    private final ResourceScope resources = new ResourceScope();
     private final DeviceStream stream;
     private final Deque<DeviceEvent> free = new ArrayDeque<>();
-    private final Deque<Trip> underWay = new ArrayDeque<>();
+    private final Deque<InFlightBatch> inFlight = new ArrayDeque<>();
     private final CopyBatch batch;
-    private List<Outcome> gathering = new ArrayList<>();
+    private List<CopyCallback> callbacks = new ArrayList<>();
 
     /// What becomes of a copy.
     @FunctionalInterface
-    interface Outcome {
+    interface CopyCallback {
 
         /// The memory is its owner's again.
         ///
@@ -42,42 +42,42 @@ final class Lane {
         void ended(boolean copied);
     }
 
-    private record Trip(DeviceEvent event, List<Outcome> outcomes) {}
+    private record InFlightBatch(DeviceEvent event, List<CopyCallback> outcomes) {}
 
-    Lane(DeviceDriver driver, CopyBatch batch) {
+    CopyQueue(DeviceDriver driver, CopyBatch batch) {
         this.batch = batch;
         try {
-            stream = holdings.register(driver.openStream(Priority.HIGH), DeviceStream::close);
+            stream = resources.register(driver.openStream(Priority.HIGH), DeviceStream::close);
             for (int i = 0; i < DEPTH; i++) {
-                free.add(holdings.register(driver.openEvent(), DeviceEvent::close));
+                free.add(resources.register(driver.openEvent(), DeviceEvent::close));
             }
         } catch (DeviceException refused) {
-            throw holdings.releaseAfter(refused);
+            throw resources.releaseAfter(refused);
         }
     }
 
-    /// Where the next pieces go; [#then] says what is to come of them.
+    /// Where the next pieces go; [#onComplete] says what is to come of them.
     CopyBatch batch() {
         return batch;
     }
 
-    void then(Outcome outcome) {
-        gathering.add(outcome);
+    void onComplete(CopyCallback copyCallback) {
+        callbacks.add(copyCallback);
     }
 
-    boolean full() {
-        return batch.pieces() >= MOST_PIECES;
+    boolean isFull() {
+        return batch.pieces() >= MAX_PIECES;
     }
 
     /// Hands the batch to the device, unless it has enough.
     void submit() {
-        if (gathering.isEmpty() || free.isEmpty()) {
+        if (callbacks.isEmpty() || free.isEmpty()) {
             return;
         }
-        List<Outcome> outcomes = gathering;
+        List<CopyCallback> outcomes = callbacks;
         DeviceEvent event = free.remove();
-        underWay.add(new Trip(event, outcomes)); // before the device has it: if that fails, they are told here
-        gathering = new ArrayList<>();
+        inFlight.add(new InFlightBatch(event, outcomes)); // before the device has it: if that fails, they are told here
+        callbacks = new ArrayList<>();
         stream.copy(batch);
         batch.clear();
         stream.record(event);
@@ -88,37 +88,37 @@ final class Lane {
     /// @return how much
     int poll() {
         int ended = 0;
-        while (!underWay.isEmpty() && underWay.getFirst().event.isReached()) {
-            Trip trip = underWay.remove();
-            free.add(trip.event);
-            trip.outcomes.forEach(outcome -> outcome.ended(true));
-            ended += trip.outcomes.size();
+        while (!inFlight.isEmpty() && inFlight.getFirst().event.isReached()) {
+            InFlightBatch inFlightBatch = inFlight.remove();
+            free.add(inFlightBatch.event);
+            inFlightBatch.outcomes.forEach(copyCallback -> copyCallback.ended(true));
+            ended += inFlightBatch.outcomes.size();
         }
         return ended;
     }
 
     /// Tells all that has not ended that it never will; the device does nothing any more.
     void abandon() {
-        for (Trip trip = underWay.poll(); trip != null; trip = underWay.poll()) {
-            free.add(trip.event);
-            trip.outcomes.forEach(outcome -> outcome.ended(false));
+        for (InFlightBatch inFlightBatch = inFlight.poll(); inFlightBatch != null; inFlightBatch = inFlight.poll()) {
+            free.add(inFlightBatch.event);
+            inFlightBatch.outcomes.forEach(copyCallback -> copyCallback.ended(false));
         }
-        gathering.forEach(outcome -> outcome.ended(false));
-        gathering.clear();
+        callbacks.forEach(copyCallback -> copyCallback.ended(false));
+        callbacks.clear();
         batch.clear();
     }
 
     /// Whether something is on its way, or gathers.
-    boolean busy() {
-        return !underWay.isEmpty() || !gathering.isEmpty();
+    boolean isBusy() {
+        return !inFlight.isEmpty() || !callbacks.isEmpty();
     }
 
     /// Whether the device is at nothing of it.
-    boolean quiet() {
+    boolean isIdle() {
         return stream.isIdle();
     }
 
     void close() {
-        holdings.releaseAll();
+        resources.releaseAll();
     }
 }

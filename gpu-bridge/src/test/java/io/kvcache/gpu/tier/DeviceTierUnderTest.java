@@ -7,7 +7,7 @@ import io.kvcache.gpu.driver.DeviceUnderTest;
 import java.lang.foreign.MemorySegment;
 
 /// A tier on a device, for the contract of all tiers.
-record TierOnADevice(DeviceUnderTest device) implements TierUnderTest {
+record DeviceTierUnderTest(DeviceUnderTest device) implements TierUnderTest {
 
     static final long BYTES = 8 << 20;
 

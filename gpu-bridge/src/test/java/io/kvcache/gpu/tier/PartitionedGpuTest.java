@@ -26,7 +26,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /// Two disks and one GPU, which is shared out: each part has a driver of its own, and all of the store's
 /// memory to tell it of.
-final class TwoPartsTest {
+final class PartitionedGpuTest {
 
     private static final long DISK_BYTES = 256L << 20;
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(2, 2, 64, 16, Dtype.BF16));
@@ -38,26 +38,26 @@ final class TwoPartsTest {
     private Path folder;
 
     @SuppressWarnings("NullAway.Init") // given by JUnit
-    TwoPartsTest() {}
+    PartitionedGpuTest() {}
 
     @Test
     void givenAGpuInFrontOfTwoDisks_whenTheStoreOpensAndCloses_thenItsMemoryIsRegisteredOnce() {
-        FakeCuda standIn = FakeCuda.reset();
-        assumeThat(standIn.canHold()).as("a driver that counts calls").isTrue();
+        FakeCuda fakeCuda = FakeCuda.reset();
+        assumeThat(fakeCuda.canHold()).as("a driver that counts calls").isTrue();
         TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(64 << 20)
                 .prefaultInBackground(false)
                 .failOnLeak(true)
-                .tier(CudaTier.over("a GPU", standIn::open, 64 << 20))
+                .tier(CudaTier.withDriver("a GPU", fakeCuda::open, 64 << 20))
                 .disk(folder.resolve("a"), DISK_BYTES)
                 .disk(folder.resolve("b"), DISK_BYTES)
                 .build();
-        assertThat(standIn.calls("cuDevicePrimaryCtxRetain")).isEqualTo(2);
-        assertThat(standIn.calls("cuMemHostRegister_v2")).isEqualTo(1);
-        assertThat(standIn.calls("cuMemHostUnregister")).isZero();
+        assertThat(fakeCuda.calls("cuDevicePrimaryCtxRetain")).isEqualTo(2);
+        assertThat(fakeCuda.calls("cuMemHostRegister_v2")).isEqualTo(1);
+        assertThat(fakeCuda.calls("cuMemHostUnregister")).isZero();
         cache.close();
-        assertThat(standIn.calls("cuMemHostUnregister")).isEqualTo(1);
-        assertThat(standIn.left()).isEmpty();
+        assertThat(fakeCuda.calls("cuMemHostUnregister")).isEqualTo(1);
+        assertThat(fakeCuda.left()).isEmpty();
     }
 
     private static DeviceBlockTable verified(CudaTier gpu, BlockChain chain) throws Exception {
@@ -66,8 +66,8 @@ final class TwoPartsTest {
 
     @Test
     void givenAChainOnBothParts_whenTheDeviceLooks_thenWhatIsDamagedEndsItWhereverTheRestLies() throws Exception {
-        FakeCuda standIn = FakeCuda.reset();
-        CudaTier gpu = CudaTier.over("a GPU", standIn::open, 64 << 20);
+        FakeCuda fakeCuda = FakeCuda.reset();
+        CudaTier gpu = CudaTier.withDriver("a GPU", fakeCuda::open, 64 << 20);
         BlockChain chain = BlockChain.of(
                 SPACE, IntStream.range(0, BLOCKS * SPACE.blockTokens()).toArray());
         try (TieredKvCache cache = TieredKvCache.builder()
@@ -89,7 +89,7 @@ final class TwoPartsTest {
                 damaged = table.span(DAMAGED);
             }
             assertThat(onParts(gpu, chain)).as("parts that have some of it").isEqualTo(2);
-            overwrite(standIn.open(), damaged);
+            overwrite(fakeCuda.open(), damaged);
             try (DeviceBlockTable table = verified(gpu, chain)) {
                 assertThat(table.endBlock()).isEqualTo(DAMAGED);
             }
@@ -97,7 +97,7 @@ final class TwoPartsTest {
                 assertThat(table.endBlock()).as("nobody finds it").isEqualTo(DAMAGED);
             }
         }
-        assertThat(standIn.left()).isEmpty();
+        assertThat(fakeCuda.left()).isEmpty();
         try (DeviceBlockTable table = verified(gpu, chain)) {
             assertThat(table.endBlock()).as("of a store that is closed").isEqualTo(1);
         }

@@ -1,7 +1,7 @@
 package io.kvcache.gpu.tier;
 
-import static io.kvcache.gpu.tier.TierHarness.chain;
-import static io.kvcache.gpu.tier.TierHarness.key;
+import static io.kvcache.gpu.tier.DeviceTierHarness.chain;
+import static io.kvcache.gpu.tier.DeviceTierHarness.key;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.BlockChain;
@@ -19,16 +19,16 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// Every call of the driver fails once, each in turn, while a tier is written to until it reclaims,
 /// is read from and looked at, and another driver of the process keeps the context.
-final class TierFaultsTest {
+final class DeviceTierFaultsTest {
 
-    private static final int FEWEST = 100;
+    private static final int MIN_CALLS = 100;
     private static final int BLOCKS = 60;
     private static final int AT_A_TIME = 5;
     private static final DeviceGeometry SMALL = DeviceGeometry.of(1 << 20);
 
-    private final FakeCuda standIn = FakeCuda.reset();
-    private final LeakCheckingDrivers drivers = new LeakCheckingDrivers(standIn);
-    private final TierHarness store = new TierHarness();
+    private final FakeCuda fakeCuda = FakeCuda.reset();
+    private final LeakCheckingDrivers drivers = new LeakCheckingDrivers(fakeCuda);
+    private final DeviceTierHarness store = new DeviceTierHarness();
     private final Arena arena = Arena.ofShared();
     private final MemorySegment slots = arena.allocate(1 << 20, 4096);
     private long reclaimed;
@@ -36,7 +36,7 @@ final class TierFaultsTest {
     @AfterEach
     void close() {
         FakeCuda.reset();
-        assertThat(standIn.left()).isEmpty();
+        assertThat(fakeCuda.left()).isEmpty();
         store.close();
         arena.close();
     }
@@ -44,13 +44,13 @@ final class TierFaultsTest {
     @ParameterizedTest
     @ValueSource(ints = {2, 46, 999})
     void givenAFaultAtEachCallInTurn_whenATierReclaims_thenNeverAWrongByteNorALeak(int code) throws Exception {
-        FaultInjection.assumePossible(standIn);
-        standIn.delay(20);
-        FaultInjection.inject(standIn, "reclaiming tier", code, FEWEST, (_, begin) -> {
+        FaultInjection.assumePossible(fakeCuda);
+        fakeCuda.delay(20);
+        FaultInjection.inject(fakeCuda, "reclaiming tier", code, MIN_CALLS, (_, begin) -> {
             store.places.clear();
             begin.run();
             boolean served = work();
-            assertThat(store.underWay()).as("all is told").isZero();
+            assertThat(store.inFlight()).as("all is told").isZero();
             drivers.requireNoLeaks();
             return served;
         });
@@ -88,6 +88,6 @@ final class TierFaultsTest {
     }
 
     private void settle(DeviceTier tier) {
-        store.until(tier, () -> store.underWay() == 0 && (tier.idle() || tier.state() == TierState.FAILED));
+        store.tickUntil(tier, () -> store.inFlight() == 0 && (tier.isIdle() || tier.state() == TierState.FAILED));
     }
 }

@@ -1,8 +1,8 @@
 package io.kvcache.gpu.tier;
 
-import static io.kvcache.gpu.tier.TierHarness.chain;
-import static io.kvcache.gpu.tier.TierHarness.key;
-import static io.kvcache.gpu.tier.TierHarness.requireOnDevice;
+import static io.kvcache.gpu.tier.DeviceTierHarness.chain;
+import static io.kvcache.gpu.tier.DeviceTierHarness.key;
+import static io.kvcache.gpu.tier.DeviceTierHarness.requireOnDevice;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.BlockChain;
@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /// What an engine finds on a device, and keeps of it, while the tier closes, fails or moves blocks.
-final class EngineViewTest {
+final class AcquiredTableTest {
 
     private static final int OUT_OF_MEMORY = 2;
 
@@ -23,13 +23,14 @@ final class EngineViewTest {
     private static final int LAUNCHES_OF_A_LOOK = 128;
 
     private static final int REGION_BLOCKS =
-            (int) (DeviceGeometry.of(TierRig.BYTES).regionBytes() / DeviceGeometry.pages(TierHarness.BLOCK_BYTES));
+            (int) (DeviceGeometry.of(DeviceTierExtension.BYTES).regionBytes()
+                    / DeviceGeometry.pages(DeviceTierHarness.BLOCK_BYTES));
 
     @RegisterExtension
-    private final TierRig rig = new TierRig();
+    private final DeviceTierExtension rig = new DeviceTierExtension();
 
-    private final FakeCuda standIn = rig.standIn;
-    private final TierHarness store = rig.store;
+    private final FakeCuda fakeCuda = rig.fakeCuda;
+    private final DeviceTierHarness store = rig.store;
 
     /// Writes until the first region is being reclaimed, where the device holds still.
     ///
@@ -40,7 +41,7 @@ final class EngineViewTest {
             rig.write(tier, key(3 * number++ + 1));
         }
         rig.settle(tier);
-        standIn.hold();
+        fakeCuda.hold();
         while (found(tier, first) == 1) {
             assertThat(number).as("writes until the first region is reclaimed").isLessThan(10_000);
             store.write(tier, key(3 * number++ + 1));
@@ -51,7 +52,7 @@ final class EngineViewTest {
     @Test
     void givenAWriteThatEndsWhileTheTierCloses_whenAcquiredAfterwards_thenNothingIsFound() {
         BlockChain chain = chain(1);
-        CudaTier source = CudaTier.over("device", standIn::open, TierRig.BYTES);
+        CudaTier source = CudaTier.withDriver("device", fakeCuda::open, DeviceTierExtension.BYTES);
         DeviceTier tier = (DeviceTier) source.open(store, MemorySegment.NULL);
         store.tick(tier);
         rig.write(tier, chain.key(0));
@@ -79,14 +80,14 @@ final class EngineViewTest {
 
     @Test
     void givenABlockThatIsBeingMoved_whenItIsBuried_thenTheMoveDoesNotBringItBack() {
-        DeviceTier tier = rig.open(standIn.open());
+        DeviceTier tier = rig.open(fakeCuda.open());
         BlockChain buried = kept(0);
         BlockChain stays = kept(1_000_000);
         rig.write(tier, buried.key(0));
         rig.write(tier, stays.key(0));
         reclaimHeld(tier, buried);
-        store.bury(tier, buried.key(0));
-        standIn.release();
+        store.tombstone(tier, buried.key(0));
+        fakeCuda.release();
         rig.settle(tier);
         assertThat(tier.stats().blocksKept()).isEqualTo(2);
         assertThat(found(tier, stays)).as("what was moved").isEqualTo(1);
@@ -96,13 +97,13 @@ final class EngineViewTest {
 
     @Test
     void givenADeviceThatIsLostWhileBlocksAreMoved_whenSettled_thenTheTierCanBeClosed() {
-        DeviceTier tier = rig.open(standIn.open());
+        DeviceTier tier = rig.open(fakeCuda.open());
         BlockChain chain = kept(0);
         rig.write(tier, chain.key(0));
         reclaimHeld(tier, chain);
-        standIn.loseDevice(46);
-        standIn.release();
-        store.until(tier, () -> tier.state() == TierState.FAILED);
+        fakeCuda.loseDevice(46);
+        fakeCuda.release();
+        store.tickUntil(tier, () -> tier.state() == TierState.FAILED);
         rig.settle(tier);
         tier.close();
     }
@@ -110,48 +111,48 @@ final class EngineViewTest {
     private CompletableFuture<DeviceBlockTable> verified(DeviceTier tier, BlockChain chain) {
         CompletableFuture<DeviceBlockTable> answer =
                 tier.acquireVerified(chain, 0).toCompletableFuture();
-        store.until(tier, answer::isDone);
+        store.tickUntil(tier, answer::isDone);
         return answer;
     }
 
     @Test
     void givenAnOpenTable_whenTheDeviceRefusesACopyAndLivesOn_thenItsBlocksStayUntilItIsClosed() {
-        DeviceDriver driver = standIn.open();
+        DeviceDriver driver = fakeCuda.open();
         DeviceTier tier = rig.open(driver);
         BlockChain chain = chain(2);
         rig.write(tier, chain.key(0));
         rig.write(tier, chain.key(1));
         rig.settle(tier);
         DeviceBlockTable table = tier.acquire(chain, 0);
-        standIn.failCall("cuModuleLoadData", 1, OUT_OF_MEMORY);
+        fakeCuda.failCall("cuModuleLoadData", 1, OUT_OF_MEMORY);
         assertThat(verified(tier, chain)).as("a look that is refused").isCompletedExceptionally();
-        standIn.failCall("cuMemcpyHtoDAsync_v2", 1, OUT_OF_MEMORY);
+        fakeCuda.failCall("cuMemcpyHtoDAsync_v2", 1, OUT_OF_MEMORY);
         rig.write(tier, key(1));
-        store.until(tier, () -> store.underWay() == 0);
+        store.tickUntil(tier, () -> store.inFlight() == 0);
         assertThat(tier.state()).isEqualTo(TierState.FAILED);
         assertThat(store.refused).as("told though the table is open").isEqualTo(1);
         assertThat(found(tier, chain)).isZero();
         for (int i = 0; i < table.endBlock(); i++) {
             requireOnDevice(driver, table.span(i), chain.key(i));
         }
-        assertThat(tier.idle()).isFalse();
+        assertThat(tier.isIdle()).isFalse();
         table.close();
-        store.until(tier, tier::idle);
-        assertThat(standIn.left()).isEmpty();
+        store.tickUntil(tier, tier::isIdle);
+        assertThat(fakeCuda.left()).isEmpty();
         tier.close();
     }
 
     @Test
     void givenMoreBlocksThanOneLookTakes_whenTheSecondIsRefused_thenTheTierServesOnAndHoldsNothing() {
-        DeviceTier tier = rig.open(standIn.open());
+        DeviceTier tier = rig.open(fakeCuda.open());
         BlockChain chain = chain(80);
         for (int i = 0; i < 80; i++) {
             rig.write(tier, chain.key(i));
         }
         rig.settle(tier);
-        standIn.failCall("cuLaunchKernel", LAUNCHES_OF_A_LOOK + 3, OUT_OF_MEMORY);
+        fakeCuda.failCall("cuLaunchKernel", LAUNCHES_OF_A_LOOK + 3, OUT_OF_MEMORY);
         assertThat(verified(tier, chain)).isCompletedExceptionally();
-        assertThat(standIn.injected()).isEqualTo(1);
+        assertThat(fakeCuda.injected()).isEqualTo(1);
         assertThat(tier.state()).isEqualTo(TierState.SERVING);
         try (DeviceBlockTable table = verified(tier, chain).join()) {
             assertThat(table.endBlock()).as("asked again").isEqualTo(80);

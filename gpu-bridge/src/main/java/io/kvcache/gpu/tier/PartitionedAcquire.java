@@ -9,9 +9,9 @@ import org.jspecify.annotations.Nullable;
 
 /// Leading blocks of a chain that lie on several parts of a device, each of which looks at its own:
 /// what one part finds damaged ends the prefix, wherever the blocks behind it lie.
-final class VerifiedParts {
+final class PartitionedAcquire {
 
-    private VerifiedParts() {}
+    private PartitionedAcquire() {}
 
     /// Asks all parts at once.
     ///
@@ -21,7 +21,7 @@ final class VerifiedParts {
                 DeviceIndex.acquire(parts.stream().map(DeviceTier::index).toList(), chain, from);
         List<CompletableFuture<DeviceBlockTable>> looks = new ArrayList<>();
         for (DeviceTier part : parts) {
-            DeviceBlockTable own = all.of(part.index());
+            DeviceBlockTable own = all.entriesOf(part.index());
             List<DeviceEntry> asked = own.entries();
             looks.add(part.verify(own).whenComplete((found, _) -> end(all, asked, found)));
         }
@@ -45,7 +45,7 @@ final class VerifiedParts {
     private static void end(DeviceBlockTable all, List<DeviceEntry> asked, @Nullable DeviceBlockTable found) {
         int good = found == null ? 0 : found.blocks();
         if (good < asked.size()) {
-            all.endBefore(asked.get(good));
+            all.truncateBefore(asked.get(good));
         }
         if (found != null) {
             found.close();

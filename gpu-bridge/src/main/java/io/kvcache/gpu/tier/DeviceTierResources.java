@@ -15,29 +15,29 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Onboard and offload have a lane each, so that both copy engines of a device run; what a reclaim keeps
 /// has the third.
-final class TierDevice {
+final class DeviceTierResources {
 
-    private static final Logger LOG = System.getLogger(TierDevice.class.getName());
+    private static final Logger LOG = System.getLogger(DeviceTierResources.class.getName());
 
     private final DeviceDriver driver;
-    private final ResourceScope holdings = new ResourceScope();
+    private final ResourceScope resources = new ResourceScope();
     private final DeviceSpan memory;
-    private final Lane up;
-    private final Lane down;
-    private final Lane within;
+    private final CopyQueue uploads;
+    private final CopyQueue downloads;
+    private final CopyQueue internalCopies;
     private @Nullable MemorySegment registered;
     private boolean closed;
 
-    private TierDevice(DeviceDriver driver, long bytes, MemorySegment slots) {
+    private DeviceTierResources(DeviceDriver driver, long bytes, MemorySegment slots) {
         this.driver = driver;
         try {
-            memory = holdings.register(driver.allocate(bytes), driver::free);
-            up = holdings.register(new Lane(driver, CopyBatch.toDevice()), Lane::close);
-            down = holdings.register(new Lane(driver, CopyBatch.toHost()), Lane::close);
-            within = holdings.register(new Lane(driver, CopyBatch.within()), Lane::close);
+            memory = resources.register(driver.allocate(bytes), driver::free);
+            uploads = resources.register(new CopyQueue(driver, CopyBatch.toDevice()), CopyQueue::close);
+            downloads = resources.register(new CopyQueue(driver, CopyBatch.toHost()), CopyQueue::close);
+            internalCopies = resources.register(new CopyQueue(driver, CopyBatch.within()), CopyQueue::close);
             registered = register(driver, slots);
         } catch (DeviceException refused) {
-            throw holdings.releaseAfter(refused);
+            throw resources.releaseAfter(refused);
         }
     }
 
@@ -46,9 +46,9 @@ final class TierDevice {
     /// @param driver is the tier's from here on, and closed when this fails
     /// @param slots of the store, or an empty segment when they are to stay unregistered
     /// @throws DeviceException when the device refuses
-    static TierDevice open(DeviceDriver driver, long bytes, MemorySegment slots) {
+    static DeviceTierResources open(DeviceDriver driver, long bytes, MemorySegment slots) {
         try {
-            return new TierDevice(driver, bytes, slots);
+            return new DeviceTierResources(driver, bytes, slots);
         } catch (DeviceException refused) {
             closeWithAll(driver);
             throw refused;
@@ -78,16 +78,16 @@ final class TierDevice {
         return memory;
     }
 
-    Lane up() {
-        return up;
+    CopyQueue uploads() {
+        return uploads;
     }
 
-    Lane down() {
-        return down;
+    CopyQueue downloads() {
+        return downloads;
     }
 
-    Lane within() {
-        return within;
+    CopyQueue internalCopies() {
+        return internalCopies;
     }
 
     String describe() {
@@ -96,29 +96,29 @@ final class TierDevice {
 
     int tick() {
         int ended = 0;
-        for (Lane lane : lanes()) {
-            lane.submit();
-            ended += lane.poll();
+        for (CopyQueue copyQueue : queues()) {
+            copyQueue.submit();
+            ended += copyQueue.poll();
         }
         return ended;
     }
 
-    boolean busy() {
-        return up.busy() || down.busy() || within.busy();
+    boolean isBusy() {
+        return uploads.isBusy() || downloads.isBusy() || internalCopies.isBusy();
     }
 
     /// Whether the device does nothing of ours any more.
-    boolean quiet() {
-        return up.quiet() && down.quiet() && within.quiet();
+    boolean isIdle() {
+        return uploads.isIdle() && downloads.isIdle() && internalCopies.isIdle();
     }
 
     /// Tells all that is on its way that it will not arrive.
     void abandon() {
-        lanes().forEach(Lane::abandon);
+        queues().forEach(CopyQueue::abandon);
     }
 
-    private List<Lane> lanes() {
-        return List.of(up, down, within);
+    private List<CopyQueue> queues() {
+        return List.of(uploads, downloads, internalCopies);
     }
 
     /// Gives everything back, once.
@@ -129,10 +129,10 @@ final class TierDevice {
             return;
         }
         closed = true;
-        holdings.register(this::unregister);
-        holdings.register(besides);
+        resources.register(this::unregister);
+        resources.register(besides);
         try {
-            holdings.releaseAll();
+            resources.releaseAll();
         } catch (DeviceException refused) {
             LOG.log(Level.WARNING, "not given back by itself, but with the device: {0}", refused.getMessage());
             closeWithAll(driver);
@@ -143,7 +143,7 @@ final class TierDevice {
 
     /// Lets go of the store's slots alone: they may be unmapped while the rest is in use. Nothing is
     /// on its way there.
-    void letGoOfSlots() {
+    void unregisterSlots() {
         try {
             unregister();
         } catch (DeviceException refused) {

@@ -12,20 +12,20 @@ import org.jspecify.annotations.Nullable;
 /// Which region is written to, which are full, and which are free.
 ///
 /// Owned by the tier's thread.
-final class Regions {
+final class DeviceRegions {
 
     /// Kept free by all but a reclaim, which has to have somewhere to put what it keeps.
     private static final int RESERVED = 1;
 
-    private final Deque<Region> free = new ArrayDeque<>();
-    private final Deque<Region> full = new ArrayDeque<>();
-    private final Map<Long, Region> bySequence = new HashMap<>();
-    private @Nullable Region open;
+    private final Deque<DeviceRegion> free = new ArrayDeque<>();
+    private final Deque<DeviceRegion> full = new ArrayDeque<>();
+    private final Map<Long, DeviceRegion> bySequence = new HashMap<>();
+    private @Nullable DeviceRegion open;
     private long sequences;
 
-    Regions(DeviceSpan memory, DeviceGeometry geometry) {
+    DeviceRegions(DeviceSpan memory, DeviceGeometry geometry) {
         for (int i = 0; i < geometry.regions(); i++) {
-            free.add(new Region(memory.slice(i * geometry.regionBytes(), geometry.regionBytes())));
+            free.add(new DeviceRegion(memory.slice(i * geometry.regionBytes(), geometry.regionBytes())));
         }
     }
 
@@ -34,8 +34,8 @@ final class Regions {
     /// @param reserve whether the last free region may be used
     /// @return null when there is none
     @Nullable
-    DeviceEntry place(TierBlock block, boolean reserve) {
-        Region present = open;
+    DeviceEntry allocate(TierBlock block, boolean reserve) {
+        DeviceRegion present = open;
         if (present == null || !present.fits(block.bytes())) {
             if (free.size() <= (reserve ? 0 : RESERVED)) {
                 return null;
@@ -44,32 +44,32 @@ final class Regions {
                 full.add(present);
             }
             present = free.remove();
-            present.begin(++sequences);
+            present.open(++sequences);
             bySequence.put(present.sequence(), present);
             open = present;
         }
-        DeviceEntry entry = new DeviceEntry(block, present, present.sequence(), present.take(block.bytes()));
+        DeviceEntry entry = new DeviceEntry(block, present, present.sequence(), present.allocate(block.bytes()));
         present.add(entry);
         return entry;
     }
 
     /// The region that a place is in, or null when it is gone.
     @Nullable
-    Region at(long place) {
+    DeviceRegion regionAt(long place) {
         return bySequence.get(DeviceEntry.sequenceOf(place));
     }
 
     /// Whether a reclaim is due.
-    boolean scarce() {
+    boolean isLowOnSpace() {
         return free.size() <= RESERVED;
     }
 
     /// The oldest full region that nobody uses, closed for pins; or null.
     @Nullable
-    Region oldest() {
-        for (Iterator<Region> each = full.iterator(); each.hasNext(); ) {
-            Region region = each.next();
-            if (!region.busy() && region.close()) {
+    DeviceRegion oldest() {
+        for (Iterator<DeviceRegion> each = full.iterator(); each.hasNext(); ) {
+            DeviceRegion region = each.next();
+            if (!region.isBusy() && region.close()) {
                 each.remove();
                 return region;
             }
@@ -78,17 +78,17 @@ final class Regions {
     }
 
     /// What lay there is gone, though the memory is not free yet.
-    void forget(Region region) {
+    void forget(DeviceRegion region) {
         bySequence.remove(region.sequence());
     }
 
     /// The memory is free.
-    void free(Region region) {
+    void free(DeviceRegion region) {
         free.add(region);
     }
 
-    boolean pinned() {
-        Region present = open;
-        return (present != null && present.pinned()) || full.stream().anyMatch(Region::pinned);
+    boolean hasPinned() {
+        DeviceRegion present = open;
+        return (present != null && present.isPinned()) || full.stream().anyMatch(DeviceRegion::isPinned);
     }
 }

@@ -10,17 +10,17 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /// Parts of a device look at what they have of a chain, each in its own time.
-final class VerifiedPartsTest {
+final class PartitionedAcquireTest {
 
     @RegisterExtension
-    private final TierRig rig = new TierRig();
+    private final DeviceTierExtension rig = new DeviceTierExtension();
 
     @Test
     void givenAPartThatCloses_whenAnotherHasNotLookedYet_thenItWaitsForNoneAndThePrefixEndsThere() {
-        DeviceDriver driver = rig.standIn.open();
+        DeviceDriver driver = rig.fakeCuda.open();
         DeviceTier one = rig.open(driver);
-        DeviceTier other = rig.open(rig.standIn.open());
-        BlockChain chain = TierHarness.chain(4);
+        DeviceTier other = rig.open(rig.fakeCuda.open());
+        BlockChain chain = DeviceTierHarness.chain(4);
         rig.write(one, chain.key(0));
         rig.settle(one);
         rig.write(other, chain.key(1));
@@ -30,14 +30,14 @@ final class VerifiedPartsTest {
         rig.write(other, chain.key(3));
         rig.settle(other);
         CompletableFuture<DeviceBlockTable> answer =
-                VerifiedParts.acquire(List.of(one, other), chain, 0).toCompletableFuture();
+                PartitionedAcquire.acquire(List.of(one, other), chain, 0).toCompletableFuture();
         other.close();
-        assertThat(rig.standIn.left()).as("its driver is closed").endsWith(" and 1 contexts");
+        assertThat(rig.fakeCuda.left()).as("its driver is closed").endsWith(" and 1 contexts");
         assertThat(answer).as("the first has not looked").isNotDone();
-        rig.store.until(one, answer::isDone);
+        rig.store.tickUntil(one, answer::isDone);
         try (DeviceBlockTable table = answer.join()) {
             assertThat(table.endBlock()).isEqualTo(1);
-            TierHarness.requireOnDevice(driver, table.span(0), chain.key(0));
+            DeviceTierHarness.requireOnDevice(driver, table.span(0), chain.key(0));
         }
         one.close();
     }

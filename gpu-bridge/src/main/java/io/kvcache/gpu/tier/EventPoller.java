@@ -8,7 +8,7 @@ import org.jspecify.annotations.Nullable;
 
 /// The wait of a tick. A device has no completion that could be waited for together with a wake-up, so
 /// while something is on its way the thread looks again and again, with short pauses.
-final class Waker {
+final class EventPoller {
 
     private volatile @Nullable Thread waiting;
     private volatile boolean woken;
@@ -17,7 +17,7 @@ final class Waker {
     ///
     /// @param busy whether there is anything to look for
     /// @param look answers how much was done
-    void pause(long nanos, BooleanSupplier busy, IntSupplier look) {
+    void await(long nanos, BooleanSupplier busy, IntSupplier look) {
         if (nanos <= 0) {
             return;
         }

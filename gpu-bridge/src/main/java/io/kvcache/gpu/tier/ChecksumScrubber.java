@@ -20,27 +20,27 @@ import org.jspecify.annotations.Nullable;
 /// found by nobody any more. Takes what it needs of the device when it is first asked.
 ///
 /// Owned by the tier's thread, but for what says otherwise.
-final class Verification {
+final class ChecksumScrubber {
 
     /// Blocks in one go.
-    private static final int MOST_BLOCKS = 64;
+    private static final int MAX_BLOCKS = 64;
 
     /// Few of an engine's processors: nobody is in a hurry.
     private static final int THREAD_GROUPS = 32;
 
     private final DeviceDriver driver;
     private final DeviceIndex index;
-    private final long mostBlockBytes;
-    private final Queue<Asked> asked = new ConcurrentLinkedQueue<>();
-    private volatile boolean ended;
-    private @Nullable Means means;
-    private @Nullable Asked underWay;
+    private final long maxBlockBytes;
+    private final Queue<ScrubRequest> requests = new ConcurrentLinkedQueue<>();
+    private volatile boolean stopped;
+    private @Nullable ScrubResources resources;
+    private @Nullable ScrubRequest current;
     private @Nullable DeviceBlockTable table;
     private int good;
-    private volatile long damaged;
+    private volatile long damagedBlocks;
 
     /// @param blocks pins what is to be looked at, once
-    private record Asked(Supplier<DeviceBlockTable> blocks, CompletableFuture<DeviceBlockTable> answer) {}
+    private record ScrubRequest(Supplier<DeviceBlockTable> blocks, CompletableFuture<DeviceBlockTable> result) {}
 
     /// What is taken of the device.
     ///
@@ -48,7 +48,7 @@ final class Verification {
     /// @param read where they come to
     /// @param arena of that
     /// @param holdings all that is of the device
-    private record Means(
+    private record ScrubResources(
             GpuKernels kernels,
             DeviceStream stream,
             DeviceEvent event,
@@ -59,98 +59,99 @@ final class Verification {
             Arena arena,
             ResourceScope holdings) {}
 
-    Verification(DeviceDriver driver, DeviceIndex index, long mostBlockBytes) {
+    ChecksumScrubber(DeviceDriver driver, DeviceIndex index, long mostBlockBytes) {
         this.driver = driver;
         this.index = index;
-        this.mostBlockBytes = mostBlockBytes;
+        this.maxBlockBytes = mostBlockBytes;
     }
 
     /// Asks for those of a table, up to the first that is not as it should be. Any thread.
     ///
     /// @param blocks pins them, called once by the tier's thread; with an index that is ended it
     ///     has none
-    CompletableFuture<DeviceBlockTable> ask(Supplier<DeviceBlockTable> blocks) {
+    CompletableFuture<DeviceBlockTable> submit(Supplier<DeviceBlockTable> blocks) {
         CompletableFuture<DeviceBlockTable> answer = new CompletableFuture<>();
-        asked.add(new Asked(blocks, answer));
-        if (ended) {
-            answerAll();
+        requests.add(new ScrubRequest(blocks, answer));
+        if (stopped) {
+            failPending();
         }
         return answer;
     }
 
-    boolean busy() {
-        return underWay != null || !asked.isEmpty();
+    boolean isBusy() {
+        return current != null || !requests.isEmpty();
     }
 
-    long damaged() {
-        return damaged;
+    long damagedBlocks() {
+        return damagedBlocks;
     }
 
     /// A turn.
     ///
     /// @return how much was done
     int tick() {
-        if (underWay != null) {
-            return look();
+        if (current != null) {
+            return compareSums();
         }
-        Asked next = asked.poll();
+        ScrubRequest next = requests.poll();
         if (next == null) {
             return 0;
         }
-        underWay = next;
+        current = next;
         DeviceBlockTable blocks = next.blocks.get();
         table = blocks;
         good = 0;
-        tryToBegin(blocks, next);
+        tryBegin(blocks, next);
         return 1;
     }
 
     /// What the device refuses is for who asked, as of a device that runs no code; the tier serves on.
-    private void tryToBegin(DeviceBlockTable blocks, Asked by) {
+    private void tryBegin(DeviceBlockTable blocks, ScrubRequest by) {
         try {
             begin(blocks);
         } catch (DeviceException refused) {
             if (refused.error().isFatal()) {
                 throw refused;
             }
-            underWay = null;
+            current = null;
             table = null;
             blocks.close();
-            by.answer.completeExceptionally(refused);
+            by.result.completeExceptionally(refused);
         }
     }
 
-    private Means means() {
-        Means present = means;
+    private ScrubResources resources() {
+        ScrubResources present = resources;
         if (present == null) {
-            present = take();
-            means = present;
+            present = openResources();
+            resources = present;
         }
         return present;
     }
 
-    private Means take() {
+    private ScrubResources openResources() {
         ResourceScope taken = new ResourceScope();
         Arena arena = Arena.ofShared();
         try {
             GpuKernels kernels = taken.register(GpuKernels.load(driver, THREAD_GROUPS), GpuKernels::close);
-            long sumBytes = GpuKernels.crcSumBytes(mostBlockBytes);
-            long scratchBytes = GpuKernels.crcScratchBytes(mostBlockBytes);
-            DeviceSpan scratch = taken.register(driver.allocate(scratchBytes + MOST_BLOCKS * sumBytes), driver::free);
+            long sumBytes = GpuKernels.crcSumBytes(maxBlockBytes);
+            long scratchBytes = GpuKernels.crcScratchBytes(maxBlockBytes);
+            DeviceSpan scratch = taken.register(driver.allocate(scratchBytes + MAX_BLOCKS * sumBytes), driver::free);
             DeviceStream stream = taken.register(driver.openStream(Priority.NORMAL), DeviceStream::close);
             DeviceEvent event = taken.register(driver.openEvent(), DeviceEvent::close);
-            long readBytes = DeviceGeometry.pages(MOST_BLOCKS * sumBytes); // what is registered is whole pages
+            long readBytes = DeviceGeometry.pages(MAX_BLOCKS * sumBytes); // what is registered is whole pages
             MemorySegment read = arena.allocate(readBytes, DeviceGeometry.PAGE);
-            MemorySegment registered = TierDevice.register(driver, read); // else a copy has the tier's thread wait
+            MemorySegment registered =
+                    DeviceTierResources.register(driver, read); // else a copy has the tier's thread wait
             if (registered != null) {
                 taken.register(registered, driver::unregister);
             }
-            return new Means(
+            return new ScrubResources(
                     kernels,
                     stream,
                     event,
                     scratch,
-                    scratch.slice(scratchBytes, MOST_BLOCKS * sumBytes),
+                    scratch.slice(scratchBytes, MAX_BLOCKS * sumBytes),
                     sumBytes,
                     read,
                     arena,
@@ -163,12 +164,12 @@ final class Verification {
 
     /// Has the next blocks summed up, one behind the other.
     private void begin(DeviceBlockTable blocks) {
-        int count = Math.min(MOST_BLOCKS, blocks.blocks() - good);
+        int count = Math.min(MAX_BLOCKS, blocks.blocks() - good);
         if (count == 0) {
             answer();
             return;
         }
-        Means with = means();
+        ScrubResources with = resources();
         for (int i = 0; i < count; i++) {
             DeviceSpan block = blocks.entry(good + i).span();
             long sums = GpuKernels.crcSumBytes(block.bytes());
@@ -182,70 +183,70 @@ final class Verification {
         with.stream.record(with.event);
     }
 
-    private int look() {
-        Means with = means;
+    private int compareSums() {
+        ScrubResources with = resources;
         DeviceBlockTable blocks = table;
-        Asked by = underWay;
+        ScrubRequest by = current;
         if (with == null || blocks == null || by == null || !with.event.isReached()) {
             return 0;
         }
-        int count = Math.min(MOST_BLOCKS, blocks.blocks() - good);
+        int count = Math.min(MAX_BLOCKS, blocks.blocks() - good);
         for (int i = 0; i < count; i++) {
             DeviceEntry entry = blocks.entry(good);
             long bytes = GpuKernels.crcSumBytes(entry.block().bytes());
             int found = GpuKernels.blockChecksum(with.read.asSlice(i * with.sumBytes, bytes));
             if (found != entry.block().checksum()) {
-                damaged(entry);
-                blocks.shorten(good);
+                damagedBlocks(entry);
+                blocks.truncate(good);
                 answer();
                 return 1;
             }
             good++;
         }
-        tryToBegin(blocks, by);
+        tryBegin(blocks, by);
         return 1;
     }
 
     @SuppressWarnings("NonAtomicVolatileUpdate") // one thread writes
-    private void damaged(DeviceEntry entry) {
+    private void damagedBlocks(DeviceEntry entry) {
         index.remove(entry);
-        damaged++;
+        damagedBlocks++;
     }
 
     private void answer() {
-        Asked present = underWay;
+        ScrubRequest present = current;
         DeviceBlockTable blocks = table;
-        underWay = null;
+        current = null;
         table = null;
-        if (present != null && blocks != null && !present.answer.complete(blocks)) {
+        if (present != null && blocks != null && !present.result.complete(blocks)) {
             blocks.close(); // nobody waits any more
         }
     }
 
     /// Nothing is found any more: whoever waits has nothing.
-    void end() {
-        ended = true;
+    void stop() {
+        stopped = true;
         DeviceBlockTable blocks = table;
         if (blocks != null) {
-            blocks.shorten(0);
+            blocks.truncate(0);
             answer();
         }
-        answerAll();
+        failPending();
     }
 
-    private void answerAll() {
-        for (Asked next = asked.poll(); next != null; next = asked.poll()) {
+    private void failPending() {
+        for (ScrubRequest next = requests.poll(); next != null; next = requests.poll()) {
             DeviceBlockTable nothing = next.blocks.get();
-            nothing.shorten(0);
-            if (!next.answer.complete(nothing)) {
+            nothing.truncate(0);
+            if (!next.result.complete(nothing)) {
                 nothing.close();
             }
         }
     }
 
     /// Whether the device is at nothing of it.
-    boolean quiet() {
-        Means present = means;
+    boolean isIdle() {
+        ScrubResources present = resources;
         return present == null || present.stream.isIdle();
     }
 
@@ -254,9 +255,9 @@ final class Verification {
     /// @throws DeviceException when the device refuses; host memory that it may still write stays
     ///     for good
     void close() {
-        Means present = means;
+        ScrubResources present = resources;
         if (present != null) {
-            means = null;
+            resources = null;
             present.holdings.releaseAll();
             present.arena.close();
         }

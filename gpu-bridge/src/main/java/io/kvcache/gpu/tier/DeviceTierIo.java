@@ -14,10 +14,10 @@ import org.jspecify.annotations.Nullable;
 /// Takes blocks to the device and brings them back, and counts.
 ///
 /// Owned by the tier's thread, but for the counters.
-final class TierWork {
+final class DeviceTierIo {
 
-    private final TierDevice device;
-    private final Regions regions;
+    private final DeviceTierResources device;
+    private final DeviceRegions regions;
     private final DeviceIndex index;
     private final TierListener listener;
     private volatile long written;
@@ -28,7 +28,7 @@ final class TierWork {
     private volatile long readErrors;
     private volatile long checksumErrors;
 
-    TierWork(TierDevice device, Regions regions, DeviceIndex index, TierListener listener) {
+    DeviceTierIo(DeviceTierResources device, DeviceRegions regions, DeviceIndex index, TierListener listener) {
         this.device = device;
         this.regions = regions;
         this.index = index;
@@ -37,27 +37,27 @@ final class TierWork {
 
     /// Takes a block that fits a region.
     SubmitResult write(TierBlock block, List<MemorySegment> pages, long tag) {
-        Lane lane = device.up();
-        DeviceEntry entry = lane.full() ? null : regions.place(block, false);
+        CopyQueue copyQueue = device.uploads();
+        DeviceEntry entry = copyQueue.isFull() ? null : regions.allocate(block, false);
         if (entry == null) {
             return SubmitResult.RETRY;
         }
-        entry.region().use();
-        eachPiece(
+        entry.region().beginUse();
+        forEachPiece(
                 pages,
                 block.bytes(),
                 (offset, piece) ->
-                        lane.batch().add(piece, entry.span().address().plus(offset)));
-        lane.then(copied -> {
+                        copyQueue.batch().add(piece, entry.span().address().plus(offset)));
+        copyQueue.onComplete(copied -> {
             entry.region().endUse();
-            ended(entry, copied);
+            onWriteEnded(entry, copied);
             listener.onWritten(tag, copied ? entry.place() : -1);
         });
         return SubmitResult.ACCEPTED;
     }
 
     @SuppressWarnings("NonAtomicVolatileUpdate") // one thread writes
-    private void ended(DeviceEntry entry, boolean copied) {
+    private void onWriteEnded(DeviceEntry entry, boolean copied) {
         if (copied) {
             index.add(entry);
             written++;
@@ -69,40 +69,41 @@ final class TierWork {
     }
 
     SubmitResult read(TierRead read) {
-        Region region = regions.at(read.address());
+        DeviceRegion region = regions.regionAt(read.address());
         if (region == null) {
             return SubmitResult.GONE;
         }
-        Lane lane = device.down();
-        if (lane.full()) {
+        CopyQueue copyQueue = device.downloads();
+        if (copyQueue.isFull()) {
             return SubmitResult.RETRY;
         }
         long start = DeviceEntry.offsetOf(read.address());
-        region.use();
-        eachPiece(
+        region.beginUse();
+        forEachPiece(
                 read.pages(),
                 read.bytes(),
-                (offset, piece) -> lane.batch()
+                (offset, piece) -> copyQueue
+                        .batch()
                         .add(
                                 piece,
                                 region.span(start + offset, piece.byteSize()).address()));
-        lane.then(copied -> {
+        copyQueue.onComplete(copied -> {
             region.endUse();
-            listener.onRead(read.tag(), copied ? check(read) : unreadable());
+            listener.onRead(read.tag(), copied ? verifyChecksum(read) : onUnreadable());
         });
         return SubmitResult.ACCEPTED;
     }
 
     @SuppressWarnings("NonAtomicVolatileUpdate") // one thread writes
-    private Outcome unreadable() {
+    private Outcome onUnreadable() {
         readErrors++;
         return Outcome.UNREADABLE;
     }
 
     @SuppressWarnings("NonAtomicVolatileUpdate") // one thread writes
-    private Outcome check(TierRead read) {
+    private Outcome verifyChecksum(TierRead read) {
         ChunkedCrc crc = new ChunkedCrc();
-        eachPiece(read.pages(), read.bytes(), (_, piece) -> crc.update(piece));
+        forEachPiece(read.pages(), read.bytes(), (_, piece) -> crc.update(piece));
         if (crc.value() == read.checksum()) {
             readsGood++;
             return Outcome.SUCCESS;
@@ -112,7 +113,7 @@ final class TierWork {
     }
 
     /// The pieces that so many bytes take of their pages, each with its offset.
-    private static void eachPiece(List<MemorySegment> pages, long bytes, BiConsumer<Long, MemorySegment> use) {
+    private static void forEachPiece(List<MemorySegment> pages, long bytes, BiConsumer<Long, MemorySegment> use) {
         long offset = 0;
         for (MemorySegment piece : pages) {
             long length = Math.min(piece.byteSize(), bytes - offset);
@@ -125,8 +126,8 @@ final class TierWork {
 
     /// What was done, in the order of [io.kvcache.core.tier.TierStats]: blocks and bytes written, writes
     /// failed, all bytes, reads by their outcomes.
-    long[] counts(@Nullable Reclaim reclaim) {
-        long moved = reclaim == null ? 0 : reclaim.keptBytes();
+    long[] counts(@Nullable DeviceReclaimer deviceReclaimer) {
+        long moved = deviceReclaimer == null ? 0 : deviceReclaimer.keptBytes();
         return new long[] {
             written, writtenBytes, writesFailed, writtenPages + moved, readsGood, readErrors, checksumErrors
         };
