@@ -32,7 +32,7 @@ public record AeronConfig(String address) {
     ///
     /// @param port where the server listens, or 0
     public AeronAddress at(int port) {
-        return parse(address, AeronAddress.usual("-" + port));
+        return parse(address, AeronAddress.defaultDirectory("-" + port));
     }
 
     private static AeronAddress parse(String address, @Nullable Path usual) {
@@ -53,11 +53,11 @@ public record AeronConfig(String address) {
             return;
         }
         AeronAddress parsed = parse(address, null);
-        if (parsed.ipc() && parsed.folder() == null && parsed.driver() == null && port == 0) {
+        if (parsed.isIpc() && parsed.folder() == null && parsed.driver() == null && port == 0) {
             throw new IllegalArgumentException(SETTING + " is " + address
                     + "; it takes transport.listen with a port beside it, or dir=FOLDER, so that clients find it");
         }
-        if (!parsed.ipc() && open && !local(parsed)) {
+        if (!parsed.isIpc() && open && !local(parsed)) {
             throw new IllegalArgumentException(SETTING + " is " + address
                     + ", which others can reach, and nobody has to show a secret; it takes a loopback address,"
                     + " transport.secret_file, a secret_file at each tenant, or transport.without_auth: true");

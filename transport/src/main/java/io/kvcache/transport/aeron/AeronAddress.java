@@ -38,7 +38,7 @@ public record AeronAddress(
     /// What networks with large frames carry in one; Aeron's own limit is 65,504.
     private static final int MTU_BYTES = 8 << 10;
 
-    private static final int MOST_MTU_BYTES = 65_504;
+    private static final int MAX_MTU_BYTES = 65_504;
 
     /// Of a connection: one there, one back.
     private static final int STREAMS = 2;
@@ -48,13 +48,13 @@ public record AeronAddress(
     /// Behind the terms of a stream, rounded up to a page.
     private static final int LOG_META_BYTES = 4096;
 
-    private static final int MOST_PORT = 65_535;
+    private static final int MAX_PORT = 65_535;
 
     /// With the usual folder for a server's driver, one a user, where IPC names none.
     ///
     /// @throws IllegalArgumentException when it is no such address
     public static AeronAddress parse(String text) {
-        return parse(text, usual());
+        return parse(text, defaultDirectory());
     }
 
     /// With a folder for a server's driver where IPC names none.
@@ -65,14 +65,14 @@ public record AeronAddress(
         int question = text.indexOf('?');
         String media = question < 0 ? text : text.substring(0, question);
         if (!media.equals(IPC) && !media.equals(UDP)) {
-            throw wrong("address", text, "aeron:ipc?… or aeron:udp?endpoint=host:port|…");
+            throw invalid("address", text, "aeron:ipc?… or aeron:udp?endpoint=host:port|…");
         }
         Map<String, String> given = question < 0 ? Map.of() : parameters(text.substring(question + 1));
         boolean ipc = media.equals(IPC);
         String driver = given.get("driver");
         String folder = given.get("dir");
         if (driver != null && folder != null) {
-            throw wrong("address", text, "dir (of an embedded driver) or driver (one that runs), not both");
+            throw invalid("address", text, "dir (of an embedded driver) or driver (one that runs), not both");
         }
         return new AeronAddress(
                 text,
@@ -90,7 +90,7 @@ public record AeronAddress(
             int equal = each.indexOf('=');
             String key = equal < 0 ? each : each.substring(0, equal);
             if (equal < 0 || !KEYS.contains(key) || given.put(key, each.substring(equal + 1)) != null) {
-                throw wrong("parameter", each, "each of " + String.join(", ", KEYS) + " once, as key=value");
+                throw invalid("parameter", each, "each of " + String.join(", ", KEYS) + " once, as key=value");
             }
         }
         return given;
@@ -98,38 +98,38 @@ public record AeronAddress(
 
     private static String endpoint(String text, boolean ipc, @Nullable String endpoint) {
         if (ipc != (endpoint == null)) {
-            throw wrong("address", text, "an endpoint for aeron:udp, and for no other");
+            throw invalid("address", text, "an endpoint for aeron:udp, and for no other");
         }
-        if (endpoint != null && !isPlace(endpoint)) {
-            throw wrong("endpoint", endpoint, "host:port");
+        if (endpoint != null && !isHostPort(endpoint)) {
+            throw invalid("endpoint", endpoint, "host:port");
         }
         return endpoint == null ? "" : endpoint;
     }
 
-    private static boolean isPlace(String endpoint) {
+    private static boolean isHostPort(String endpoint) {
         return endpoint.matches("(\\[[0-9a-fA-F:.%]+]|[\\w.-]+):\\d{1,5}")
-                && number(endpoint.substring(endpoint.lastIndexOf(':') + 1)) <= MOST_PORT;
+                && number(endpoint.substring(endpoint.lastIndexOf(':') + 1)) <= MAX_PORT;
     }
 
     private static int termBytes(@Nullable String text) {
         int bytes = text == null ? TERM_BYTES : number(text);
         if (bytes < 1 << 16 || bytes > 1 << 30 || Integer.bitCount(bytes) != 1) {
-            throw wrong("term-length", String.valueOf(text), "powers of two from 65536 to 1073741824");
+            throw invalid("term-length", String.valueOf(text), "powers of two from 65536 to 1073741824");
         }
         return bytes;
     }
 
     private static int mtuBytes(@Nullable String text) {
         int bytes = text == null ? MTU_BYTES : number(text);
-        if (bytes < 1408 || bytes > MOST_MTU_BYTES || bytes % 32 != 0) {
-            throw wrong("mtu", String.valueOf(text), "multiples of 32 from 1408 to " + MOST_MTU_BYTES);
+        if (bytes < 1408 || bytes > MAX_MTU_BYTES || bytes % 32 != 0) {
+            throw invalid("mtu", String.valueOf(text), "multiples of 32 from 1408 to " + MAX_MTU_BYTES);
         }
         return bytes;
     }
 
     private static boolean dedicated(@Nullable String text) {
         if (text != null && !text.equals("shared") && !text.equals("dedicated")) {
-            throw wrong("idle", text, "shared or dedicated");
+            throw invalid("idle", text, "shared or dedicated");
         }
         return "dedicated".equals(text);
     }
@@ -142,26 +142,26 @@ public record AeronAddress(
         }
     }
 
-    private static IllegalArgumentException wrong(String what, String value, String allowed) {
+    private static IllegalArgumentException invalid(String what, String value, String allowed) {
         return new IllegalArgumentException("%s = \"%s\"; allowed: %s".formatted(what, value, allowed));
     }
 
     /// Where a server of this user is, if nothing else is said.
-    private static Path usual() {
-        return usual("");
+    private static Path defaultDirectory() {
+        return defaultDirectory("");
     }
 
     /// Where a server of this user is that has something to be told apart by, such as a port.
     ///
     /// @param suffix of the folder's name
-    public static Path usual(String suffix) {
+    public static Path defaultDirectory(String suffix) {
         Path shm = Path.of("/dev/shm");
         Path base = Files.isWritable(shm) ? shm : Path.of(System.getProperty("java.io.tmpdir"));
         return base.resolve("kvcache-aeron-" + System.getProperty("user.name") + suffix);
     }
 
     /// Whether it is of processes on one host.
-    public boolean ipc() {
+    public boolean isIpc() {
         return endpoint.isEmpty();
     }
 
@@ -184,19 +184,19 @@ public record AeronAddress(
     /// @param at host and port; nothing for IPC
     String channel(String at) {
         String sizes = "term-length=%d|mtu=%d".formatted(termBytes, messageBytes());
-        return ipc() ? IPC + "?" + sizes : UDP + "?endpoint=" + at + "|" + sizes;
+        return isIpc() ? IPC + "?" + sizes : UDP + "?endpoint=" + at + "|" + sizes;
     }
 
     /// The most that is claimed at a time, with its header: Aeron allows an eighth of a term.
     int messageBytes() {
-        return Math.min(ipc() ? MOST_MTU_BYTES : mtuBytes, termBytes / 8);
+        return Math.min(isIpc() ? MAX_MTU_BYTES : mtuBytes, termBytes / 8);
     }
 
     /// What a client connects to.
     ///
     /// @param at host and port that the server got; nothing for IPC
-    String forClients(String at) {
-        if (!ipc()) {
+    String clientAddress(String at) {
+        if (!isIpc()) {
             return UDP + "?endpoint=" + at;
         }
         return IPC + (driver != null ? "?driver=" + driver : "?dir=" + folder);

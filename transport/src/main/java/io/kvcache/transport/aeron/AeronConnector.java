@@ -35,43 +35,43 @@ public final class AeronConnector implements Connector {
     private static final int FIRST_STREAM = 1 << 30;
 
     private final AeronAddress address;
-    private @Nullable AeronMedia current;
+    private @Nullable AeronDriver current;
 
     /// @throws IllegalStateException when this JVM was started without the flag that Agrona needs
     /// @throws IllegalArgumentException when it is no address of Aeron
     public AeronConnector(String address) {
         this.address = AeronAddress.parse(address);
-        JvmFlag.require(address);
+        AgronaCheck.require(address);
     }
 
     @Override
     public Line connect(FrameHandler handler, long timeoutNanos) throws IOException {
         long end = System.nanoTime() + timeoutNanos;
-        AeronMedia media = media();
-        Opening opening = new Opening(media, end);
+        AeronDriver media = currentDriver();
+        ConnectAttempt connectAttempt = new ConnectAttempt(media, end);
         try {
-            return opening.open(handler);
+            return connectAttempt.open(handler);
         } catch (RuntimeException failed) {
             throw new IOException("Aeron cannot connect: " + failed.getMessage(), failed);
         } finally {
-            if (!opening.done) {
-                forget(media);
-                opening.undo();
+            if (!connectAttempt.done) {
+                discardDriver(media);
+                connectAttempt.closeStreams();
             }
         }
     }
 
-    private synchronized AeronMedia media() throws IOException {
-        AeronMedia media = current;
+    private synchronized AeronDriver currentDriver() throws IOException {
+        AeronDriver media = current;
         if (media == null || !media.retain()) {
-            media = AeronMedia.using(address);
+            media = AeronDriver.forClient(address);
             current = media;
         }
         return media;
     }
 
     /// It may be what has failed: the next connection opens another.
-    private synchronized void forget(AeronMedia media) {
+    private synchronized void discardDriver(AeronDriver media) {
         if (current == media) {
             current = null;
         }
@@ -83,15 +83,15 @@ public final class AeronConnector implements Connector {
     }
 
     /// A connection on its way.
-    private final class Opening {
+    private final class ConnectAttempt {
 
-        private final AeronMedia media;
+        private final AeronDriver media;
         private final long end;
         private @Nullable Subscription in;
         private @Nullable ExclusivePublication out;
         private boolean done;
 
-        private Opening(AeronMedia media, long end) {
+        private ConnectAttempt(AeronDriver media, long end) {
             this.media = media;
             this.end = end;
         }
@@ -99,26 +99,27 @@ public final class AeronConnector implements Connector {
         private Line open(FrameHandler handler) throws IOException {
             Aeron aeron = media.aeron();
             int stream = FIRST_STREAM | (int) (aeron.nextCorrelationId() & (FIRST_STREAM - 1));
-            Subscription subscription = aeron.addSubscription(address.channel(address.ipc() ? "" : local()), stream);
+            Subscription subscription =
+                    aeron.addSubscription(address.channel(address.isIpc() ? "" : localEndpoint()), stream);
             in = subscription;
             ExclusivePublication publication =
-                    aeron.addExclusivePublication(address.channel(address.endpoint()), Connect.STREAM);
+                    aeron.addExclusivePublication(address.channel(address.endpoint()), ConnectMessage.STREAM);
             out = publication;
             await(publication::isConnected, "nobody serves a cache");
-            int port = address.ipc() ? 0 : port(subscription);
+            int port = address.isIpc() ? 0 : port(subscription);
             BufferClaim claim = new BufferClaim();
-            await(() -> publication.tryClaim(Connect.BYTES, claim) > 0, "the server takes no bytes");
-            new Connect(stream, port).write(claim.buffer(), claim.offset());
+            await(() -> publication.tryClaim(ConnectMessage.BYTES, claim) > 0, "the server takes no bytes");
+            new ConnectMessage(stream, port).write(claim.buffer(), claim.offset());
             claim.commit();
             await(() -> subscription.imageCount() > 0, "the server does not answer");
-            Streams streams = new Streams(media, subscription.imageAtIndex(0), publication, subscription);
-            Line line = new AeronLine(streams, address.dedicated(), outlet -> handler);
+            StreamPair streamPair = new StreamPair(media, subscription.imageAtIndex(0), publication, subscription);
+            Line frameConnection = new AeronConnection(streamPair, address.dedicated(), frameSink -> handler);
             done = true;
-            return line;
+            return frameConnection;
         }
 
         /// Any free port of the address that packets to the server leave from.
-        private String local() throws IOException {
+        private String localEndpoint() throws IOException {
             InetSocketAddress server = address.socketAddress();
             if (server.isUnresolved()) {
                 throw new UnknownHostException(server.getHostString() + ": no such host");
@@ -137,10 +138,10 @@ public final class AeronConnector implements Connector {
             return Integer.parseInt(endpoint.substring(endpoint.lastIndexOf(':') + 1));
         }
 
-        private void await(BooleanSupplier condition, String otherwise) throws IOException {
+        private void await(BooleanSupplier condition, String defaultValue) throws IOException {
             while (!condition.getAsBoolean()) {
                 if (System.nanoTime() - end > 0) {
-                    throw new IOException(address.text() + ": " + otherwise + " in time");
+                    throw new IOException(address.text() + ": " + defaultValue + " in time");
                 }
                 if (Thread.currentThread().isInterrupted()) {
                     throw new InterruptedIOException("interrupted while connecting to " + address.text());
@@ -149,7 +150,7 @@ public final class AeronConnector implements Connector {
             }
         }
 
-        private void undo() {
+        private void closeStreams() {
             try {
                 if (in != null) {
                     in.close();

@@ -53,9 +53,9 @@ public final class AeronEndpoint implements AutoCloseable {
     private final AtomicInteger arriving = new AtomicInteger();
 
     /// What it listens by; null between one that has ended and the next.
-    private volatile @Nullable AeronMedia media;
+    private volatile @Nullable AeronDriver media;
 
-    private AeronEndpoint(AeronAddress address, Endpoint endpoint, EndpointOptions options, AeronMedia media)
+    private AeronEndpoint(AeronAddress address, Endpoint endpoint, EndpointOptions options, AeronDriver media)
             throws IOException {
         this.address = address;
         this.endpoint = endpoint;
@@ -63,38 +63,39 @@ public final class AeronEndpoint implements AutoCloseable {
         this.media = media;
         lines = new EndpointLines(endpoint, options, name -> "kvcache-aeron-" + name);
         Subscription arrivals = listen(media, address.endpoint());
-        place = address.ipc() ? "" : resolved(arrivals);
-        clients = address.forClients(place);
+        place = address.isIpc() ? "" : resolveEndpoint(arrivals);
+        clients = address.clientAddress(place);
         lines.begin();
-        lines.start("media", this::keepMedia);
+        lines.start("media", this::superviseDriver);
     }
 
-    private Subscription listen(AeronMedia by, String at) {
+    private Subscription listen(AeronDriver by, String at) {
         return by.aeron()
-                .addSubscription(address.channel(at), Connect.STREAM, image -> arrived(by, image), image -> {});
+                .addSubscription(
+                        address.channel(at), ConnectMessage.STREAM, image -> onImageAvailable(by, image), image -> {});
     }
 
-    private void keepMedia() {
+    private void superviseDriver() {
         while (lines.open()) {
             LockSupport.parkNanos(LOOK_NANOS);
-            AeronMedia now = media;
-            if (now != null && now.ended()) {
+            AeronDriver now = media;
+            if (now != null && now.isClosed()) {
                 LOG.log(System.Logger.Level.WARNING, "Aeron has ended at " + clients + ", and is opened again");
                 media = null;
                 now.release();
             } else if (now == null && lines.open()) {
-                media = again();
+                media = reopenDriver();
             }
         }
     }
 
     /// Others, once the last connection has let the old ones go, with the folder of their driver; null until
     /// then.
-    private @Nullable AeronMedia again() {
-        AeronMedia opened = null;
+    private @Nullable AeronDriver reopenDriver() {
+        AeronDriver opened = null;
         boolean good = false;
         try {
-            opened = AeronMedia.serving(address);
+            opened = AeronDriver.forServer(address);
             listen(opened, place);
             good = true;
             return opened;
@@ -123,8 +124,8 @@ public final class AeronEndpoint implements AutoCloseable {
     /// @throws IllegalStateException when this JVM was started without the flag that Agrona needs
     /// @throws IOException when there is no media driver and none can be started, or the port is taken
     public static AeronEndpoint open(KvCache cache, AeronAddress address, EndpointOptions options) throws IOException {
-        JvmFlag.require(address.text());
-        AeronMedia media = AeronMedia.serving(address);
+        AgronaCheck.require(address.text());
+        AeronDriver media = AeronDriver.forServer(address);
         boolean good = false;
         try {
             Endpoint endpoint = new Endpoint(cache, options, System::nanoTime);
@@ -140,7 +141,7 @@ public final class AeronEndpoint implements AutoCloseable {
         }
     }
 
-    private String resolved(Subscription arrivals) throws IOException {
+    private String resolveEndpoint(Subscription arrivals) throws IOException {
         long end = System.nanoTime() + options.times().handshake().toNanos();
         String endpoint = arrivals.resolvedEndpoint();
         while (endpoint == null) {
@@ -164,8 +165,8 @@ public final class AeronEndpoint implements AutoCloseable {
     }
 
     /// A client's stream is there; said by a thread that may not wait.
-    private void arrived(AeronMedia by, Image image) {
-        Arrival arrival = new Arrival(by, address, image);
+    private void onImageAvailable(AeronDriver by, Image image) {
+        PendingConnection pendingConnection = new PendingConnection(by, address, image);
         boolean room = arriving.incrementAndGet() <= options.most().connections();
         if (!lines.open() || !room || !by.retain()) {
             arriving.decrementAndGet();
@@ -173,7 +174,7 @@ public final class AeronEndpoint implements AutoCloseable {
         }
         boolean begun = false;
         try {
-            lines.start("connection", () -> serve(by, arrival));
+            lines.start("connection", () -> serve(by, pendingConnection));
             begun = true;
         } finally {
             if (!begun) {
@@ -183,53 +184,53 @@ public final class AeronEndpoint implements AutoCloseable {
         }
     }
 
-    private void serve(AeronMedia by, Arrival arrival) {
-        Streams streams = null;
+    private void serve(AeronDriver by, PendingConnection pendingConnection) {
+        StreamPair streamPair = null;
         try {
-            streams = meet(arrival);
+            streamPair = accept(pendingConnection);
         } catch (RuntimeException failed) {
             LOG.log(System.Logger.Level.WARNING, "cannot answer a connection at " + clients, failed);
         } finally {
             arriving.decrementAndGet();
-            if (streams == null) {
+            if (streamPair == null) {
                 by.release();
             }
         }
-        if (streams != null) {
-            pump(streams);
+        if (streamPair != null) {
+            pump(streamPair);
         }
     }
 
-    private @Nullable Streams meet(Arrival arrival) {
+    private @Nullable StreamPair accept(PendingConnection pendingConnection) {
         long end = System.nanoTime() + options.times().handshake().toNanos();
-        Streams streams = null;
+        StreamPair streamPair = null;
         try {
-            streams = arrival.meet(() -> lines.open() && System.nanoTime() - end < 0);
-            if (streams == null) {
-                arrival.reject("no connection came of it");
+            streamPair = pendingConnection.accept(() -> lines.open() && System.nanoTime() - end < 0);
+            if (streamPair == null) {
+                pendingConnection.reject("no connection came of it");
             }
         } catch (Violation malformed) {
             LOG.log(System.Logger.Level.DEBUG, "a client does not speak the protocol", malformed);
-            arrival.reject(String.valueOf(malformed.getMessage()));
+            pendingConnection.reject(String.valueOf(malformed.getMessage()));
         }
-        return streams;
+        return streamPair;
     }
 
-    private void pump(Streams streams) {
-        AeronLine line = line(streams);
+    private void pump(StreamPair streamPair) {
+        AeronConnection line = createConnection(streamPair);
         lines.add(line);
         lines.pump(line);
     }
 
-    private AeronLine line(Streams streams) {
+    private AeronConnection createConnection(StreamPair streamPair) {
         boolean good = false;
         try {
-            AeronLine line = new AeronLine(streams, address.dedicated(), endpoint::connected);
+            AeronConnection line = new AeronConnection(streamPair, address.dedicated(), endpoint::connected);
             good = true;
             return line;
         } finally {
             if (!good) {
-                streams.close();
+                streamPair.close();
             }
         }
     }
@@ -240,7 +241,7 @@ public final class AeronEndpoint implements AutoCloseable {
     }
 
     /// Whether all that had begun has ended; to be asked again and again after [#drain].
-    public boolean drained() {
+    public boolean isDrained() {
         return lines.drained();
     }
 
@@ -250,7 +251,7 @@ public final class AeronEndpoint implements AutoCloseable {
     public void close() {
         if (lines.open()) {
             lines.close();
-            AeronMedia last = media;
+            AeronDriver last = media;
             if (last != null) {
                 last.release();
             }

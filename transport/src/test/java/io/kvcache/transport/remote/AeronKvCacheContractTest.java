@@ -12,7 +12,7 @@ import io.kvcache.core.contract.HintContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.transport.aeron.AeronEndpoint;
-import io.kvcache.transport.aeron.TestDriver;
+import io.kvcache.transport.aeron.TestMediaDriver;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -38,14 +38,14 @@ final class AeronKvCacheContractTest {
     @TempDir
     private static Path folder = Path.of("");
 
-    private static @Nullable TestDriver driver;
+    private static @Nullable TestMediaDriver driver;
 
     @Parameter
     private String media = "";
 
     @BeforeAll
     static void startDriver() throws IOException {
-        driver = TestDriver.start();
+        driver = TestMediaDriver.start();
     }
 
     @AfterAll
@@ -53,8 +53,8 @@ final class AeronKvCacheContractTest {
         driver().close();
     }
 
-    private static TestDriver driver() {
-        TestDriver started = driver;
+    private static TestMediaDriver driver() {
+        TestMediaDriver started = driver;
         if (started == null) {
             throw new IllegalStateException("no driver was started");
         }

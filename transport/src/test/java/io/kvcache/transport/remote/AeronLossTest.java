@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.aeron.AeronEndpoint;
-import io.kvcache.transport.aeron.TestDriver;
+import io.kvcache.transport.aeron.TestMediaDriver;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import java.io.IOException;
 import java.time.Duration;
@@ -21,7 +21,7 @@ final class AeronLossTest {
 
     @Test
     void givenThreeOfTenMessagesAreLost_whenBlocksGoThereAndBack_thenAllComeAndEveryByteIsRight() throws IOException {
-        try (TestDriver driver = TestDriver.losing(SHARE, SEED);
+        try (TestMediaDriver driver = TestMediaDriver.losing(SHARE, SEED);
                 TieredKvCache store = TieredKvCache.builder()
                         .hostBytes(64 << 20)
                         .prefaultInBackground(false)

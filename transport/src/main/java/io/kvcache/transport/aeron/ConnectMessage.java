@@ -15,7 +15,7 @@ import org.agrona.MutableDirectBuffer;
 ///
 /// @param stream that the client listens to
 /// @param port that it listens at, 1 to 65,535; 0 for IPC
-record Connect(int stream, int port) {
+record ConnectMessage(int stream, int port) {
 
     /// Where clients begin.
     static final int STREAM = 7420;
@@ -24,10 +24,10 @@ record Connect(int stream, int port) {
 
     private static final int MAGIC = 'K' | 'V' << 8 | 'C' << 16 | 'A' << 24;
     private static final int VERSION = 1;
-    private static final int MOST_PORT = 65_535;
+    private static final int MAX_PORT = 65_535;
 
     /// @param udp whether a port is needed
-    static Connect read(DirectBuffer from, int offset, int bytes, boolean udp) throws Violation {
+    static ConnectMessage read(DirectBuffer from, int offset, int bytes, boolean udp) throws Violation {
         if (bytes < BYTES || from.getInt(offset, ByteOrder.LITTLE_ENDIAN) != MAGIC) {
             throw new Violation("a first message of " + bytes + " bytes; allowed: " + BYTES + ", beginning \"KVCA\"");
         }
@@ -37,12 +37,12 @@ record Connect(int stream, int port) {
         }
         int stream = from.getInt(offset + 8, ByteOrder.LITTLE_ENDIAN);
         int port = from.getInt(offset + 12, ByteOrder.LITTLE_ENDIAN);
-        boolean fits = udp ? port > 0 && port <= MOST_PORT : port == 0;
+        boolean fits = udp ? port > 0 && port <= MAX_PORT : port == 0;
         if (stream == STREAM || !fits) {
             throw new Violation("stream = %d, port = %d; allowed: any other stream than %d, and %s"
                     .formatted(stream, port, STREAM, udp ? "1 to 65535" : "0"));
         }
-        return new Connect(stream, port);
+        return new ConnectMessage(stream, port);
     }
 
     void write(MutableDirectBuffer to, int offset) {

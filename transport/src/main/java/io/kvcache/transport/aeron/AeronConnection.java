@@ -27,7 +27,7 @@ import org.agrona.DirectBuffer;
 ///
 /// A side that does not read stops the other once the window of the term is full; the one that writes waits
 /// for room, which [#stalledNanos] tells.
-final class AeronLine implements Line {
+final class AeronConnection implements Line {
 
     /// What of a payload came with its header is copied: little, and most messages fit.
     private static final int BUFFER_BYTES = 8 << 10;
@@ -35,48 +35,48 @@ final class AeronLine implements Line {
     /// Of 64 KiB and less, after which whoever pumps looks up.
     private static final int FRAGMENTS = 16;
 
-    private static final System.Logger LOG = System.getLogger(AeronLine.class.getName());
+    private static final System.Logger LOG = System.getLogger(AeronConnection.class.getName());
 
-    private final Streams streams;
+    private final StreamPair streamPair;
     private final Image in;
     private final ExclusivePublication out;
     private final FrameHandler handler;
     private final FrameReader reader;
-    private final ControlledFragmentHandler fragments = this::fragment;
+    private final ControlledFragmentHandler fragments = this::onFragment;
     private final BufferClaim claim = new BufferClaim();
-    private final Pause reading;
-    private final Pause writing;
+    private final AdaptiveIdleStrategy reading;
+    private final AdaptiveIdleStrategy writing;
     private final ReentrantLock sending = new ReentrantLock();
     private final LineState state = new LineState();
 
-    /// @param streams which are closed with it
+    /// @param streamPair which are closed with it
     /// @param handler of this line, which must not use it yet
-    AeronLine(Streams streams, boolean dedicated, Function<Outlet, FrameHandler> handler) {
-        this.streams = streams;
-        in = streams.in();
-        out = streams.out();
-        reading = Pause.ofConnection(dedicated);
-        writing = Pause.ofConnection(dedicated);
+    AeronConnection(StreamPair streamPair, boolean dedicated, Function<Outlet, FrameHandler> handler) {
+        this.streamPair = streamPair;
+        in = streamPair.in();
+        out = streamPair.out();
+        reading = AdaptiveIdleStrategy.forConnection(dedicated);
+        writing = AdaptiveIdleStrategy.forConnection(dedicated);
         this.handler = handler.apply(this);
         reader = FrameReader.open(this.handler, BUFFER_BYTES);
     }
 
     @Override
-    public String place() {
+    public String peerAddress() {
         String source = in.sourceIdentity();
         return source.substring(0, Math.max(0, source.lastIndexOf(':')));
     }
 
     @Override
     public boolean pump() {
-        if (state.live() && streams.enter()) {
+        if (state.live() && streamPair.enter()) {
             try {
                 reading.reset();
                 while (state.live() && !poll()) {
                     reading.idle();
                 }
             } finally {
-                streams.exit();
+                streamPair.exit();
             }
         }
         if (state.live()) {
@@ -98,9 +98,9 @@ final class AeronLine implements Line {
     }
 
     /// Takes one fragment; what it throws would go to a handler of errors instead of to the caller.
-    private ControlledFragmentHandler.Action fragment(DirectBuffer from, int offset, int bytes, Header header) {
+    private ControlledFragmentHandler.Action onFragment(DirectBuffer from, int offset, int bytes, Header header) {
         try {
-            take(from, offset, bytes);
+            receive(from, offset, bytes);
             state.received(reader.inFrame());
         } catch (Violation malformed) {
             send(BodyWriter.refusal(
@@ -113,7 +113,7 @@ final class AeronLine implements Line {
         return state.live() ? ControlledFragmentHandler.Action.COMMIT : ControlledFragmentHandler.Action.BREAK;
     }
 
-    private void take(DirectBuffer from, int offset, int bytes) throws Violation {
+    private void receive(DirectBuffer from, int offset, int bytes) throws Violation {
         int taken = 0;
         while (taken < bytes && state.live()) {
             // Whoever hears a frame may wait for long, and the term of a stream that ended meanwhile is unmapped soon.
@@ -133,25 +133,25 @@ final class AeronLine implements Line {
     public boolean send(Frame frame) {
         sending.lock();
         try {
-            if (!open() || !streams.enter()) {
+            if (!isOpen() || !streamPair.enter()) {
                 return false;
             }
             try {
-                return write(new Gather(frame));
+                return write(new GatherBuffer(frame));
             } finally {
                 state.written();
-                streams.exit();
+                streamPair.exit();
             }
         } finally {
             sending.unlock();
         }
     }
 
-    private boolean write(Gather bytes) {
+    private boolean write(GatherBuffer bytes) {
         writing.reset();
         state.writing();
-        while (bytes.left() > 0) {
-            int some = (int) Math.min(bytes.left(), out.maxPayloadLength());
+        while (bytes.remainingBytes() > 0) {
+            int some = (int) Math.min(bytes.remainingBytes(), out.maxPayloadLength());
             long position = out.tryClaim(some, claim);
             if (position > 0) {
                 fill(bytes, some);
@@ -161,7 +161,7 @@ final class AeronLine implements Line {
                     && position != ExclusivePublication.ADMIN_ACTION) {
                 close(CloseReason.BROKEN);
                 return false;
-            } else if (!open()) {
+            } else if (!isOpen()) {
                 return false;
             } else {
                 writing.idle();
@@ -170,7 +170,7 @@ final class AeronLine implements Line {
         return true;
     }
 
-    private void fill(Gather bytes, int some) {
+    private void fill(GatherBuffer bytes, int some) {
         boolean good = false;
         try {
             bytes.copy(claim.buffer(), claim.offset(), some);
@@ -186,7 +186,7 @@ final class AeronLine implements Line {
     }
 
     @Override
-    public boolean open() {
+    public boolean isOpen() {
         return state.live() && !in.isClosed();
     }
 
@@ -198,7 +198,7 @@ final class AeronLine implements Line {
     @Override
     public void close(CloseReason why) {
         if (state.end(why)) {
-            streams.close();
+            streamPair.close();
         }
     }
 }

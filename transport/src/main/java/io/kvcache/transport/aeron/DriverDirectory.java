@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 /// The folder around the directory of an embedded driver: nobody but this user may enter, since who can read
 /// the driver's files reads all blocks that pass. One driver has it at a time, by a lock that ends with the
 /// process, so what a killed one left may be removed.
-final class DriverFolder implements AutoCloseable {
+final class DriverDirectory implements AutoCloseable {
 
     private static final Set<PosixFilePermission> PRIVATE = PosixFilePermissions.fromString("rwx------");
     private static final String DRIVER = "driver";
@@ -35,7 +35,7 @@ final class DriverFolder implements AutoCloseable {
     private final FileChannel lock;
     private final boolean named;
 
-    private DriverFolder(Path folder, FileChannel lock, boolean named) {
+    private DriverDirectory(Path folder, FileChannel lock, boolean named) {
         this.folder = folder;
         this.lock = lock;
         this.named = named;
@@ -49,16 +49,16 @@ final class DriverFolder implements AutoCloseable {
     /// Takes a folder that others know by its name.
     ///
     /// @throws IOException when it is somebody else's, or taken
-    static DriverFolder take(Path folder) throws IOException {
+    static DriverDirectory claim(Path folder) throws IOException {
         if (!Files.exists(folder, LinkOption.NOFOLLOW_LINKS)) {
             Files.createDirectory(folder, PosixFilePermissions.asFileAttribute(PRIVATE));
         }
         requirePrivate(folder);
-        return take(folder.toRealPath(), true);
+        return claim(folder.toRealPath(), true);
     }
 
     /// Makes one without a name that anybody knows, and removes what killed processes left of such.
-    static DriverFolder make() throws IOException {
+    static DriverDirectory createTemporary() throws IOException {
         Path shm = Path.of("/dev/shm");
         Path base = Files.isWritable(shm) ? shm : Path.of(System.getProperty("java.io.tmpdir"));
         try (DirectoryStream<Path> others = Files.newDirectoryStream(base, PREFIX + "*")) {
@@ -66,19 +66,19 @@ final class DriverFolder implements AutoCloseable {
                 removeAbandoned(other);
             }
         }
-        return take(Files.createTempDirectory(base, PREFIX).toRealPath(), false);
+        return claim(Files.createTempDirectory(base, PREFIX).toRealPath(), false);
     }
 
-    private static DriverFolder take(Path folder, boolean named) throws IOException {
-        FileChannel lock = TAKEN.add(folder) ? locked(folder) : null;
+    private static DriverDirectory claim(Path folder, boolean named) throws IOException {
+        FileChannel lock = TAKEN.add(folder) ? tryLock(folder) : null;
         if (lock == null) {
             throw new IOException(folder + " belongs to another server; name another folder with dir=");
         }
-        return new DriverFolder(folder, lock, named);
+        return new DriverDirectory(folder, lock, named);
     }
 
     /// @return null when another process has it, or when it cannot be had
-    private static @Nullable FileChannel locked(Path folder) throws IOException {
+    private static @Nullable FileChannel tryLock(Path folder) throws IOException {
         FileChannel channel = null;
         boolean good = false;
         try {
@@ -98,14 +98,14 @@ final class DriverFolder implements AutoCloseable {
         try {
             Path folder = other.toRealPath();
             if (Files.exists(driver(folder)) && TAKEN.add(folder)) {
-                FileChannel lock = locked(folder);
+                FileChannel lock = tryLock(folder);
                 if (lock != null) {
                     IoUtil.delete(driver(folder).toFile(), true);
-                    new DriverFolder(folder, lock, false).close();
+                    new DriverDirectory(folder, lock, false).close();
                 }
             }
         } catch (IOException | RuntimeException notOurs) {
-            System.getLogger(DriverFolder.class.getName())
+            System.getLogger(DriverDirectory.class.getName())
                     .log(System.Logger.Level.DEBUG, "left where it is: " + other, notOurs);
         }
     }
@@ -130,7 +130,7 @@ final class DriverFolder implements AutoCloseable {
     }
 
     /// @throws IOException when the file system has less left
-    void requireRoom(long bytes) throws IOException {
+    void requireFreeSpace(long bytes) throws IOException {
         long left = Files.getFileStore(folder).getUsableSpace();
         if (left < bytes) {
             throw new IOException(

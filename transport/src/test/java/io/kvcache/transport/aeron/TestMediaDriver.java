@@ -12,28 +12,28 @@ import java.util.function.Consumer;
 
 /// A media driver that runs by itself, with the settings of an embedded one: for tests that would start and end
 /// one for every store otherwise.
-public final class TestDriver implements AutoCloseable {
+public final class TestMediaDriver implements AutoCloseable {
 
     private final Path directory;
-    private final DriverFolder folder;
+    private final DriverDirectory folder;
     private final MediaDriver driver;
     private final AtomicLong lost;
 
-    private TestDriver(Path directory, DriverFolder folder, MediaDriver driver, AtomicLong lost) {
+    private TestMediaDriver(Path directory, DriverDirectory folder, MediaDriver driver, AtomicLong lost) {
         this.lost = lost;
         this.directory = directory;
         this.folder = folder;
         this.driver = driver;
     }
 
-    public static TestDriver start() throws IOException {
+    public static TestMediaDriver start() throws IOException {
         return start(context -> {}, new AtomicLong());
     }
 
     /// One that loses messages of both directions, data and what is said of it, by lot.
     ///
     /// @param share of all that come in, 0 to 1
-    public static TestDriver losing(double share, long seed) throws IOException {
+    public static TestMediaDriver losing(double share, long seed) throws IOException {
         AtomicLong lost = new AtomicLong();
         return start(
                 context -> context.receiveChannelEndpointSupplier(
@@ -55,12 +55,12 @@ public final class TestDriver implements AutoCloseable {
         };
     }
 
-    private static TestDriver start(Consumer<MediaDriver.Context> more, AtomicLong lost) throws IOException {
-        DriverFolder folder = DriverFolder.make();
+    private static TestMediaDriver start(Consumer<MediaDriver.Context> more, AtomicLong lost) throws IOException {
+        DriverDirectory folder = DriverDirectory.createTemporary();
         AeronAddress address = AeronAddress.parse("aeron:udp?endpoint=127.0.0.1:0");
-        MediaDriver.Context context = AeronMedia.settings(address, folder.driver());
+        MediaDriver.Context context = AeronDriver.driverContext(address, folder.driver());
         more.accept(context);
-        return new TestDriver(folder.driver(), folder, MediaDriver.launch(context), lost);
+        return new TestMediaDriver(folder.driver(), folder, MediaDriver.launch(context), lost);
     }
 
     /// Messages that were lost so far.

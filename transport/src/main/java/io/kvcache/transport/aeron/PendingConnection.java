@@ -11,15 +11,15 @@ import org.agrona.DirectBuffer;
 import org.jspecify.annotations.Nullable;
 
 /// A client's stream that has come to a server, until there is one back.
-final class Arrival {
+final class PendingConnection {
 
-    private final AeronMedia media;
+    private final AeronDriver media;
     private final AeronAddress address;
     private final Image in;
-    private @Nullable Connect connect;
+    private @Nullable ConnectMessage connectMessage;
     private @Nullable Violation wrong;
 
-    Arrival(AeronMedia media, AeronAddress address, Image in) {
+    PendingConnection(AeronDriver media, AeronAddress address, Image in) {
         this.media = media;
         this.address = address;
         this.in = in;
@@ -31,44 +31,44 @@ final class Arrival {
     /// @return null when nothing came of it; the media are as retained as they were
     /// @throws Violation when the first message is not what it should be
     @Nullable
-    Streams meet(BooleanSupplier wanted) throws Violation {
-        Pause pause = Pause.ofConnection(address.dedicated());
-        while (connect == null && wrong == null) {
-            if (in.controlledPoll(this::first, 1) == 0) {
+    StreamPair accept(BooleanSupplier wanted) throws Violation {
+        AdaptiveIdleStrategy adaptiveIdleStrategy = AdaptiveIdleStrategy.forConnection(address.dedicated());
+        while (connectMessage == null && wrong == null) {
+            if (in.controlledPoll(this::onFirstFragment, 1) == 0) {
                 if (!wanted.getAsBoolean() || in.isClosed() || in.isEndOfStream()) {
                     return null;
                 }
-                pause.idle();
+                adaptiveIdleStrategy.idle();
             }
         }
         if (wrong != null) {
             throw wrong;
         }
-        return connect == null ? null : answer(connect, wanted);
+        return connectMessage == null ? null : openReplyStream(connectMessage, wanted);
     }
 
-    private ControlledFragmentHandler.Action first(DirectBuffer from, int offset, int bytes, Header header) {
+    private ControlledFragmentHandler.Action onFirstFragment(DirectBuffer from, int offset, int bytes, Header header) {
         try {
-            connect = Connect.read(from, offset, bytes, !address.ipc());
+            connectMessage = ConnectMessage.read(from, offset, bytes, !address.isIpc());
         } catch (Violation malformed) {
             wrong = malformed;
         }
         return ControlledFragmentHandler.Action.COMMIT;
     }
 
-    private @Nullable Streams answer(Connect to, BooleanSupplier wanted) {
+    private @Nullable StreamPair openReplyStream(ConnectMessage to, BooleanSupplier wanted) {
         Aeron aeron = media.aeron();
-        String back = address.channel(address.ipc() ? "" : source() + ":" + to.port());
+        String back = address.channel(address.isIpc() ? "" : source() + ":" + to.port());
         ExclusivePublication out = aeron.addExclusivePublication(back, to.stream());
-        Pause pause = Pause.ofConnection(address.dedicated());
+        AdaptiveIdleStrategy adaptiveIdleStrategy = AdaptiveIdleStrategy.forConnection(address.dedicated());
         while (!out.isConnected()) {
             if (!wanted.getAsBoolean() || in.isClosed()) {
                 out.close();
                 return null;
             }
-            pause.idle();
+            adaptiveIdleStrategy.idle();
         }
-        return new Streams(media, in, out, null);
+        return new StreamPair(media, in, out, null);
     }
 
     /// The host that the stream comes from.

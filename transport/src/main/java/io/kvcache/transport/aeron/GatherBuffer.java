@@ -8,13 +8,13 @@ import java.util.List;
 import org.agrona.MutableDirectBuffer;
 
 /// The bytes of a frame, where they lie, in order.
-final class Gather {
+final class GatherBuffer {
 
     private final List<ByteBuffer> pieces = new ArrayList<>();
     private int piece;
     private long left;
 
-    Gather(Frame frame) {
+    GatherBuffer(Frame frame) {
         pieces.add(frame.head().duplicate());
         for (MemorySegment each : frame.payload().pieces()) {
             pieces.add(each.asByteBuffer());
@@ -24,7 +24,7 @@ final class Gather {
         }
     }
 
-    long left() {
+    long remainingBytes() {
         return left;
     }
 

@@ -18,13 +18,13 @@ import org.agrona.concurrent.IdleStrategy;
 /// all of them would keep it from ever sleeping long.
 ///
 /// Not safe for several threads.
-final class Pause implements IdleStrategy {
+final class AdaptiveIdleStrategy implements IdleStrategy {
 
     /// As long as a sleep takes at the least is added by the kernel: some 50 µs.
-    private static final long SHORT_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
+    private static final long SHORT_SLEEP_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
 
-    private static final long LONG_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
-    private static final long LONGEST_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
+    private static final long LONG_SLEEP_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+    private static final long MAX_SLEEP_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
 
     /// About 20 ms of short sleeps, then at least 50 ms of long ones.
     private static final int SHORT_SLEEPS = 250;
@@ -37,26 +37,26 @@ final class Pause implements IdleStrategy {
 
     private final int spins;
     private final int earned;
-    private final long longestNanos;
+    private final long maxSleepNanos;
     private int tries;
     private int shortSleeps = SHORT_SLEEPS;
     private int longSleeps = LONG_SLEEPS;
 
-    private Pause(boolean dedicated, int earned) {
+    private AdaptiveIdleStrategy(boolean dedicated, int earned) {
         spins = dedicated ? 20_000 : 100;
-        longestNanos = dedicated ? LONG_NANOS : LONGEST_NANOS;
+        maxSleepNanos = dedicated ? LONG_SLEEP_NANOS : MAX_SLEEP_NANOS;
         this.earned = earned;
     }
 
     /// Of a connection.
-    static Pause ofConnection(boolean dedicated) {
-        return new Pause(dedicated, SHORT_SLEEPS);
+    static AdaptiveIdleStrategy forConnection(boolean dedicated) {
+        return new AdaptiveIdleStrategy(dedicated, SHORT_SLEEPS);
     }
 
     /// Of a driver's threads, which all connections need when a part of a term is used up, and over UDP for
     /// every byte, and of those that hear from it.
-    static Pause ofDriver(boolean dedicated) {
-        return new Pause(dedicated, DRIVERS_SLEEPS);
+    static AdaptiveIdleStrategy forDriver(boolean dedicated) {
+        return new AdaptiveIdleStrategy(dedicated, DRIVERS_SLEEPS);
     }
 
     /// Something happened.
@@ -74,21 +74,21 @@ final class Pause implements IdleStrategy {
             tries++;
             Thread.onSpinWait();
         } else {
-            LockSupport.parkNanos(nextNanos());
+            LockSupport.parkNanos(nextSleepNanos());
         }
     }
 
     /// How long to sleep, and one such sleep less.
-    long nextNanos() {
+    long nextSleepNanos() {
         if (shortSleeps > 0) {
             shortSleeps--;
-            return SHORT_NANOS;
+            return SHORT_SLEEP_NANOS;
         }
         if (longSleeps > 0) {
             longSleeps--;
-            return LONG_NANOS;
+            return LONG_SLEEP_NANOS;
         }
-        return longestNanos;
+        return maxSleepNanos;
     }
 
     @Override

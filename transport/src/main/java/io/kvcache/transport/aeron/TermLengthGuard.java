@@ -18,19 +18,19 @@ import org.agrona.concurrent.status.AtomicCounter;
 /// That is a limit of each message, not of how many come: who can send to the port can still use up memory.
 ///
 /// **Threads.** The driver's.
-final class TermLimit implements ReceiveChannelEndpointSupplier {
+final class TermLengthGuard implements ReceiveChannelEndpointSupplier {
 
-    private static final System.Logger LOG = System.getLogger(TermLimit.class.getName());
+    private static final System.Logger LOG = System.getLogger(TermLengthGuard.class.getName());
 
     /// Of terms that need not be this side's own: four times as long as they are unless somebody says so.
-    private static final int USUAL_BYTES = 4 << 20;
+    private static final int DEFAULT_MAX_BYTES = 4 << 20;
 
-    private final int mostBytes;
+    private final int maxBytes;
     private final AtomicBoolean warned = new AtomicBoolean();
 
     /// @param ownBytes of a term of this side
-    TermLimit(int ownBytes) {
-        mostBytes = Math.max(ownBytes, USUAL_BYTES);
+    TermLengthGuard(int ownBytes) {
+        maxBytes = Math.max(ownBytes, DEFAULT_MAX_BYTES);
     }
 
     @Override
@@ -39,16 +39,16 @@ final class TermLimit implements ReceiveChannelEndpointSupplier {
         return new Receiver(channel, dispatcher, status, context);
     }
 
-    private boolean takes(SetupFlyweight stream, InetSocketAddress from) {
+    private boolean accepts(SetupFlyweight stream, InetSocketAddress from) {
         int bytes = stream.termLength();
-        if (bytes >= 0 && bytes <= mostBytes) {
+        if (bytes >= 0 && bytes <= maxBytes) {
             return true;
         }
         System.Logger.Level level = warned.getAndSet(true) ? System.Logger.Level.DEBUG : System.Logger.Level.WARNING;
         LOG.log(
                 level,
                 "a stream from " + from + " has terms of " + bytes + " bytes, and is not taken; allowed: up to "
-                        + mostBytes + "; give this side the same term-length");
+                        + maxBytes + "; give this side the same term-length");
         return false;
     }
 
@@ -70,7 +70,7 @@ final class TermLimit implements ReceiveChannelEndpointSupplier {
                 int length,
                 InetSocketAddress srcAddress,
                 int transportIndex) {
-            if (takes(header, srcAddress)) {
+            if (accepts(header, srcAddress)) {
                 super.onSetupMessage(header, buffer, length, srcAddress, transportIndex);
             }
         }

@@ -10,9 +10,9 @@ import org.jspecify.annotations.Nullable;
 /// which may not go while somebody copies.
 ///
 /// **Threads.** Any.
-final class Streams {
+final class StreamPair {
 
-    private final AeronMedia media;
+    private final AeronDriver media;
     private final Image in;
     private final ExclusivePublication out;
     private final @Nullable Subscription own;
@@ -22,7 +22,7 @@ final class Streams {
 
     /// @param media which is released in the end
     /// @param own what the incoming stream belongs to if nothing else does, or null
-    Streams(AeronMedia media, Image in, ExclusivePublication out, @Nullable Subscription own) {
+    StreamPair(AeronDriver media, Image in, ExclusivePublication out, @Nullable Subscription own) {
         this.media = media;
         this.in = in;
         this.out = out;
@@ -70,7 +70,7 @@ final class Streams {
                 in.reject("the connection is closed");
             }
         } catch (RuntimeException gone) {
-            System.getLogger(Streams.class.getName())
+            System.getLogger(StreamPair.class.getName())
                     .log(System.Logger.Level.DEBUG, "the driver went before a stream did", gone);
         } finally {
             media.release();

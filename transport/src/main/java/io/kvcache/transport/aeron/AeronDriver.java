@@ -18,9 +18,9 @@ import org.jspecify.annotations.Nullable;
 /// What is mapped goes with the client, so nobody may touch a stream who has not retained it.
 ///
 /// **Threads.** Any.
-final class AeronMedia {
+final class AeronDriver {
 
-    private static final System.Logger LOG = System.getLogger(AeronMedia.class.getName());
+    private static final System.Logger LOG = System.getLogger(AeronDriver.class.getName());
 
     /// How long a process may be dead or stopped before its streams end. A server's leases last longer.
     private static final long LIVENESS_NANOS = TimeUnit.SECONDS.toNanos(5);
@@ -32,7 +32,7 @@ final class AeronMedia {
     private static final long TIMER_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
     /// How late an answer of the driver may be heard: while a connection is opened, never while it is used.
-    private static final long NEWS_NANOS = TimeUnit.MILLISECONDS.toNanos(4);
+    private static final long CONDUCTOR_IDLE_NANOS = TimeUnit.MILLISECONDS.toNanos(4);
 
     /// What an embedded driver gets to tell over UDP that streams have ended, which it says ten times a second;
     /// without it the other side waits until it takes them for dead.
@@ -47,12 +47,12 @@ final class AeronMedia {
 
     private final Aeron aeron;
     private final @Nullable MediaDriver driver;
-    private final @Nullable DriverFolder folder;
+    private final @Nullable DriverDirectory folder;
     private final boolean lingers;
     private int users = 1;
 
     /// @param lingers whether an embedded driver has something to tell others when its streams end
-    private AeronMedia(Aeron aeron, @Nullable MediaDriver driver, @Nullable DriverFolder folder, boolean lingers) {
+    private AeronDriver(Aeron aeron, @Nullable MediaDriver driver, @Nullable DriverDirectory folder, boolean lingers) {
         this.lingers = lingers;
         this.aeron = aeron;
         this.driver = driver;
@@ -60,49 +60,49 @@ final class AeronMedia {
     }
 
     /// For a server: embeds a driver unless the address names one.
-    static AeronMedia serving(AeronAddress address) throws IOException {
+    static AeronDriver forServer(AeronAddress address) throws IOException {
         Path external = address.driver();
         if (external != null) {
             return attach(address, external);
         }
         Path named = address.folder();
-        return embed(address, named == null ? DriverFolder.make() : DriverFolder.take(named));
+        return embed(address, named == null ? DriverDirectory.createTemporary() : DriverDirectory.claim(named));
     }
 
     /// For a client: over IPC there is the server's driver, over UDP a client has its own.
-    static AeronMedia using(AeronAddress address) throws IOException {
+    static AeronDriver forClient(AeronAddress address) throws IOException {
         Path external = address.driver();
         Path folder = address.folder();
         if (external != null) {
             return attach(address, external);
         }
-        if (address.ipc() && folder != null) {
+        if (address.isIpc() && folder != null) {
             if (!Files.exists(folder)) {
                 throw new IOException("no server has its driver in " + folder);
             }
-            DriverFolder.requirePrivate(folder);
-            return attach(address, DriverFolder.driver(folder));
+            DriverDirectory.requirePrivate(folder);
+            return attach(address, DriverDirectory.driver(folder));
         }
-        return embed(address, DriverFolder.make());
+        return embed(address, DriverDirectory.createTemporary());
     }
 
-    private static AeronMedia attach(AeronAddress address, Path directory) throws IOException {
+    private static AeronDriver attach(AeronAddress address, Path directory) throws IOException {
         if (!Files.exists(directory.resolve("cnc.dat"))) {
             throw new IOException("no media driver runs in " + directory);
         }
         try {
-            return new AeronMedia(client(address, directory), null, null, false);
+            return new AeronDriver(client(address, directory), null, null, false);
         } catch (RuntimeException failed) {
             throw new IOException("cannot use the media driver of " + address.text(), failed);
         }
     }
 
-    private static AeronMedia embed(AeronAddress address, DriverFolder folder) throws IOException {
+    private static AeronDriver embed(AeronAddress address, DriverDirectory folder) throws IOException {
         MediaDriver driver = null;
         try {
-            folder.requireRoom(DRIVER_BYTES + address.connectionBytes());
-            driver = MediaDriver.launch(settings(address, folder.driver()));
-            return new AeronMedia(client(address, folder.driver()), driver, folder, !address.ipc());
+            folder.requireFreeSpace(DRIVER_BYTES + address.connectionBytes());
+            driver = MediaDriver.launch(driverContext(address, folder.driver()));
+            return new AeronDriver(client(address, folder.driver()), driver, folder, !address.isIpc());
         } catch (RuntimeException failed) {
             CloseHelper.quietClose(driver);
             folder.close();
@@ -117,36 +117,36 @@ final class AeronMedia {
         return Aeron.connect(new Aeron.Context()
                 .aeronDirectoryName(directory.toString())
                 .driverTimeoutMs(DRIVER_TIMEOUT_MILLIS)
-                .idleSleepDurationNs(NEWS_NANOS)
-                .idleStrategy(Pause.ofDriver(address.dedicated()))
+                .idleSleepDurationNs(CONDUCTOR_IDLE_NANOS)
+                .idleStrategy(AdaptiveIdleStrategy.forDriver(address.dedicated()))
                 .threadFactory(threads("client"))
-                .errorHandler(AeronMedia::failed)
-                .subscriberErrorHandler(AeronMedia::failed));
+                .errorHandler(AeronDriver::onError)
+                .subscriberErrorHandler(AeronDriver::onError));
     }
 
-    static MediaDriver.Context settings(AeronAddress address, Path directory) {
+    static MediaDriver.Context driverContext(AeronAddress address, Path directory) {
         return new MediaDriver.Context()
                 .aeronDirectoryName(directory.toString())
                 .dirDeleteOnStart(true)
                 .dirDeleteOnShutdown(true)
                 .warnIfDirectoryExists(false)
                 .threadingMode(address.dedicated() ? ThreadingMode.DEDICATED : ThreadingMode.SHARED)
-                .sharedIdleStrategy(Pause.ofDriver(address.dedicated()))
-                .conductorIdleStrategy(Pause.ofDriver(address.dedicated()))
-                .senderIdleStrategy(Pause.ofDriver(address.dedicated()))
-                .receiverIdleStrategy(Pause.ofDriver(address.dedicated()))
+                .sharedIdleStrategy(AdaptiveIdleStrategy.forDriver(address.dedicated()))
+                .conductorIdleStrategy(AdaptiveIdleStrategy.forDriver(address.dedicated()))
+                .senderIdleStrategy(AdaptiveIdleStrategy.forDriver(address.dedicated()))
+                .receiverIdleStrategy(AdaptiveIdleStrategy.forDriver(address.dedicated()))
                 .sharedThreadFactory(threads("driver"))
                 .conductorThreadFactory(threads("conductor"))
                 .senderThreadFactory(threads("sender"))
                 .receiverThreadFactory(threads("receiver"))
                 .asyncExecutorThreadFactory(threads("tasks"))
-                .asyncExecutorIdleStrategy(Pause.ofDriver(false))
+                .asyncExecutorIdleStrategy(AdaptiveIdleStrategy.forDriver(false))
                 .counterValuesBufferLength(COUNTERS_BYTES)
                 .ipcMtuLength(address.messageBytes())
                 .mtuLength(address.messageBytes())
                 .ipcTermBufferLength(address.termBytes())
                 .publicationTermBufferLength(address.termBytes())
-                .receiveChannelEndpointSupplier(new TermLimit(address.termBytes()))
+                .receiveChannelEndpointSupplier(new TermLengthGuard(address.termBytes()))
                 // A sparse file is found to have no room when it is written to, and that ends the process.
                 .termBufferSparseFile(false)
                 .timerIntervalNs(TIMER_NANOS)
@@ -155,14 +155,14 @@ final class AeronMedia {
                 .publicationConnectionTimeoutNs(LIVENESS_NANOS)
                 .publicationUnblockTimeoutNs(2 * LIVENESS_NANOS)
                 .publicationLingerTimeoutNs(TimeUnit.SECONDS.toNanos(1))
-                .errorHandler(AeronMedia::failed);
+                .errorHandler(AeronDriver::onError);
     }
 
     private static ThreadFactory threads(String name) {
         return Thread.ofPlatform().daemon().name("kvcache-aeron-" + name).factory();
     }
 
-    private static void failed(Throwable what) {
+    private static void onError(Throwable what) {
         LOG.log(System.Logger.Level.DEBUG, "Aeron reports", what);
     }
 
@@ -172,7 +172,7 @@ final class AeronMedia {
 
     /// Whether it has ended by itself: after a pause of this process, or of the driver's, that was longer than
     /// the driver may be silent. Its streams are closed, and it opens no others.
-    boolean ended() {
+    boolean isClosed() {
         return aeron.isClosed();
     }
 
