@@ -9,7 +9,7 @@ import io.kvcache.server.tls.Certificate;
 import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointStats;
-import io.kvcache.transport.endpoint.NamespaceRule;
+import io.kvcache.transport.endpoint.NamespaceFilter;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import io.kvcache.transport.ucx.UcxMemory;
 import io.netty.buffer.UnpooledByteBufAllocator;
@@ -83,9 +83,9 @@ public final class RemoteFront implements AutoCloseable {
         }
         Secrets secrets = Secrets.open(config, tenants);
         EndpointOptions options = EndpointOptions.DEFAULTS
-                .withAccess(secrets.access())
+                .withAuth(secrets.access())
                 .withMaxConnections(config.connections())
-                .withLongestLease(config.lease())
+                .withMaxLease(config.lease())
                 .withNamespaces(rule(tenants, own, stores));
         options = stores.domains.in(options);
         KvCache cache = stores.everybodys;
@@ -143,7 +143,7 @@ public final class RemoteFront implements AutoCloseable {
         Secrets.open(config, tenants);
     }
 
-    private static NamespaceRule rule(List<TenantConfig> tenants, Function<String, Namespace> own, Stores stores) {
+    private static NamespaceFilter rule(List<TenantConfig> tenants, Function<String, Namespace> own, Stores stores) {
         Set<Namespace> kept = tenants.stream().map(TenantConfig::name).map(own).collect(Collectors.toUnmodifiableSet());
         Set<String> limited = tenants.stream()
                 .filter(each -> each.quotaBytes() > 0)

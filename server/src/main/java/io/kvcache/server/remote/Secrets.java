@@ -4,7 +4,7 @@ import io.kvcache.server.access.PasswordHash;
 import io.kvcache.server.access.SecretFile;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
-import io.kvcache.transport.endpoint.Access;
+import io.kvcache.transport.endpoint.EndpointAuth;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.HashMap;
@@ -20,7 +20,7 @@ final class Secrets {
 
     private final TransportConfig config;
     private final List<TenantConfig> tenants;
-    private volatile Access now;
+    private volatile EndpointAuth now;
 
     private Secrets(TransportConfig config, List<TenantConfig> tenants) throws IOException {
         this.config = config;
@@ -34,8 +34,8 @@ final class Secrets {
     }
 
     /// Who may come in, now and later.
-    Access access() {
-        return new Access.Current(() -> now);
+    EndpointAuth access() {
+        return new EndpointAuth.Reloadable(() -> now);
     }
 
     /// Reads all files again.
@@ -55,7 +55,7 @@ final class Secrets {
 
     /// Where there are tenants a client is one of them, by its secret; who does not have to show one of his own is the
     /// default one.
-    private static Access load(TransportConfig config, List<TenantConfig> tenants) throws IOException {
+    private static EndpointAuth load(TransportConfig config, List<TenantConfig> tenants) throws IOException {
         Map<String, List<String>> each = new HashMap<>();
         for (TenantConfig tenant : tenants) {
             if (tenant.secretFile() != null) {
@@ -63,12 +63,14 @@ final class Secrets {
             }
         }
         if (!each.isEmpty()) {
-            return Access.tenantSecrets(each);
+            return EndpointAuth.tenantSecrets(each);
         }
-        Access all = config.secretFile() == null
-                ? Access.open()
-                : Access.secrets(lines("transport.secret_file", config.secretFile()));
-        return tenants.equals(List.of(TenantConfig.anybody())) ? all : new Access.InName(TenantConfig.DEFAULT, all);
+        EndpointAuth all = config.secretFile() == null
+                ? EndpointAuth.unauthenticated()
+                : EndpointAuth.secrets(lines("transport.secret_file", config.secretFile()));
+        return tenants.equals(List.of(TenantConfig.anybody()))
+                ? all
+                : new EndpointAuth.SingleTenant(TenantConfig.DEFAULT, all);
     }
 
     private static List<String> lines(String setting, String file) throws IOException {
@@ -81,7 +83,7 @@ final class Secrets {
             }
         }
         try {
-            Access.secrets(lines);
+            EndpointAuth.secrets(lines);
         } catch (IllegalArgumentException shorter) {
             throw new IOException(setting + " " + file + ": " + shorter.getMessage(), shorter);
         }

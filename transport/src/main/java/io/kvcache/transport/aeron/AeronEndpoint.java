@@ -4,7 +4,7 @@ import io.aeron.Image;
 import io.aeron.Subscription;
 import io.kvcache.core.KvCache;
 import io.kvcache.transport.endpoint.Endpoint;
-import io.kvcache.transport.endpoint.EndpointLines;
+import io.kvcache.transport.endpoint.EndpointConnections;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointStats;
 import io.kvcache.transport.wire.Violation;
@@ -49,7 +49,7 @@ public final class AeronEndpoint implements AutoCloseable {
     private final String place;
 
     private final String clients;
-    private final EndpointLines lines;
+    private final EndpointConnections lines;
     private final AtomicInteger arriving = new AtomicInteger();
 
     /// What it listens by; null between one that has ended and the next.
@@ -61,11 +61,11 @@ public final class AeronEndpoint implements AutoCloseable {
         this.endpoint = endpoint;
         this.options = options;
         this.media = media;
-        lines = new EndpointLines(endpoint, options, name -> "kvcache-aeron-" + name);
+        lines = new EndpointConnections(endpoint, options, name -> "kvcache-aeron-" + name);
         Subscription arrivals = listen(media, address.endpoint());
         place = address.isIpc() ? "" : resolveEndpoint(arrivals);
         clients = address.clientAddress(place);
-        lines.begin();
+        lines.startClock();
         lines.start("media", this::superviseDriver);
     }
 
@@ -76,14 +76,14 @@ public final class AeronEndpoint implements AutoCloseable {
     }
 
     private void superviseDriver() {
-        while (lines.open()) {
+        while (lines.isOpen()) {
             LockSupport.parkNanos(LOOK_NANOS);
             AeronDriver now = media;
             if (now != null && now.isClosed()) {
                 LOG.log(System.Logger.Level.WARNING, "Aeron has ended at " + clients + ", and is opened again");
                 media = null;
                 now.release();
-            } else if (now == null && lines.open()) {
+            } else if (now == null && lines.isOpen()) {
                 media = reopenDriver();
             }
         }
@@ -142,7 +142,7 @@ public final class AeronEndpoint implements AutoCloseable {
     }
 
     private String resolveEndpoint(Subscription arrivals) throws IOException {
-        long end = System.nanoTime() + options.times().handshake().toNanos();
+        long end = System.nanoTime() + options.timeouts().handshake().toNanos();
         String endpoint = arrivals.resolvedEndpoint();
         while (endpoint == null) {
             if (System.nanoTime() - end > 0) {
@@ -167,8 +167,8 @@ public final class AeronEndpoint implements AutoCloseable {
     /// A client's stream is there; said by a thread that may not wait.
     private void onImageAvailable(AeronDriver by, Image image) {
         PendingConnection pendingConnection = new PendingConnection(by, address, image);
-        boolean room = arriving.incrementAndGet() <= options.most().connections();
-        if (!lines.open() || !room || !by.retain()) {
+        boolean room = arriving.incrementAndGet() <= options.limits().connections();
+        if (!lines.isOpen() || !room || !by.retain()) {
             arriving.decrementAndGet();
             return;
         }
@@ -202,10 +202,10 @@ public final class AeronEndpoint implements AutoCloseable {
     }
 
     private @Nullable StreamPair accept(PendingConnection pendingConnection) {
-        long end = System.nanoTime() + options.times().handshake().toNanos();
+        long end = System.nanoTime() + options.timeouts().handshake().toNanos();
         StreamPair streamPair = null;
         try {
-            streamPair = pendingConnection.accept(() -> lines.open() && System.nanoTime() - end < 0);
+            streamPair = pendingConnection.accept(() -> lines.isOpen() && System.nanoTime() - end < 0);
             if (streamPair == null) {
                 pendingConnection.reject("no connection came of it");
             }
@@ -225,7 +225,7 @@ public final class AeronEndpoint implements AutoCloseable {
     private AeronConnection createConnection(StreamPair streamPair) {
         boolean good = false;
         try {
-            AeronConnection line = new AeronConnection(streamPair, address.dedicated(), endpoint::connected);
+            AeronConnection line = new AeronConnection(streamPair, address.dedicated(), endpoint::onConnected);
             good = true;
             return line;
         } finally {
@@ -242,14 +242,14 @@ public final class AeronEndpoint implements AutoCloseable {
 
     /// Whether all that had begun has ended; to be asked again and again after [#drain].
     public boolean isDrained() {
-        return lines.drained();
+        return lines.isDrained();
     }
 
     /// Ends all connections, and waits for their threads, five seconds at most; what their clients held goes
     /// back to the cache. The driver's files are gone afterwards.
     @Override
     public void close() {
-        if (lines.open()) {
+        if (lines.isOpen()) {
             lines.close();
             AeronDriver last = media;
             if (last != null) {

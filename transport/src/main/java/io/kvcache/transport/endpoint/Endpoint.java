@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 /// A cache that other processes may use: the sessions and connections of all of them, over whatever they
 /// come.
 ///
-/// What carries bytes tells of each connection by [#connected], and lets time pass by [#tick].
+/// What carries bytes tells of each connection by [#onConnected], and lets time pass by [#tick].
 ///
 /// **Ownership.** The cache stays its caller's, who closes the endpoint first.
 ///
@@ -29,47 +29,48 @@ public final class Endpoint implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(Endpoint.class.getName());
 
-    private static final long SHORTEST_LEASE_MILLIS = 10;
+    private static final long MIN_LEASE_MILLIS = 10;
 
     /// How late it may be noticed at the end that nobody waits.
-    private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+    private static final long POLL_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
-    private final Service service;
-    private final ExecutorService later;
+    private final EndpointContext endpointContext;
+    private final ExecutorService executor;
     private final LongSupplier nanoClock;
-    private final Tries tries;
-    private final Admission admission;
-    private final Map<Long, Session> sessions = new ConcurrentHashMap<>();
-    private final Set<Conversation> conversations = ConcurrentHashMap.newKeySet();
+    private final AuthThrottle authThrottle;
+    private final ConnectionLimiter connectionLimiter;
+    private final Map<Long, ClientSession> sessions = new ConcurrentHashMap<>();
+    private final Set<ServerConnection> connections = ConcurrentHashMap.newKeySet();
     private final AtomicLong lastSession = new AtomicLong();
     private volatile boolean closed;
 
     /// @param nanoClock nanoseconds since some fixed moment
     public Endpoint(KvCache cache, EndpointOptions options, LongSupplier nanoClock) {
         // Virtual threads wait for room and for disks here; bytes of blocks never go through them.
-        later = Executors.newThreadPerTaskExecutor(
+        executor = Executors.newThreadPerTaskExecutor(
                 Thread.ofVirtual().name("kvcache-endpoint-", 0).factory());
-        Service.Common common = new Service.Common(
-                new HeapShare(options.most().heap().chainBytes()), new Snapshots(options, nanoClock));
-        service = new Service(cache, options, new Counters(), later, new Draining(), common);
+        EndpointContext.SharedState sharedState = new EndpointContext.SharedState(
+                new HeapBudget(options.limits().heap().chainBytes()), new SnapshotCursors(options, nanoClock));
+        endpointContext = new EndpointContext(
+                cache, options, new EndpointCounters(), executor, new GracefulShutdown(), sharedState);
         this.nanoClock = nanoClock;
-        admission = new Admission(options.most().connections());
-        tries = new Tries(nanoClock, service.counters());
+        connectionLimiter = new ConnectionLimiter(options.limits().connections());
+        authThrottle = new AuthThrottle(nanoClock, endpointContext.counters());
     }
 
     /// Hears of a connection: its frames go to what is answered. When there are too many whose clients have
     /// not said who they are, one of these is closed at once.
-    public FrameHandler connected(Outlet outlet) {
-        Conversation conversation = new Conversation(this, outlet, nowNanos());
-        conversations.add(conversation);
-        Conversation tooMany = admission.come(conversation);
+    public FrameHandler onConnected(Outlet frameSink) {
+        ServerConnection serverConnection = new ServerConnection(this, frameSink, nowNanos());
+        connections.add(serverConnection);
+        ServerConnection tooMany = connectionLimiter.addUnauthenticated(serverConnection);
         if (tooMany != null) {
-            tooMany.outlet().close(CloseReason.OVER_LIMIT);
+            tooMany.frameSink().close(CloseReason.OVER_LIMIT);
         }
         if (closed) {
-            outlet.close(CloseReason.SHUTDOWN);
+            frameSink.close(CloseReason.SHUTDOWN);
         }
-        return conversation;
+        return serverConnection;
     }
 
     /// Ends the sessions whose clients are not heard of, and connections that do not say who they are.
@@ -78,17 +79,17 @@ public final class Endpoint implements AutoCloseable {
     public int tick() {
         long now = nowNanos();
         int ended = 0;
-        for (Session session : sessions.values()) {
-            if (session.silent(now) && end(session, CloseReason.SILENT)) {
-                service.counters().sessionsExpired.increment();
+        for (ClientSession session : sessions.values()) {
+            if (session.isExpired(now) && endSession(session, CloseReason.SILENT)) {
+                endpointContext.counters().sessionsExpired.increment();
                 ended++;
             }
         }
-        service.common().snapshots().tick(now);
-        long handshake = service.options().times().handshake().toNanos();
-        for (Conversation conversation : conversations) {
-            if (conversation.late(now, handshake)) {
-                conversation.outlet().close(CloseReason.SILENT);
+        endpointContext.shared().snapshotCursors().expireIdle(now);
+        long handshake = endpointContext.options().timeouts().handshake().toNanos();
+        for (ServerConnection serverConnection : connections) {
+            if (serverConnection.isHandshakeOverdue(now, handshake)) {
+                serverConnection.frameSink().close(CloseReason.SILENT);
                 ended++;
             }
         }
@@ -97,27 +98,27 @@ public final class Endpoint implements AutoCloseable {
 
     /// What it serves and has served.
     public EndpointStats stats() {
-        return service.counters().stats(conversations.size(), sessions.size());
+        return endpointContext.counters().stats(connections.size(), sessions.size());
     }
 
     /// Begins nothing new any more: sessions, leases and reservations are refused. What has begun goes on,
     /// over connections that there are or that join.
     public void drain() {
-        service.draining().begin(nowNanos());
+        endpointContext.gracefulShutdown().begin(nowNanos());
     }
 
     /// Whether all that had begun has ended, since [#drain]: no put that has its room, no table that blocks
     /// are still coming for, no request that waits. It is to be asked again and again.
     ///
     /// @param moving whether bytes of a frame are on their way
-    public boolean drained(boolean moving) {
+    public boolean isDrained(boolean moving) {
         long now = nowNanos();
         if (moving
-                || service.counters().waiting.sum() > 0
-                || sessions.values().stream().anyMatch(Session::underWay)) {
-            service.draining().busy(now);
+                || endpointContext.counters().waiting.sum() > 0
+                || sessions.values().stream().anyMatch(ClientSession::hasWorkInProgress)) {
+            endpointContext.gracefulShutdown().onActivity(now);
         }
-        return service.draining().quiet(now);
+        return endpointContext.gracefulShutdown().isIdle(now);
     }
 
     /// Ends all sessions and connections, and waits for requests that wait for something, five seconds at
@@ -125,34 +126,35 @@ public final class Endpoint implements AutoCloseable {
     @Override
     public void close() {
         closed = true;
-        sessions.values().forEach(session -> end(session, CloseReason.SHUTDOWN));
-        conversations.forEach(each -> each.outlet().close(CloseReason.SHUTDOWN));
-        later.shutdown();
-        awaitWaiting();
-        service.common().snapshots().close();
+        sessions.values().forEach(session -> endSession(session, CloseReason.SHUTDOWN));
+        connections.forEach(each -> each.frameSink().close(CloseReason.SHUTDOWN));
+        executor.shutdown();
+        awaitPendingRequests();
+        endpointContext.shared().snapshotCursors().close();
     }
 
-    private void awaitWaiting() {
+    private void awaitPendingRequests() {
         long start = System.nanoTime();
-        while (service.counters().waiting.sum() > 0 && !Thread.currentThread().isInterrupted()) {
-            if (System.nanoTime() - start > EndpointThreads.LONGEST_NANOS) {
+        while (endpointContext.counters().waiting.sum() > 0
+                && !Thread.currentThread().isInterrupted()) {
+            if (System.nanoTime() - start > EndpointThreads.MAX_WAIT_NANOS) {
                 LOG.log(System.Logger.Level.WARNING, "requests of clients still wait when the endpoint closes");
                 return;
             }
-            LockSupport.parkNanos(LOOK_NANOS);
+            LockSupport.parkNanos(POLL_NANOS);
         }
     }
 
-    Admission admission() {
-        return admission;
+    ConnectionLimiter connectionLimiter() {
+        return connectionLimiter;
     }
 
-    Tries tries() {
-        return tries;
+    AuthThrottle authThrottle() {
+        return authThrottle;
     }
 
-    Service service() {
-        return service;
+    EndpointContext context() {
+        return endpointContext;
     }
 
     long nowNanos() {
@@ -160,39 +162,41 @@ public final class Endpoint implements AutoCloseable {
     }
 
     /// A session for a client that has shown who it is.
-    Session begin(Hello hello, Access access, Secret secret) {
-        long longest = service.options().times().longestLease().toMillis();
-        long asked =
-                hello.leaseMillis() == 0 ? longest : Math.clamp(hello.leaseMillis(), SHORTEST_LEASE_MILLIS, longest);
-        String only = access.limit(hello.tenant());
+    ClientSession beginSession(Hello hello, EndpointAuth endpointAuth, Secret secret) {
+        long longest = endpointContext.options().timeouts().maxLease().toMillis();
+        long asked = hello.leaseMillis() == 0 ? longest : Math.clamp(hello.leaseMillis(), MIN_LEASE_MILLIS, longest);
+        String only = endpointAuth.tenantRestriction(hello.tenant());
         long number = lastSession.incrementAndGet();
-        Session.Client client = new Session.Client(hello.tenant(), secret, only);
-        Session session = new Session(
-                number, client, TimeUnit.MILLISECONDS.toNanos(Math.min(asked, longest)), service.counters());
-        session.heard(nowNanos());
+        ClientSession.ClientIdentity clientIdentity = new ClientSession.ClientIdentity(hello.tenant(), secret, only);
+        ClientSession session = new ClientSession(
+                number,
+                clientIdentity,
+                TimeUnit.MILLISECONDS.toNanos(Math.min(asked, longest)),
+                endpointContext.counters());
+        session.recordActivity(nowNanos());
         sessions.put(number, session);
-        service.counters().sessionsBegun.increment();
+        endpointContext.counters().sessionsBegun.increment();
         return session;
     }
 
     /// The session with this number, for who has its ticket.
     @Nullable
-    Session find(long number, Secret ticket) {
-        Session session = sessions.get(number);
+    ClientSession findSession(long number, Secret ticket) {
+        ClientSession session = sessions.get(number);
         return session != null && session.ticket().equals(ticket) ? session : null;
     }
 
     /// A connection is over, and its session with it if that has ended.
-    void gone(Conversation conversation, @Nullable Session session) {
-        conversations.remove(conversation);
-        admission.gone(conversation);
-        if (session != null && session.over()) {
+    void removeConnection(ServerConnection serverConnection, @Nullable ClientSession session) {
+        connections.remove(serverConnection);
+        connectionLimiter.remove(serverConnection);
+        if (session != null && session.isClosed()) {
             sessions.remove(session.number());
         }
     }
 
-    private boolean end(Session session, CloseReason reason) {
+    private boolean endSession(ClientSession session, CloseReason reason) {
         sessions.remove(session.number());
-        return session.end(reason);
+        return session.close(reason);
     }
 }

@@ -27,8 +27,8 @@ public record EndpointStats(
         int sessions,
         long sessionsBegun,
         long sessionsExpired,
-        Claims leases,
-        Claims reservations,
+        HandleCounts leases,
+        HandleCounts reservations,
         int waiting,
         long requests,
         long refusals,
@@ -73,15 +73,15 @@ public record EndpointStats(
     /// @param granted ever
     /// @param ended given back by their clients, or used up
     /// @param expired taken back, because the client's connection or its time was over
-    public record Claims(long granted, long ended, long expired) {
+    public record HandleCounts(long granted, long ended, long expired) {
 
         /// Held now.
         public long open() {
             return granted - ended - expired;
         }
 
-        private Claims plus(Claims other) {
-            return new Claims(granted + other.granted, ended + other.ended, expired + other.expired);
+        private HandleCounts plus(HandleCounts other) {
+            return new HandleCounts(granted + other.granted, ended + other.ended, expired + other.expired);
         }
     }
 }

@@ -16,10 +16,10 @@ public final class EndpointThreads {
     private static final System.Logger LOG = System.getLogger(EndpointThreads.class.getName());
 
     /// Far longer than any thread takes to notice that its connection is closed.
-    static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(5);
+    static final long MAX_WAIT_NANOS = TimeUnit.SECONDS.toNanos(5);
 
     /// Between two looks at a thread that is about to start.
-    private static final Duration LOOK = Duration.ofMillis(1);
+    private static final Duration POLL_INTERVAL = Duration.ofMillis(1);
 
     private final Set<Thread> running = ConcurrentHashMap.newKeySet();
 
@@ -50,13 +50,13 @@ public final class EndpointThreads {
     ///
     /// @return whether all have ended
     public boolean await() {
-        long end = System.nanoTime() + LONGEST_NANOS;
+        long end = System.nanoTime() + MAX_WAIT_NANOS;
         try {
-            for (Thread next = another(); next != null; next = another()) {
+            for (Thread next = anyRunning(); next != null; next = anyRunning()) {
                 LockSupport.unpark(next);
                 long left = end - System.nanoTime();
                 if (left > 0 && next.getState() == Thread.State.NEW) {
-                    Thread.sleep(LOOK); // Whoever starts it is about to.
+                    Thread.sleep(POLL_INTERVAL); // Whoever starts it is about to.
                     continue;
                 }
                 if (left <= 0 || !next.join(Duration.ofNanos(left))) {
@@ -72,7 +72,7 @@ public final class EndpointThreads {
         }
     }
 
-    private @Nullable Thread another() {
+    private @Nullable Thread anyRunning() {
         return running.stream()
                 .filter(each -> !each.equals(Thread.currentThread()))
                 .findFirst()

@@ -11,21 +11,21 @@ package io.kvcache.transport.endpoint;
 public record HeapLimits(int chainBlocks, long connectionBytes, long chainBytes, int snapshots, long snapshotEntries) {
 
     /// Sixteen million tokens in blocks of sixteen.
-    private static final int CHAIN_BLOCKS = 1 << 20;
+    private static final int DEFAULT_CHAIN_BLOCKS = 1 << 20;
 
-    private static final int MOST_CHAIN_BLOCKS = 1 << 24;
-    private static final long LEAST_BYTES = 1 << 10;
-    private static final int SNAPSHOTS = 2;
-    private static final int MOST_SNAPSHOTS = 1024;
+    private static final int MAX_CHAIN_BLOCKS = 1 << 24;
+    private static final long MIN_BYTES = 1 << 10;
+    private static final int DEFAULT_SNAPSHOTS = 2;
+    private static final int MAX_SNAPSHOTS = 1024;
 
     /// What an entry takes while a snapshot is made.
     private static final long ENTRY_BYTES = 250;
 
     public HeapLimits {
-        check("chainBlocks", chainBlocks, 1, MOST_CHAIN_BLOCKS);
-        check("connectionBytes", connectionBytes, LEAST_BYTES, Long.MAX_VALUE);
-        check("chainBytes", chainBytes, LEAST_BYTES, Long.MAX_VALUE);
-        check("snapshots", snapshots, 1, MOST_SNAPSHOTS);
+        check("chainBlocks", chainBlocks, 1, MAX_CHAIN_BLOCKS);
+        check("connectionBytes", connectionBytes, MIN_BYTES, Long.MAX_VALUE);
+        check("chainBytes", chainBytes, MIN_BYTES, Long.MAX_VALUE);
+        check("snapshots", snapshots, 1, MAX_SNAPSHOTS);
         check("snapshotEntries", snapshotEntries, 1, Long.MAX_VALUE);
     }
 
@@ -34,7 +34,7 @@ public record HeapLimits(int chainBlocks, long connectionBytes, long chainBytes,
     ///
     /// @param bytes of the heap, 1 MiB and up
     public static HeapLimits of(long bytes) {
-        return new HeapLimits(CHAIN_BLOCKS, bytes / 32, bytes / 8, SNAPSHOTS, bytes / 8 / ENTRY_BYTES);
+        return new HeapLimits(DEFAULT_CHAIN_BLOCKS, bytes / 32, bytes / 8, DEFAULT_SNAPSHOTS, bytes / 8 / ENTRY_BYTES);
     }
 
     /// @throws IllegalArgumentException that names the range when a number is outside of it

@@ -9,13 +9,13 @@ import org.jspecify.annotations.Nullable;
 /// sending from it any more.
 final class Lease {
 
-    private static final long A_MOMENT_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
+    private static final long MAX_END_WAIT_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
 
     private final @Nullable BlockTable table;
     private final @Nullable ObjectView view;
     private int users;
-    private boolean over;
-    private boolean gone;
+    private boolean ended;
+    private boolean closed;
 
     private Lease(@Nullable BlockTable table, @Nullable ObjectView view) {
         this.table = table;
@@ -41,7 +41,7 @@ final class Lease {
     }
 
     /// Whether blocks are still expected.
-    boolean arriving() {
+    boolean isLoading() {
         if (table == null || !enter()) {
             return false;
         }
@@ -54,7 +54,7 @@ final class Lease {
 
     /// Keeps it open until [#leave]; answers false when it has ended.
     synchronized boolean enter() {
-        if (over) {
+        if (ended) {
             return false;
         }
         users++;
@@ -65,12 +65,12 @@ final class Lease {
         boolean last;
         synchronized (this) {
             users--;
-            last = over && users == 0;
+            last = ended && users == 0;
         }
         if (last) {
             release();
             synchronized (this) {
-                gone = true;
+                closed = true;
                 notifyAll();
             }
         }
@@ -81,10 +81,10 @@ final class Lease {
     void end() {
         boolean last;
         synchronized (this) {
-            if (over) {
+            if (ended) {
                 return;
             }
-            over = true;
+            ended = true;
             last = users == 0;
             if (!last) {
                 awaitUsers();
@@ -96,9 +96,9 @@ final class Lease {
     }
 
     private void awaitUsers() {
-        long until = System.nanoTime() + A_MOMENT_NANOS;
+        long until = System.nanoTime() + MAX_END_WAIT_NANOS;
         try {
-            for (long left = A_MOMENT_NANOS; !gone && left > 0; left = until - System.nanoTime()) {
+            for (long left = MAX_END_WAIT_NANOS; !closed && left > 0; left = until - System.nanoTime()) {
                 TimeUnit.NANOSECONDS.timedWait(this, left);
             }
         } catch (InterruptedException stopped) {

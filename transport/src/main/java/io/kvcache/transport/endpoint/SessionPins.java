@@ -19,22 +19,22 @@ import java.util.function.BooleanSupplier;
 final class SessionPins {
 
     /// Pins of one session.
-    static final int MOST = 1024;
+    static final int MAX_PINS = 1024;
 
     private final Map<BlockKey, Runnable> ends = new LinkedHashMap<>();
-    private boolean over;
+    private boolean closed;
 
     /// A pin that the client wants, of a chain or of an object.
     ///
     /// @param key by which it is known
-    /// @param ask asks the store for it, and answers whether it was taken
+    /// @param pinAction asks the store for it, and answers whether it was taken
     /// @param unpin ends it in the store; kept until then
-    record Wanted(BlockKey key, BooleanSupplier ask, Runnable unpin) {
+    record PinRequest(BlockKey key, BooleanSupplier pinAction, Runnable unpin) {
 
-        static Wanted of(KvCache cache, Hint.Pin pin) {
+        static PinRequest of(KvCache cache, Hint.Pin pin) {
             Namespace namespace = pin.chain().namespace();
             BlockKey key = pin.key(); // not the chain, which may be long
-            return new Wanted(
+            return new PinRequest(
                     key,
                     () -> cache.hint(pin),
                     () -> cache.hint(new Hint.Pin(BlockChain.ofKeys(namespace, List.of(key)), 0)));
@@ -45,17 +45,17 @@ final class SessionPins {
     ///
     /// @param forNanos 0 to end the pin
     /// @return whether it was taken, or ended
-    synchronized boolean take(PinOwners owners, Wanted pin, long forNanos) {
+    synchronized boolean apply(PinRefCounts owners, PinRequest pin, long forNanos) {
         BlockKey key = pin.key();
         if (forNanos == 0) {
             return end(key);
         }
-        boolean taken = !over && owners.pin(pin, ends.containsKey(key));
+        boolean taken = !closed && owners.pin(pin, ends.containsKey(key));
         if (taken) {
             Runnable unpin = pin.unpin();
             ends.remove(key);
-            ends.put(key, () -> owners.end(key, unpin));
-            if (ends.size() > MOST) {
+            ends.put(key, () -> owners.unpin(key, unpin));
+            if (ends.size() > MAX_PINS) {
                 var _ = end(ends.keySet().iterator().next());
             }
         }
@@ -72,7 +72,7 @@ final class SessionPins {
 
     /// Ends all of them.
     synchronized void end() {
-        over = true;
+        closed = true;
         ends.values().forEach(Runnable::run);
         ends.clear();
     }

@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
 final class SessionStaging {
 
     private volatile @Nullable StagingArea area;
-    private boolean over;
+    private boolean closed;
 
     /// What there is, or null.
     @Nullable
@@ -21,9 +21,9 @@ final class SessionStaging {
     }
 
     /// What there is, or is made now.
-    synchronized StagingArea areaOr(Supplier<StagingArea> make) throws Refused {
-        if (over) {
-            throw new Refused(Status.GONE, "the session is over");
+    synchronized StagingArea areaOrCreate(Supplier<StagingArea> make) throws RequestException {
+        if (closed) {
+            throw new RequestException(Status.GONE, "the session is over");
         }
         StagingArea there = area;
         if (there == null) {
@@ -34,8 +34,8 @@ final class SessionStaging {
     }
 
     /// Gives it back.
-    synchronized void end() {
-        over = true;
+    synchronized void close() {
+        closed = true;
         StagingArea there = area;
         if (there != null) {
             there.close();

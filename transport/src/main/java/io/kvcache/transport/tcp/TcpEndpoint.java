@@ -2,7 +2,7 @@ package io.kvcache.transport.tcp;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.transport.endpoint.Endpoint;
-import io.kvcache.transport.endpoint.EndpointLines;
+import io.kvcache.transport.endpoint.EndpointConnections;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointStats;
 import java.io.IOException;
@@ -38,7 +38,7 @@ public final class TcpEndpoint implements AutoCloseable {
     private final Endpoint endpoint;
     private final ServerSocketChannel listener;
     private final InetSocketAddress address;
-    private final EndpointLines lines;
+    private final EndpointConnections lines;
     private final @Nullable Supplier<SSLEngine> tls;
     private final long handshakeNanos;
 
@@ -46,12 +46,12 @@ public final class TcpEndpoint implements AutoCloseable {
             Endpoint endpoint, ServerSocketChannel listener, EndpointOptions options, @Nullable Supplier<SSLEngine> tls)
             throws IOException {
         this.tls = tls;
-        handshakeNanos = options.times().handshake().toNanos();
+        handshakeNanos = options.timeouts().handshake().toNanos();
         this.endpoint = endpoint;
         this.listener = listener;
         address = (InetSocketAddress) listener.getLocalAddress();
-        lines = new EndpointLines(endpoint, options, name -> "kvcache-tcp-" + name + "-" + address.getPort());
-        lines.begin();
+        lines = new EndpointConnections(endpoint, options, name -> "kvcache-tcp-" + name + "-" + address.getPort());
+        lines.startClock();
         lines.start("accept", this::accept);
     }
 
@@ -95,7 +95,7 @@ public final class TcpEndpoint implements AutoCloseable {
     }
 
     private void accept() {
-        while (lines.open()) {
+        while (lines.isOpen()) {
             try {
                 serve(listener.accept());
             } catch (IOException | RuntimeException | Error failed) { // no thread or certificate for this one
@@ -105,7 +105,7 @@ public final class TcpEndpoint implements AutoCloseable {
     }
 
     private void cannotAccept(Throwable why) {
-        if (lines.open()) {
+        if (lines.isOpen()) {
             LOG.log(System.Logger.Level.WARNING, "cannot accept a connection at " + address, why);
             LockSupport.parkNanos(PAUSE_NANOS);
         }
@@ -116,7 +116,7 @@ public final class TcpEndpoint implements AutoCloseable {
         try {
             TcpLine.prepared(channel);
             TlsChannel behind = tls == null ? null : new TlsChannel(channel, tls.get());
-            lines.serve(new TcpLine(channel, behind, handshakeNanos, endpoint::connected));
+            lines.serve(new TcpLine(channel, behind, handshakeNanos, endpoint::onConnected));
             served = true;
         } finally {
             if (!served) {
@@ -133,14 +133,14 @@ public final class TcpEndpoint implements AutoCloseable {
 
     /// Whether all that had begun has ended; to be asked again and again after [#drain].
     public boolean drained() {
-        return lines.drained();
+        return lines.isDrained();
     }
 
     /// Ends all connections, and waits for their threads, five seconds at most; what their clients held goes
     /// back to the cache.
     @Override
     public void close() throws IOException {
-        lines.end();
+        lines.stopAccepting();
         try {
             listener.close();
         } finally {

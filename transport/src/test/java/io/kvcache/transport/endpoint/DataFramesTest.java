@@ -42,28 +42,28 @@ final class DataFramesTest {
     }
 
     /// A client whose first namespace is number 1, and which has told of a chain of two blocks in slot 5.
-    private Peer peer() throws Violation {
-        Peer peer = Peer.welcomed(endpoint);
-        assertThat(peer.register(SPACE)).isEqualTo(1);
-        assertAnswers(peer, """
+    private TestClient testClient() throws Violation {
+        TestClient testClient = TestClient.connect(endpoint);
+        assertThat(testClient.register(SPACE)).isEqualTo(1);
+        assertAnswers(testClient, """
                 4b564331 1000 0000 0000000000000000 40000000 00000000 0000000000000000
                 05 05 0000 01000000 00000000 02000000
                 000102030405060708090a0b0c0d0e0f 0000000000000000
                 101112131415161718191a1b1c1d1e1f 00000000000004d2
                 """, "");
-        return peer;
+        return testClient;
     }
 
     /// Puts the first block by RESERVE and FILL, and the second one by PUT.
-    private static void putBoth(Peer peer) throws Violation {
-        assertAnswers(peer, """
+    private static void putBoth(TestClient testClient) throws Violation {
+        assertAnswers(testClient, """
                 4b564331 2000 0000 0100000000000000 18000000 00000000 0000000000000000
                 05 000000 02000000 00000000 00000000 0000000000000000
                 """, """
                 4b564331 2000 0100 0100000000000000 10000000 00000000 0000000000000000
                 00 00000000000000 0100000000000000
                 """);
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 2100 0000 0200000000000000 10000000 20000000 0000000000000000
                 0100000000000000 %s 00000000
                 %s
@@ -71,7 +71,7 @@ final class DataFramesTest {
                 4b564331 2100 0100 0200000000000000 01000000 00000000 0000000000000000
                 00
                 """);
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 2300 0000 0300000000000000 18000000 20000000 0000000000000000
                 05 000000 02000000 01000000 00000000 %s 00000000
                 %s
@@ -83,10 +83,10 @@ final class DataFramesTest {
 
     @Test
     void givenAChain_whenPutMatchedAndGot_thenTheseBytesBothWays() throws Violation {
-        Peer peer = peer();
-        putBoth(peer);
+        TestClient testClient = testClient();
+        putBoth(testClient);
         // MATCH: two blocks in host memory
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 1100 0000 0400000000000000 08000000 00000000 0000000000000000
                 05 000000 02000000
                 """, """
@@ -94,7 +94,7 @@ final class DataFramesTest {
                 00000000 02000000 00000000
                 """);
         // ACQUIRE: from block 0, at most one sent, no time; lease 1, two ready, end 2, one sent; and its DATA
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 1200 0000 0500000000000000 18000000 00000000 0000000000000000
                 05 000000 02000000 00000000 01000000 0000000000000000
                 """, """
@@ -105,7 +105,7 @@ final class DataFramesTest {
                 %s
                 """.formatted(SUM, BYTES));
         // READ: block 1 of lease 1
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 1400 0000 0600000000000000 10000000 00000000 0000000000000000
                 0100000000000000 01000000 01000000
                 """, """
@@ -116,26 +116,26 @@ final class DataFramesTest {
                 %s
                 """.formatted(SUM, BYTES));
         // RELEASE: lease 1, no reply; READ finds it GONE
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 1600 0000 0000000000000000 10000000 00000000 0000000000000000
                 01000000 00000000 0100000000000000
                 """, "");
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 1400 0000 0700000000000000 10000000 00000000 0000000000000000
                 0100000000000000 01000000 01000000
                 """, """
                 4b564331 1400 0100 0700000000000000 11000000 00000000 0500000000000000
                 0f00 6c656173652031206973206f766572
                 """);
-        peer.end(CloseReason.PEER_CLOSED);
+        testClient.end(CloseReason.PEER_CLOSED);
     }
 
     @Test
     void givenAChain_whenHintedAboutAbandonedAndDropped_thenTheseBytesBothWays() throws Violation {
-        Peer peer = peer();
-        putBoth(peer);
+        TestClient testClient = testClient();
+        putBoth(testClient);
         // HINT: expected in a second
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 1800 0000 0400000000000000 18000000 00000000 0000000000000000
                 05 000000 02000000 00 000000 00000000 00ca9a3b00000000
                 """, """
@@ -143,7 +143,7 @@ final class DataFramesTest {
                 01
                 """);
         // HINT: the second turn of session 7 of an agent, from block 1 on
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 1800 0000 0600000000000000 28000000 00000000 0000000000000000
                 05 000000 02000000 03 000000 01000000 0000000000000000 02 00 0000 02000000 0700000000000000
                 """, """
@@ -151,7 +151,7 @@ final class DataFramesTest {
                 01
                 """);
         // weights 1 and 0.2: not taken
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 1800 0000 0700000000000000 22000000 00000000 0000000000000000
                 05 000000 02000000 04 000000 00000000 0000000000000000 02000000 00000000 ff 33
                 """, """
@@ -159,7 +159,7 @@ final class DataFramesTest {
                 00
                 """);
         // three weights for two blocks: INVALID
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 1800 0000 0800000000000000 23000000 00000000 0000000000000000
                 05 000000 02000000 04 000000 00000000 0000000000000000 03000000 00000000 ffffff
                 """, """
@@ -167,14 +167,14 @@ final class DataFramesTest {
                 3100 3320776569676874732066726f6d20626c6f636b2030206f6e3b2074686520636861696e20686173203220626c6f636b73 00
                 """);
         // to be let go in a second from block 1 on, and a kind of a later version
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 1800 0000 0900000000000000 18000000 00000000 0000000000000000
                 05 000000 02000000 05 000000 01000000 00ca9a3b00000000
                 """, """
                 4b564331 1800 0100 0900000000000000 01000000 00000000 0000000000000000
                 01
                 """);
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 1800 0000 0a00000000000000 18000000 00000000 0000000000000000
                 05 000000 02000000 06 000000 01000000 00ca9a3b00000000
                 """, """
@@ -182,7 +182,7 @@ final class DataFramesTest {
                 00
                 """);
         // DROP_CHAIN: from block 1
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 1700 0000 0500000000000000 0c000000 00000000 0000000000000000
                 05 000000 02000000 01000000
                 """, """
@@ -190,18 +190,18 @@ final class DataFramesTest {
                 01000000
                 """);
         // RESERVE it again: reservation 2. ABANDON has no reply; FILL finds it GONE
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 2000 0000 0600000000000000 18000000 00000000 0000000000000000
                 05 000000 02000000 01000000 00000000 0000000000000000
                 """, """
                 4b564331 2000 0100 0600000000000000 10000000 00000000 0000000000000000
                 00 00000000000000 0200000000000000
                 """);
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 2200 0000 0000000000000000 08000000 00000000 0000000000000000
                 0200000000000000
                 """, "");
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 2100 0000 0700000000000000 10000000 20000000 0000000000000000
                 0200000000000000 %s 00000000
                 %s
@@ -209,21 +209,21 @@ final class DataFramesTest {
                 4b564331 2100 0100 0700000000000000 17000000 00000000 0500000000000000
                 1500 7265736572766174696f6e2032206973206f766572
                 """);
-        peer.end(CloseReason.PEER_CLOSED);
+        testClient.end(CloseReason.PEER_CLOSED);
     }
 
     @Test
     void givenAnObject_whenPutGotAndDropped_thenTheseBytesBothWays() throws Violation {
-        Peer peer = peer();
+        TestClient testClient = testClient();
         // RESERVE_OBJECT: 32 bytes under "key"; FILL with the sum of both
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 2800 0000 0100000000000000 1b000000 00000000 0000000000000000
                 01000000 03000000 2000000000000000 0000000000000000 6b6579
                 """, """
                 4b564331 2800 0100 0100000000000000 10000000 00000000 0000000000000000
                 00 00000000000000 0100000000000000
                 """);
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 2100 0000 0200000000000000 10000000 20000000 0000000000000000
                 0100000000000000 %s 00000000
                 %s
@@ -232,7 +232,7 @@ final class DataFramesTest {
                 00
                 """);
         // GET_OBJECT, sent: lease 1, 32 bytes, and its DATA
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 2900 0000 0300000000000000 1b000000 00000000 0000000000000000
                 01000000 03000000 01 00 000000000000 0000000000000000 6b6579
                 """, """
@@ -243,31 +243,31 @@ final class DataFramesTest {
                 %s
                 """.formatted(OBJECT_SUM, BYTES));
         // RELEASE, CONTAINS_OBJECT, DROP_OBJECT, and GET_OBJECT of what is not here
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 1600 0000 0000000000000000 10000000 00000000 0000000000000000
                 01000000 00000000 0100000000000000
                 """, "");
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 2a00 0000 0400000000000000 0b000000 00000000 0000000000000000
                 01000000 03000000 6b6579
                 """, """
                 4b564331 2a00 0100 0400000000000000 01000000 00000000 0000000000000000
                 01
                 """);
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 2b00 0000 0500000000000000 0b000000 00000000 0000000000000000
                 01000000 03000000 6b6579
                 """, """
                 4b564331 2b00 0100 0500000000000000 01000000 00000000 0000000000000000
                 01
                 """);
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 2900 0000 0600000000000000 1b000000 00000000 0000000000000000
                 01000000 03000000 01 00 000000000000 0000000000000000 6b6579
                 """, """
                 4b564331 2900 0100 0600000000000000 11000000 00000000 0000000000000000
                 0000000000000000 0000000000000000 00
                 """);
-        peer.end(CloseReason.PEER_CLOSED);
+        testClient.end(CloseReason.PEER_CLOSED);
     }
 }

@@ -79,27 +79,27 @@ final class EndpointFuzzTest {
             int refused = 0;
             int violations = 0;
             while (sent < FRAMES) {
-                Peer peer = Peer.welcomed(endpoint);
-                int space = peer.register(BLOCKS);
-                peer.register(OBJECTS);
+                TestClient testClient = TestClient.connect(endpoint);
+                int space = testClient.register(BLOCKS);
+                testClient.register(OBJECTS);
                 BlockChain chain = chain();
                 store(store, chain);
-                peer.tell(MessageType.CHAIN, Peer.chain(0, space, chain));
+                testClient.send(MessageType.CHAIN, TestClient.chain(0, space, chain));
                 CloseReason end = CloseReason.PEER_CLOSED;
                 try {
                     for (int i = 0; i < FRAMES_A_CONNECTION; i++) {
                         if (random.nextBoolean()) {
-                            refused += judge(peer.ask(request()));
+                            refused += judge(testClient.request(request()));
                         }
                         sent++;
-                        refused += judge(peer.ask(mutated(request())));
+                        refused += judge(testClient.request(mutated(request())));
                     }
                 } catch (Violation expected) {
                     assertThat(expected).as("seed %d", SEED).hasMessageContaining("allowed");
                     violations++;
                     end = CloseReason.MALFORMED;
                 }
-                peer.end(end);
+                testClient.end(end);
                 nanos.addAndGet(1_000_000);
             }
             awaitQuiet(endpoint);
@@ -242,7 +242,8 @@ final class EndpointFuzzTest {
     }
 
     private byte[] chainBody() {
-        byte[] whole = Loopback.bytes(Peer.chain(random.nextInt(3), 1, chain()).request(MessageType.CHAIN, 0, 0));
+        byte[] whole =
+                Loopback.bytes(TestClient.chain(random.nextInt(3), 1, chain()).request(MessageType.CHAIN, 0, 0));
         return Arrays.copyOfRange(whole, 32, whole.length);
     }
 

@@ -32,33 +32,36 @@ final class EndpointTest {
 
     private static final int BYTES = 1 << 16;
 
-    private final Serving serving = new Serving();
+    private final EndpointFixture endpointFixture = new EndpointFixture();
 
     @AfterEach
     void nothingIsLeft() {
-        serving.requireNothingLeft();
+        endpointFixture.requireNothingLeft();
     }
 
-    private static long lease(Peer peer, int slot, int length) throws Violation {
-        BodyWriter body = Peer.about(slot, length).i32(0).i32(0).i64(0);
-        return peer.ask(MessageType.ACQUIRE, body).reader().i64("lease");
+    private static long lease(TestClient testClient, int slot, int length) throws Violation {
+        BodyWriter body = TestClient.chainReference(slot, length).i32(0).i32(0).i64(0);
+        return testClient.request(MessageType.ACQUIRE, body).reader().i64("lease");
     }
 
-    private static long reserve(Peer peer, int slot, BlockChain chain, int index) throws Violation {
-        BodyWriter body = Peer.about(slot, chain.length()).i32(index).i32(0).i64(0);
-        BodyReader reply = peer.ask(MessageType.RESERVE, body).reader();
+    private static long reserve(TestClient testClient, int slot, BlockChain chain, int index) throws Violation {
+        BodyWriter body = TestClient.chainReference(slot, chain.length())
+                .i32(index)
+                .i32(0)
+                .i64(0);
+        BodyReader reply = testClient.request(MessageType.RESERVE, body).reader();
         assertThat(reply.u8("outcome")).isZero();
         return reply.skip(7).i64("reservation");
     }
 
     @Test
     void givenStoredBlocks_whenAcquired_thenEachComesWithItsBytesAndChecksum() throws Violation {
-        BlockChain chain = serving.stored(1, 3);
-        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
-            Peer peer = Peer.welcomed(endpoint);
-            peer.tell(MessageType.CHAIN, Peer.chain(5, peer.register(Serving.SPACE), chain));
-            List<Loopback.Whole> frames =
-                    peer.ask(Peer.about(5, 3).i32(1).i32(100).i64(0).request(MessageType.ACQUIRE, 9, 0));
+        BlockChain chain = endpointFixture.stored(1, 3);
+        try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
+            TestClient testClient = TestClient.connect(endpoint);
+            testClient.send(MessageType.CHAIN, TestClient.chain(5, testClient.register(EndpointFixture.SPACE), chain));
+            List<Loopback.Whole> frames = testClient.request(
+                    TestClient.chainReference(5, 3).i32(1).i32(100).i64(0).request(MessageType.ACQUIRE, 9, 0));
             assertThat(frames).hasSize(3).allMatch(frame -> frame.header().request() == 9);
             for (int index = 1; index < 3; index++) {
                 Loopback.Whole data = frames.get(index);
@@ -70,7 +73,7 @@ final class EndpointTest {
                 BlockContent.of(chain.key(index)).requireEqual(bytes);
             }
             assertThat(endpoint.stats().leases().open()).isEqualTo(1);
-            peer.tell(
+            testClient.send(
                     MessageType.RELEASE,
                     new BodyWriter()
                             .i32(1)
@@ -83,25 +86,25 @@ final class EndpointTest {
 
     @Test
     void givenALease_whenItsClientIsSilent_thenItEndsWithTheSession() throws Violation {
-        BlockChain chain = serving.stored(1, 3);
-        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
-            Peer peer = Peer.welcomed(endpoint);
-            peer.tell(MessageType.CHAIN, Peer.chain(0, peer.register(Serving.SPACE), chain));
-            lease(peer, 0, 3);
-            reserve(peer, 0, tell(peer, 0, Serving.chain(2, 1)), 0);
-            serving.pass(Duration.ofSeconds(9));
-            peer.ask(MessageType.RENEW, new BodyWriter());
-            serving.pass(Duration.ofSeconds(9));
+        BlockChain chain = endpointFixture.stored(1, 3);
+        try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
+            TestClient testClient = TestClient.connect(endpoint);
+            testClient.send(MessageType.CHAIN, TestClient.chain(0, testClient.register(EndpointFixture.SPACE), chain));
+            lease(testClient, 0, 3);
+            reserve(testClient, 0, tell(testClient, 0, EndpointFixture.chain(2, 1)), 0);
+            endpointFixture.advance(Duration.ofSeconds(9));
+            testClient.request(MessageType.RENEW, new BodyWriter());
+            endpointFixture.advance(Duration.ofSeconds(9));
             assertThat(endpoint.tick()).isZero();
-            assertThat(serving.store().stats().openTables()).isEqualTo(2);
-            serving.pass(Duration.ofSeconds(2));
+            assertThat(endpointFixture.store().stats().openTables()).isEqualTo(2);
+            endpointFixture.advance(Duration.ofSeconds(2));
             assertThat(endpoint.tick()).isEqualTo(1);
-            assertThat(serving.store().stats().openTables()).isZero();
-            assertThat(peer.reason()).isEqualTo(CloseReason.SILENT);
-            peer.end(CloseReason.SILENT);
+            assertThat(endpointFixture.store().stats().openTables()).isZero();
+            assertThat(testClient.reason()).isEqualTo(CloseReason.SILENT);
+            testClient.end(CloseReason.SILENT);
             EndpointStats stats = endpoint.stats();
-            assertThat(stats.leases()).isEqualTo(new EndpointStats.Claims(1, 0, 1));
-            assertThat(stats.reservations()).isEqualTo(new EndpointStats.Claims(1, 0, 1));
+            assertThat(stats.leases()).isEqualTo(new EndpointStats.HandleCounts(1, 0, 1));
+            assertThat(stats.reservations()).isEqualTo(new EndpointStats.HandleCounts(1, 0, 1));
             assertThat(stats.sessionsExpired()).isEqualTo(1);
             assertThat(stats.sessions()).isZero();
             assertThat(stats.closed()).containsEntry(CloseReason.SILENT, 1L);
@@ -110,39 +113,40 @@ final class EndpointTest {
 
     @Test
     void givenAFrameThatTakesLongerThanALease_whenItsBytesCome_thenItsClientIsNotSilent() throws Violation {
-        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
-            Peer peer = Peer.welcomed(endpoint);
+        try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
+            TestClient testClient = TestClient.connect(endpoint);
             byte[] frame = Loopback.bytes(new BodyWriter().bytes(new byte[3000]).request(MessageType.PING, 1, 0));
             for (int from = 0; from + 1000 < frame.length; from += 1000) {
-                assertThat(peer.ask(Arrays.copyOfRange(frame, from, from + 1000)))
+                assertThat(testClient.request(Arrays.copyOfRange(frame, from, from + 1000)))
                         .isEmpty();
-                serving.pass(Duration.ofSeconds(9));
+                endpointFixture.advance(Duration.ofSeconds(9));
                 assertThat(endpoint.tick()).isZero();
             }
-            assertThat(peer.ask(Arrays.copyOfRange(frame, 3000, frame.length))).hasSize(1);
-            peer.end(CloseReason.PEER_CLOSED);
+            assertThat(testClient.request(Arrays.copyOfRange(frame, 3000, frame.length)))
+                    .hasSize(1);
+            testClient.end(CloseReason.PEER_CLOSED);
         }
     }
 
-    private static BlockChain tell(Peer peer, int slot, BlockChain chain) throws Violation {
-        peer.tell(MessageType.CHAIN, Peer.chain(slot, peer.register(Serving.SPACE), chain));
+    private static BlockChain tell(TestClient testClient, int slot, BlockChain chain) throws Violation {
+        testClient.send(MessageType.CHAIN, TestClient.chain(slot, testClient.register(EndpointFixture.SPACE), chain));
         return chain;
     }
 
     @Test
     void givenAConnectionThatBreaks_whenItWasTheSessionsFirst_thenAllItHeldIsBack() throws Violation {
-        BlockChain chain = serving.stored(1, 3);
-        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
-            Peer peer = new Peer(endpoint);
-            Welcome welcome = Welcome.read(peer.greet("", null, null).reader());
-            Peer second = new Peer(endpoint);
-            second.greet("", null, welcome);
+        BlockChain chain = endpointFixture.stored(1, 3);
+        try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
+            TestClient testClient = new TestClient(endpoint);
+            Welcome welcome = Welcome.read(testClient.handshake("", null, null).reader());
+            TestClient second = new TestClient(endpoint);
+            second.handshake("", null, welcome);
             tell(second, 3, chain);
             lease(second, 3, 3);
-            second.ask(MessageType.PING, new BodyWriter());
-            reserve(second, 1, tell(second, 1, Serving.chain(2, 1)), 0);
-            peer.end(CloseReason.BROKEN);
-            assertThat(serving.store().stats().openTables()).isZero();
+            second.request(MessageType.PING, new BodyWriter());
+            reserve(second, 1, tell(second, 1, EndpointFixture.chain(2, 1)), 0);
+            testClient.end(CloseReason.BROKEN);
+            assertThat(endpointFixture.store().stats().openTables()).isZero();
             assertThat(second.reason()).isEqualTo(CloseReason.SESSION_OVER);
             second.end(CloseReason.SESSION_OVER);
             assertThat(endpoint.stats().connections()).isZero();
@@ -151,12 +155,12 @@ final class EndpointTest {
 
     @Test
     void givenALeaseWhoseAnswerMayBeLost_whenItsConnectionBreaks_thenItEnds() throws Violation {
-        BlockChain chain = serving.stored(1, 3);
-        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
-            Peer peer = new Peer(endpoint);
-            Welcome welcome = Welcome.read(peer.greet("", null, null).reader());
-            Peer second = new Peer(endpoint);
-            second.greet("", null, welcome);
+        BlockChain chain = endpointFixture.stored(1, 3);
+        try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
+            TestClient testClient = new TestClient(endpoint);
+            Welcome welcome = Welcome.read(testClient.handshake("", null, null).reader());
+            TestClient second = new TestClient(endpoint);
+            second.handshake("", null, welcome);
             tell(second, 3, chain);
             lease(second, 3, 3);
             lease(second, 3, 3);
@@ -164,168 +168,172 @@ final class EndpointTest {
             assertThat(endpoint.stats().leases().open())
                     .as("the first answer was heard")
                     .isEqualTo(1);
-            peer.end(CloseReason.PEER_CLOSED);
+            testClient.end(CloseReason.PEER_CLOSED);
         }
     }
 
     @Test
     void givenAConnectionThatBreaksInAPayload_whenLookedUp_thenTheRoomIsBack() throws Violation {
-        try (Endpoint endpoint = serving.open(Serving.OPTIONS);
+        try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS);
                 Arena arena = Arena.ofConfined()) {
-            Peer peer = Peer.welcomed(endpoint);
-            BlockChain chain = tell(peer, 0, Serving.chain(1, 1));
-            long reservation = reserve(peer, 0, chain, 0);
+            TestClient testClient = TestClient.connect(endpoint);
+            BlockChain chain = tell(testClient, 0, EndpointFixture.chain(1, 1));
+            long reservation = reserve(testClient, 0, chain, 0);
             Payload payload = Payload.of(List.of(arena.allocate(BYTES)));
             byte[] fill = Loopback.bytes(
                     new BodyWriter().i64(reservation).i32(0).i32(0).request(MessageType.FILL, 7, 0, payload));
-            peer.ask(Arrays.copyOf(fill, 40_000));
-            assertThat(serving.store().stats().openTables()).isEqualTo(1);
-            peer.end(CloseReason.BROKEN);
-            assertThat(serving.store().stats().openTables()).isZero();
-            assertThat(serving.store().stats().puts().abandoned()).isEqualTo(1);
-            assertThat(serving.store().match(chain).blocks()).isZero();
+            testClient.request(Arrays.copyOf(fill, 40_000));
+            assertThat(endpointFixture.store().stats().openTables()).isEqualTo(1);
+            testClient.end(CloseReason.BROKEN);
+            assertThat(endpointFixture.store().stats().openTables()).isZero();
+            assertThat(endpointFixture.store().stats().puts().abandoned()).isEqualTo(1);
+            assertThat(endpointFixture.store().match(chain).blocks()).isZero();
         }
     }
 
     @Test
     void givenBytesWithoutTheirChecksum_whenFilled_thenRefusedAndNotFindable() throws Violation {
-        try (Endpoint endpoint = serving.open(Serving.OPTIONS);
+        try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS);
                 Arena arena = Arena.ofConfined()) {
-            Peer peer = Peer.welcomed(endpoint);
-            BlockChain chain = tell(peer, 0, Serving.chain(1, 1));
+            TestClient testClient = TestClient.connect(endpoint);
+            BlockChain chain = tell(testClient, 0, EndpointFixture.chain(1, 1));
             MemorySegment bytes = arena.allocate(BYTES);
             BlockContent.of(chain.key(0)).fill(bytes);
             Payload payload = Payload.of(List.of(bytes));
             for (int wrong = 1; wrong >= 0; wrong--) {
-                long reservation = reserve(peer, 0, chain, 0);
+                long reservation = reserve(testClient, 0, chain, 0);
                 BodyWriter body = new BodyWriter()
                         .i64(reservation)
                         .i32(ChunkedCrc.of(bytes) + wrong)
                         .i32(0);
-                Loopback.Whole reply =
-                        peer.ask(body.request(MessageType.FILL, 7, 0, payload)).getFirst();
+                Loopback.Whole reply = testClient
+                        .request(body.request(MessageType.FILL, 7, 0, payload))
+                        .getFirst();
                 assertThat(reply.header().status()).isEqualTo(wrong == 1 ? Status.CORRUPT : Status.OK);
-                assertThat(serving.store().match(chain).blocks()).isEqualTo(1 - wrong);
+                assertThat(endpointFixture.store().match(chain).blocks()).isEqualTo(1 - wrong);
             }
             assertThat(endpoint.stats().corrupt()).isEqualTo(1);
-            Loopback.Whole again = peer.ask(
-                            new BodyWriter().i64(1).i32(0).i32(0).request(MessageType.FILL, 8, 0, payload))
+            Loopback.Whole again = testClient
+                    .request(new BodyWriter().i64(1).i32(0).i32(0).request(MessageType.FILL, 8, 0, payload))
                     .getFirst();
             assertThat(again.header().status()).isEqualTo(Status.GONE);
-            peer.end(CloseReason.PEER_CLOSED);
+            testClient.end(CloseReason.PEER_CLOSED);
         }
     }
 
     @Test
     void givenAChainThatGrowsAndForks_whenToldByWhatIsNew_thenMatchedAsAWhole() throws Violation {
-        BlockChain chain = serving.stored(1, 6);
-        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
-            Peer peer = Peer.welcomed(endpoint);
-            int space = peer.register(Serving.SPACE);
-            peer.tell(MessageType.CHAIN, Peer.chain(0, space, chain.prefix(2)));
+        BlockChain chain = endpointFixture.stored(1, 6);
+        try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
+            TestClient testClient = TestClient.connect(endpoint);
+            int space = testClient.register(EndpointFixture.SPACE);
+            testClient.send(MessageType.CHAIN, TestClient.chain(0, space, chain.prefix(2)));
             BodyWriter more =
                     new BodyWriter().u8(1).u8(0).u16(0).i32(space).i32(2).i32(4);
             for (int i = 2; i < 6; i++) {
                 more.bigEndian(chain.keyHi(i)).bigEndian(chain.keyLo(i)).bigEndian(0);
             }
-            peer.tell(MessageType.CHAIN, more);
+            testClient.send(MessageType.CHAIN, more);
             for (int length = 0; length <= 6; length++) {
-                BodyReader reply =
-                        peer.ask(MessageType.MATCH, Peer.about(1, length)).reader();
+                BodyReader reply = testClient
+                        .request(MessageType.MATCH, TestClient.chainReference(1, length))
+                        .reader();
                 assertThat(reply.skip(4).i32("host")).isEqualTo(length);
             }
-            assertThatThrownBy(() -> peer.ask(MessageType.MATCH, Peer.about(0, 3)))
+            assertThatThrownBy(() -> testClient.request(MessageType.MATCH, TestClient.chainReference(0, 3)))
                     .isInstanceOf(Violation.class)
                     .hasMessageContainingAll("3 blocks", "slot 0", "0 to 2");
-            peer.end(CloseReason.MALFORMED);
+            testClient.end(CloseReason.MALFORMED);
         }
     }
 
     @Test
     void givenAnUnknownMessage_whenAsked_thenUnsupportedAndTheConnectionGoesOn() throws Violation {
-        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
-            Peer peer = Peer.welcomed(endpoint);
+        try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
+            TestClient testClient = TestClient.connect(endpoint);
             byte[] unknown = Loopback.bytes(new BodyWriter().i64(5).request(MessageType.PING, 77, 0));
             unknown[4] = 99;
-            Loopback.Whole reply = peer.ask(unknown).getFirst();
+            Loopback.Whole reply = testClient.request(unknown).getFirst();
             assertThat(reply.header().status()).isEqualTo(Status.UNSUPPORTED);
             assertThat(reply.header().type()).isEqualTo(99);
             assertThat(reply.header().request()).isEqualTo(77);
-            assertThat(peer.ask(MessageType.PING, new BodyWriter().i64(1).i64(2))
+            assertThat(testClient
+                            .request(MessageType.PING, new BodyWriter().i64(1).i64(2))
                             .header()
                             .status())
                     .as("a body longer than it is known")
                     .isEqualTo(Status.OK);
-            peer.end(CloseReason.PEER_CLOSED);
+            testClient.end(CloseReason.PEER_CLOSED);
         }
     }
 
     @Test
     void givenAConnectionThatSaysNothing_whenTimePasses_thenClosed() {
-        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
-            Peer peer = new Peer(endpoint);
-            serving.pass(Duration.ofSeconds(1));
+        try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
+            TestClient testClient = new TestClient(endpoint);
+            endpointFixture.advance(Duration.ofSeconds(1));
             endpoint.tick();
-            assertThat(peer.reason()).isNull();
-            serving.pass(Duration.ofSeconds(2));
+            assertThat(testClient.reason()).isNull();
+            endpointFixture.advance(Duration.ofSeconds(2));
             endpoint.tick();
-            assertThat(peer.reason()).isEqualTo(CloseReason.SILENT);
-            peer.end(CloseReason.SILENT);
+            assertThat(testClient.reason()).isEqualTo(CloseReason.SILENT);
+            testClient.end(CloseReason.SILENT);
         }
     }
 
     @Test
     void givenAServerThatIsClosed_whenAskedForWhatMayWait_thenNothingWaits() throws Violation {
-        Endpoint endpoint = serving.open(Serving.OPTIONS);
-        Peer peer = Peer.welcomed(endpoint);
-        tell(peer, 0, Serving.chain(1, 1));
+        Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS);
+        TestClient testClient = TestClient.connect(endpoint);
+        tell(testClient, 0, EndpointFixture.chain(1, 1));
         endpoint.close();
-        BodyWriter body = Peer.about(0, 1).i32(0).i32(0).i64(1_000_000);
-        assertThat(peer.ask(body.request(MessageType.RESERVE, 7, 0))).isEmpty();
+        BodyWriter body = TestClient.chainReference(0, 1).i32(0).i32(0).i64(1_000_000);
+        assertThat(testClient.request(body.request(MessageType.RESERVE, 7, 0))).isEmpty();
         assertThat(endpoint.stats().waiting()).isZero();
         assertThat(endpoint.stats().refusals()).isEqualTo(1);
-        peer.end(CloseReason.SHUTDOWN);
+        testClient.end(CloseReason.SHUTDOWN);
     }
 
     @Test
     void givenMoreThanAllowed_whenAsked_thenRefusedWithTheLimit() throws Violation {
-        BlockChain chain = serving.stored(1, 1);
-        try (Endpoint endpoint =
-                serving.open(Serving.OPTIONS.withMaxConnections(1).withMaxClaims(2))) {
-            Peer peer = Peer.welcomed(endpoint);
-            tell(peer, 0, chain);
-            lease(peer, 0, 1);
-            lease(peer, 0, 1);
-            Loopback.Whole reply =
-                    peer.ask(MessageType.ACQUIRE, Peer.about(0, 1).i32(0).i32(0).i64(0));
+        BlockChain chain = endpointFixture.stored(1, 1);
+        try (Endpoint endpoint = endpointFixture.open(
+                EndpointFixture.OPTIONS.withMaxConnections(1).withMaxHandles(2))) {
+            TestClient testClient = TestClient.connect(endpoint);
+            tell(testClient, 0, chain);
+            lease(testClient, 0, 1);
+            lease(testClient, 0, 1);
+            Loopback.Whole reply = testClient.request(
+                    MessageType.ACQUIRE,
+                    TestClient.chainReference(0, 1).i32(0).i32(0).i64(0));
             assertThat(reply.header().status()).isEqualTo(Status.BUSY);
             assertThat(reply.reader().text("text")).contains("allowed: 2");
-            assertThat(serving.store().stats().openTables()).isEqualTo(2);
-            Peer second = new Peer(endpoint);
-            Loopback.Whole refusal = second.greet("", null, null);
+            assertThat(endpointFixture.store().stats().openTables()).isEqualTo(2);
+            TestClient second = new TestClient(endpoint);
+            Loopback.Whole refusal = second.handshake("", null, null);
             assertThat(refusal.header().status()).isEqualTo(Status.BUSY);
             assertThat(refusal.reader().text("text")).contains("1 connections are open; allowed: 1");
             assertThat(second.reason()).isEqualTo(CloseReason.OVER_LIMIT);
             second.end(CloseReason.OVER_LIMIT);
-            peer.end(CloseReason.PEER_CLOSED);
-            Peer.welcomed(endpoint).end(CloseReason.PEER_CLOSED);
+            testClient.end(CloseReason.PEER_CLOSED);
+            TestClient.connect(endpoint).end(CloseReason.PEER_CLOSED);
         }
     }
 
     @Test
     void givenAnotherShape_whenRegistered_thenBothShapesAreTold() throws Violation {
-        serving.store().register(Serving.SPACE);
+        endpointFixture.store().register(EndpointFixture.SPACE);
         BlockShape other = BlockShape.kv(2, 1, 1024, 16, Dtype.BF16);
-        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
-            Peer peer = Peer.welcomed(endpoint);
+        try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
+            TestClient testClient = TestClient.connect(endpoint);
             BodyWriter body = new BodyWriter();
             NamespaceCodec.write(Namespace.of("m", other), body);
-            Loopback.Whole reply = peer.ask(MessageType.REGISTER, body);
+            Loopback.Whole reply = testClient.request(MessageType.REGISTER, body);
             assertThat(reply.header().status()).isEqualTo(Status.INVALID);
             assertThat(reply.reader().text("text"))
                     .contains(other.describe())
-                    .contains(Serving.SPACE.parts().getFirst().shape().describe());
-            peer.end(CloseReason.PEER_CLOSED);
+                    .contains(EndpointFixture.SPACE.parts().getFirst().shape().describe());
+            testClient.end(CloseReason.PEER_CLOSED);
         }
     }
 }

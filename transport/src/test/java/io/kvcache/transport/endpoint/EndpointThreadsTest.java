@@ -24,7 +24,7 @@ final class EndpointThreadsTest {
             threads.await();
         }
         starter.join();
-        Serving.await("all have ended", threads::await);
+        EndpointFixture.await("all have ended", threads::await);
         assertThat(done.get()).isEqualTo(count);
     }
 }

@@ -41,23 +41,23 @@ final class HexFrames {
     }
 
     /// Sends a frame, and waits for these answers.
-    static void assertAnswers(Peer peer, String request, String answers) throws Violation {
-        String heard = hex(peer.ask(HEX.parseHex(spaceless(request))));
-        assertHears(peer, heard, answers);
+    static void assertAnswers(TestClient testClient, String request, String answers) throws Violation {
+        String heard = hex(testClient.request(HEX.parseHex(spaceless(request))));
+        assertHears(testClient, heard, answers);
     }
 
     /// Waits for frames that nothing of this moment has asked for.
-    static void assertHears(Peer peer, String frames) throws Violation {
-        assertHears(peer, "", frames);
+    static void assertHears(TestClient testClient, String frames) throws Violation {
+        assertHears(testClient, "", frames);
     }
 
-    private static void assertHears(Peer peer, String before, String frames) throws Violation {
+    private static void assertHears(TestClient testClient, String before, String frames) throws Violation {
         String expected = spaceless(frames);
         String heard = before;
         long start = System.nanoTime();
         while (heard.length() < expected.length() && System.nanoTime() - start < PATIENCE_NANOS) {
             LockSupport.parkNanos(LOOK_NANOS);
-            heard += hex(peer.heard());
+            heard += hex(testClient.receivedFrames());
         }
         assertThat(heard).isEqualTo(expected);
     }
@@ -66,12 +66,12 @@ final class HexFrames {
         return frames.stream().map(HexFrames::hex).collect(Collectors.joining());
     }
 
-    private static String hex(Loopback.Whole whole) {
-        FrameHeader header = whole.header();
-        ByteBuffer head = ByteBuffer.allocate(FrameHeader.BYTES + whole.body().length);
+    private static String hex(Loopback.Whole receivedFrame) {
+        FrameHeader header = receivedFrame.header();
+        ByteBuffer head = ByteBuffer.allocate(FrameHeader.BYTES + receivedFrame.body().length);
         header.write(head);
-        head.put(whole.body()).flip();
-        Payload payload = Payload.of(List.of(MemorySegment.ofArray(whole.payload())));
+        head.put(receivedFrame.body()).flip();
+        Payload payload = Payload.of(List.of(MemorySegment.ofArray(receivedFrame.payload())));
         return HEX.formatHex(Loopback.bytes(new Frame(head, payload)));
     }
 }

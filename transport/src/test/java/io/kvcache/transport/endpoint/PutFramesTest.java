@@ -66,10 +66,10 @@ final class PutFramesTest {
         store.close();
     }
 
-    private Peer peer() throws Violation {
-        Peer peer = Peer.welcomed(endpoint);
-        peer.tell(MessageType.CHAIN, Peer.chain(5, peer.register(SPACE), chain));
-        return peer;
+    private TestClient testClient() throws Violation {
+        TestClient testClient = TestClient.connect(endpoint);
+        testClient.send(MessageType.CHAIN, TestClient.chain(5, testClient.register(SPACE), chain));
+        return testClient;
     }
 
     private static byte[] bytes(String hex) {
@@ -98,26 +98,26 @@ final class PutFramesTest {
 
     @Test
     void givenABlock_whenPut_thenTheseBytesBothWays() throws Violation {
-        Peer peer = peer();
-        assertAnswer(peer.ask(put(0)).getFirst(), "2300", "0700000000000000", "00", "00");
-        assertAnswer(peer.ask(put(0)).getFirst(), "2300", "0700000000000000", "01", "00");
+        TestClient testClient = testClient();
+        assertAnswer(testClient.request(put(0)).getFirst(), "2300", "0700000000000000", "00", "00");
+        assertAnswer(testClient.request(put(0)).getFirst(), "2300", "0700000000000000", "01", "00");
         try (BlockTable table = store.acquire(chain)) {
             assertThat(table.readyBlocks()).isEqualTo(1);
             assertThat(table.segment(0).toArray(ValueLayout.JAVA_BYTE)).isEqualTo(bytes(BYTES));
         }
         assertThat(endpoint.stats().reservations().granted()).isZero();
-        peer.end(CloseReason.PEER_CLOSED);
+        testClient.end(CloseReason.PEER_CLOSED);
     }
 
     @Test
     void givenAnObject_whenPut_thenTheseBytesBothWays() throws Violation {
-        Peer peer = peer();
-        assertAnswer(peer.ask(bytes(PUT_OBJECT + BYTES)).getFirst(), "2c00", "0800000000000000", "00", "00");
+        TestClient testClient = testClient();
+        assertAnswer(testClient.request(bytes(PUT_OBJECT + BYTES)).getFirst(), "2c00", "0800000000000000", "00", "00");
         try (ObjectView view = store.getObject(SPACE, "key".getBytes(StandardCharsets.UTF_8))) {
             assertThat(view).isNotNull();
             assertThat(view.bytes()).isEqualTo(32);
         }
-        peer.end(CloseReason.PEER_CLOSED);
+        testClient.end(CloseReason.PEER_CLOSED);
     }
 
     @Test
@@ -128,8 +128,8 @@ final class PutFramesTest {
         assertThat(store.putAll(same, 0, List.of(MemorySegment.ofArray(bytes(BYTES))), 0)
                         .stored())
                 .isEqualTo(1);
-        Peer peer = peer();
-        String told = HEX.formatHex(all(peer.ask(put(0)).getFirst()));
+        TestClient testClient = testClient();
+        String told = HEX.formatHex(all(testClient.request(put(0)).getFirst()));
         assertThat(told).endsWith("02" + "00" + "01" + "0000000000");
         assertThat(told)
                 .hasSameSizeAs(ANSWER.replace("TYPE", "2300")
@@ -137,70 +137,74 @@ final class PutFramesTest {
                         .replace("OUTCOME", "02")
                         .replace("SEALED", "00")
                         .replaceAll("\\s", ""));
-        peer.end(CloseReason.PEER_CLOSED);
+        testClient.end(CloseReason.PEER_CLOSED);
     }
 
     @Test
     void givenTheBlockBeforeIsMissing_whenPut_thenNoParentAndTheConnectionGoesOn() throws Violation {
-        Peer peer = peer();
-        assertAnswer(peer.ask(put(1)).getFirst(), "2300", "0700000000000000", "03", "00");
-        assertAnswer(peer.ask(put(0)).getFirst(), "2300", "0700000000000000", "00", "00");
-        assertAnswer(peer.ask(put(1)).getFirst(), "2300", "0700000000000000", "00", "00");
-        peer.end(CloseReason.PEER_CLOSED);
+        TestClient testClient = testClient();
+        assertAnswer(testClient.request(put(1)).getFirst(), "2300", "0700000000000000", "03", "00");
+        assertAnswer(testClient.request(put(0)).getFirst(), "2300", "0700000000000000", "00", "00");
+        assertAnswer(testClient.request(put(1)).getFirst(), "2300", "0700000000000000", "00", "00");
+        testClient.end(CloseReason.PEER_CLOSED);
     }
 
     @Test
     void givenAChangedByte_whenPut_thenCorruptAndTheRoomIsGivenBack() throws Violation {
-        Peer peer = peer();
+        TestClient testClient = testClient();
         for (byte[] frame : List.of(put(0), bytes(PUT_OBJECT + BYTES))) {
             frame[frame.length - 1] ^= 1;
-            assertThat(peer.ask(frame).getFirst().header().status()).isEqualTo(Status.CORRUPT);
+            assertThat(testClient.request(frame).getFirst().header().status()).isEqualTo(Status.CORRUPT);
         }
         assertThat(store.stats().records().live()).isZero();
         assertThat(endpoint.stats().corrupt()).isEqualTo(2);
-        assertThat(peer.ask(put(0)).getFirst().header().status()).isEqualTo(Status.OK);
-        peer.end(CloseReason.PEER_CLOSED);
+        assertThat(testClient.request(put(0)).getFirst().header().status()).isEqualTo(Status.OK);
+        testClient.end(CloseReason.PEER_CLOSED);
     }
 
     @Test
     void givenAnotherSizeOrPlace_whenPut_thenInvalidAndTheConnectionGoesOn() throws Violation {
-        Peer peer = peer();
+        TestClient testClient = testClient();
         byte[] shorter = Arrays.copyOf(put(0), put(0).length - 1);
         shorter[20] = 31;
-        assertThat(peer.ask(shorter).getFirst().header().status()).isEqualTo(Status.INVALID);
-        assertThat(peer.ask(put(7)).getFirst().header().status()).isEqualTo(Status.INVALID);
+        assertThat(testClient.request(shorter).getFirst().header().status()).isEqualTo(Status.INVALID);
+        assertThat(testClient.request(put(7)).getFirst().header().status()).isEqualTo(Status.INVALID);
         assertThat(store.stats().records().live()).isZero();
-        assertThat(peer.ask(put(0)).getFirst().header().status()).isEqualTo(Status.OK);
-        peer.end(CloseReason.PEER_CLOSED);
+        assertThat(testClient.request(put(0)).getFirst().header().status()).isEqualTo(Status.OK);
+        testClient.end(CloseReason.PEER_CLOSED);
     }
 
     @Test
     void givenAConnectionThatBreaksWithinTheBytes_whenPut_thenTheRoomIsGivenBack() throws Violation {
-        Peer peer = peer();
+        TestClient testClient = testClient();
         byte[] whole = put(0);
-        assertThat(peer.ask(Arrays.copyOf(whole, whole.length - 5))).isEmpty();
-        peer.end(CloseReason.BROKEN);
+        assertThat(testClient.request(Arrays.copyOf(whole, whole.length - 5))).isEmpty();
+        testClient.end(CloseReason.BROKEN);
         assertThat(store.stats().records().live()).isZero();
         assertThat(store.stats().puts().abandoned()).isEqualTo(1);
     }
 
     @Test
     void givenAServerThatGoesDown_whenPut_thenBusyAndNothingIsStored() throws Violation {
-        Peer peer = peer();
+        TestClient testClient = testClient();
         endpoint.drain();
-        assertThat(peer.ask(put(0)).getFirst().header().status()).isEqualTo(Status.BUSY);
-        assertThat(peer.ask(bytes(PUT_OBJECT + BYTES)).getFirst().header().status())
+        assertThat(testClient.request(put(0)).getFirst().header().status()).isEqualTo(Status.BUSY);
+        assertThat(testClient
+                        .request(bytes(PUT_OBJECT + BYTES))
+                        .getFirst()
+                        .header()
+                        .status())
                 .isEqualTo(Status.BUSY);
         assertThat(store.stats().records().live()).isZero();
-        peer.end(CloseReason.PEER_CLOSED);
+        testClient.end(CloseReason.PEER_CLOSED);
     }
 
     @Test
     void givenNoBytes_whenPut_thenTheConnectionIsOver() throws Violation {
-        Peer peer = peer();
-        assertThatThrownBy(() -> peer.ask(MessageType.PUT, Peer.about(5, 1)))
+        TestClient testClient = testClient();
+        assertThatThrownBy(() -> testClient.request(MessageType.PUT, TestClient.chainReference(5, 1)))
                 .isInstanceOf(Violation.class)
                 .hasMessageContaining("PUT without a payload");
-        peer.end(CloseReason.MALFORMED);
+        testClient.end(CloseReason.MALFORMED);
     }
 }

@@ -31,7 +31,7 @@ final class SharedFramesTest {
 
     private static final String OBJECT_SUM = "b18cd5a3";
 
-    private final StagedServing serving = new StagedServing();
+    private final StagedEndpointFixture serving = new StagedEndpointFixture();
     private final SharedMemory memory = Objects.requireNonNull(serving.store().sharedMemory());
 
     @AfterEach
@@ -40,12 +40,12 @@ final class SharedFramesTest {
     }
 
     private static MemorySegment bytes(Arena arena) {
-        return arena.allocateFrom(ValueLayout.JAVA_BYTE, StagedServing.BYTES);
+        return arena.allocateFrom(ValueLayout.JAVA_BYTE, StagedEndpointFixture.BYTES);
     }
 
     @Test
     void givenBlocks_whenAcquiredInPlace_thenTheseBytesBothWays() throws Violation {
-        Peer peer = serving.peer();
+        TestClient testClient = serving.testClient();
         String first;
         String second;
         String firstPlace;
@@ -64,7 +64,7 @@ final class SharedFramesTest {
             secondPlace = u64(memory.offsetOf(table.segment(1)));
         }
         // ACQUIRE: from block 0, none sent, no time, places 1; lease 1, two ready, end 2, none sent, two handles
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 1200 0000 0500000000000000 19000000 00000000 0000000000000000
                 05 000000 02000000 00000000 00000000 0000000000000000 01
                 """, """
@@ -73,7 +73,7 @@ final class SharedFramesTest {
                 02000000 00000000 %s %s
                 """.formatted(first, second));
         // PLACES: of lease 1, from block 0, two of them
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 1900 0000 0600000000000000 10000000 00000000 0000000000000000
                 0100000000000000 00000000 02000000
                 """, """
@@ -81,7 +81,7 @@ final class SharedFramesTest {
                 02000000 00000000 %s %s
                 """.formatted(first, second));
         // PLACES 2: offsets and checksums
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 1900 0000 0700000000000000 11000000 00000000 0000000000000000
                 0100000000000000 00000000 02000000 02
                 """, """
@@ -91,7 +91,7 @@ final class SharedFramesTest {
                 %s %s 00000000
                 """.formatted(firstPlace, SUM, secondPlace, SUM));
         // PLACES of no block: the lease is held
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 1900 0000 0800000000000000 10000000 00000000 0000000000000000
                 0100000000000000 00000000 00000000
                 """, """
@@ -99,28 +99,28 @@ final class SharedFramesTest {
                 00000000 00000000
                 """);
         // TOUCH: one that is here and one that is not; no reply
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 1a00 0000 0000000000000000 18000000 00000000 0000000000000000
                 02000000 00000000 %s ffffffff01000000
                 """.formatted(second), "");
-        peer.end(CloseReason.PEER_CLOSED);
+        testClient.end(CloseReason.PEER_CLOSED);
     }
 
     @Test
     void givenAnObject_whenAskedWhereItLies_thenTheseBytesBothWays() throws Violation {
-        Peer peer = serving.peer();
+        TestClient testClient = serving.testClient();
         String handle;
         String place;
         try (Arena arena = Arena.ofConfined()) {
-            assertThat(serving.store().storeObject(StagedServing.SPACE, KEY, bytes(arena), KvCache.NO_WAIT))
+            assertThat(serving.store().storeObject(StagedEndpointFixture.SPACE, KEY, bytes(arena), KvCache.NO_WAIT))
                     .isTrue();
         }
-        try (ObjectView view = Objects.requireNonNull(serving.store().getObject(StagedServing.SPACE, KEY))) {
+        try (ObjectView view = Objects.requireNonNull(serving.store().getObject(StagedEndpointFixture.SPACE, KEY))) {
             handle = u64(view.handle());
             place = u64(memory.offsetOf(view.segments().getFirst()));
         }
         // GET_OBJECT: not sent, places 1; lease 1, 32 bytes, none sent; checksum, handle, one piece
-        assertAnswers(peer, """
+        assertAnswers(testClient, """
                 4b564331 2900 0000 0300000000000000 1b000000 00000000 0000000000000000
                 01000000 03000000 00 01 000000000000 0000000000000000 6b6579
                 """, """
@@ -129,6 +129,6 @@ final class SharedFramesTest {
                 %s %s 01000000 00000000
                 %s 2000000000000000
                 """.formatted(OBJECT_SUM, handle, place));
-        peer.end(CloseReason.PEER_CLOSED);
+        testClient.end(CloseReason.PEER_CLOSED);
     }
 }

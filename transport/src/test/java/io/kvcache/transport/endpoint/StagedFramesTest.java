@@ -1,8 +1,8 @@
 package io.kvcache.transport.endpoint;
 
-import static io.kvcache.transport.endpoint.StagedServing.BYTES;
-import static io.kvcache.transport.endpoint.StagedServing.CHECKSUM;
-import static io.kvcache.transport.endpoint.StagedServing.PAGE;
+import static io.kvcache.transport.endpoint.StagedEndpointFixture.BYTES;
+import static io.kvcache.transport.endpoint.StagedEndpointFixture.CHECKSUM;
+import static io.kvcache.transport.endpoint.StagedEndpointFixture.PAGE;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.ObjectView;
@@ -69,7 +69,7 @@ final class StagedFramesTest {
             00 00 0000 00000000
             """;
 
-    private final StagedServing serving = new StagedServing();
+    private final StagedEndpointFixture serving = new StagedEndpointFixture();
 
     @AfterEach
     void nothingIsLeft() throws IOException {
@@ -89,49 +89,59 @@ final class StagedFramesTest {
 
     @Test
     void givenAClient_whenItStages_thenAFileOfItsOwnThatSaysWhatItIs() throws Exception {
-        Peer peer = serving.peer();
-        StagedServing.Area area = serving.staging(peer);
-        assertThat(area.place().bytes()).isEqualTo(2 * PAGE);
-        assertThat(serving.staged()).containsExactly(area.place().file());
-        assertThat(Files.size(area.file())).isEqualTo(3 * PAGE);
-        assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(area.file())))
+        TestClient testClient = serving.testClient();
+        StagedEndpointFixture.StagingFile stagingFile = serving.staging(testClient);
+        assertThat(stagingFile.place().bytes()).isEqualTo(2 * PAGE);
+        assertThat(serving.staged()).containsExactly(stagingFile.place().file());
+        assertThat(Files.size(stagingFile.file())).isEqualTo(3 * PAGE);
+        assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(stagingFile.file())))
                 .isEqualTo("rw-------");
-        MemorySegment file = MemorySegment.ofArray(Files.readAllBytes(area.file()));
-        assertThat(area.place().head().matches(file)).isTrue();
-        assertThat(new StagingHeader(area.place().head().ticket() + 1).matches(file))
+        MemorySegment file = MemorySegment.ofArray(Files.readAllBytes(stagingFile.file()));
+        assertThat(stagingFile.place().head().matches(file)).isTrue();
+        assertThat(new StagingHeader(stagingFile.place().head().ticket() + 1).matches(file))
                 .isFalse();
         assertThat(HEX.formatHex(file.asSlice(0, 16).toArray(ValueLayout.JAVA_BYTE)))
                 .isEqualTo("4b56435354414745" + "0100000000000000");
-        assertThat(serving.staging(peer).place()).as("asked again").isEqualTo(area.place());
-        peer.end(CloseReason.PEER_CLOSED);
+        assertThat(serving.staging(testClient).place()).as("asked again").isEqualTo(stagingFile.place());
+        testClient.end(CloseReason.PEER_CLOSED);
         assertThat(serving.staged()).isEmpty();
     }
 
     @Test
     void givenStagedBytes_whenPut_thenTheseBytesBothWays() throws Exception {
-        Peer peer = serving.peer();
-        serving.staging(peer).write(PAGE, BYTES);
-        assertThat(hex(peer.ask(StagedServing.bytes(PUT_STAGED)).getFirst())).isEqualTo(hex(PUT_ANSWER));
+        TestClient testClient = serving.testClient();
+        serving.staging(testClient).write(PAGE, BYTES);
+        assertThat(hex(testClient
+                        .request(StagedEndpointFixture.bytes(PUT_STAGED))
+                        .getFirst()))
+                .isEqualTo(hex(PUT_ANSWER));
         serving.assertStored();
-        assertThat(hex(peer.ask(StagedServing.bytes(PUT_STAGED)).getFirst()))
+        assertThat(hex(testClient
+                        .request(StagedEndpointFixture.bytes(PUT_STAGED))
+                        .getFirst()))
                 .as("present")
                 .isEqualTo(hex(PUT_ANSWER.replace("\n00 00 ", "\n01 00 ")));
         assertThat(serving.endpoint().stats().bytesStaged()).isEqualTo(32);
         assertThat(serving.endpoint().stats().bytesIn()).isZero();
-        peer.end(CloseReason.PEER_CLOSED);
+        testClient.end(CloseReason.PEER_CLOSED);
     }
 
     @Test
     void givenAReservation_whenFilledFromThere_thenTheseBytesBothWays() throws Exception {
-        Peer peer = serving.peer();
-        serving.staging(peer).write(PAGE, BYTES);
-        assertThat(StagedServing.reserve(peer)).isEqualTo(1);
-        assertThat(hex(peer.ask(StagedServing.bytes(FILL_STAGED)).getFirst())).isEqualTo(hex(FILL_ANSWER));
+        TestClient testClient = serving.testClient();
+        serving.staging(testClient).write(PAGE, BYTES);
+        assertThat(StagedEndpointFixture.reserve(testClient)).isEqualTo(1);
+        assertThat(hex(testClient
+                        .request(StagedEndpointFixture.bytes(FILL_STAGED))
+                        .getFirst()))
+                .isEqualTo(hex(FILL_ANSWER));
         serving.assertStored();
-        StagedServing.assertRefused(
-                peer.ask(StagedServing.bytes(FILL_STAGED)).getFirst(), Status.GONE, "reservation 1 is over");
+        StagedEndpointFixture.assertRefused(
+                testClient.request(StagedEndpointFixture.bytes(FILL_STAGED)).getFirst(),
+                Status.GONE,
+                "reservation 1 is over");
         assertThat(serving.endpoint().stats().reservations().open()).isZero();
-        peer.end(CloseReason.PEER_CLOSED);
+        testClient.end(CloseReason.PEER_CLOSED);
     }
 
     /// Shared memory, puts, staging, staged objects, hints that say what blocks are and hints about
@@ -139,22 +149,24 @@ final class StagedFramesTest {
     @Test
     void givenAServerThatStages_whenItAnswersHello_thenTheseCapabilities() throws Exception {
         Hello hello = new Hello(1, 0, 0, Secret.none(32), Secret.none(16), 0, "");
-        Peer peer = new Peer(serving.endpoint());
-        String challenge = hex(peer.ask(hello.frame(1, 0)).getFirst());
+        TestClient testClient = new TestClient(serving.endpoint());
+        String challenge = hex(testClient.request(hello.frame(1, 0)).getFirst());
         assertThat(challenge).startsWith(hex("""
                 4b564331 0100 0100 0100000000000000 30000000 00000000 0000000000000000
                 0100 0000 00000000 7b00000000000000
                 """));
-        peer.end(CloseReason.PEER_CLOSED);
+        testClient.end(CloseReason.PEER_CLOSED);
     }
 
     @Test
     void givenAnObjectThere_whenPut_thenTheseBytesBothWays() throws Exception {
         Namespace objects = Namespace.objects("o", "");
-        Peer peer = serving.peer();
-        assertThat(peer.register(objects)).isEqualTo(2);
-        serving.staging(peer).write(PAGE, BYTES);
-        assertThat(hex(peer.ask(StagedServing.bytes(PUT_OBJECT_STAGED)).getFirst()))
+        TestClient testClient = serving.testClient();
+        assertThat(testClient.register(objects)).isEqualTo(2);
+        serving.staging(testClient).write(PAGE, BYTES);
+        assertThat(hex(testClient
+                        .request(StagedEndpointFixture.bytes(PUT_OBJECT_STAGED))
+                        .getFirst()))
                 .isEqualTo(hex(PUT_OBJECT_ANSWER));
         try (ObjectView view = Objects.requireNonNull(serving.store().getObject(objects, new byte[] {1, 2, 3}))) {
             MemorySegment copy = MemorySegment.ofArray(new byte[BYTES.length]);
@@ -163,36 +175,43 @@ final class StagedFramesTest {
         }
         assertThat(serving.endpoint().stats().bytesStaged()).isEqualTo(32);
         serving.endpoint().drain();
-        StagedServing.assertRefused(
-                peer.ask(StagedServing.bytes(PUT_OBJECT_STAGED)).getFirst(), Status.BUSY, "going down");
-        peer.end(CloseReason.PEER_CLOSED);
+        StagedEndpointFixture.assertRefused(
+                testClient
+                        .request(StagedEndpointFixture.bytes(PUT_OBJECT_STAGED))
+                        .getFirst(),
+                Status.BUSY,
+                "going down");
+        testClient.end(CloseReason.PEER_CLOSED);
     }
 
     @Test
     void givenABodyThatIsLonger_whenPut_thenWhatIsNotKnownIsIgnored() throws Exception {
-        Peer peer = serving.peer();
-        serving.staging(peer).write(0, BYTES);
+        TestClient testClient = serving.testClient();
+        serving.staging(testClient).write(0, BYTES);
         BodyWriter longer = new StagedBytes(0, 32, CHECKSUM)
-                .write(Peer.about(5, 2).i32(0).i32(0))
+                .write(TestClient.chainReference(5, 2).i32(0).i32(0))
                 .i64(-1);
-        assertThat(peer.ask(MessageType.PUT_STAGED, longer).header().status()).isEqualTo(Status.OK);
+        assertThat(testClient.request(MessageType.PUT_STAGED, longer).header().status())
+                .isEqualTo(Status.OK);
         serving.assertStored();
-        assertThat(peer.ask(MessageType.STAGE, new BodyWriter().i64(1).i64(-1))
+        assertThat(testClient
+                        .request(MessageType.STAGE, new BodyWriter().i64(1).i64(-1))
                         .header()
                         .status())
                 .isEqualTo(Status.OK);
-        peer.end(CloseReason.PEER_CLOSED);
+        testClient.end(CloseReason.PEER_CLOSED);
     }
 
     @Test
     void givenManyClients_whenTheyHaveAllThereIs_thenBusyUntilOneGoes() throws Exception {
-        Peer first = serving.peer();
-        Peer second = serving.peer();
-        Peer third = serving.peer();
+        TestClient first = serving.testClient();
+        TestClient second = serving.testClient();
+        TestClient third = serving.testClient();
         serving.staging(first);
         serving.staging(second);
-        StagedServing.assertRefused(
-                third.ask(StagedServing.bytes(StagedServing.STAGE)).getFirst(),
+        StagedEndpointFixture.assertRefused(
+                third.request(StagedEndpointFixture.bytes(StagedEndpointFixture.STAGE))
+                        .getFirst(),
                 Status.BUSY,
                 "8.0 KiB (8192 bytes)",
                 "16.0 KiB",
@@ -207,45 +226,54 @@ final class StagedFramesTest {
     @Test
     void givenSizes_whenStaged_thenWholePagesWithinTheLimit() throws Exception {
         for (long[] wantedAndGot : new long[][] {{1, PAGE}, {PAGE, PAGE}, {PAGE + 1, 2 * PAGE}, {1L << 40, 2 * PAGE}}) {
-            Peer peer = serving.peer();
+            TestClient testClient = serving.testClient();
             BodyWriter wanted = new BodyWriter().i64(wantedAndGot[0]);
-            StagingPlace place =
-                    StagingPlace.read(peer.ask(MessageType.STAGE, wanted).reader());
+            StagingPlace place = StagingPlace.read(
+                    testClient.request(MessageType.STAGE, wanted).reader());
             assertThat(place.bytes()).isEqualTo(wantedAndGot[1]);
-            peer.end(CloseReason.PEER_CLOSED);
+            testClient.end(CloseReason.PEER_CLOSED);
         }
-        Peer peer = serving.peer();
-        StagedServing.assertRefused(
-                peer.ask(MessageType.STAGE, new BodyWriter().i64(0)), Status.INVALID, "allowed: 1 to 8192");
-        peer.end(CloseReason.PEER_CLOSED);
+        TestClient testClient = serving.testClient();
+        StagedEndpointFixture.assertRefused(
+                testClient.request(MessageType.STAGE, new BodyWriter().i64(0)), Status.INVALID, "allowed: 1 to 8192");
+        testClient.end(CloseReason.PEER_CLOSED);
     }
 
     @Test
     void givenAServerThatGoesDown_whenStagedOrPut_thenBusyButWhatHasBegunIsFilled() throws Exception {
-        Peer peer = serving.peer();
-        serving.staging(peer).write(PAGE, BYTES);
-        StagedServing.reserve(peer);
+        TestClient testClient = serving.testClient();
+        serving.staging(testClient).write(PAGE, BYTES);
+        StagedEndpointFixture.reserve(testClient);
         serving.endpoint().drain();
-        StagedServing.assertRefused(
-                StagedServing.put(peer, new StagedBytes(PAGE, 32, CHECKSUM)), Status.BUSY, "going down");
-        StagedServing.assertRefused(
-                peer.ask(StagedServing.bytes(StagedServing.STAGE)).getFirst(), Status.BUSY, "going down");
-        assertThat(hex(peer.ask(StagedServing.bytes(FILL_STAGED)).getFirst())).isEqualTo(hex(FILL_ANSWER));
+        StagedEndpointFixture.assertRefused(
+                StagedEndpointFixture.put(testClient, new StagedBytes(PAGE, 32, CHECKSUM)), Status.BUSY, "going down");
+        StagedEndpointFixture.assertRefused(
+                testClient
+                        .request(StagedEndpointFixture.bytes(StagedEndpointFixture.STAGE))
+                        .getFirst(),
+                Status.BUSY,
+                "going down");
+        assertThat(hex(testClient
+                        .request(StagedEndpointFixture.bytes(FILL_STAGED))
+                        .getFirst()))
+                .isEqualTo(hex(FILL_ANSWER));
         serving.assertStored();
-        peer.end(CloseReason.PEER_CLOSED);
+        testClient.end(CloseReason.PEER_CLOSED);
     }
 
     @Test
     void givenAStoreWithoutStaging_whenStaged_thenUnsupported() throws Exception {
         try (ShmFolder other = ShmFolder.make();
-                TieredKvCache without = StagedServing.store(other, StagingLimits.NONE);
+                TieredKvCache without = StagedEndpointFixture.store(other, StagingLimits.NONE);
                 Endpoint serving = new Endpoint(without, EndpointOptions.DEFAULTS, System::nanoTime)) {
-            Peer peer = Peer.welcomed(serving);
-            StagedServing.assertRefused(
-                    peer.ask(StagedServing.bytes(StagedServing.STAGE)).getFirst(),
+            TestClient testClient = TestClient.connect(serving);
+            StagedEndpointFixture.assertRefused(
+                    testClient
+                            .request(StagedEndpointFixture.bytes(StagedEndpointFixture.STAGE))
+                            .getFirst(),
                     Status.UNSUPPORTED,
                     "no memory for clients to write");
-            peer.end(CloseReason.PEER_CLOSED);
+            testClient.end(CloseReason.PEER_CLOSED);
         }
     }
 }

@@ -84,13 +84,13 @@ final class TrustDomainTest {
 
     private EndpointOptions options() {
         return EndpointOptions.DEFAULTS
-                .withAccess(Access.tenants(SECRETS))
+                .withAuth(EndpointAuth.tenants(SECRETS))
                 .withDomain(Set.of("a", "a2"), storeOfA)
                 .withDomain(Set.of("b"), storeOfB);
     }
 
     private static Namespace space(String tenant) {
-        return Serving.SPACE.toBuilder().tenant(tenant).build();
+        return EndpointFixture.SPACE.toBuilder().tenant(tenant).build();
     }
 
     private static BlockChain chain(String tenant) {
@@ -164,21 +164,22 @@ final class TrustDomainTest {
     @Test
     void givenSomebodyOfNoDomain_whenHeTriesAllWaysToTheFilesOfOne_thenHeGetsNone() throws Violation {
         try (Endpoint endpoint = new Endpoint(common, options(), System::nanoTime)) {
-            Peer a = new Peer(endpoint);
-            Welcome welcomeOfA = Welcome.read(a.greet("a", secret("a"), null).reader());
-            assertThat(ShareCodec.read(
-                                    a.ask(MessageType.SHARE, new BodyWriter()).reader())
+            TestClient a = new TestClient(endpoint);
+            Welcome welcomeOfA =
+                    Welcome.read(a.handshake("a", secret("a"), null).reader());
+            assertThat(ShareCodec.read(a.request(MessageType.SHARE, new BodyWriter())
+                                    .reader())
                             .directory())
                     .isEqualTo(folderOfA.path().toString());
-            Peer b = new Peer(endpoint);
-            b.greet("b", secret("b"), null);
-            assertThat(ShareCodec.read(
-                                    b.ask(MessageType.SHARE, new BodyWriter()).reader())
+            TestClient b = new TestClient(endpoint);
+            b.handshake("b", secret("b"), null);
+            assertThat(ShareCodec.read(b.request(MessageType.SHARE, new BodyWriter())
+                                    .reader())
                             .directory())
                     .isEqualTo(folderOfB.path().toString());
 
-            Peer c = new Peer(endpoint);
-            c.greet("c", secret("c"), null);
+            TestClient c = new TestClient(endpoint);
+            c.handshake("c", secret("c"), null);
             assertThat(status(c, MessageType.SHARE, new BodyWriter())).isEqualTo(Status.UNSUPPORTED);
             assertThat(status(c, MessageType.FABRIC, new BodyWriter())).isEqualTo(Status.UNSUPPORTED);
             assertThat(status(c, MessageType.STAGE, new BodyWriter().i64(1))).isEqualTo(Status.UNSUPPORTED);
@@ -190,29 +191,29 @@ final class TrustDomainTest {
                     .as("another's session")
                     .isEqualTo(Status.UNAUTHORIZED);
             assertThat(greeted(endpoint, "a", "c", welcomeOfA)).as("both").isEqualTo(Status.UNAUTHORIZED);
-            Stream.of(a, b, c).forEach(peer -> peer.end(CloseReason.PEER_CLOSED));
+            Stream.of(a, b, c).forEach(testClient -> testClient.end(CloseReason.PEER_CLOSED));
         }
     }
 
-    private static Status status(Peer peer, MessageType type, BodyWriter body) throws Violation {
-        return peer.ask(type, body).header().status();
+    private static Status status(TestClient testClient, MessageType type, BodyWriter body) throws Violation {
+        return testClient.request(type, body).header().status();
     }
 
     private static Status greeted(Endpoint endpoint, String name, String who, @Nullable Welcome joined)
             throws Violation {
-        Peer peer = new Peer(endpoint);
-        Status status = peer.greet(name, secret(who), joined).header().status();
-        peer.end(CloseReason.UNAUTHORIZED);
+        TestClient testClient = new TestClient(endpoint);
+        Status status = testClient.handshake(name, secret(who), joined).header().status();
+        testClient.end(CloseReason.UNAUTHORIZED);
         return status;
     }
 
     @Test
     void givenAStoreThatADomainMaps_whenServedToOthersToo_thenNothingOfTheirsGetsInAndTheyGetNoMapping()
             throws Violation {
-        EndpointOptions alone = EndpointOptions.DEFAULTS.withAccess(Access.tenants(SECRETS));
+        EndpointOptions alone = EndpointOptions.DEFAULTS.withAuth(EndpointAuth.tenants(SECRETS));
         try (Endpoint endpoint = new Endpoint(storeOfA, alone, System::nanoTime)) {
-            Peer c = new Peer(endpoint);
-            c.greet("c", secret("c"), null);
+            TestClient c = new TestClient(endpoint);
+            c.handshake("c", secret("c"), null);
             assertThat(status(c, MessageType.SHARE, new BodyWriter())).isEqualTo(Status.FORBIDDEN);
             assertThat(status(c, MessageType.STAGE, new BodyWriter().i64(1))).isEqualTo(Status.FORBIDDEN);
             BodyWriter ofC = new BodyWriter();

@@ -66,7 +66,7 @@ final class BusyCauseTest {
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void givenAllLeasesThatThereMayBe_whenMoreIsAsked_thenItIsAskedTwiceOnlyIfTheServerDoesNotSayWhy(boolean older) {
-        EndpointOptions one = EndpointOptions.DEFAULTS.withMaxClaims(1);
+        EndpointOptions one = EndpointOptions.DEFAULTS.withMaxHandles(1);
         try (Endpoint endpoint = new Endpoint(store, one, System::nanoTime)) {
             DirectServer server = new DirectServer(endpoint, (wire, frame) -> heard(frame, older));
             try (RemoteKvCache cache = client(server)) {

@@ -90,7 +90,7 @@ final class DirectServer implements Connector {
             this.client = client;
             this.number = number;
             clientReader = new FrameReader(client, 512);
-            server = endpoint.connected(new Outlet() {
+            server = endpoint.onConnected(new Outlet() {
                 @Override
                 public boolean send(Frame frame) {
                     Heard heard = changes.of(Wire.this.number, Loopback.bytes(frame));

@@ -130,7 +130,7 @@ final class GoingBackTest {
     void givenOpenTablesViewsAndWriters_whenItGoesBack_thenTheyGoOnWhereTheyAreAndThenThatSessionEnds()
             throws Exception {
         int port = free();
-        EndpointOptions options = EndpointOptions.DEFAULTS.withLongestLease(Child.SHORT_LEASE);
+        EndpointOptions options = EndpointOptions.DEFAULTS.withMaxLease(Child.SHORT_LEASE);
         byte[] key = {1, 2, 3};
         try (TcpEndpoint second = TcpEndpoint.open(two, place(0), options);
                 RemoteKvCache cache =

@@ -68,7 +68,7 @@ final class KilledAndStoppedTest {
 
     @Test
     void givenAnAeronClientInTheMiddleOfPutsAndReads_whenKilled_thenAllIsBackAndNothingIsWrong() throws Exception {
-        EndpointOptions options = EndpointOptions.DEFAULTS.withLongestLease(Duration.ofSeconds(3));
+        EndpointOptions options = EndpointOptions.DEFAULTS.withMaxLease(Duration.ofSeconds(3));
         try (TieredKvCache store = store();
                 AeronEndpoint endpoint = AeronEndpoint.open(store, ipc(), options)) {
             killed(store, endpoint::stats, endpoint.address());

@@ -13,7 +13,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
-import io.kvcache.transport.endpoint.Access;
+import io.kvcache.transport.endpoint.EndpointAuth;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.tcp.FaultyProxy;
 import io.kvcache.transport.tcp.TcpEndpoint;
@@ -72,7 +72,7 @@ final class RemoteFaultsTest {
 
     @Test
     void givenAClientThatIsStopped_whenItsTimeIsOver_thenItHoldsNothingAndRecovers() throws Exception {
-        EndpointOptions options = EndpointOptions.DEFAULTS.withLongestLease(Child.SHORT_LEASE);
+        EndpointOptions options = EndpointOptions.DEFAULTS.withMaxLease(Child.SHORT_LEASE);
         try (TieredKvCache store = store().build();
                 TcpEndpoint endpoint = serve(store, options)) {
             store.register(Sample.SPACE);
@@ -198,7 +198,7 @@ final class RemoteFaultsTest {
     void givenASecret_whenConnected_thenOnlyWithItAndOnlyToWhoKnowsIt() throws Exception {
         String secret = "a secret of some length";
         try (TieredKvCache store = store().build();
-                TcpEndpoint guarded = serve(store, EndpointOptions.DEFAULTS.withAccess(Access.secret(secret)));
+                TcpEndpoint guarded = serve(store, EndpointOptions.DEFAULTS.withAuth(EndpointAuth.secret(secret)));
                 TcpEndpoint open = serve(store, EndpointOptions.DEFAULTS)) {
             for (String wrong : new String[] {"another secret of it", secret + "s"}) {
                 assertThatThrownBy(() -> RemoteKvCache.builder(address(guarded))

@@ -11,7 +11,7 @@ import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.endpoint.Access;
+import io.kvcache.transport.endpoint.EndpointAuth;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.shm.ShmFolder;
 import io.kvcache.transport.tcp.FaultyProxy;
@@ -80,7 +80,7 @@ final class SeveralServersTest {
 
     @Test
     void givenTheFirstRefusesThisClient_whenConnected_thenTheNextIsUsed() throws IOException {
-        EndpointOptions guarded = EndpointOptions.DEFAULTS.withAccess(Access.secret("a secret of some length"));
+        EndpointOptions guarded = EndpointOptions.DEFAULTS.withAuth(EndpointAuth.secret("a secret of some length"));
         try (TcpEndpoint first = serve(one, guarded);
                 TcpEndpoint second = serve(two);
                 RemoteKvCache cache = RemoteKvCache.connect(address(first), address(second))) {
@@ -90,7 +90,7 @@ final class SeveralServersTest {
 
     @Test
     void givenNobodyAnywhere_whenConnected_thenItSaysOfEachWhy() throws IOException {
-        EndpointOptions guarded = EndpointOptions.DEFAULTS.withAccess(Access.secret("a secret of some length"));
+        EndpointOptions guarded = EndpointOptions.DEFAULTS.withAuth(EndpointAuth.secret("a secret of some length"));
         try (TcpEndpoint first = serve(one, guarded)) {
             assertThatThrownBy(() -> RemoteKvCache.connect(DEAD, address(first)))
                     .isInstanceOf(UncheckedIOException.class)

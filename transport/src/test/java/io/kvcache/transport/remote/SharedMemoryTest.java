@@ -76,7 +76,7 @@ final class SharedMemoryTest {
     void givenAServerThatSharesItsMemory_whenReadFrom_thenNoByteOfABlockIsSent() throws IOException {
         Duration noRenewal = Duration.ofMinutes(10);
         try (TieredKvCache store = store().shareMemory(folder.path()).build();
-                TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS.withLongestLease(noRenewal));
+                TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS.withMaxLease(noRenewal));
                 RemoteKvCache cache = client(address(endpoint)).lease(noRenewal).connect()) {
             cache.register(Sample.SPACE);
             BlockChain chain = Sample.stored(cache, 1, 10);
@@ -280,7 +280,7 @@ final class SharedMemoryTest {
 
     @Test
     void givenAClientThatIsStoppedWithViews_whenItsBlocksHaveGone_thenItLearnsThatTheyAreNotValid() throws Exception {
-        EndpointOptions options = EndpointOptions.DEFAULTS.withLongestLease(Child.SHORT_LEASE);
+        EndpointOptions options = EndpointOptions.DEFAULTS.withMaxLease(Child.SHORT_LEASE);
         try (TieredKvCache store = store().shareMemory(folder.path()).build();
                 TcpEndpoint endpoint = serve(store, options)) {
             store.register(Sample.SPACE);

@@ -203,7 +203,7 @@ final class TlsKvCacheTest {
 
     @Test
     void givenNoise_whenSentToAServerWithTls_thenItIsClosedAndTheNextIsServed() throws Exception {
-        EndpointOptions options = EndpointOptions.DEFAULTS.withHandshake(Duration.ofSeconds(1));
+        EndpointOptions options = EndpointOptions.DEFAULTS.withHandshakeTimeout(Duration.ofSeconds(1));
         try (TcpEndpoint endpoint = TcpEndpoint.open(store, loopback(), options, good().engines());
                 Socket silent = new Socket(
                         InetAddress.getLoopbackAddress(), endpoint.address().getPort());

@@ -42,9 +42,9 @@ final class NetworkRun {
     private static final List<String> CLIENTS = List.of("one", "two");
     private static final Duration REQUEST = Duration.ofMillis(300);
     private static final EndpointOptions OPTIONS = EndpointOptions.DEFAULTS
-            .withLongestLease(Duration.ofMillis(600))
-            .withStall(Duration.ofMillis(300))
-            .withHandshake(Duration.ofMillis(300));
+            .withMaxLease(Duration.ofMillis(600))
+            .withStallTimeout(Duration.ofMillis(300))
+            .withHandshakeTimeout(Duration.ofMillis(300));
 
     /// For a machine that does other things too: what takes longer hangs.
     private static final Duration PATIENCE = Duration.ofSeconds(60);
@@ -105,7 +105,7 @@ final class NetworkRun {
 
     private void serve() {
         Endpoint endpoint = new Endpoint(store, OPTIONS, System::nanoTime);
-        network.serve(SERVER, endpoint, OPTIONS.times().stall().toNanos());
+        network.serve(SERVER, endpoint, OPTIONS.timeouts().stall().toNanos());
     }
 
     /// Tried again until it is connected: with so short a time-out a busy machine may be too late, even in fair

@@ -47,9 +47,9 @@ final class PeerRun {
     private static final List<String> SERVERS = List.of("a", "b", "c");
     private static final List<String> CLIENTS = List.of("one", "two");
     private static final EndpointOptions OPTIONS = EndpointOptions.DEFAULTS
-            .withLongestLease(Duration.ofMillis(600))
-            .withStall(Duration.ofMillis(300))
-            .withHandshake(Duration.ofMillis(300));
+            .withMaxLease(Duration.ofMillis(600))
+            .withStallTimeout(Duration.ofMillis(300))
+            .withHandshakeTimeout(Duration.ofMillis(300));
     private static final Duration PATIENCE = Duration.ofSeconds(60);
     private static final int OPERATIONS = 6;
     private static final int CHAINS = 4;
@@ -124,7 +124,7 @@ final class PeerRun {
             network.serve(
                     server,
                     new Endpoint(store, OPTIONS, System::nanoTime),
-                    OPTIONS.times().stall().toNanos());
+                    OPTIONS.timeouts().stall().toNanos());
         }
     }
 

@@ -111,7 +111,7 @@ final class SimNetwork implements AutoCloseable {
         weather.journal().note(name + " is open");
         SimLine client = new SimLine(pipes[1], pipes[0], outlet -> handler, told(name + ", client"));
         lines.add(client);
-        accept(host, new SimLine(pipes[0], pipes[1], host.endpoint::connected, told(name + ", server")));
+        accept(host, new SimLine(pipes[0], pipes[1], host.endpoint::onConnected, told(name + ", server")));
         return client;
     }
 

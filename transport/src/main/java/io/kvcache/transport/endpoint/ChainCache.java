@@ -1,0 +1,215 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// The chains that a client has told over one connection, so that it need not tell them again. They
+/// take no more of the heap than a connection may, and all connections may: for one more, those
+/// spoken of least recently are given up.
+///
+/// CHAIN has no reply. So of one that there is no room for, or that was given up, the slot
+/// remembers why, which is what requests about it are answered, and whoever is told in its terms.
+///
+/// **Threads.** The connection's, which alone fills slots; any may have one [given up][#evictLeastRecentlyUsed]. It
+/// never holds its lock while it takes from what is shared.
+final class ChainCache {
+
+    /// Slots of a connection.
+    static final int SLOT_COUNT = 16;
+
+    /// What a block takes at most: a digest, and what a chain that grows keeps free.
+    static final int BLOCK_BYTES = 48;
+
+    private static final Slot EMPTY = new Slot(null, 0, null);
+
+    private final ClientSession session;
+    private final HeapLimits limits;
+    private final HeapBudget budget;
+    private final List<Slot> slots = new ArrayList<>();
+    private final long[] lastUse = new long[SLOT_COUNT];
+    private long uses;
+    private long reservedBytes;
+
+    /// One slot.
+    ///
+    /// @param bytes that its chain takes
+    /// @param requestException why it has none, if one was told
+    private record Slot(
+            @Nullable BlockChain chain,
+            long bytes,
+            @Nullable RequestException requestException) {}
+
+    /// A chain that is spoken of.
+    ///
+    /// @param cachedChain what its slot has
+    /// @param bytes of the heap that this keeps
+    record ResolvedChain(BlockChain chain, BlockChain cachedChain, long bytes) {}
+
+    /// @param shared by all connections
+    ChainCache(ClientSession session, HeapLimits limits, HeapBudget shared) {
+        this.session = session;
+        this.limits = limits;
+        this.budget = shared;
+        for (int i = 0; i < SLOT_COUNT; i++) {
+            slots.add(EMPTY);
+        }
+        shared.register(this);
+    }
+
+    /// Reads CHAIN: `u8 slot, u8 source, u16 0, u32 namespace, u32 kept, u32 more, then for each 16 bytes
+    /// key, i64 engine hash (big-endian)`. The slot becomes the first blocks of the source and more.
+    void define(BodyReader body) throws Violation {
+        int slot = requireSlot(body.u8("slot"));
+        int source = requireSlot(body.u8("source"));
+        Namespace namespace = session.namespace(body.skip(Short.BYTES).count("namespace"));
+        int kept = body.count("kept");
+        long more = body.count("more");
+        ByteBuffer named = body.span("blocks", more * BlockChain.KEY_AND_HASH_BYTES);
+        if (namespace == null || namespace.parts().isEmpty()) {
+            throw new Violation("a chain of a namespace without number or without blocks; allowed: those registered");
+        }
+        Slot from = touchSlot(source);
+        if (kept > 0 && from.requestException != null) {
+            refuse(slot, from.requestException);
+            return;
+        }
+        BlockChain old = from.chain;
+        if (kept > 0 && (old == null || kept > old.length() || !old.namespace().equals(namespace))) {
+            throw new Violation("kept = %d blocks of slot %d; allowed: 0 to %d of the same namespace"
+                    .formatted(kept, source, old == null ? 0 : old.length()));
+        }
+        long bytes = (kept + more) * BLOCK_BYTES;
+        set(slot, EMPTY);
+        RequestException refusal = tryReserve(kept + more, bytes);
+        if (refusal != null) {
+            refuse(slot, refusal);
+            return;
+        }
+        boolean told = false;
+        try {
+            set(slot, new Slot(extend(namespace, kept == 0 ? null : old, kept, named), bytes, null));
+            told = true;
+        } finally {
+            if (!told) {
+                budget.release(bytes);
+            }
+        }
+    }
+
+    private synchronized Slot touchSlot(int slot) {
+        lastUse[slot] = ++uses;
+        return slots.get(slot);
+    }
+
+    /// Gives back what the slot had; what it gets has been taken.
+    private synchronized void set(int slot, Slot now) {
+        long had = slots.set(slot, now).bytes;
+        budget.release(had);
+        reservedBytes += now.bytes - had;
+        lastUse[slot] = ++uses;
+    }
+
+    private void refuse(int slot, RequestException why) {
+        set(slot, new Slot(null, 0, why));
+    }
+
+    /// Takes room for a chain, or says why there is none.
+    private @Nullable RequestException tryReserve(long blocks, long bytes) {
+        if (blocks > limits.chainBlocks()) {
+            return RequestException.forChain(
+                    Status.INVALID, "a chain of %d blocks; allowed: 0 to %d".formatted(blocks, limits.chainBlocks()));
+        }
+        if (bytes > limits.connectionBytes()) {
+            return RequestException.forChain(
+                    Status.BUSY,
+                    "a chain of %d bytes; allowed for all of this connection: %d"
+                            .formatted(bytes, limits.connectionBytes()));
+        }
+        boolean some = true;
+        while (some && reservedBytes() + bytes > limits.connectionBytes()) {
+            some = evictLeastRecentlyUsed();
+        }
+        return budget.reserve(bytes) ? null : RequestException.forChain(Status.BUSY, budgetFullMessage(budget));
+    }
+
+    static String budgetFullMessage(HeapBudget shared) {
+        return "the chains of all connections take %d bytes; allowed: %d"
+                .formatted(shared.reservedBytes(), shared.maxBytes());
+    }
+
+    /// Bytes that its chains take.
+    synchronized long reservedBytes() {
+        return reservedBytes;
+    }
+
+    /// Gives up the chain that was spoken of least recently; answers whether there was one. Any
+    /// thread.
+    synchronized boolean evictLeastRecentlyUsed() {
+        int oldest = -1;
+        for (int slot = 0; slot < SLOT_COUNT; slot++) {
+            if (slots.get(slot).bytes > 0 && (oldest < 0 || lastUse[slot] < lastUse[oldest])) {
+                oldest = slot;
+            }
+        }
+        if (oldest >= 0) {
+            refuse(oldest, RequestException.forChain(Status.BUSY, "the chain was given up for others; tell it again"));
+        }
+        return oldest >= 0;
+    }
+
+    private static BlockChain extend(Namespace namespace, @Nullable BlockChain old, int kept, ByteBuffer named)
+            throws Violation {
+        try {
+            return old == null
+                    ? BlockChain.ofKeysAndHashes(namespace, named)
+                    : old.prefix(kept).extendKeysAndHashes(named);
+        } catch (IllegalArgumentException tooLong) {
+            throw new Violation(String.valueOf(tooLong.getMessage()));
+        }
+    }
+
+    /// Reads `u8 slot, 3 × 0, u32 length`: the chain that is meant.
+    ///
+    /// @throws RequestException when there was no room for it
+    BlockChain read(BodyReader body) throws Violation, RequestException {
+        return resolve(body).chain;
+    }
+
+    /// As [#read], for whoever keeps the chain for longer than its request is handled.
+    ResolvedChain resolve(BodyReader body) throws Violation, RequestException {
+        int number = requireSlot(body.u8("slot"));
+        int length = body.skip(3).count("length");
+        Slot slot = touchSlot(number);
+        if (slot.requestException != null) {
+            throw slot.requestException;
+        }
+        BlockChain chain = slot.chain;
+        if (chain == null || length > chain.length()) {
+            throw new Violation("%d blocks of slot %d; allowed: 0 to %d"
+                    .formatted(length, number, chain == null ? 0 : chain.length()));
+        }
+        return new ResolvedChain(length == chain.length() ? chain : chain.prefix(length), chain, slot.bytes);
+    }
+
+    /// The connection is over.
+    void onClosed() {
+        budget.unregister(this);
+        for (int slot = 0; slot < SLOT_COUNT; slot++) {
+            set(slot, EMPTY);
+        }
+    }
+
+    private static int requireSlot(int slot) throws Violation {
+        if (slot >= SLOT_COUNT) {
+            throw new Violation("slot = %d; allowed: 0 to %d".formatted(slot, SLOT_COUNT - 1));
+        }
+        return slot;
+    }
+}

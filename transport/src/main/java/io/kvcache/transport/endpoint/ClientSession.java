@@ -1,0 +1,177 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.wire.Hello;
+import io.kvcache.transport.wire.Secret;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
+
+/// One client: its connections, the namespaces that it has named, and what it holds of the store.
+///
+/// It lives as long as its first connection, and as long as the client is heard of often enough.
+///
+/// **Threads.** Any: each connection has one.
+final class ClientSession {
+
+    /// More than any client has; a map of them is copied when one is added.
+    static final int MAX_NAMESPACES = 1024;
+
+    private final long number;
+    private final Secret ticket;
+    private final ClientIdentity clientIdentity;
+    private final long leaseNanos;
+    private final HandleTable<Lease> leases;
+    private final HandleTable<UploadReservation> reservations;
+    private final SessionStaging staging = new SessionStaging();
+    private final SessionPins pins = new SessionPins();
+    private final Set<Outlet> outlets = ConcurrentHashMap.newKeySet();
+    private final AtomicBoolean closed = new AtomicBoolean();
+    private final PendingRequests pendingRequests = new PendingRequests();
+    private volatile NamespaceNumbers namespaceNumbers = new NamespaceNumbers(List.of(), Map.of());
+    private volatile long lastActivityNanos;
+
+    /// The namespaces by number, from 1 on, and back.
+    record NamespaceNumbers(List<Namespace> byNumber, Map<Namespace, Integer> numbers) {}
+
+    /// Who began it.
+    ///
+    /// @param tenant that it said to be
+    /// @param secret that it showed to know
+    /// @param onlyTenant whose namespaces alone may be used, or null for any
+    record ClientIdentity(
+            String tenant, Secret secret, @Nullable String onlyTenant) {}
+
+    ClientSession(long number, ClientIdentity clientIdentity, long leaseNanos, EndpointCounters counters) {
+        this.number = number;
+        this.clientIdentity = clientIdentity;
+        this.leaseNanos = leaseNanos;
+        ticket = Secret.random(Hello.TICKET_BYTES);
+        leases = new HandleTable<>(counters.leases);
+        reservations = new HandleTable<>(counters.reservations);
+    }
+
+    long number() {
+        return number;
+    }
+
+    Secret ticket() {
+        return ticket;
+    }
+
+    long leaseNanos() {
+        return leaseNanos;
+    }
+
+    @Nullable
+    String onlyTenant() {
+        return clientIdentity.onlyTenant;
+    }
+
+    String tenant() {
+        return clientIdentity.tenant;
+    }
+
+    Secret secret() {
+        return clientIdentity.secret;
+    }
+
+    HandleTable<Lease> leases() {
+        return leases;
+    }
+
+    HandleTable<UploadReservation> reservations() {
+        return reservations;
+    }
+
+    SessionStaging staging() {
+        return staging;
+    }
+
+    SessionPins pins() {
+        return pins;
+    }
+
+    PendingRequests pendingRequests() {
+        return pendingRequests;
+    }
+
+    NamespaceNumbers namespaceNumbers() {
+        return namespaceNumbers;
+    }
+
+    /// The number of a namespace, which is given one if it has none; 0 when there are too many.
+    synchronized int registerNamespace(Namespace namespace) {
+        Integer known = namespaceNumbers.numbers.get(namespace);
+        if (known != null) {
+            return known;
+        }
+        if (namespaceNumbers.byNumber.size() == MAX_NAMESPACES) {
+            return 0;
+        }
+        List<Namespace> byNumber = new ArrayList<>(namespaceNumbers.byNumber);
+        byNumber.add(namespace);
+        Map<Namespace, Integer> numbers = new HashMap<>(namespaceNumbers.numbers);
+        numbers.put(namespace, byNumber.size());
+        namespaceNumbers = new NamespaceNumbers(List.copyOf(byNumber), Map.copyOf(numbers));
+        return byNumber.size();
+    }
+
+    /// The namespace with this number.
+    @Nullable
+    Namespace namespace(int id) {
+        List<Namespace> all = namespaceNumbers.byNumber;
+        return id < 1 || id > all.size() ? null : all.get(id - 1);
+    }
+
+    void recordActivity(long nowNanos) {
+        lastActivityNanos = nowNanos;
+    }
+
+    /// Whether the client was not heard of for as long as its leases last.
+    boolean isExpired(long nowNanos) {
+        return nowNanos - lastActivityNanos > leaseNanos;
+    }
+
+    /// Adds a connection; answers false when the session is over.
+    boolean addConnection(Outlet frameSink) {
+        outlets.add(frameSink);
+        return !closed.get();
+    }
+
+    void removeConnection(Outlet frameSink) {
+        outlets.remove(frameSink);
+    }
+
+    boolean isClosed() {
+        return closed.get();
+    }
+
+    /// Whether the client has begun what it will end by itself: a put, or a get whose blocks are not all
+    /// there.
+    boolean hasWorkInProgress() {
+        return reservations.size() > 0 || leases.anyMatch(Lease::isLoading);
+    }
+
+    /// Ends it with its connections, and gives back what it held; answers false when that was done
+    /// before.
+    boolean close(CloseReason reason) {
+        if (!closed.compareAndSet(false, true)) {
+            return false;
+        }
+        leases.expire(Lease::end);
+        reservations.expire(UploadReservation::close);
+        staging.close();
+        outlets.forEach(frameSink -> frameSink.close(reason));
+        pendingRequests.close();
+        pins.end();
+        return true;
+    }
+}

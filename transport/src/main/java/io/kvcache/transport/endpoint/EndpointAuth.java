@@ -1,0 +1,135 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.transport.wire.Secret;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/// Who may talk to an endpoint, and in whose name.
+public sealed interface EndpointAuth {
+
+    /// Anybody, in anybody's name: for loopback and trusted networks.
+    record Unauthenticated() implements EndpointAuth {}
+
+    /// Whoever knows one of some secrets, in anybody's name.
+    record BySecret(List<Secret> secrets) implements EndpointAuth {
+        public BySecret {
+            secrets = List.copyOf(secrets);
+        }
+    }
+
+    /// Each tenant by one of its own secrets, and in its own name only.
+    record ByTenant(Map<String, List<Secret>> secrets) implements EndpointAuth {
+        public ByTenant {
+            secrets = Map.copyOf(secrets);
+        }
+    }
+
+    /// As another one says, but in the name of one tenant only.
+    record SingleTenant(String tenant, EndpointAuth auth) implements EndpointAuth {}
+
+    /// As is said at the moment of each handshake, so that secrets can change. Whether there are any
+    /// does not.
+    record Reloadable(Supplier<EndpointAuth> source) implements EndpointAuth {}
+
+    static EndpointAuth unauthenticated() {
+        return new Unauthenticated();
+    }
+
+    /// Whoever knows this secret.
+    ///
+    /// @param secret at least 16 bytes of UTF-8
+    static EndpointAuth secret(String secret) {
+        return secrets(List.of(secret));
+    }
+
+    /// Whoever knows one of these secrets: two while one takes the place of the other.
+    ///
+    /// @param secrets each at least 16 bytes of UTF-8
+    static EndpointAuth secrets(List<String> secrets) {
+        return new BySecret(
+                secrets.stream().map(each -> validSecret("the secret", each)).toList());
+    }
+
+    /// Tenants, each by its own secret.
+    ///
+    /// @param secrets by tenant, each at least 16 bytes of UTF-8
+    static EndpointAuth tenants(Map<String, String> secrets) {
+        return tenantSecrets(secrets.entrySet().stream()
+                .collect(Collectors.toMap(Map.Entry::getKey, all -> List.of(all.getValue()))));
+    }
+
+    /// Tenants, each by one of its own secrets.
+    ///
+    /// @param secrets by tenant, each at least 16 bytes of UTF-8
+    static EndpointAuth tenantSecrets(Map<String, List<String>> secrets) {
+        return new ByTenant(secrets.entrySet().stream()
+                .collect(Collectors.toMap(
+                        Map.Entry::getKey,
+                        all -> all.getValue().stream()
+                                .map(each -> validSecret("the secret of " + all.getKey(), each))
+                                .toList())));
+    }
+
+    private static Secret validSecret(String what, String secret) {
+        byte[] bytes = secret.getBytes(StandardCharsets.UTF_8);
+        if (bytes.length < Secret.SHORTEST_SHARED) {
+            throw new IllegalArgumentException(
+                    what + " has " + bytes.length + " bytes; allowed: " + Secret.SHORTEST_SHARED + " and up");
+        }
+        return new Secret(bytes);
+    }
+
+    /// What is said at this moment.
+    default EndpointAuth current() {
+        return this instanceof Reloadable reloadable ? reloadable.source.get().current() : this;
+    }
+
+    /// Whether a proof is asked for.
+    default boolean requiresProof() {
+        return switch (this) {
+            case Unauthenticated unauthenticated -> false;
+            case BySecret bySecret -> true;
+            case ByTenant each -> true;
+            case SingleTenant bound -> bound.auth.requiresProof();
+            case Reloadable reloadable -> current().requiresProof();
+        };
+    }
+
+    /// The secrets of whoever says to be this tenant, each of which is good; of a stranger a random one,
+    /// so that it takes as long to refuse.
+    default List<Secret> secretsOf(String tenant) {
+        return switch (this) {
+            case Unauthenticated unauthenticated -> List.of(Secret.none(Secret.SHORTEST_SHARED));
+            case BySecret bySecret -> bySecret.secrets;
+            case ByTenant each -> each.secrets.getOrDefault(tenant, List.of(Secret.random(Secret.SHORTEST_SHARED)));
+            case SingleTenant bound -> bound.auth.secretsOf(tenant);
+            case Reloadable reloadable -> current().secretsOf(tenant);
+        };
+    }
+
+    /// Whether each client is one of several tenants, by a secret of its own.
+    default boolean separatesTenants() {
+        return switch (this) {
+            case Unauthenticated unauthenticated -> false;
+            case BySecret bySecret -> false;
+            case ByTenant each -> each.secrets.size() > 1;
+            case SingleTenant bound -> false;
+            case Reloadable reloadable -> current().separatesTenants();
+        };
+    }
+
+    /// The only tenant whose namespaces may be used by whoever is this one; null for any.
+    default @Nullable String tenantRestriction(String tenant) {
+        return switch (this) {
+            case Unauthenticated unauthenticated -> null;
+            case BySecret bySecret -> null;
+            case ByTenant each -> tenant;
+            case SingleTenant bound -> bound.tenant;
+            case Reloadable reloadable -> current().tenantRestriction(tenant);
+        };
+    }
+}

@@ -1,0 +1,63 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.DataFrames;
+import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Status;
+
+/// One request on its way to its reply, which may come later and from another thread.
+///
+/// @param type as in the header
+/// @param number that the reply repeats; 0 when none is wanted
+/// @param deadlineNanos how long the client waits, from when it asked; never 0
+record EndpointRequest(MessageType type, long number, long deadlineNanos, Outlet frameSink, EndpointCounters counters) {
+
+    static EndpointRequest of(MessageType type, FrameHeader header, Outlet frameSink, EndpointCounters counters) {
+        long told = header.word();
+        return new EndpointRequest(type, header.request(), told > 0 ? told : Long.MAX_VALUE, frameSink, counters);
+    }
+
+    /// As long as was asked for, but no longer than anybody waits for the answer.
+    long boundedTimeout(long timeoutNanos) {
+        return Math.min(timeoutNanos, deadlineNanos);
+    }
+
+    /// Answers false when nobody can hear it any more.
+    boolean reply(BodyWriter body) {
+        return number == 0 || frameSink.send(body.reply(type, number));
+    }
+
+    /// Makes the frames of bytes that belong to the reply.
+    DataFrames dataFrames() {
+        return new DataFrames(number);
+    }
+
+    /// Sends such a frame. Its bytes are counted first: who has them may ask how many there were.
+    boolean send(Frame data) {
+        long bytes = data.payload().bytes();
+        counters.bytesOut.add(bytes);
+        boolean sent = frameSink.send(data);
+        if (!sent) {
+            counters.bytesOut.add(-bytes);
+        }
+        return sent;
+    }
+
+    void reject(RequestException why) {
+        reject(why.status(), String.valueOf(why.getMessage()), why.concernsChain());
+    }
+
+    void reject(Status status, String text) {
+        reject(status, text, false);
+    }
+
+    private void reject(Status status, String text, boolean ofChain) {
+        counters.refusals.increment();
+        if (number != 0) {
+            frameSink.send(BodyWriter.refusal(type.code(), number, status, text, ofChain));
+        }
+    }
+}

@@ -1,0 +1,127 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.FrameHandler;
+import io.kvcache.transport.link.Landing;
+import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import org.jspecify.annotations.Nullable;
+
+/// One connection, from its first frame to its last: first who it is, then requests in order.
+final class ServerConnection implements FrameHandler {
+
+    /// Of a stranger: HELLO with the longest name of a tenant, and as much for what a later version adds.
+    static final int MAX_HANDSHAKE_BODY_BYTES = 128 << 10;
+
+    private final Endpoint endpoint;
+    private final Outlet frameSink;
+    private final EndpointCounters counters;
+    private final long openedNanos;
+    private final ServerHandshake serverHandshake;
+    private @Nullable RequestDispatcher requestDispatcher;
+    private volatile @Nullable ClientSession session;
+
+    /// @param since when the connection was opened
+    ServerConnection(Endpoint endpoint, Outlet frameSink, long since) {
+        this.endpoint = endpoint;
+        this.frameSink = frameSink;
+        this.openedNanos = since;
+        counters = endpoint.context().counters();
+        serverHandshake = new ServerHandshake(endpoint, this);
+    }
+
+    /// Whether it has taken too long to say who it is.
+    boolean isHandshakeOverdue(long nowNanos, long handshakeNanos) {
+        return session == null && nowNanos - openedNanos > handshakeNanos;
+    }
+
+    Outlet frameSink() {
+        return frameSink;
+    }
+
+    /// A long frame takes its time, and who sends it is not silent.
+    @Override
+    public void onBytesReceived() {
+        RequestDispatcher open = requestDispatcher;
+        if (open != null) {
+            onActivity(open.session());
+        }
+    }
+
+    @Override
+    public int maxBodyBytes() {
+        return requestDispatcher == null ? MAX_HANDSHAKE_BODY_BYTES : FrameHeader.MAX_BODY_BYTES;
+    }
+
+    @Override
+    public void onMessage(FrameHeader header, BodyReader body) throws Violation {
+        MessageType type = MessageType.of(header.type());
+        if (header.reply() || type == MessageType.ERROR) {
+            return;
+        }
+        counters.requests.increment();
+        RequestDispatcher open = requestDispatcher;
+        if (type == null) {
+            refuseUnknown(header);
+        } else if (open == null) {
+            handshake(type, header, body);
+        } else {
+            open.onMessage(type, EndpointRequest.of(type, header, frameSink, counters), body);
+        }
+    }
+
+    private void refuseUnknown(FrameHeader header) {
+        counters.refusals.increment();
+        if (header.request() != 0) {
+            String text = "message type " + header.type() + " is not known here";
+            frameSink.send(BodyWriter.refusal(header.type(), header.request(), Status.UNSUPPORTED, text));
+        }
+    }
+
+    private void handshake(MessageType type, FrameHeader header, BodyReader body) throws Violation {
+        ClientSession welcomed =
+                serverHandshake.onMessage(type, EndpointRequest.of(type, header, frameSink, counters), body);
+        if (welcomed != null) {
+            onActivity(welcomed);
+            requestDispatcher = new RequestDispatcher(endpoint.context().forTenant(welcomed.onlyTenant()), welcomed);
+            session = welcomed;
+        }
+    }
+
+    private void onActivity(ClientSession by) {
+        by.recordActivity(endpoint.nowNanos());
+    }
+
+    @Override
+    public Landing onPayload(FrameHeader header, BodyReader body) throws Violation {
+        MessageType type = MessageType.of(header.type());
+        RequestDispatcher open = requestDispatcher;
+        if (open == null) {
+            throw new Violation("a payload before AUTH; allowed: HELLO and AUTH, without");
+        }
+        counters.requests.increment();
+        if (type == null || header.reply()) {
+            return Landing.discard(header.payloadBytes(), sum -> refuseUnknown(header));
+        }
+        return open.onPayload(header, EndpointRequest.of(type, header, frameSink, counters), body);
+    }
+
+    @Override
+    public void onClosed(CloseReason reason) {
+        counters.countClosed(reason);
+        RequestDispatcher open = requestDispatcher;
+        if (open != null) {
+            open.onClosed();
+            open.session().removeConnection(frameSink);
+            if (serverHandshake.startedSession()) {
+                open.session().close(CloseReason.SESSION_OVER);
+            }
+        }
+        endpoint.removeConnection(this, open == null ? null : open.session());
+    }
+}

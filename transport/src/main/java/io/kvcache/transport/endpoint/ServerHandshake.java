@@ -1,0 +1,158 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.core.SharedMemory;
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.Challenge;
+import io.kvcache.transport.wire.Hello;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Proof;
+import io.kvcache.transport.wire.Secret;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.Welcome;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// The first two messages of a connection: HELLO, which is answered by a challenge, and AUTH, which is
+/// answered by a session.
+final class ServerHandshake {
+
+    private final Endpoint endpoint;
+    private final ServerConnection serverConnection;
+    private final Outlet frameSink;
+    private @Nullable Hello hello;
+    private @Nullable Challenge challenge;
+    private EndpointAuth endpointAuth = EndpointAuth.unauthenticated();
+    private boolean startedSession;
+
+    /// @param serverConnection whose beginning this is
+    ServerHandshake(Endpoint endpoint, ServerConnection serverConnection) {
+        this.endpoint = endpoint;
+        this.serverConnection = serverConnection;
+        frameSink = serverConnection.frameSink();
+    }
+
+    /// Whether this connection began its session, and so ends it.
+    boolean startedSession() {
+        return startedSession;
+    }
+
+    /// Answers the session, once there is one.
+    @Nullable
+    ClientSession onMessage(MessageType type, EndpointRequest request, BodyReader body) throws Violation {
+        Hello said = hello;
+        Challenge asked = challenge;
+        if (type == MessageType.HELLO && said == null) {
+            onHello(Hello.read(body), request);
+            return null;
+        }
+        if (type == MessageType.AUTH && said != null && asked != null) {
+            return admit(said, asked, new Secret(body.bytes("proof", Proof.BYTES)), request);
+        }
+        String allowed = said == null ? "HELLO" : "AUTH";
+        throw new Violation("message %s at the beginning; allowed: %s".formatted(type, allowed));
+    }
+
+    private void onHello(Hello said, EndpointRequest request) throws Violation {
+        if (said.version() < Hello.VERSION) {
+            throw new Violation("version = %d; allowed: %d and up".formatted(said.version(), Hello.VERSION));
+        }
+        endpointAuth = endpoint.context().options().auth().current();
+        EndpointContext endpointContext = endpoint.context().forTenant(endpointAuth.tenantRestriction(said.tenant()));
+        SharedMemory shared = endpointContext.cache().sharedMemory();
+        long memory = shared == null ? 0 : Hello.SHARED_MEMORY;
+        long staging =
+                shared == null || shared.maxStagingBytes() == 0 ? 0 : Challenge.STAGING | Challenge.STAGED_OBJECTS;
+        long fabric = endpointContext.options().fabric() == null ? 0 : Challenge.FABRIC;
+        Challenge asked = new Challenge(
+                Hello.VERSION,
+                endpointAuth.requiresProof(),
+                memory | fabric | staging | Challenge.PUTS | Challenge.SAYINGS | Challenge.OBJECT_SAYINGS,
+                Secret.random(Hello.NONCE_BYTES));
+        hello = said;
+        challenge = asked;
+        frameSink.send(asked.frame(request.number()));
+    }
+
+    private @Nullable ClientSession admit(Hello said, Challenge asked, Secret shown, EndpointRequest request) {
+        ClientSession joined = said.begins() ? null : joinedSession(said);
+        Secret right;
+        boolean unseen;
+        synchronized (endpoint.authThrottle().lockFor(frameSink.place())) {
+            unseen = endpointAuth.requiresProof()
+                    && joined == null
+                    && endpoint.authThrottle().isThrottled(frameSink.place(), endpointAuth);
+            right = unseen ? null : matchingSecret(said, asked, shown, joined);
+            if (!unseen && right == null && endpointAuth.requiresProof()) {
+                endpoint.authThrottle().recordFailure(frameSink.place(), said.tenant());
+            }
+        }
+        if (unseen) {
+            return reject(
+                    request,
+                    Status.BUSY,
+                    "too many wrong proofs came from there; they are looked at again within "
+                            + AuthThrottle.FAILURE_WINDOW.toSeconds() + " s");
+        }
+        if (right == null) {
+            return reject(request, Status.UNAUTHORIZED, "the proof is wrong: another secret, or an unknown tenant");
+        }
+        if (said.begins() && endpoint.context().gracefulShutdown().isStarted()) {
+            request.reject(Status.BUSY, GracefulShutdown.REJECTION_MESSAGE);
+            frameSink.close(CloseReason.SHUTDOWN);
+            return null;
+        }
+        String tenant = endpointAuth.separatesTenants() ? said.tenant() : "";
+        if (!endpoint.connectionLimiter().admit(serverConnection, tenant)) {
+            int most = endpoint.context().options().limits().connections();
+            String why = tenant.isEmpty()
+                    ? most + " connections are open; allowed: " + most
+                    : "tenant \"" + tenant + "\" has as many connections open as are free; allowed: fewer, of " + most;
+            request.reject(Status.BUSY, why);
+            frameSink.close(CloseReason.OVER_LIMIT);
+            return null;
+        }
+        ClientSession session = said.begins() ? endpoint.beginSession(said, endpointAuth, right) : joined;
+        if (session == null || !session.addConnection(frameSink)) {
+            return reject(request, Status.UNAUTHORIZED, "there is no such session");
+        }
+        startedSession = said.begins();
+        Secret mine =
+                endpointAuth.requiresProof() ? new Proof(right, said, asked).ofServer() : Secret.none(Proof.BYTES);
+        int leaseMillis = (int) TimeUnit.NANOSECONDS.toMillis(session.leaseNanos());
+        frameSink.send(new Welcome(session.number(), session.ticket(), leaseMillis, mine).frame(request.number()));
+        return session;
+    }
+
+    /// The session of a ticket, for the tenant that began it.
+    private @Nullable ClientSession joinedSession(Hello said) {
+        ClientSession session = endpoint.findSession(said.session(), said.ticket());
+        return session != null && session.tenant().equals(said.tenant()) ? session : null;
+    }
+
+    /// The secret that the client has shown to know, or null. Those of the moment are good, and for a
+    /// session the one that it began with: whoever is in may open more connections.
+    private @Nullable Secret matchingSecret(Hello said, Challenge asked, Secret shown, @Nullable ClientSession joined) {
+        List<Secret> good = new ArrayList<>(endpointAuth.secretsOf(said.tenant()));
+        if (joined != null) {
+            good.add(joined.secret());
+        }
+        Secret right = null;
+        for (Secret each : good) {
+            if (!endpointAuth.requiresProof() || shown.equals(new Proof(each, said, asked).ofClient())) {
+                right = each;
+            }
+        }
+        return right;
+    }
+
+    private @Nullable ClientSession reject(EndpointRequest request, Status status, String why) {
+        request.reject(status, why);
+        frameSink.close(CloseReason.UNAUTHORIZED);
+        return null;
+    }
+}

@@ -1,0 +1,113 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.core.KvCache;
+import io.kvcache.core.event.StoreSnapshot;
+import io.kvcache.transport.wire.Status;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
+
+/// The snapshots that clients are reading in pieces, one of a session at a time: few over all sessions, and
+/// none that would take too much of the heap.
+///
+/// Each keeps its place until its last piece was read, its session ends or takes another, or nobody has
+/// read on for as long as a client may stall.
+///
+/// **Threads.** Any.
+final class SnapshotCursors {
+
+    private final HeapLimits limits;
+    private final long idleNanos;
+    private final LongSupplier nanoClock;
+    private final Map<ClientSession, SnapshotCursor> cursors = new HashMap<>();
+    private int inCreation;
+    private long last;
+
+    /// @param usedNanos when it was read last
+    private record SnapshotCursor(long number, StoreSnapshot snapshot, long usedNanos) {}
+
+    /// A snapshot, and the number by which it is asked for again.
+    record NumberedSnapshot(long number, StoreSnapshot snapshot) {}
+
+    SnapshotCursors(EndpointOptions options, LongSupplier nanoClock) {
+        limits = options.limits().heap();
+        idleNanos = options.timeouts().stall().toNanos();
+        this.nanoClock = nanoClock;
+    }
+
+    /// Takes one of a store and keeps it; the one that the session had gives way.
+    ///
+    /// @throws RequestException when there is no place or no room for it
+    NumberedSnapshot open(ClientSession session, KvCache cache) throws RequestException {
+        long entries = cache.stats().records().live();
+        if (entries > limits.snapshotEntries()) {
+            throw new RequestException(
+                    Status.FAILED,
+                    "a snapshot would have %d entries; allowed: %d".formatted(entries, limits.snapshotEntries()));
+        }
+        begin(session);
+        boolean made = false;
+        try {
+            StoreSnapshot snapshot = cache.events().snapshot();
+            made = true;
+            return new NumberedSnapshot(addCursor(session, snapshot), snapshot);
+        } finally {
+            if (!made) {
+                cancelBegun();
+            }
+        }
+    }
+
+    private synchronized void begin(ClientSession session) throws RequestException {
+        cursors.remove(session);
+        if (cursors.size() + inCreation >= limits.snapshots()) {
+            throw new RequestException(
+                    Status.BUSY,
+                    "%d snapshots are being read; allowed: %1$d; try again later".formatted(limits.snapshots()));
+        }
+        inCreation++;
+    }
+
+    private synchronized long addCursor(ClientSession session, StoreSnapshot snapshot) {
+        inCreation--;
+        last++;
+        if (!session.isClosed()) {
+            cursors.put(session, new SnapshotCursor(last, snapshot, nanoClock.getAsLong()));
+        }
+        return last;
+    }
+
+    private synchronized void cancelBegun() {
+        inCreation--;
+    }
+
+    /// The snapshot with this number, if the session still has it.
+    synchronized @Nullable StoreSnapshot find(ClientSession session, long number) {
+        SnapshotCursor found = cursors.get(session);
+        if (found == null || found.number != number) {
+            return null;
+        }
+        cursors.put(session, new SnapshotCursor(number, found.snapshot, nanoClock.getAsLong()));
+        return found.snapshot;
+    }
+
+    /// All of it was read.
+    synchronized void finish(ClientSession session, long number) {
+        SnapshotCursor found = cursors.get(session);
+        if (found != null && found.number == number) {
+            cursors.remove(session);
+        }
+    }
+
+    /// Lets go of what nobody reads on.
+    synchronized void expireIdle(long nowNanos) {
+        cursors.entrySet()
+                .removeIf(each -> each.getKey().isClosed() || nowNanos - each.getValue().usedNanos > idleNanos);
+    }
+
+    /// Lets go of all.
+    synchronized void close() {
+        cursors.clear();
+    }
+}

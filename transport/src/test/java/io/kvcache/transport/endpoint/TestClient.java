@@ -1,0 +1,126 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.FrameHandler;
+import io.kvcache.transport.link.FrameReader;
+import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.Challenge;
+import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.Hello;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.NamespaceCodec;
+import io.kvcache.transport.wire.Proof;
+import io.kvcache.transport.wire.Secret;
+import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.Welcome;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// A client of an endpoint that says what a test wants it to say, without a network.
+final class TestClient {
+
+    private static final int MAX_CHUNK_BYTES = 1 << 20;
+
+    private final Loopback recordingSink;
+    private final FrameHandler handler;
+    private final FrameReader reader;
+    private long number;
+
+    TestClient(Endpoint endpoint) {
+        this(endpoint, "");
+    }
+
+    /// @param place that it comes from
+    TestClient(Endpoint endpoint, String place) {
+        recordingSink = new Loopback(place);
+        handler = endpoint.onConnected(recordingSink);
+        reader = new FrameReader(handler, 4096);
+    }
+
+    /// One that has said who it is.
+    static TestClient connect(Endpoint endpoint) throws Violation {
+        TestClient testClient = new TestClient(endpoint);
+        testClient.handshake("", null, null);
+        return testClient;
+    }
+
+    /// Says who it is; answers what it was told last.
+    Loopback.Whole handshake(String tenant, @Nullable String secret, @Nullable Welcome joined) throws Violation {
+        Hello hello = new Hello(
+                1,
+                joined == null ? 0 : joined.session(),
+                0,
+                Secret.random(32),
+                joined == null ? Secret.none(16) : joined.ticket(),
+                0,
+                tenant);
+        Challenge challenge =
+                Challenge.read(request(hello.frame(1, 0)).getFirst().reader());
+        Secret known = new Secret((secret == null ? "" : secret).getBytes(StandardCharsets.UTF_8));
+        byte[] proof = secret == null
+                ? new byte[32]
+                : new Proof(known, hello, challenge).ofClient().bytes();
+        return request(new BodyWriter().bytes(proof).request(MessageType.AUTH, 2, 0))
+                .getFirst();
+    }
+
+    List<Loopback.Whole> request(Frame frame) throws Violation {
+        return request(Loopback.bytes(frame));
+    }
+
+    List<Loopback.Whole> request(byte[] bytes) throws Violation {
+        Loopback.feed(reader, bytes, MAX_CHUNK_BYTES);
+        return recordingSink.take();
+    }
+
+    /// Asks, and answers what comes first.
+    Loopback.Whole request(MessageType type, BodyWriter body) throws Violation {
+        number++;
+        return request(body.request(type, number, 0)).getFirst();
+    }
+
+    /// Says what has no answer.
+    void send(MessageType type, BodyWriter body) throws Violation {
+        request(body.request(type, 0, 0));
+    }
+
+    int register(Namespace namespace) throws Violation {
+        BodyWriter body = new BodyWriter();
+        NamespaceCodec.write(namespace, body);
+        return request(MessageType.REGISTER, body).reader().count("number");
+    }
+
+    /// Tells all of a chain.
+    static BodyWriter chain(int slot, int namespace, BlockChain chain) {
+        BodyWriter body =
+                new BodyWriter().u8(slot).u8(slot).u16(0).i32(namespace).i32(0).i32(chain.length());
+        for (int i = 0; i < chain.length(); i++) {
+            body.bigEndian(chain.keyHi(i)).bigEndian(chain.keyLo(i)).bigEndian(0);
+        }
+        return body;
+    }
+
+    /// The beginning of a body about a chain.
+    static BodyWriter chainReference(int slot, int length) {
+        return new BodyWriter().u8(slot).u8(0).u16(0).i32(length);
+    }
+
+    @Nullable
+    CloseReason reason() {
+        return recordingSink.reason();
+    }
+
+    List<Loopback.Whole> receivedFrames() throws Violation {
+        return recordingSink.take();
+    }
+
+    /// The connection ends.
+    void end(CloseReason reason) {
+        recordingSink.close(reason);
+        handler.closed(reason);
+    }
+}
