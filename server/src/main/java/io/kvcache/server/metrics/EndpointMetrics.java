@@ -1,7 +1,7 @@
 package io.kvcache.server.metrics;
 
 import io.kvcache.transport.endpoint.EndpointStats;
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.DisconnectReason;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -54,7 +54,7 @@ public final class EndpointMetrics implements MeterBinder {
         meters.count("handshakes.refused", Tags.of("reason", "unseen"), EndpointStats::unseenProofs);
         meters.bytes("received", EndpointStats::bytesIn);
         meters.bytes("sent", EndpointStats::bytesOut);
-        for (CloseReason reason : CloseReason.values()) {
+        for (DisconnectReason reason : DisconnectReason.values()) {
             meters.count(
                     "closed",
                     Tags.of("reason", reason.name().toLowerCase(Locale.ROOT)),

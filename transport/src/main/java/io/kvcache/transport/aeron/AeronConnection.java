@@ -5,12 +5,12 @@ import io.aeron.Image;
 import io.aeron.logbuffer.BufferClaim;
 import io.aeron.logbuffer.ControlledFragmentHandler;
 import io.aeron.logbuffer.Header;
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.ConnectionState;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameConnection;
 import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.FrameReader;
-import io.kvcache.transport.link.Line;
-import io.kvcache.transport.link.LineState;
-import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.MessageType;
@@ -27,7 +27,7 @@ import org.agrona.DirectBuffer;
 ///
 /// A side that does not read stops the other once the window of the term is full; the one that writes waits
 /// for room, which [#stalledNanos] tells.
-final class AeronConnection implements Line {
+final class AeronConnection implements FrameConnection {
 
     /// What of a payload came with its header is copied: little, and most messages fit.
     private static final int BUFFER_BYTES = 8 << 10;
@@ -47,11 +47,11 @@ final class AeronConnection implements Line {
     private final AdaptiveIdleStrategy reading;
     private final AdaptiveIdleStrategy writing;
     private final ReentrantLock sending = new ReentrantLock();
-    private final LineState state = new LineState();
+    private final ConnectionState state = new ConnectionState();
 
     /// @param streamPair which are closed with it
     /// @param handler of this line, which must not use it yet
-    AeronConnection(StreamPair streamPair, boolean dedicated, Function<Outlet, FrameHandler> handler) {
+    AeronConnection(StreamPair streamPair, boolean dedicated, Function<FrameSink, FrameHandler> handler) {
         this.streamPair = streamPair;
         in = streamPair.in();
         out = streamPair.out();
@@ -69,20 +69,20 @@ final class AeronConnection implements Line {
 
     @Override
     public boolean pump() {
-        if (state.live() && streamPair.enter()) {
+        if (state.isOpen() && streamPair.enter()) {
             try {
                 reading.reset();
-                while (state.live() && !poll()) {
+                while (state.isOpen() && !poll()) {
                     reading.idle();
                 }
             } finally {
                 streamPair.exit();
             }
         }
-        if (state.live()) {
+        if (state.isOpen()) {
             return true;
         }
-        state.tell(handler);
+        state.notifyClosed(handler);
         return false;
     }
 
@@ -92,7 +92,7 @@ final class AeronConnection implements Line {
             return true;
         }
         if (in.isClosed() || in.isEndOfStream()) {
-            close(reader.inFrame() ? CloseReason.BROKEN : CloseReason.PEER_CLOSED);
+            close(reader.isInFrame() ? DisconnectReason.BROKEN : DisconnectReason.PEER_CLOSED);
         }
         return false;
     }
@@ -101,31 +101,31 @@ final class AeronConnection implements Line {
     private ControlledFragmentHandler.Action onFragment(DirectBuffer from, int offset, int bytes, Header header) {
         try {
             receive(from, offset, bytes);
-            state.received(reader.inFrame());
+            state.onBytesReceived(reader.isInFrame());
         } catch (Violation malformed) {
             send(BodyWriter.refusal(
                     MessageType.ERROR.code(), 0, Status.INVALID, String.valueOf(malformed.getMessage())));
-            close(CloseReason.MALFORMED);
+            close(DisconnectReason.MALFORMED);
         } catch (RuntimeException | Error bug) {
-            close(CloseReason.INTERNAL);
+            close(DisconnectReason.INTERNAL);
             LOG.log(System.Logger.Level.ERROR, "a connection is closed because of a bug", bug);
         }
-        return state.live() ? ControlledFragmentHandler.Action.COMMIT : ControlledFragmentHandler.Action.BREAK;
+        return state.isOpen() ? ControlledFragmentHandler.Action.COMMIT : ControlledFragmentHandler.Action.BREAK;
     }
 
     private void receive(DirectBuffer from, int offset, int bytes) throws Violation {
         int taken = 0;
-        while (taken < bytes && state.live()) {
+        while (taken < bytes && state.isOpen()) {
             // Whoever hears a frame may wait for long, and the term of a stream that ended meanwhile is unmapped soon.
             if (in.isClosed()) {
-                close(CloseReason.BROKEN);
+                close(DisconnectReason.BROKEN);
                 return;
             }
-            ByteBuffer target = reader.target();
+            ByteBuffer target = reader.writableBuffer();
             int some = Math.min(bytes - taken, target.remaining());
             from.getBytes(offset + taken, target, some);
             taken += some;
-            reader.received(some);
+            reader.bytesWritten(some);
         }
     }
 
@@ -139,7 +139,7 @@ final class AeronConnection implements Line {
             try {
                 return write(new GatherBuffer(frame));
             } finally {
-                state.written();
+                state.onWriteComplete();
                 streamPair.exit();
             }
         } finally {
@@ -149,17 +149,17 @@ final class AeronConnection implements Line {
 
     private boolean write(GatherBuffer bytes) {
         writing.reset();
-        state.writing();
+        state.onWriteProgress();
         while (bytes.remainingBytes() > 0) {
             int some = (int) Math.min(bytes.remainingBytes(), out.maxPayloadLength());
             long position = out.tryClaim(some, claim);
             if (position > 0) {
                 fill(bytes, some);
                 writing.reset();
-                state.writing();
+                state.onWriteProgress();
             } else if (position != ExclusivePublication.BACK_PRESSURED
                     && position != ExclusivePublication.ADMIN_ACTION) {
-                close(CloseReason.BROKEN);
+                close(DisconnectReason.BROKEN);
                 return false;
             } else if (!isOpen()) {
                 return false;
@@ -180,14 +180,14 @@ final class AeronConnection implements Line {
                 claim.commit();
             } else {
                 claim.abort();
-                close(CloseReason.INTERNAL);
+                close(DisconnectReason.INTERNAL);
             }
         }
     }
 
     @Override
     public boolean isOpen() {
-        return state.live() && !in.isClosed();
+        return state.isOpen() && !in.isClosed();
     }
 
     @Override
@@ -196,8 +196,8 @@ final class AeronConnection implements Line {
     }
 
     @Override
-    public void close(CloseReason why) {
-        if (state.end(why)) {
+    public void close(DisconnectReason why) {
+        if (state.close(why)) {
             streamPair.close();
         }
     }

@@ -5,8 +5,8 @@ import io.aeron.ExclusivePublication;
 import io.aeron.Subscription;
 import io.aeron.logbuffer.BufferClaim;
 import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.link.FrameConnection;
 import io.kvcache.transport.link.FrameHandler;
-import io.kvcache.transport.link.Line;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.net.InetAddress;
@@ -45,7 +45,7 @@ public final class AeronConnector implements Connector {
     }
 
     @Override
-    public Line connect(FrameHandler handler, long timeoutNanos) throws IOException {
+    public FrameConnection connect(FrameHandler handler, long timeoutNanos) throws IOException {
         long end = System.nanoTime() + timeoutNanos;
         AeronDriver media = currentDriver();
         ConnectAttempt connectAttempt = new ConnectAttempt(media, end);
@@ -96,7 +96,7 @@ public final class AeronConnector implements Connector {
             this.end = end;
         }
 
-        private Line open(FrameHandler handler) throws IOException {
+        private FrameConnection open(FrameHandler handler) throws IOException {
             Aeron aeron = media.aeron();
             int stream = FIRST_STREAM | (int) (aeron.nextCorrelationId() & (FIRST_STREAM - 1));
             Subscription subscription =
@@ -113,7 +113,8 @@ public final class AeronConnector implements Connector {
             claim.commit();
             await(() -> subscription.imageCount() > 0, "the server does not answer");
             StreamPair streamPair = new StreamPair(media, subscription.imageAtIndex(0), publication, subscription);
-            Line frameConnection = new AeronConnection(streamPair, address.dedicated(), frameSink -> handler);
+            FrameConnection frameConnection =
+                    new AeronConnection(streamPair, address.dedicated(), frameSink -> handler);
             done = true;
             return frameConnection;
         }

@@ -1,8 +1,8 @@
 package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.wire.Hello;
 import io.kvcache.transport.wire.Secret;
 import java.util.ArrayList;
@@ -32,7 +32,7 @@ final class ClientSession {
     private final HandleTable<UploadReservation> reservations;
     private final SessionStaging staging = new SessionStaging();
     private final SessionPins pins = new SessionPins();
-    private final Set<Outlet> outlets = ConcurrentHashMap.newKeySet();
+    private final Set<FrameSink> outlets = ConcurrentHashMap.newKeySet();
     private final AtomicBoolean closed = new AtomicBoolean();
     private final PendingRequests pendingRequests = new PendingRequests();
     private volatile NamespaceNumbers namespaceNumbers = new NamespaceNumbers(List.of(), Map.of());
@@ -141,12 +141,12 @@ final class ClientSession {
     }
 
     /// Adds a connection; answers false when the session is over.
-    boolean addConnection(Outlet frameSink) {
+    boolean addConnection(FrameSink frameSink) {
         outlets.add(frameSink);
         return !closed.get();
     }
 
-    void removeConnection(Outlet frameSink) {
+    void removeConnection(FrameSink frameSink) {
         outlets.remove(frameSink);
     }
 
@@ -162,7 +162,7 @@ final class ClientSession {
 
     /// Ends it with its connections, and gives back what it held; answers false when that was done
     /// before.
-    boolean close(CloseReason reason) {
+    boolean close(DisconnectReason reason) {
         if (!closed.compareAndSet(false, true)) {
             return false;
         }

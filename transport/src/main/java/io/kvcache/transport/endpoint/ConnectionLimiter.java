@@ -31,7 +31,7 @@ final class ConnectionLimiter {
     /// A stranger comes; answers who has to give way, or null.
     @Nullable
     ServerConnection addUnauthenticated(ServerConnection connection) {
-        return addUnauthenticated(connection, connection.frameSink().place());
+        return addUnauthenticated(connection, connection.frameSink().peerAddress());
     }
 
     private synchronized @Nullable ServerConnection addUnauthenticated(ServerConnection connection, String place) {

@@ -1,6 +1,6 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.link.Landing;
+import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
@@ -33,15 +33,15 @@ final class DiscoveryHandler {
     }
 
     /// `u32 bytes, u32 0`, payload that is thrown away → `u32 1`, then DATA with as many zeros
-    Landing probe(FrameHeader header, EndpointRequest request, BodyReader body) throws Violation {
+    PayloadSink probe(FrameHeader header, EndpointRequest request, BodyReader body) throws Violation {
         int bytes = body.count("bytes");
         int told = header.payloadBytes();
         if (bytes < 1 || bytes > MAX_PROBE_BYTES || told > MAX_PROBE_BYTES) {
             String text =
                     "a probe of %d bytes there and %d back; allowed: 1 to %d".formatted(told, bytes, MAX_PROBE_BYTES);
-            return Landing.discard(told, sum -> request.reject(Status.INVALID, text));
+            return PayloadSink.discard(told, sum -> request.reject(Status.INVALID, text));
         }
-        return Landing.discard(told, sum -> {
+        return PayloadSink.discard(told, sum -> {
             request.reply(new BodyWriter().i32(1));
             request.frameSink().send(request.dataFrames().next(0, 0, Payload.of(ZEROS.asSlice(0, bytes))));
         });

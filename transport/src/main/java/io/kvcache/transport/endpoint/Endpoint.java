@@ -1,9 +1,9 @@
 package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.KvCache;
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameHandler;
-import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.wire.Hello;
 import io.kvcache.transport.wire.Secret;
 import java.util.Map;
@@ -60,15 +60,15 @@ public final class Endpoint implements AutoCloseable {
 
     /// Hears of a connection: its frames go to what is answered. When there are too many whose clients have
     /// not said who they are, one of these is closed at once.
-    public FrameHandler onConnected(Outlet frameSink) {
+    public FrameHandler onConnected(FrameSink frameSink) {
         ServerConnection serverConnection = new ServerConnection(this, frameSink, nowNanos());
         connections.add(serverConnection);
         ServerConnection tooMany = connectionLimiter.addUnauthenticated(serverConnection);
         if (tooMany != null) {
-            tooMany.frameSink().close(CloseReason.OVER_LIMIT);
+            tooMany.frameSink().close(DisconnectReason.OVER_LIMIT);
         }
         if (closed) {
-            frameSink.close(CloseReason.SHUTDOWN);
+            frameSink.close(DisconnectReason.SHUTDOWN);
         }
         return serverConnection;
     }
@@ -80,7 +80,7 @@ public final class Endpoint implements AutoCloseable {
         long now = nowNanos();
         int ended = 0;
         for (ClientSession session : sessions.values()) {
-            if (session.isExpired(now) && endSession(session, CloseReason.SILENT)) {
+            if (session.isExpired(now) && endSession(session, DisconnectReason.SILENT)) {
                 endpointContext.counters().sessionsExpired.increment();
                 ended++;
             }
@@ -89,7 +89,7 @@ public final class Endpoint implements AutoCloseable {
         long handshake = endpointContext.options().timeouts().handshake().toNanos();
         for (ServerConnection serverConnection : connections) {
             if (serverConnection.isHandshakeOverdue(now, handshake)) {
-                serverConnection.frameSink().close(CloseReason.SILENT);
+                serverConnection.frameSink().close(DisconnectReason.SILENT);
                 ended++;
             }
         }
@@ -126,8 +126,8 @@ public final class Endpoint implements AutoCloseable {
     @Override
     public void close() {
         closed = true;
-        sessions.values().forEach(session -> endSession(session, CloseReason.SHUTDOWN));
-        connections.forEach(each -> each.frameSink().close(CloseReason.SHUTDOWN));
+        sessions.values().forEach(session -> endSession(session, DisconnectReason.SHUTDOWN));
+        connections.forEach(each -> each.frameSink().close(DisconnectReason.SHUTDOWN));
         executor.shutdown();
         awaitPendingRequests();
         endpointContext.shared().snapshotCursors().close();
@@ -195,7 +195,7 @@ public final class Endpoint implements AutoCloseable {
         }
     }
 
-    private boolean endSession(ClientSession session, CloseReason reason) {
+    private boolean endSession(ClientSession session, DisconnectReason reason) {
         sessions.remove(session.number());
         return session.close(reason);
     }

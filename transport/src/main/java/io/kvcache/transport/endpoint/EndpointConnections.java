@@ -1,7 +1,7 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Line;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameConnection;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
@@ -24,7 +24,7 @@ public final class EndpointConnections {
 
     private final Endpoint endpoint;
     private final long stallNanos;
-    private final Set<Line> connections = ConcurrentHashMap.newKeySet();
+    private final Set<FrameConnection> connections = ConcurrentHashMap.newKeySet();
     private final EndpointThreads threads = new EndpointThreads();
     private final UnaryOperator<String> threadNames;
     private volatile boolean closed;
@@ -47,17 +47,17 @@ public final class EndpointConnections {
     }
 
     /// Takes a connection in, which is closed at once when this is.
-    public void add(Line frameConnection) {
+    public void add(FrameConnection frameConnection) {
         connections.add(frameConnection);
         if (closed) {
-            frameConnection.close(CloseReason.SHUTDOWN);
+            frameConnection.close(DisconnectReason.SHUTDOWN);
         }
     }
 
     /// Takes a connection in and pumps it on a thread of its own.
     ///
     /// @throws OutOfMemoryError when there can be no such thread; the connection is closed then, and gone
-    public void serve(Line frameConnection) {
+    public void serve(FrameConnection frameConnection) {
         boolean begun = false;
         add(frameConnection);
         try {
@@ -65,14 +65,14 @@ public final class EndpointConnections {
             begun = true;
         } finally {
             if (!begun) {
-                frameConnection.close(CloseReason.INTERNAL);
+                frameConnection.close(DisconnectReason.INTERNAL);
                 pump(frameConnection);
             }
         }
     }
 
     /// Pumps a connection that was taken in, until it is closed.
-    public void pump(Line frameConnection) {
+    public void pump(FrameConnection frameConnection) {
         try {
             boolean open = true;
             while (open) {
@@ -101,9 +101,9 @@ public final class EndpointConnections {
 
     private void closeStalled() {
         endpoint.tick();
-        for (Line frameConnection : connections) {
+        for (FrameConnection frameConnection : connections) {
             if (frameConnection.stalledNanos() > stallNanos) {
-                frameConnection.close(CloseReason.STALLED);
+                frameConnection.close(DisconnectReason.STALLED);
             }
         }
     }
@@ -118,7 +118,7 @@ public final class EndpointConnections {
     public void close() {
         stopAccepting();
         endpoint.close();
-        connections.forEach(frameConnection -> frameConnection.close(CloseReason.SHUTDOWN));
+        connections.forEach(frameConnection -> frameConnection.close(DisconnectReason.SHUTDOWN));
         threads.await();
     }
 

@@ -1,6 +1,6 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.DisconnectReason;
 import java.util.EnumMap;
 import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
@@ -21,20 +21,20 @@ final class EndpointCounters {
     final LongAdder bytesIn = new LongAdder();
     final LongAdder bytesStaged = new LongAdder();
     final LongAdder bytesOut = new LongAdder();
-    private final Map<CloseReason, LongAdder> closed = new EnumMap<>(CloseReason.class);
+    private final Map<DisconnectReason, LongAdder> closed = new EnumMap<>(DisconnectReason.class);
 
     EndpointCounters() {
-        for (CloseReason reason : CloseReason.values()) {
+        for (DisconnectReason reason : DisconnectReason.values()) {
             closed.put(reason, new LongAdder());
         }
     }
 
-    void countClosed(CloseReason reason) {
+    void countClosed(DisconnectReason reason) {
         closed.getOrDefault(reason, new LongAdder()).increment();
     }
 
     EndpointStats stats(int connections, int sessions) {
-        Map<CloseReason, Long> reasons = new EnumMap<>(CloseReason.class);
+        Map<DisconnectReason, Long> reasons = new EnumMap<>(DisconnectReason.class);
         closed.forEach((reason, count) -> reasons.put(reason, count.sum()));
         return new EndpointStats(
                 connections,

@@ -1,6 +1,6 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.DataFrames;
 import io.kvcache.transport.wire.Frame;
@@ -13,9 +13,10 @@ import io.kvcache.transport.wire.Status;
 /// @param type as in the header
 /// @param number that the reply repeats; 0 when none is wanted
 /// @param deadlineNanos how long the client waits, from when it asked; never 0
-record EndpointRequest(MessageType type, long number, long deadlineNanos, Outlet frameSink, EndpointCounters counters) {
+record EndpointRequest(
+        MessageType type, long number, long deadlineNanos, FrameSink frameSink, EndpointCounters counters) {
 
-    static EndpointRequest of(MessageType type, FrameHeader header, Outlet frameSink, EndpointCounters counters) {
+    static EndpointRequest of(MessageType type, FrameHeader header, FrameSink frameSink, EndpointCounters counters) {
         long told = header.word();
         return new EndpointRequest(type, header.request(), told > 0 ? told : Long.MAX_VALUE, frameSink, counters);
     }

@@ -1,6 +1,6 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.DisconnectReason;
 import java.util.EnumMap;
 import java.util.Map;
 
@@ -38,7 +38,7 @@ public record EndpointStats(
         long bytesIn,
         long bytesStaged,
         long bytesOut,
-        Map<CloseReason, Long> closed) {
+        Map<DisconnectReason, Long> closed) {
 
     public EndpointStats {
         closed = Map.copyOf(closed);
@@ -46,7 +46,7 @@ public record EndpointStats(
 
     /// Of this endpoint and another one together.
     public EndpointStats plus(EndpointStats other) {
-        Map<CloseReason, Long> both = new EnumMap<>(CloseReason.class);
+        Map<DisconnectReason, Long> both = new EnumMap<>(DisconnectReason.class);
         both.putAll(closed);
         other.closed.forEach((reason, count) -> both.merge(reason, count, Long::sum));
         return new EndpointStats(

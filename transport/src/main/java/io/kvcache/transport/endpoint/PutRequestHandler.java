@@ -5,7 +5,7 @@ import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.transport.link.Landing;
+import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
@@ -121,18 +121,18 @@ final class PutRequestHandler {
     }
 
     /// `u64 reservation, u32 checksum, u32 0`, payload → `u8 outcome`
-    Landing fill(FrameHeader header, EndpointRequest request, BodyReader body) throws Violation {
+    PayloadSink fill(FrameHeader header, EndpointRequest request, BodyReader body) throws Violation {
         long number = body.i64("reservation");
         int checksum = body.i32("checksum");
         UploadReservation reservation = session.reservations().remove(number);
         if (reservation == null) {
             String text = "reservation " + number + " is over";
-            return Landing.discard(header.payloadBytes(), sum -> request.reject(Status.GONE, text));
+            return PayloadSink.discard(header.payloadBytes(), sum -> request.reject(Status.GONE, text));
         }
         return receiveInto(header, request, reservation, UploadCompletion.forFill(checksum));
     }
 
-    private Landing receiveInto(
+    private PayloadSink receiveInto(
             FrameHeader header,
             EndpointRequest request,
             UploadReservation reservation,
@@ -145,10 +145,10 @@ final class PutRequestHandler {
         if (bytes != header.payloadBytes()) {
             reservation.close();
             String text = "a payload of %d bytes; the room is for %d".formatted(header.payloadBytes(), bytes);
-            return Landing.discard(header.payloadBytes(), sum -> request.reject(Status.INVALID, text));
+            return PayloadSink.discard(header.payloadBytes(), sum -> request.reject(Status.INVALID, text));
         }
         filling = reservation;
-        return Landing.into(room, sum -> {
+        return PayloadSink.into(room, sum -> {
             filling = null;
             endpointContext.counters().bytesIn.add(header.payloadBytes());
             uploadCompletion.seal(request, reservation, sum, expectedUpload);
@@ -156,7 +156,7 @@ final class PutRequestHandler {
     }
 
     /// `chain, u32 index, u32 part, u32 checksum, u32 0`, payload → `u8 outcome, u8 sealed, 6 × 0`
-    Landing put(FrameHeader header, EndpointRequest request, BodyReader body) throws Violation, RequestException {
+    PayloadSink put(FrameHeader header, EndpointRequest request, BodyReader body) throws Violation, RequestException {
         BlockChain chain = chains.read(body);
         int index = body.count("index");
         int part = body.count("part");
@@ -168,7 +168,7 @@ final class PutRequestHandler {
     }
 
     /// `u32 namespace, u32 key bytes, u32 checksum, u32 0, key`, payload → as [#put]
-    Landing putObject(FrameHeader header, EndpointRequest request, BodyReader body) throws Violation {
+    PayloadSink putObject(FrameHeader header, EndpointRequest request, BodyReader body) throws Violation {
         Namespace namespace = ObjectRequestHandler.namespace(session, body);
         int keyBytes = body.count("key bytes");
         int checksum = body.i32("checksum");
@@ -183,17 +183,17 @@ final class PutRequestHandler {
 
     /// Reserves while the payload is on its way, which has to come off the connection whatever there is to
     /// say.
-    private Landing receiveDirect(
+    private PayloadSink receiveDirect(
             FrameHeader header, EndpointRequest request, int checksum, Supplier<OneStepPut> reserve) {
         if (endpointContext.gracefulShutdown().isStarted()) {
-            return Landing.discard(
+            return PayloadSink.discard(
                     header.payloadBytes(), sum -> request.reject(Status.BUSY, GracefulShutdown.REJECTION_MESSAGE));
         }
         OneStepPut oneStepPut;
         try {
             oneStepPut = reserve.get();
         } catch (RuntimeException failed) {
-            return Landing.discard(
+            return PayloadSink.discard(
                     header.payloadBytes(),
                     sum -> endpointContext.runOrReject(request, () -> {
                         throw failed;
@@ -201,7 +201,7 @@ final class PutRequestHandler {
         }
         if (oneStepPut.outcome != PutOutcome.RESERVED) {
             oneStepPut.reservation.close();
-            return Landing.discard(
+            return PayloadSink.discard(
                     header.payloadBytes(), sum -> request.reply(UploadCompletion.rejectedPutReply(oneStepPut.outcome)));
         }
         return receiveInto(header, request, oneStepPut.reservation, UploadCompletion.forPut(checksum));

@@ -1,6 +1,6 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.link.Landing;
+import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
@@ -106,16 +106,16 @@ final class RequestDispatcher {
         };
     }
 
-    Landing onPayload(FrameHeader header, EndpointRequest request, BodyReader body) throws Violation {
+    PayloadSink onPayload(FrameHeader header, EndpointRequest request, BodyReader body) throws Violation {
         blockSender.onNextRequest();
         try {
             return payloadSink(header, request, body);
         } catch (RequestException requestException) {
-            return Landing.discard(header.payloadBytes(), sum -> request.reject(requestException));
+            return PayloadSink.discard(header.payloadBytes(), sum -> request.reject(requestException));
         }
     }
 
-    private Landing payloadSink(FrameHeader header, EndpointRequest request, BodyReader body)
+    private PayloadSink payloadSink(FrameHeader header, EndpointRequest request, BodyReader body)
             throws Violation, RequestException {
         return switch (request.type()) {
             case FILL -> puts.fill(header, request, body);

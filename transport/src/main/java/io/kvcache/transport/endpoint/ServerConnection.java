@@ -1,9 +1,9 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameHandler;
-import io.kvcache.transport.link.Landing;
-import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.link.FrameSink;
+import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
@@ -19,7 +19,7 @@ final class ServerConnection implements FrameHandler {
     static final int MAX_HANDSHAKE_BODY_BYTES = 128 << 10;
 
     private final Endpoint endpoint;
-    private final Outlet frameSink;
+    private final FrameSink frameSink;
     private final EndpointCounters counters;
     private final long openedNanos;
     private final ServerHandshake serverHandshake;
@@ -27,7 +27,7 @@ final class ServerConnection implements FrameHandler {
     private volatile @Nullable ClientSession session;
 
     /// @param since when the connection was opened
-    ServerConnection(Endpoint endpoint, Outlet frameSink, long since) {
+    ServerConnection(Endpoint endpoint, FrameSink frameSink, long since) {
         this.endpoint = endpoint;
         this.frameSink = frameSink;
         this.openedNanos = since;
@@ -40,7 +40,7 @@ final class ServerConnection implements FrameHandler {
         return session == null && nowNanos - openedNanos > handshakeNanos;
     }
 
-    Outlet frameSink() {
+    FrameSink frameSink() {
         return frameSink;
     }
 
@@ -98,7 +98,7 @@ final class ServerConnection implements FrameHandler {
     }
 
     @Override
-    public Landing onPayload(FrameHeader header, BodyReader body) throws Violation {
+    public PayloadSink onPayload(FrameHeader header, BodyReader body) throws Violation {
         MessageType type = MessageType.of(header.type());
         RequestDispatcher open = requestDispatcher;
         if (open == null) {
@@ -106,20 +106,20 @@ final class ServerConnection implements FrameHandler {
         }
         counters.requests.increment();
         if (type == null || header.reply()) {
-            return Landing.discard(header.payloadBytes(), sum -> refuseUnknown(header));
+            return PayloadSink.discard(header.payloadBytes(), sum -> refuseUnknown(header));
         }
         return open.onPayload(header, EndpointRequest.of(type, header, frameSink, counters), body);
     }
 
     @Override
-    public void onClosed(CloseReason reason) {
+    public void onClosed(DisconnectReason reason) {
         counters.countClosed(reason);
         RequestDispatcher open = requestDispatcher;
         if (open != null) {
             open.onClosed();
             open.session().removeConnection(frameSink);
             if (serverHandshake.startedSession()) {
-                open.session().close(CloseReason.SESSION_OVER);
+                open.session().close(DisconnectReason.SESSION_OVER);
             }
         }
         endpoint.removeConnection(this, open == null ? null : open.session());

@@ -1,8 +1,8 @@
 package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.SharedMemory;
-import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.Challenge;
 import io.kvcache.transport.wire.Hello;
@@ -23,7 +23,7 @@ final class ServerHandshake {
 
     private final Endpoint endpoint;
     private final ServerConnection serverConnection;
-    private final Outlet frameSink;
+    private final FrameSink frameSink;
     private @Nullable Hello hello;
     private @Nullable Challenge challenge;
     private EndpointAuth endpointAuth = EndpointAuth.unauthenticated();
@@ -82,13 +82,13 @@ final class ServerHandshake {
         ClientSession joined = said.begins() ? null : joinedSession(said);
         Secret right;
         boolean unseen;
-        synchronized (endpoint.authThrottle().lockFor(frameSink.place())) {
+        synchronized (endpoint.authThrottle().lockFor(frameSink.peerAddress())) {
             unseen = endpointAuth.requiresProof()
                     && joined == null
-                    && endpoint.authThrottle().isThrottled(frameSink.place(), endpointAuth);
+                    && endpoint.authThrottle().isThrottled(frameSink.peerAddress(), endpointAuth);
             right = unseen ? null : matchingSecret(said, asked, shown, joined);
             if (!unseen && right == null && endpointAuth.requiresProof()) {
-                endpoint.authThrottle().recordFailure(frameSink.place(), said.tenant());
+                endpoint.authThrottle().recordFailure(frameSink.peerAddress(), said.tenant());
             }
         }
         if (unseen) {
@@ -103,7 +103,7 @@ final class ServerHandshake {
         }
         if (said.begins() && endpoint.context().gracefulShutdown().isStarted()) {
             request.reject(Status.BUSY, GracefulShutdown.REJECTION_MESSAGE);
-            frameSink.close(CloseReason.SHUTDOWN);
+            frameSink.close(DisconnectReason.SHUTDOWN);
             return null;
         }
         String tenant = endpointAuth.separatesTenants() ? said.tenant() : "";
@@ -113,7 +113,7 @@ final class ServerHandshake {
                     ? most + " connections are open; allowed: " + most
                     : "tenant \"" + tenant + "\" has as many connections open as are free; allowed: fewer, of " + most;
             request.reject(Status.BUSY, why);
-            frameSink.close(CloseReason.OVER_LIMIT);
+            frameSink.close(DisconnectReason.OVER_LIMIT);
             return null;
         }
         ClientSession session = said.begins() ? endpoint.beginSession(said, endpointAuth, right) : joined;
@@ -152,7 +152,7 @@ final class ServerHandshake {
 
     private @Nullable ClientSession reject(EndpointRequest request, Status status, String why) {
         request.reject(status, why);
-        frameSink.close(CloseReason.UNAUTHORIZED);
+        frameSink.close(DisconnectReason.UNAUTHORIZED);
         return null;
     }
 }

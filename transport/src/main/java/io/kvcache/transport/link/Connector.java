@@ -11,5 +11,5 @@ public interface Connector {
     /// @param handler hears what comes in, on the thread that pumps
     /// @param timeoutNanos the longest wait
     /// @throws IOException when the peer cannot be reached in time
-    Line connect(FrameHandler handler, long timeoutNanos) throws IOException;
+    FrameConnection connect(FrameHandler handler, long timeoutNanos) throws IOException;
 }

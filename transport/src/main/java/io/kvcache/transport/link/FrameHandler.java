@@ -8,26 +8,26 @@ import io.kvcache.transport.wire.Violation;
 public interface FrameHandler {
 
     /// Bytes have come, of whatever frame.
-    default void arriving() {}
+    default void onBytesReceived() {}
 
     /// A frame without payload is there.
     ///
     /// @param body valid during the call
     /// @throws Violation when the peer may not send it
-    void message(FrameHeader header, BodyReader body) throws Violation;
+    void onMessage(FrameHeader header, BodyReader body) throws Violation;
 
     /// Header and body of a frame with payload are there: says where the payload goes.
     ///
     /// @param body valid during the call
     /// @throws Violation when the peer may not send it
-    Landing payload(FrameHeader header, BodyReader body) throws Violation;
+    PayloadSink onPayload(FrameHeader header, BodyReader body) throws Violation;
 
     /// Bytes a body may have at the moment: a frame that announces more ends the connection before any of
     /// them are kept.
-    default int longestBody() {
+    default int maxBodyBytes() {
         return FrameHeader.MAX_BODY_BYTES;
     }
 
     /// The connection is over, wherever it was; the last call.
-    void closed(CloseReason reason);
+    void onClosed(DisconnectReason reason);
 }

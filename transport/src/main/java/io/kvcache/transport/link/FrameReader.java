@@ -6,28 +6,28 @@ import io.kvcache.transport.wire.Violation;
 import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
 
-/// Makes frames of bytes: ask [#target()] where the next ones go, put some there, tell by [#received].
+/// Makes frames of bytes: ask [#writableBuffer()] where the next ones go, put some there, tell by [#bytesWritten].
 ///
 /// Headers and bodies go through a buffer; a payload goes to its slot at once, but for what came in one
 /// piece with its header. A buffer for a body grows with the bytes that come, not with those that are
-/// announced, is never larger than the handler [allows][FrameHandler#longestBody] at the moment, and one
+/// announced, is never larger than the handler [allows][FrameHandler#maxBodyBytes] at the moment, and one
 /// for a long body is not kept.
 ///
 /// **Threads.** One at a time.
 public final class FrameReader {
 
-    private static final int FIRST_BODY_BYTES = 256;
+    private static final int INITIAL_BODY_BYTES = 256;
 
     /// What a connection keeps for its next body: enough for all but long chains and pages of events.
-    private static final int KEPT_BODY_BYTES = 128 << 10;
+    private static final int MAX_RETAINED_BODY_BYTES = 128 << 10;
 
     private final FrameHandler handler;
     private final ByteBuffer input;
     private int consumed;
     private int filled;
     private @Nullable FrameHeader header;
-    private ByteBuffer body = ByteBuffer.allocate(FIRST_BODY_BYTES);
-    private @Nullable Landing landing;
+    private ByteBuffer body = ByteBuffer.allocate(INITIAL_BODY_BYTES);
+    private @Nullable PayloadSink payloadSink;
 
     /// @param bufferBytes at least a header; what a payload starts with is copied if it comes within this
     ///     many bytes
@@ -43,15 +43,15 @@ public final class FrameReader {
         try {
             return new FrameReader(handler, bufferBytes);
         } catch (OutOfMemoryError noMemory) {
-            handler.closed(CloseReason.INTERNAL);
+            handler.onClosed(DisconnectReason.INTERNAL);
             throw noMemory;
         }
     }
 
     /// Where the next bytes go: at least one fits.
-    public ByteBuffer target() {
-        if (landing != null) {
-            return landing.target();
+    public ByteBuffer writableBuffer() {
+        if (payloadSink != null) {
+            return payloadSink.writableBuffer();
         }
         if (consumed > 0) {
             input.limit(filled).position(consumed);
@@ -65,10 +65,10 @@ public final class FrameReader {
     /// As many bytes lie at the last target, whose position is behind them.
     ///
     /// @throws Violation when they are not what the protocol allows; the reader must not be used any more
-    public void received(int bytes) throws Violation {
-        handler.arriving();
-        if (landing != null) {
-            land(landing, bytes);
+    public void bytesWritten(int bytes) throws Violation {
+        handler.onBytesReceived();
+        if (payloadSink != null) {
+            copyPayload(payloadSink, bytes);
             return;
         }
         filled += bytes;
@@ -79,13 +79,13 @@ public final class FrameReader {
     }
 
     /// Whether a frame has begun and is not complete.
-    public boolean inFrame() {
+    public boolean isInFrame() {
         return header != null || filled > consumed;
     }
 
     private boolean step() throws Violation {
-        if (landing != null) {
-            return land(landing);
+        if (payloadSink != null) {
+            return copyPayload(payloadSink);
         }
         return header == null ? readHeader() : readBody(header);
     }
@@ -95,7 +95,7 @@ public final class FrameReader {
             return false;
         }
         FrameHeader next = FrameHeader.read(input.limit(filled).position(consumed));
-        int most = handler.longestBody();
+        int most = handler.maxBodyBytes();
         if (next.bodyBytes() > most) {
             throw new Violation(
                     "a body of %d bytes; allowed at this moment: 0 to %d".formatted(next.bodyBytes(), most));
@@ -108,38 +108,38 @@ public final class FrameReader {
 
     private boolean readBody(FrameHeader of) throws Violation {
         int bytes = Math.min(filled - consumed, of.bodyBytes() - body.position());
-        copy(bytes, room(bytes, of.bodyBytes()));
+        copy(bytes, ensureCapacity(bytes, of.bodyBytes()));
         if (body.position() < of.bodyBytes()) {
             return false;
         }
         BodyReader reader = new BodyReader(body.flip());
         if (of.payloadBytes() > 0) {
-            landing = handler.payload(of, reader);
-            if (landing.left() != of.payloadBytes()) {
-                throw new AssertionError(
-                        "room for %d bytes of a payload of %d".formatted(landing.left(), of.payloadBytes()));
+            payloadSink = handler.onPayload(of, reader);
+            if (payloadSink.remainingBytes() != of.payloadBytes()) {
+                throw new AssertionError("room for %d bytes of a payload of %d"
+                        .formatted(payloadSink.remainingBytes(), of.payloadBytes()));
             }
         } else {
             header = null;
-            handler.message(of, reader);
+            handler.onMessage(of, reader);
         }
-        shrink();
+        releaseLargeBody();
         return true;
     }
 
     /// Nobody needs the last body any more.
-    private void shrink() {
-        if (body.capacity() > KEPT_BODY_BYTES) {
-            body = ByteBuffer.allocate(FIRST_BODY_BYTES);
+    private void releaseLargeBody() {
+        if (body.capacity() > MAX_RETAINED_BODY_BYTES) {
+            body = ByteBuffer.allocate(INITIAL_BODY_BYTES);
         }
     }
 
     /// Bytes of the heap that are kept for bodies.
-    int keptBytes() {
+    int retainedBytes() {
         return body.capacity();
     }
 
-    private ByteBuffer room(int bytes, int most) {
+    private ByteBuffer ensureCapacity(int bytes, int most) {
         if (body.remaining() < bytes) {
             int larger = Math.min(most, Math.max(2 * body.capacity(), body.position() + bytes));
             body = ByteBuffer.allocate(larger).put(body.flip());
@@ -148,15 +148,15 @@ public final class FrameReader {
     }
 
     /// Copies to its slot what came in one piece with the header.
-    private boolean land(Landing into) throws Violation {
+    private boolean copyPayload(PayloadSink into) throws Violation {
         int there = filled - consumed;
         if (there == 0) {
             return false;
         }
-        ByteBuffer target = into.target();
-        int bytes = (int) Math.min(into.left(), Math.min(there, target.remaining()));
+        ByteBuffer target = into.writableBuffer();
+        int bytes = (int) Math.min(into.remainingBytes(), Math.min(there, target.remaining()));
         copy(bytes, target);
-        land(into, bytes);
+        copyPayload(into, bytes);
         return true;
     }
 
@@ -166,12 +166,12 @@ public final class FrameReader {
         consumed += bytes;
     }
 
-    private void land(Landing into, int bytes) throws Violation {
-        boolean last = into.left() == bytes;
+    private void copyPayload(PayloadSink into, int bytes) throws Violation {
+        boolean last = into.remainingBytes() == bytes;
         if (last) {
-            landing = null;
+            payloadSink = null;
             header = null;
         }
-        into.landed(bytes);
+        into.bytesWritten(bytes);
     }
 }

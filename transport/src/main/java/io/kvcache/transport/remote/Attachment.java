@@ -3,8 +3,8 @@ package io.kvcache.transport.remote;
 import io.kvcache.core.Hint;
 import io.kvcache.core.SharedMemoryFiles;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.shm.OneSidedCounters;
 import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.ucx.UcxReader;
@@ -97,7 +97,7 @@ final class Attachment {
         try {
             return new Attachment(connector, means, deadlines, opened, ended);
         } catch (RuntimeException | Error bug) {
-            opened.line().close(CloseReason.INTERNAL);
+            opened.line().close(DisconnectReason.INTERNAL);
             throw bug;
         }
     }
@@ -364,9 +364,9 @@ final class Attachment {
     /// Gives up when the server does not listen or does not answer. Never waits.
     void watch(long nowNanos) {
         if (control.line().stalledNanos() > options.requestNanos()) {
-            close(CloseReason.STALLED);
+            close(DisconnectReason.STALLED);
         } else if (!renewal.isDone() && nowNanos - renewedAt > options.requestNanos()) {
-            close(CloseReason.SILENT);
+            close(DisconnectReason.SILENT);
         }
     }
 
@@ -374,7 +374,7 @@ final class Attachment {
         return true;
     }
 
-    void close(CloseReason reason) {
+    void close(DisconnectReason reason) {
         unshare();
         control.line().close(reason);
         data.close();

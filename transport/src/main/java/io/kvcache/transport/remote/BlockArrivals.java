@@ -2,7 +2,7 @@ package io.kvcache.transport.remote;
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.store.ChunkedCrc;
-import io.kvcache.transport.link.Landing;
+import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Blocks on their way into a table. The first that does not arrive as it was sealed is the last: what
 /// comes after it is thrown away.
-final class BlockArrivals implements DataLine.Exchange, Landing.Arrived {
+final class BlockArrivals implements DataLine.Exchange, PayloadSink.CompletionListener {
 
     private final Wiring wiring;
     private final Opening opening;
@@ -22,7 +22,7 @@ final class BlockArrivals implements DataLine.Exchange, Landing.Arrived {
     private int next;
     private boolean replied;
     private boolean broken;
-    private @Nullable Landing landing;
+    private @Nullable PayloadSink landing;
 
     /// Of the block that is on its way.
     private ArrivalMemory.@Nullable Slot slot;
@@ -127,7 +127,7 @@ final class BlockArrivals implements DataLine.Exchange, Landing.Arrived {
     }
 
     @Override
-    public Landing data(FrameHeader header, BodyReader body) throws Violation {
+    public PayloadSink data(FrameHeader header, BodyReader body) throws Violation {
         RemoteTable into = table;
         int index = body.count("index");
         checksum = body.i32("checksum");
@@ -141,10 +141,10 @@ final class BlockArrivals implements DataLine.Exchange, Landing.Arrived {
         slot = broken ? null : wiring.memory().take(into.blockBytes());
         if (slot == null) {
             lost();
-            return Landing.discard(header.payloadBytes(), sum -> expected--);
+            return PayloadSink.discard(header.payloadBytes(), sum -> expected--);
         }
         ByteBuffer room = slot.buffer(into.blockBytes());
-        landing = landing == null ? Landing.into(room, this) : landing.again(room);
+        landing = landing == null ? PayloadSink.into(room, this) : landing.reuse(room);
         return landing;
     }
 

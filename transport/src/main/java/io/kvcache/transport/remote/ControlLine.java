@@ -1,10 +1,10 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameConnection;
 import io.kvcache.transport.link.FrameHandler;
-import io.kvcache.transport.link.Landing;
-import io.kvcache.transport.link.Line;
+import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Frame;
@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
 /// The connection that carries many requests at a time. A thread of its own reads it.
 final class ControlLine implements FrameHandler {
 
-    private final Line line;
+    private final FrameConnection line;
     private final Consumer<Progress> progress;
     private final Runnable ended;
     private final Releases releases;
@@ -150,7 +150,7 @@ final class ControlLine implements FrameHandler {
         }
     }
 
-    Line line() {
+    FrameConnection line() {
         return line;
     }
 
@@ -185,12 +185,12 @@ final class ControlLine implements FrameHandler {
     }
 
     @Override
-    public Landing payload(FrameHeader header, BodyReader body) throws Violation {
+    public PayloadSink payload(FrameHeader header, BodyReader body) throws Violation {
         throw new Violation("a payload of type " + header.type() + " that nobody asked for; allowed: none");
     }
 
     @Override
-    public void closed(CloseReason reason) {
+    public void closed(DisconnectReason reason) {
         closed = true;
         calls.keySet().forEach(this::fail);
         ended.run();

@@ -1,10 +1,10 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameConnection;
 import io.kvcache.transport.link.FrameHandler;
-import io.kvcache.transport.link.Landing;
-import io.kvcache.transport.link.Line;
+import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Frame;
@@ -21,7 +21,7 @@ import org.jspecify.annotations.Nullable;
 /// answer itself: nobody else has to be woken.
 final class DataLine implements FrameHandler {
 
-    private final Line line;
+    private final FrameConnection line;
     private final Deadlines deadlines;
     private final Releases releases;
     private final ToldChains chains = new ToldChains();
@@ -39,7 +39,7 @@ final class DataLine implements FrameHandler {
         void reply(BodyReader body) throws Violation;
 
         /// Bytes are coming: says where they go.
-        default Landing data(FrameHeader header, BodyReader body) throws Violation {
+        default PayloadSink data(FrameHeader header, BodyReader body) throws Violation {
             throw new Violation("a payload of type " + header.type() + "; allowed: none");
         }
 
@@ -69,11 +69,11 @@ final class DataLine implements FrameHandler {
     }
 
     boolean open() {
-        return line.open();
+        return line.isOpen();
     }
 
     void close() {
-        line.close(CloseReason.SHUTDOWN);
+        line.close(DisconnectReason.SHUTDOWN);
     }
 
     /// A request about a chain.
@@ -219,7 +219,7 @@ final class DataLine implements FrameHandler {
     }
 
     @Override
-    public Landing payload(FrameHeader header, BodyReader body) throws Violation {
+    public PayloadSink payload(FrameHeader header, BodyReader body) throws Violation {
         return expected(header).data(header, body);
     }
 
@@ -232,7 +232,7 @@ final class DataLine implements FrameHandler {
     }
 
     @Override
-    public void closed(CloseReason reason) {
+    public void closed(DisconnectReason reason) {
         // Whoever it is lent to sees it, or the next one.
     }
 }

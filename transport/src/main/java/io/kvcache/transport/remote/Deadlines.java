@@ -1,7 +1,7 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Line;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameConnection;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -14,26 +14,26 @@ import java.util.concurrent.ConcurrentHashMap;
 /// **Threads.** Any; one ticks.
 final class Deadlines {
 
-    private final Map<Line, Long> until = new ConcurrentHashMap<>();
+    private final Map<FrameConnection, Long> until = new ConcurrentHashMap<>();
     private volatile boolean over;
 
     /// Somebody begins to wait.
-    void begin(Line line, long nanos) {
+    void begin(FrameConnection line, long nanos) {
         until.put(line, System.nanoTime() + nanos);
         if (over) { // Looked at behind the put, as #end() sets it before it looks for lines: one of them sees the
             // other.
-            line.close(CloseReason.SHUTDOWN);
+            line.close(DisconnectReason.SHUTDOWN);
         }
     }
 
     /// Nobody ticks any more.
     void end() {
         over = true;
-        until.keySet().forEach(line -> line.close(CloseReason.SHUTDOWN));
+        until.keySet().forEach(line -> line.close(DisconnectReason.SHUTDOWN));
     }
 
     /// Nobody waits any more.
-    void end(Line line) {
+    void end(FrameConnection line) {
         until.remove(line);
     }
 
@@ -46,7 +46,7 @@ final class Deadlines {
         long now = System.nanoTime();
         until.forEach((line, end) -> {
             if (end - now < 0 && until.remove(line, end)) {
-                line.close(CloseReason.STALLED);
+                line.close(DisconnectReason.STALLED);
             }
         });
     }

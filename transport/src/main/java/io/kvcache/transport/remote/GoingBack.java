@@ -1,6 +1,6 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.DisconnectReason;
 import java.io.UncheckedIOException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -107,7 +107,7 @@ final class GoingBack {
                 LockSupport.parkNanos(this, TICK_NANOS);
             }
         } finally {
-            left.close(CloseReason.SHUTDOWN);
+            left.close(DisconnectReason.SHUTDOWN);
             kept = null;
         }
         usedSince = System.nanoTime();

@@ -1,10 +1,10 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameConnection;
 import io.kvcache.transport.link.FrameHandler;
-import io.kvcache.transport.link.Landing;
-import io.kvcache.transport.link.Line;
+import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Challenge;
@@ -36,7 +36,7 @@ final class Handshake implements FrameHandler {
     }
 
     /// A connection that may be used, and how to hear it.
-    record Opened(Line line, Challenge challenge, Welcome welcome, Handshake handshake) {
+    record Opened(FrameConnection line, Challenge challenge, Welcome welcome, Handshake handshake) {
 
         /// From now on, frames go there.
         void to(FrameHandler handler) {
@@ -69,24 +69,24 @@ final class Handshake implements FrameHandler {
                 options.tenant());
         Handshake handshake = new Handshake(means, hello);
         long until = System.nanoTime() + means.patienceNanos;
-        Line line = connector.connect(handshake, means.patienceNanos);
+        FrameConnection line = connector.connect(handshake, means.patienceNanos);
         long left = Math.max(1, until - System.nanoTime());
         means.deadlines.begin(line, left);
         try {
             Welcome welcome = handshake.run(line, left);
             return new Opened(line, Objects.requireNonNull(handshake.challenge), welcome, handshake);
         } catch (CallFailed failed) {
-            line.close(CloseReason.UNAUTHORIZED);
+            line.close(DisconnectReason.UNAUTHORIZED);
             throw failed;
         } catch (RuntimeException | Error bug) {
-            line.close(CloseReason.INTERNAL);
+            line.close(DisconnectReason.INTERNAL);
             throw bug;
         } finally {
             means.deadlines.end(line);
         }
     }
 
-    private Welcome run(Line line, long patienceNanos) throws CallFailed {
+    private Welcome run(FrameConnection line, long patienceNanos) throws CallFailed {
         line.send(hello.frame(1, patienceNanos));
         while (challenge == null) {
             pump(line);
@@ -108,7 +108,7 @@ final class Handshake implements FrameHandler {
         return welcome;
     }
 
-    private void pump(Line line) throws CallFailed {
+    private void pump(FrameConnection line) throws CallFailed {
         boolean open = line.pump();
         if (refusal != null) {
             throw refusal;
@@ -121,7 +121,7 @@ final class Handshake implements FrameHandler {
     @Override
     public void message(FrameHeader header, BodyReader body) throws Violation {
         if (next != null) {
-            next.message(header, body);
+            next.onMessage(header, body);
         } else if (header.status() != Status.OK) {
             refusal = CallFailed.refused(header.status(), body.text("text"));
         } else if (challenge == null) {
@@ -132,17 +132,17 @@ final class Handshake implements FrameHandler {
     }
 
     @Override
-    public Landing payload(FrameHeader header, BodyReader body) throws Violation {
+    public PayloadSink payload(FrameHeader header, BodyReader body) throws Violation {
         if (next == null) {
             throw new Violation("a payload in the handshake; allowed: none");
         }
-        return next.payload(header, body);
+        return next.onPayload(header, body);
     }
 
     @Override
-    public void closed(CloseReason reason) {
+    public void closed(DisconnectReason reason) {
         if (next != null) {
-            next.closed(reason);
+            next.onClosed(reason);
         }
     }
 }

@@ -2,7 +2,7 @@ package io.kvcache.transport.remote;
 
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.store.ChunkedCrc;
-import io.kvcache.transport.link.Landing;
+import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
@@ -96,7 +96,7 @@ final class ObjectArrival implements DataLine.Exchange {
     }
 
     @Override
-    public Landing data(FrameHeader header, BodyReader body) throws Violation {
+    public PayloadSink data(FrameHeader header, BodyReader body) throws Violation {
         body.count("index");
         int checksum = body.i32("checksum");
         if (!coming || header.payloadBytes() != found.bytes) {
@@ -105,10 +105,10 @@ final class ObjectArrival implements DataLine.Exchange {
         ArrivalMemory.Slot slot = wiring.memory().take(found.bytes);
         if (slot == null) {
             wiring.counters().noMemory.increment();
-            return Landing.discard(header.payloadBytes(), sum -> coming = false);
+            return PayloadSink.discard(header.payloadBytes(), sum -> coming = false);
         }
         landing = slot;
-        return Landing.into(slot.buffer(found.bytes), sum -> landed(slot, sum, checksum));
+        return PayloadSink.into(slot.buffer(found.bytes), sum -> landed(slot, sum, checksum));
     }
 
     private void landed(ArrivalMemory.Slot slot, ChunkedCrc sum, int checksum) {

@@ -1,6 +1,6 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.link.Landing;
+import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
@@ -69,12 +69,12 @@ final class Probe implements DataLine.Exchange {
     }
 
     @Override
-    public Landing data(FrameHeader header, BodyReader body) throws Violation {
+    public PayloadSink data(FrameHeader header, BodyReader body) throws Violation {
         int bytes = header.payloadBytes();
         if (bytes > left) {
             throw new Violation("a probe is answered by %d bytes; allowed: up to %d".formatted(bytes, left));
         }
-        return Landing.discard(bytes, sum -> left -= bytes);
+        return PayloadSink.discard(bytes, sum -> left -= bytes);
     }
 
     @Override

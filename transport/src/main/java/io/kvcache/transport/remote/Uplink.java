@@ -1,7 +1,7 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.shm.OneSidedCounters;
 import io.kvcache.transport.wire.Status;
 import java.io.IOException;
@@ -114,7 +114,7 @@ final class Uplink implements AutoCloseable {
                 return true;
             }
         }
-        found.attachment().close(CloseReason.SHUTDOWN);
+        found.attachment().close(DisconnectReason.SHUTDOWN);
         return false;
     }
 
@@ -281,7 +281,7 @@ final class Uplink implements AutoCloseable {
             return true;
         } catch (RuntimeException | Error bug) {
             LOG.log(System.Logger.Level.ERROR, "a session is given up because of a bug", bug);
-            attachment.close(CloseReason.INTERNAL);
+            attachment.close(DisconnectReason.INTERNAL);
             return false;
         }
     }
@@ -311,12 +311,12 @@ final class Uplink implements AutoCloseable {
             attachment = current;
         }
         if (attachment != null) {
-            attachment.close(CloseReason.SHUTDOWN);
+            attachment.close(DisconnectReason.SHUTDOWN);
         }
         // Whoever keeps it may hang at a server that does not listen; he looks whether all is over after he has it.
         Attachment kept = back.kept();
         if (kept != null) {
-            kept.close(CloseReason.SHUTDOWN);
+            kept.close(DisconnectReason.SHUTDOWN);
         }
         back.changed();
         LockSupport.unpark(watch);

@@ -1,8 +1,8 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.shm.OneSidedCounters;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -127,7 +127,7 @@ final class Ways {
             good = true;
         } finally {
             if (!good) {
-                attachment.close(CloseReason.SHUTDOWN);
+                attachment.close(DisconnectReason.SHUTDOWN);
             }
         }
     }

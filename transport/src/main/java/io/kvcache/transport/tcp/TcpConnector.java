@@ -1,8 +1,8 @@
 package io.kvcache.transport.tcp;
 
 import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.link.FrameConnection;
 import io.kvcache.transport.link.FrameHandler;
-import io.kvcache.transport.link.Line;
 import java.io.IOException;
 import java.net.ConnectException;
 import java.net.InetAddress;
@@ -39,7 +39,7 @@ public final class TcpConnector implements Connector {
     }
 
     @Override
-    public Line connect(FrameHandler handler, long timeoutNanos) throws IOException {
+    public FrameConnection connect(FrameHandler handler, long timeoutNanos) throws IOException {
         long start = System.nanoTime();
         InetSocketAddress address = new InetSocketAddress(lookup.address(timeoutNanos), port);
         SocketChannel channel = SocketChannel.open();

@@ -1,11 +1,11 @@
 package io.kvcache.transport.tcp;
 
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.ConnectionState;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameConnection;
 import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.FrameReader;
-import io.kvcache.transport.link.Line;
-import io.kvcache.transport.link.LineState;
-import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.MessageType;
@@ -33,7 +33,7 @@ import org.jspecify.annotations.Nullable;
 /// An interrupt of a thread inside a channel closes the channel, and the connection may be shared. So an
 /// interrupt that is pending is put aside for as long as a write takes; one that comes in that very
 /// moment does close it, which costs a reconnect.
-final class TcpLine implements Line {
+final class TcpLine implements FrameConnection {
 
     /// Within the second-level cache, as measured for both sides of a copy through the kernel.
     private static final int PIECE_BYTES = 1 << 20;
@@ -58,13 +58,13 @@ final class TcpLine implements Line {
     private ByteBuffer[] leaving = {NOTHING, NOTHING};
 
     private int gathered;
-    private final LineState state = new LineState();
+    private final ConnectionState state = new ConnectionState();
     private final String place;
 
     /// A connection whose bytes are what they are.
     ///
     /// @param handler of this line, which must not use it yet
-    TcpLine(SocketChannel socket, Function<Outlet, FrameHandler> handler) {
+    TcpLine(SocketChannel socket, Function<FrameSink, FrameHandler> handler) {
         this(socket, null, 0, handler);
     }
 
@@ -73,7 +73,7 @@ final class TcpLine implements Line {
     /// @param tls of this socket; opened when the line is pumped first, if it is not by then
     /// @param openNanos how long that may take
     /// @param handler of this line, which must not use it yet
-    TcpLine(SocketChannel socket, @Nullable TlsChannel tls, long openNanos, Function<Outlet, FrameHandler> handler) {
+    TcpLine(SocketChannel socket, @Nullable TlsChannel tls, long openNanos, Function<FrameSink, FrameHandler> handler) {
         this.socket = socket;
         this.tls = tls;
         this.openNanos = openNanos;
@@ -117,36 +117,36 @@ final class TcpLine implements Line {
             if (tls != null) {
                 tls.open(openNanos);
             }
-            int bytes = in.read(reader.target());
+            int bytes = in.read(reader.writableBuffer());
             if (bytes < 0) {
-                close(reader.inFrame() ? CloseReason.BROKEN : CloseReason.PEER_CLOSED);
+                close(reader.isInFrame() ? DisconnectReason.BROKEN : DisconnectReason.PEER_CLOSED);
             } else {
-                reader.received(bytes);
-                state.received(reader.inFrame());
+                reader.bytesWritten(bytes);
+                state.onBytesReceived(reader.isInFrame());
             }
         } catch (TlsChannel.WithoutTls plain) {
             refuse("no TLS; allowed: TLS, which clients speak to tls:host:port");
         } catch (SSLException strange) {
             LOG.log(System.Logger.Level.DEBUG, "no TLS with " + place, strange);
-            close(CloseReason.MALFORMED);
+            close(DisconnectReason.MALFORMED);
         } catch (IOException broken) {
-            close(CloseReason.BROKEN);
+            close(DisconnectReason.BROKEN);
         } catch (Violation malformed) {
             refuse(String.valueOf(malformed.getMessage()));
         } catch (RuntimeException | Error bug) {
-            close(CloseReason.INTERNAL);
+            close(DisconnectReason.INTERNAL);
             LOG.log(System.Logger.Level.ERROR, "a connection is closed because of a bug", bug);
         }
         if (open()) {
             return true;
         }
-        state.tell(handler);
+        state.notifyClosed(handler);
         return false;
     }
 
     private void refuse(String why) {
         send(BodyWriter.refusal(MessageType.ERROR.code(), 0, Status.INVALID, why));
-        close(CloseReason.MALFORMED);
+        close(DisconnectReason.MALFORMED);
     }
 
     @Override
@@ -157,13 +157,13 @@ final class TcpLine implements Line {
             write(frame);
             return true;
         } catch (IOException broken) {
-            close(CloseReason.BROKEN);
+            close(DisconnectReason.BROKEN);
             return false;
         } catch (RuntimeException | Error bug) {
-            close(CloseReason.INTERNAL); // it may have begun, and nothing can follow half a frame
+            close(DisconnectReason.INTERNAL); // it may have begun, and nothing can follow half a frame
             throw bug;
         } finally {
-            state.written();
+            state.onWriteComplete();
             writing.unlock();
             if (interrupted) {
                 Thread.currentThread().interrupt();
@@ -208,7 +208,7 @@ final class TcpLine implements Line {
 
     private void drain() throws IOException {
         while (gathered > 0 && leaving[gathered - 1].hasRemaining()) {
-            state.writing();
+            state.onWriteProgress();
             out.write(leaving, 0, gathered);
         }
         gathered = 0;
@@ -216,7 +216,7 @@ final class TcpLine implements Line {
 
     @Override
     public boolean open() {
-        return state.live() && socket.isOpen();
+        return state.isOpen() && socket.isOpen();
     }
 
     @Override
@@ -225,8 +225,8 @@ final class TcpLine implements Line {
     }
 
     @Override
-    public void close(CloseReason why) {
-        if (state.end(why)) {
+    public void close(DisconnectReason why) {
+        if (state.close(why)) {
             try {
                 socket.close();
             } catch (IOException ignored) {

@@ -3,8 +3,8 @@ package io.kvcache.transport.endpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.store.ChunkedCrc;
-import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Payload;
@@ -49,7 +49,7 @@ final class ChainHeapLimitsTest {
     }
 
     private static void require(TestClient testClient, int slot, Status status, String text) throws Violation {
-        Loopback.Whole reply = testClient.request(MessageType.MATCH, TestClient.chainReference(slot, 1));
+        RecordingSink.ReceivedFrame reply = testClient.request(MessageType.MATCH, TestClient.chainReference(slot, 1));
         assertThat(reply.header().status()).isEqualTo(status);
         if (status != Status.OK) {
             assertThat(reply.reader().text("text")).contains(text);
@@ -68,7 +68,7 @@ final class ChainHeapLimitsTest {
             testClient.send(
                     MessageType.CHAIN, grown.i32(100).i32(1).i64(1).i64(1).i64(1));
             require(testClient, 0, Status.INVALID, "a chain of 101 blocks");
-            testClient.end(CloseReason.PEER_CLOSED);
+            testClient.end(DisconnectReason.PEER_CLOSED);
         }
     }
 
@@ -90,7 +90,7 @@ final class ChainHeapLimitsTest {
             for (int slot = 0; slot < 3; slot++) {
                 require(testClient, slot, Status.OK, "");
             }
-            testClient.end(CloseReason.PEER_CLOSED);
+            testClient.end(DisconnectReason.PEER_CLOSED);
         }
     }
 
@@ -103,7 +103,7 @@ final class ChainHeapLimitsTest {
             tell(testClient, 1, 201);
             require(testClient, 1, Status.BUSY, "a chain of 9648 bytes; allowed for all of this connection: 9600");
             require(testClient, 0, Status.OK, "");
-            testClient.end(CloseReason.PEER_CLOSED);
+            testClient.end(DisconnectReason.PEER_CLOSED);
         }
     }
 
@@ -125,9 +125,9 @@ final class ChainHeapLimitsTest {
             require(first, 1, Status.OK, "");
             require(second, 0, Status.BUSY, "given up for others");
             require(second, 1, Status.OK, "");
-            first.end(CloseReason.PEER_CLOSED);
+            first.end(DisconnectReason.PEER_CLOSED);
             assertThat(endpoint.context().shared().chains().reservedBytes()).isEqualTo(ChainCache.BLOCK_BYTES);
-            second.end(CloseReason.PEER_CLOSED);
+            second.end(DisconnectReason.PEER_CLOSED);
             assertThat(endpoint.context().shared().chains().reservedBytes()).isZero();
         }
     }
@@ -145,7 +145,7 @@ final class ChainHeapLimitsTest {
                     assertThat(endpoint.context().shared().chains().reservedBytes())
                             .isBetween(0L, 300L * ChainCache.BLOCK_BYTES);
                 }
-                testClient.end(CloseReason.PEER_CLOSED);
+                testClient.end(DisconnectReason.PEER_CLOSED);
                 return null;
             });
             for (Future<Void> teller : threads.invokeAll(tellers)) {
@@ -166,7 +166,7 @@ final class ChainHeapLimitsTest {
                     .i32(0)
                     .i32(ChunkedCrc.of(bytes))
                     .i32(0);
-            List<Loopback.Whole> replies =
+            List<RecordingSink.ReceivedFrame> replies =
                     testClient.request(body.request(MessageType.PUT, 7, 0, Payload.of(List.of(bytes))));
             assertThat(replies).hasSize(1);
             assertThat(replies.getFirst().header().status()).isEqualTo(Status.INVALID);
@@ -175,7 +175,7 @@ final class ChainHeapLimitsTest {
                             .header()
                             .status())
                     .isEqualTo(Status.OK);
-            testClient.end(CloseReason.PEER_CLOSED);
+            testClient.end(DisconnectReason.PEER_CLOSED);
         }
     }
 }

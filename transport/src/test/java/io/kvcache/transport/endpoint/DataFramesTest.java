@@ -7,7 +7,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.wire.Violation;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -127,7 +127,7 @@ final class DataFramesTest {
                 4b564331 1400 0100 0700000000000000 11000000 00000000 0500000000000000
                 0f00 6c656173652031206973206f766572
                 """);
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -209,7 +209,7 @@ final class DataFramesTest {
                 4b564331 2100 0100 0700000000000000 17000000 00000000 0500000000000000
                 1500 7265736572766174696f6e2032206973206f766572
                 """);
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -268,6 +268,6 @@ final class DataFramesTest {
                 4b564331 2900 0100 0600000000000000 11000000 00000000 0000000000000000
                 0000000000000000 0000000000000000 00
                 """);
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 }

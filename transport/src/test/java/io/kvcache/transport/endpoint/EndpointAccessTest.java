@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
@@ -44,18 +44,18 @@ final class EndpointAccessTest {
                 TestClient wrong = new TestClient(endpoint);
                 assertThat(wrong.handshake("anybody", secret, null).header().status())
                         .isEqualTo(Status.UNAUTHORIZED);
-                assertThat(wrong.reason()).isEqualTo(CloseReason.UNAUTHORIZED);
-                wrong.end(CloseReason.UNAUTHORIZED);
+                assertThat(wrong.reason()).isEqualTo(DisconnectReason.UNAUTHORIZED);
+                wrong.end(DisconnectReason.UNAUTHORIZED);
                 TestClient joining = new TestClient(endpoint);
                 assertThat(joining.handshake("anybody", secret, welcome)
                                 .header()
                                 .status())
                         .as("with a ticket, but no secret")
                         .isEqualTo(Status.UNAUTHORIZED);
-                joining.end(CloseReason.UNAUTHORIZED);
+                joining.end(DisconnectReason.UNAUTHORIZED);
             }
-            assertThat(endpoint.stats().closed()).containsEntry(CloseReason.UNAUTHORIZED, 6L);
-            right.end(CloseReason.PEER_CLOSED);
+            assertThat(endpoint.stats().closed()).containsEntry(DisconnectReason.UNAUTHORIZED, 6L);
+            right.end(DisconnectReason.PEER_CLOSED);
         }
     }
 
@@ -75,20 +75,20 @@ final class EndpointAccessTest {
                 in.add(testClient);
             }
             TestClient tooMany = new TestClient(endpoint);
-            Loopback.Whole refused = tooMany.handshake("a", "secret of tenant a", null);
+            RecordingSink.ReceivedFrame refused = tooMany.handshake("a", "secret of tenant a", null);
             assertThat(refused.header().status()).isEqualTo(Status.BUSY);
             assertThat(refused.reader().text("text")).contains("tenant \"a\"", "of 8");
-            tooMany.end(CloseReason.OVER_LIMIT);
+            tooMany.end(DisconnectReason.OVER_LIMIT);
             TestClient other = new TestClient(endpoint);
             assertThat(other.handshake("b", "secret of tenant b", null).header().status())
                     .isEqualTo(Status.OK);
-            other.end(CloseReason.PEER_CLOSED);
-            in.removeFirst().end(CloseReason.PEER_CLOSED);
+            other.end(DisconnectReason.PEER_CLOSED);
+            in.removeFirst().end(DisconnectReason.PEER_CLOSED);
             TestClient again = new TestClient(endpoint);
             assertThat(again.handshake("a", "secret of tenant a", null).header().status())
                     .isEqualTo(Status.OK);
             in.add(again);
-            in.forEach(each -> each.end(CloseReason.PEER_CLOSED));
+            in.forEach(each -> each.end(DisconnectReason.PEER_CLOSED));
         }
     }
 
@@ -99,19 +99,19 @@ final class EndpointAccessTest {
                 endpointFixture.open(EndpointFixture.OPTIONS.withAuth(EndpointAuth.tenants(secrets)))) {
             TestClient one = new TestClient(endpoint);
             one.handshake("a", "secret of tenant a", null);
-            Loopback.Whole refused = one.request(MessageType.FLUSH, new BodyWriter().i64(0));
+            RecordingSink.ReceivedFrame refused = one.request(MessageType.FLUSH, new BodyWriter().i64(0));
             assertThat(refused.header().status()).isEqualTo(Status.FORBIDDEN);
             assertThat(refused.reader().text("text")).contains("\"a\" may not flush", "allowed: tenant \"default\"");
-            one.end(CloseReason.PEER_CLOSED);
+            one.end(DisconnectReason.PEER_CLOSED);
             TestClient operator = new TestClient(endpoint);
             operator.handshake("default", "secret of the operator", null);
-            List<Loopback.Whole> heard =
+            List<RecordingSink.ReceivedFrame> heard =
                     operator.request(new BodyWriter().i64(0).request(MessageType.FLUSH, 9, 0));
             for (long start = System.nanoTime(); heard.isEmpty(); heard = operator.receivedFrames()) {
                 EndpointFixture.pollOnce("the flush's answer", start);
             }
             assertThat(heard.getFirst().header().status()).isEqualTo(Status.OK);
-            operator.end(CloseReason.PEER_CLOSED);
+            operator.end(DisconnectReason.PEER_CLOSED);
         }
     }
 
@@ -128,7 +128,7 @@ final class EndpointAccessTest {
             for (Namespace other : List.of(theirs, EndpointFixture.SPACE)) {
                 BodyWriter body = new BodyWriter();
                 NamespaceCodec.write(other, body);
-                Loopback.Whole reply = testClient.request(MessageType.REGISTER, body);
+                RecordingSink.ReceivedFrame reply = testClient.request(MessageType.REGISTER, body);
                 assertThat(reply.header().status()).isEqualTo(Status.FORBIDDEN);
                 assertThat(reply.reader().text("text")).contains("allowed: \"a\"");
             }
@@ -140,19 +140,19 @@ final class EndpointAccessTest {
             assertThatThrownBy(() ->
                             testClient.send(MessageType.CHAIN, TestClient.chain(0, 2, EndpointFixture.chain(1, 1))))
                     .isInstanceOf(Violation.class);
-            testClient.end(CloseReason.MALFORMED);
+            testClient.end(DisconnectReason.MALFORMED);
             TestClient stranger = new TestClient(endpoint);
             assertThat(stranger.handshake("a", "secret of tenant b", null)
                             .header()
                             .status())
                     .isEqualTo(Status.UNAUTHORIZED);
-            stranger.end(CloseReason.UNAUTHORIZED);
+            stranger.end(DisconnectReason.UNAUTHORIZED);
             TestClient unknown = new TestClient(endpoint);
             assertThat(unknown.handshake("c", "secret of tenant a", null)
                             .header()
                             .status())
                     .isEqualTo(Status.UNAUTHORIZED);
-            unknown.end(CloseReason.UNAUTHORIZED);
+            unknown.end(DisconnectReason.UNAUTHORIZED);
         }
     }
 
@@ -162,7 +162,7 @@ final class EndpointAccessTest {
             TestClient slow = new TestClient(endpoint, "10.0.0.1");
             TestClient silent = new TestClient(endpoint, "10.0.0.2");
             TestClient first = new TestClient(endpoint, "10.0.0.2");
-            assertThat(silent.reason()).isEqualTo(CloseReason.OVER_LIMIT);
+            assertThat(silent.reason()).isEqualTo(DisconnectReason.OVER_LIMIT);
             assertThat(first.handshake("", null, null).header().status()).isEqualTo(Status.OK);
             TestClient another = new TestClient(endpoint, "10.0.0.2");
             assertThat(slow.handshake("", null, null).header().status())
@@ -170,7 +170,7 @@ final class EndpointAccessTest {
                     .isEqualTo(Status.OK);
             assertThat(another.reason()).isNull();
             for (TestClient each : List.of(slow, silent, first, another)) {
-                each.end(CloseReason.PEER_CLOSED);
+                each.end(DisconnectReason.PEER_CLOSED);
             }
             assertThat(endpoint.stats().connections()).isZero();
         }
@@ -184,8 +184,8 @@ final class EndpointAccessTest {
             Welcome guessed = new Welcome(welcome.session(), Secret.random(16), 1, welcome.proof());
             TestClient thief = new TestClient(endpoint);
             assertThat(thief.handshake("", null, guessed).header().status()).isEqualTo(Status.UNAUTHORIZED);
-            thief.end(CloseReason.UNAUTHORIZED);
-            testClient.end(CloseReason.PEER_CLOSED);
+            thief.end(DisconnectReason.UNAUTHORIZED);
+            testClient.end(DisconnectReason.PEER_CLOSED);
         }
     }
 
@@ -193,7 +193,7 @@ final class EndpointAccessTest {
     void givenAStranger_whenALongBodyIsAnnounced_thenTheConnectionIsOverBeforeItComes() throws Violation {
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
             byte[] half = Arrays.copyOf(
-                    Loopback.bytes(new BodyWriter()
+                    RecordingSink.bytes(new BodyWriter()
                             .bytes(new byte[ServerConnection.MAX_HANDSHAKE_BODY_BYTES + 1])
                             .request(MessageType.HELLO, 1, 0)),
                     FrameHeader.BYTES + 1);
@@ -201,10 +201,10 @@ final class EndpointAccessTest {
             assertThatThrownBy(() -> stranger.request(half))
                     .isInstanceOf(Violation.class)
                     .hasMessageContaining("131073 bytes; allowed at this moment: 0 to 131072");
-            stranger.end(CloseReason.MALFORMED);
+            stranger.end(DisconnectReason.MALFORMED);
             TestClient known = TestClient.connect(endpoint);
             assertThat(known.request(half)).as("it may say more").isEmpty();
-            known.end(CloseReason.BROKEN);
+            known.end(DisconnectReason.BROKEN);
         }
     }
 
@@ -218,7 +218,7 @@ final class EndpointAccessTest {
                 return;
             }
             assertThatThrownBy(() -> testClient.request(type, body)).isInstanceOf(Violation.class);
-            testClient.end(CloseReason.MALFORMED);
+            testClient.end(DisconnectReason.MALFORMED);
         }
     }
 }

@@ -7,8 +7,8 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.NamespaceCodec;
@@ -57,11 +57,11 @@ final class EndpointAuthTest {
     private static Status greeted(Endpoint endpoint, String tenant, String secret) throws Violation {
         TestClient testClient = new TestClient(endpoint);
         Status status = testClient.handshake(tenant, secret, null).header().status();
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
         return status;
     }
 
-    private static Loopback.Whole registered(TestClient testClient, Namespace namespace) throws Violation {
+    private static RecordingSink.ReceivedFrame registered(TestClient testClient, Namespace namespace) throws Violation {
         BodyWriter body = new BodyWriter();
         NamespaceCodec.write(namespace, body);
         return testClient.request(MessageType.REGISTER, body);
@@ -103,15 +103,15 @@ final class EndpointAuthTest {
             assertThat(more.handshake("", OLD, welcome).header().status())
                     .as("another connection of who is in")
                     .isEqualTo(Status.OK);
-            more.end(CloseReason.PEER_CLOSED);
+            more.end(DisconnectReason.PEER_CLOSED);
             TestClient thief = new TestClient(endpoint);
             assertThat(thief.handshake("", OLD + "s", welcome).header().status())
                     .isEqualTo(Status.UNAUTHORIZED);
-            thief.end(CloseReason.PEER_CLOSED);
+            thief.end(DisconnectReason.PEER_CLOSED);
             TestClient other = new TestClient(endpoint);
             assertThat(other.handshake("a", OLD, welcome).header().status()).isEqualTo(Status.UNAUTHORIZED);
-            other.end(CloseReason.PEER_CLOSED);
-            before.end(CloseReason.PEER_CLOSED);
+            other.end(DisconnectReason.PEER_CLOSED);
+            before.end(DisconnectReason.PEER_CLOSED);
         }
     }
 
@@ -132,14 +132,14 @@ final class EndpointAuthTest {
             assertThat(more.handshake("", OLD, welcome).header().status())
                     .as("another connection of who is in")
                     .isEqualTo(Status.OK);
-            more.end(CloseReason.PEER_CLOSED);
+            more.end(DisconnectReason.PEER_CLOSED);
             assertThat(endpoint.stats().wrongProofs()).isEqualTo(AuthThrottle.MAX_FAILURES);
             assertThat(endpoint.stats().unseenProofs()).isEqualTo(2);
 
             now.addAndGet(AuthThrottle.FAILURE_WINDOW.toNanos() + 1);
 
             assertThat(greeted(endpoint, "", OLD)).isEqualTo(Status.OK);
-            in.end(CloseReason.PEER_CLOSED);
+            in.end(DisconnectReason.PEER_CLOSED);
         }
     }
 
@@ -223,7 +223,7 @@ final class EndpointAuthTest {
                             .header()
                             .status())
                     .isEqualTo(Status.OK);
-            testClient.end(CloseReason.PEER_CLOSED);
+            testClient.end(DisconnectReason.PEER_CLOSED);
         }
     }
 
@@ -233,12 +233,12 @@ final class EndpointAuthTest {
         EndpointOptions options = EndpointOptions.DEFAULTS.withNamespaces(rule);
         try (Endpoint endpoint = new Endpoint(store, options, System::nanoTime)) {
             TestClient testClient = TestClient.connect(endpoint);
-            Loopback.Whole reply = registered(testClient, Namespace.objects("kept", "x"));
+            RecordingSink.ReceivedFrame reply = registered(testClient, Namespace.objects("kept", "x"));
             assertThat(reply.header().status()).isEqualTo(Status.FORBIDDEN);
             assertThat(reply.reader().text("text")).isEqualTo("kept is not for clients");
             assertThat(store.stats().namespaces()).isEmpty();
             assertThat(registered(testClient, SPACE).header().status()).isEqualTo(Status.OK);
-            testClient.end(CloseReason.PEER_CLOSED);
+            testClient.end(DisconnectReason.PEER_CLOSED);
         }
     }
 

@@ -3,8 +3,8 @@ package io.kvcache.transport.endpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Line;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameConnection;
 import io.kvcache.transport.wire.Frame;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
@@ -27,7 +27,8 @@ final class EndpointConnectionsTest {
     }
 
     /// A connection that waits until it is closed.
-    private record BlockedConnection(long stalledNanos, CompletableFuture<CloseReason> reason) implements Line {
+    private record BlockedConnection(long stalledNanos, CompletableFuture<DisconnectReason> reason)
+            implements FrameConnection {
 
         BlockedConnection(long stalledNanos) {
             this(stalledNanos, new CompletableFuture<>());
@@ -50,12 +51,12 @@ final class EndpointConnectionsTest {
         }
 
         @Override
-        public void close(CloseReason why) {
+        public void close(DisconnectReason why) {
             reason.complete(why);
         }
     }
 
-    private Thread pumped(Line frameConnection) {
+    private Thread pumped(FrameConnection frameConnection) {
         lines.add(frameConnection);
         return lines.start("connection", () -> lines.pump(frameConnection));
     }
@@ -67,7 +68,7 @@ final class EndpointConnectionsTest {
         BlockedConnection moving = new BlockedConnection(0);
         pumped(stalled);
         pumped(moving);
-        assertThat(stalled.reason.get(60, TimeUnit.SECONDS)).isEqualTo(CloseReason.STALLED);
+        assertThat(stalled.reason.get(60, TimeUnit.SECONDS)).isEqualTo(DisconnectReason.STALLED);
         assertThat(moving.isOpen()).isTrue();
     }
 
@@ -76,11 +77,11 @@ final class EndpointConnectionsTest {
         BlockedConnection line = new BlockedConnection(0);
         Thread thread = pumped(line);
         lines.close();
-        assertThat(line.reason).isCompletedWithValue(CloseReason.SHUTDOWN);
+        assertThat(line.reason).isCompletedWithValue(DisconnectReason.SHUTDOWN);
         assertThat(thread.isAlive()).isFalse();
         BlockedConnection late = new BlockedConnection(0);
         lines.add(late);
-        assertThat(late.reason).isCompletedWithValue(CloseReason.SHUTDOWN);
+        assertThat(late.reason).isCompletedWithValue(DisconnectReason.SHUTDOWN);
     }
 
     @Test
@@ -90,7 +91,7 @@ final class EndpointConnectionsTest {
         });
         BlockedConnection line = new BlockedConnection(TimeUnit.HOURS.toNanos(1));
         assertThatThrownBy(() -> poor.serve(line)).isInstanceOf(OutOfMemoryError.class);
-        assertThat(line.reason).isCompletedWithValue(CloseReason.INTERNAL);
+        assertThat(line.reason).isCompletedWithValue(DisconnectReason.INTERNAL);
         endpoint.drain();
         endpointFixture.advance(Duration.ofSeconds(1));
         assertThat(poor.isDrained()).as("nothing of it moves").isTrue();

@@ -11,8 +11,8 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.shm.ShmFolder;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
@@ -85,7 +85,7 @@ final class EndpointFuzzTest {
                 BlockChain chain = chain();
                 store(store, chain);
                 testClient.send(MessageType.CHAIN, TestClient.chain(0, space, chain));
-                CloseReason end = CloseReason.PEER_CLOSED;
+                DisconnectReason end = DisconnectReason.PEER_CLOSED;
                 try {
                     for (int i = 0; i < FRAMES_A_CONNECTION; i++) {
                         if (random.nextBoolean()) {
@@ -97,7 +97,7 @@ final class EndpointFuzzTest {
                 } catch (Violation expected) {
                     assertThat(expected).as("seed %d", SEED).hasMessageContaining("allowed");
                     violations++;
-                    end = CloseReason.MALFORMED;
+                    end = DisconnectReason.MALFORMED;
                 }
                 testClient.end(end);
                 nanos.addAndGet(1_000_000);
@@ -107,7 +107,7 @@ final class EndpointFuzzTest {
             assertThat(stats.leases().open()).as("seed %d", SEED).isZero();
             assertThat(stats.reservations().open()).as("seed %d", SEED).isZero();
             assertThat(stats.connections()).isZero();
-            assertThat(stats.closed()).containsEntry(CloseReason.MALFORMED, (long) violations);
+            assertThat(stats.closed()).containsEntry(DisconnectReason.MALFORMED, (long) violations);
             assertThat(stats.leases().granted()).as("some are right").isPositive();
             assertThat(stats.reservations().granted()).as("some are right").isPositive();
             assertThat(refused).as("some are refused").isPositive();
@@ -139,9 +139,9 @@ final class EndpointFuzzTest {
     }
 
     /// Answers how many refusals there are; none may be a failure.
-    private static int judge(List<Loopback.Whole> replies) {
+    private static int judge(List<RecordingSink.ReceivedFrame> replies) {
         int refused = 0;
-        for (Loopback.Whole reply : replies) {
+        for (RecordingSink.ReceivedFrame reply : replies) {
             Status status = reply.header().reply() ? reply.header().status() : Status.OK;
             assertThat(status).as("a bug, seed %d", SEED).isNotEqualTo(Status.FAILED);
             refused += status == Status.OK ? 0 : 1;
@@ -214,7 +214,7 @@ final class EndpointFuzzTest {
         int number = random.nextInt(10);
         return switch (type) {
             case FILL, PUT, PUT_OBJECT, PROBE -> withPayload(type, body, number);
-            default -> Loopback.bytes(body.request(type, number, 0));
+            default -> RecordingSink.bytes(body.request(type, number, 0));
         };
     }
 
@@ -227,7 +227,7 @@ final class EndpointFuzzTest {
         sum.update(payload);
         sum.update(MemorySegment.ofArray(key));
         body.i32(random.nextInt(4) == 0 ? random.nextInt() : sum.value()).i32(0).bytes(key);
-        return Loopback.bytes(body.request(type, number, 0, Payload.of(List.of(payload))));
+        return RecordingSink.bytes(body.request(type, number, 0, Payload.of(List.of(payload))));
     }
 
     /// Mostly what lies in memory that was never written to.
@@ -242,8 +242,8 @@ final class EndpointFuzzTest {
     }
 
     private byte[] chainBody() {
-        byte[] whole =
-                Loopback.bytes(TestClient.chain(random.nextInt(3), 1, chain()).request(MessageType.CHAIN, 0, 0));
+        byte[] whole = RecordingSink.bytes(
+                TestClient.chain(random.nextInt(3), 1, chain()).request(MessageType.CHAIN, 0, 0));
         return Arrays.copyOfRange(whole, 32, whole.length);
     }
 

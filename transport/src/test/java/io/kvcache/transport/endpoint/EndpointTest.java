@@ -9,8 +9,8 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.ChunkedCrc;
-import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
@@ -60,11 +60,11 @@ final class EndpointTest {
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
             TestClient testClient = TestClient.connect(endpoint);
             testClient.send(MessageType.CHAIN, TestClient.chain(5, testClient.register(EndpointFixture.SPACE), chain));
-            List<Loopback.Whole> frames = testClient.request(
+            List<RecordingSink.ReceivedFrame> frames = testClient.request(
                     TestClient.chainReference(5, 3).i32(1).i32(100).i64(0).request(MessageType.ACQUIRE, 9, 0));
             assertThat(frames).hasSize(3).allMatch(frame -> frame.header().request() == 9);
             for (int index = 1; index < 3; index++) {
-                Loopback.Whole data = frames.get(index);
+                RecordingSink.ReceivedFrame data = frames.get(index);
                 BodyReader body = data.reader();
                 assertThat(data.header().type()).isEqualTo(MessageType.DATA.code());
                 assertThat(body.i32("index")).isEqualTo(index);
@@ -100,14 +100,14 @@ final class EndpointTest {
             endpointFixture.advance(Duration.ofSeconds(2));
             assertThat(endpoint.tick()).isEqualTo(1);
             assertThat(endpointFixture.store().stats().openTables()).isZero();
-            assertThat(testClient.reason()).isEqualTo(CloseReason.SILENT);
-            testClient.end(CloseReason.SILENT);
+            assertThat(testClient.reason()).isEqualTo(DisconnectReason.SILENT);
+            testClient.end(DisconnectReason.SILENT);
             EndpointStats stats = endpoint.stats();
             assertThat(stats.leases()).isEqualTo(new EndpointStats.HandleCounts(1, 0, 1));
             assertThat(stats.reservations()).isEqualTo(new EndpointStats.HandleCounts(1, 0, 1));
             assertThat(stats.sessionsExpired()).isEqualTo(1);
             assertThat(stats.sessions()).isZero();
-            assertThat(stats.closed()).containsEntry(CloseReason.SILENT, 1L);
+            assertThat(stats.closed()).containsEntry(DisconnectReason.SILENT, 1L);
         }
     }
 
@@ -115,7 +115,8 @@ final class EndpointTest {
     void givenAFrameThatTakesLongerThanALease_whenItsBytesCome_thenItsClientIsNotSilent() throws Violation {
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
             TestClient testClient = TestClient.connect(endpoint);
-            byte[] frame = Loopback.bytes(new BodyWriter().bytes(new byte[3000]).request(MessageType.PING, 1, 0));
+            byte[] frame =
+                    RecordingSink.bytes(new BodyWriter().bytes(new byte[3000]).request(MessageType.PING, 1, 0));
             for (int from = 0; from + 1000 < frame.length; from += 1000) {
                 assertThat(testClient.request(Arrays.copyOfRange(frame, from, from + 1000)))
                         .isEmpty();
@@ -124,7 +125,7 @@ final class EndpointTest {
             }
             assertThat(testClient.request(Arrays.copyOfRange(frame, 3000, frame.length)))
                     .hasSize(1);
-            testClient.end(CloseReason.PEER_CLOSED);
+            testClient.end(DisconnectReason.PEER_CLOSED);
         }
     }
 
@@ -145,10 +146,10 @@ final class EndpointTest {
             lease(second, 3, 3);
             second.request(MessageType.PING, new BodyWriter());
             reserve(second, 1, tell(second, 1, EndpointFixture.chain(2, 1)), 0);
-            testClient.end(CloseReason.BROKEN);
+            testClient.end(DisconnectReason.BROKEN);
             assertThat(endpointFixture.store().stats().openTables()).isZero();
-            assertThat(second.reason()).isEqualTo(CloseReason.SESSION_OVER);
-            second.end(CloseReason.SESSION_OVER);
+            assertThat(second.reason()).isEqualTo(DisconnectReason.SESSION_OVER);
+            second.end(DisconnectReason.SESSION_OVER);
             assertThat(endpoint.stats().connections()).isZero();
         }
     }
@@ -164,11 +165,11 @@ final class EndpointTest {
             tell(second, 3, chain);
             lease(second, 3, 3);
             lease(second, 3, 3);
-            second.end(CloseReason.BROKEN);
+            second.end(DisconnectReason.BROKEN);
             assertThat(endpoint.stats().leases().open())
                     .as("the first answer was heard")
                     .isEqualTo(1);
-            testClient.end(CloseReason.PEER_CLOSED);
+            testClient.end(DisconnectReason.PEER_CLOSED);
         }
     }
 
@@ -180,11 +181,11 @@ final class EndpointTest {
             BlockChain chain = tell(testClient, 0, EndpointFixture.chain(1, 1));
             long reservation = reserve(testClient, 0, chain, 0);
             Payload payload = Payload.of(List.of(arena.allocate(BYTES)));
-            byte[] fill = Loopback.bytes(
+            byte[] fill = RecordingSink.bytes(
                     new BodyWriter().i64(reservation).i32(0).i32(0).request(MessageType.FILL, 7, 0, payload));
             testClient.request(Arrays.copyOf(fill, 40_000));
             assertThat(endpointFixture.store().stats().openTables()).isEqualTo(1);
-            testClient.end(CloseReason.BROKEN);
+            testClient.end(DisconnectReason.BROKEN);
             assertThat(endpointFixture.store().stats().openTables()).isZero();
             assertThat(endpointFixture.store().stats().puts().abandoned()).isEqualTo(1);
             assertThat(endpointFixture.store().match(chain).blocks()).isZero();
@@ -206,18 +207,18 @@ final class EndpointTest {
                         .i64(reservation)
                         .i32(ChunkedCrc.of(bytes) + wrong)
                         .i32(0);
-                Loopback.Whole reply = testClient
+                RecordingSink.ReceivedFrame reply = testClient
                         .request(body.request(MessageType.FILL, 7, 0, payload))
                         .getFirst();
                 assertThat(reply.header().status()).isEqualTo(wrong == 1 ? Status.CORRUPT : Status.OK);
                 assertThat(endpointFixture.store().match(chain).blocks()).isEqualTo(1 - wrong);
             }
             assertThat(endpoint.stats().corrupt()).isEqualTo(1);
-            Loopback.Whole again = testClient
+            RecordingSink.ReceivedFrame again = testClient
                     .request(new BodyWriter().i64(1).i32(0).i32(0).request(MessageType.FILL, 8, 0, payload))
                     .getFirst();
             assertThat(again.header().status()).isEqualTo(Status.GONE);
-            testClient.end(CloseReason.PEER_CLOSED);
+            testClient.end(DisconnectReason.PEER_CLOSED);
         }
     }
 
@@ -243,7 +244,7 @@ final class EndpointTest {
             assertThatThrownBy(() -> testClient.request(MessageType.MATCH, TestClient.chainReference(0, 3)))
                     .isInstanceOf(Violation.class)
                     .hasMessageContainingAll("3 blocks", "slot 0", "0 to 2");
-            testClient.end(CloseReason.MALFORMED);
+            testClient.end(DisconnectReason.MALFORMED);
         }
     }
 
@@ -251,9 +252,9 @@ final class EndpointTest {
     void givenAnUnknownMessage_whenAsked_thenUnsupportedAndTheConnectionGoesOn() throws Violation {
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
             TestClient testClient = TestClient.connect(endpoint);
-            byte[] unknown = Loopback.bytes(new BodyWriter().i64(5).request(MessageType.PING, 77, 0));
+            byte[] unknown = RecordingSink.bytes(new BodyWriter().i64(5).request(MessageType.PING, 77, 0));
             unknown[4] = 99;
-            Loopback.Whole reply = testClient.request(unknown).getFirst();
+            RecordingSink.ReceivedFrame reply = testClient.request(unknown).getFirst();
             assertThat(reply.header().status()).isEqualTo(Status.UNSUPPORTED);
             assertThat(reply.header().type()).isEqualTo(99);
             assertThat(reply.header().request()).isEqualTo(77);
@@ -263,7 +264,7 @@ final class EndpointTest {
                             .status())
                     .as("a body longer than it is known")
                     .isEqualTo(Status.OK);
-            testClient.end(CloseReason.PEER_CLOSED);
+            testClient.end(DisconnectReason.PEER_CLOSED);
         }
     }
 
@@ -276,8 +277,8 @@ final class EndpointTest {
             assertThat(testClient.reason()).isNull();
             endpointFixture.advance(Duration.ofSeconds(2));
             endpoint.tick();
-            assertThat(testClient.reason()).isEqualTo(CloseReason.SILENT);
-            testClient.end(CloseReason.SILENT);
+            assertThat(testClient.reason()).isEqualTo(DisconnectReason.SILENT);
+            testClient.end(DisconnectReason.SILENT);
         }
     }
 
@@ -291,7 +292,7 @@ final class EndpointTest {
         assertThat(testClient.request(body.request(MessageType.RESERVE, 7, 0))).isEmpty();
         assertThat(endpoint.stats().waiting()).isZero();
         assertThat(endpoint.stats().refusals()).isEqualTo(1);
-        testClient.end(CloseReason.SHUTDOWN);
+        testClient.end(DisconnectReason.SHUTDOWN);
     }
 
     @Test
@@ -303,20 +304,20 @@ final class EndpointTest {
             tell(testClient, 0, chain);
             lease(testClient, 0, 1);
             lease(testClient, 0, 1);
-            Loopback.Whole reply = testClient.request(
+            RecordingSink.ReceivedFrame reply = testClient.request(
                     MessageType.ACQUIRE,
                     TestClient.chainReference(0, 1).i32(0).i32(0).i64(0));
             assertThat(reply.header().status()).isEqualTo(Status.BUSY);
             assertThat(reply.reader().text("text")).contains("allowed: 2");
             assertThat(endpointFixture.store().stats().openTables()).isEqualTo(2);
             TestClient second = new TestClient(endpoint);
-            Loopback.Whole refusal = second.handshake("", null, null);
+            RecordingSink.ReceivedFrame refusal = second.handshake("", null, null);
             assertThat(refusal.header().status()).isEqualTo(Status.BUSY);
             assertThat(refusal.reader().text("text")).contains("1 connections are open; allowed: 1");
-            assertThat(second.reason()).isEqualTo(CloseReason.OVER_LIMIT);
-            second.end(CloseReason.OVER_LIMIT);
-            testClient.end(CloseReason.PEER_CLOSED);
-            TestClient.connect(endpoint).end(CloseReason.PEER_CLOSED);
+            assertThat(second.reason()).isEqualTo(DisconnectReason.OVER_LIMIT);
+            second.end(DisconnectReason.OVER_LIMIT);
+            testClient.end(DisconnectReason.PEER_CLOSED);
+            TestClient.connect(endpoint).end(DisconnectReason.PEER_CLOSED);
         }
     }
 
@@ -328,12 +329,12 @@ final class EndpointTest {
             TestClient testClient = TestClient.connect(endpoint);
             BodyWriter body = new BodyWriter();
             NamespaceCodec.write(Namespace.of("m", other), body);
-            Loopback.Whole reply = testClient.request(MessageType.REGISTER, body);
+            RecordingSink.ReceivedFrame reply = testClient.request(MessageType.REGISTER, body);
             assertThat(reply.header().status()).isEqualTo(Status.INVALID);
             assertThat(reply.reader().text("text"))
                     .contains(other.describe())
                     .contains(EndpointFixture.SPACE.parts().getFirst().shape().describe());
-            testClient.end(CloseReason.PEER_CLOSED);
+            testClient.end(DisconnectReason.PEER_CLOSED);
         }
     }
 }

@@ -9,8 +9,8 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
@@ -59,19 +59,19 @@ final class GracefulShutdownTest {
         return testClient;
     }
 
-    private static Loopback.Whole reserve(TestClient testClient) throws Violation {
+    private static RecordingSink.ReceivedFrame reserve(TestClient testClient) throws Violation {
         return testClient.request(
                 MessageType.RESERVE,
                 TestClient.chainReference(0, 1).i32(0).i32(0).i64(0));
     }
 
-    private static long reservation(Loopback.Whole reply) throws Violation {
+    private static long reservation(RecordingSink.ReceivedFrame reply) throws Violation {
         BodyReader body = reply.reader();
         assertThat(body.u8("outcome")).isZero();
         return body.skip(7).i64("reservation");
     }
 
-    private Loopback.Whole fill(TestClient testClient, long reservation) throws Violation {
+    private RecordingSink.ReceivedFrame fill(TestClient testClient, long reservation) throws Violation {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment bytes = arena.allocate(BYTES);
             BlockContent.of(chain.key(0)).fill(bytes);
@@ -95,7 +95,7 @@ final class GracefulShutdownTest {
         assertThat(drainedAfter(Duration.ofMillis(50), false)).as("not yet").isFalse();
         assertThat(drainedAfter(MOMENT, false)).isTrue();
         assertThat(store.match(chain).blocks()).isEqualTo(1);
-        testClient.end(CloseReason.SHUTDOWN);
+        testClient.end(DisconnectReason.SHUTDOWN);
     }
 
     @Test
@@ -107,18 +107,18 @@ final class GracefulShutdownTest {
         endpoint.drain();
 
         for (MessageType type : List.of(MessageType.ACQUIRE, MessageType.RESERVE)) {
-            Loopback.Whole reply = testClient.request(
+            RecordingSink.ReceivedFrame reply = testClient.request(
                     type, TestClient.chainReference(0, 1).i32(0).i32(0).i64(0));
             assertThat(reply.header().status()).isEqualTo(Status.BUSY);
             assertThat(reply.reader().text("text")).contains("going down");
         }
         TestClient late = new TestClient(endpoint);
         assertThat(late.handshake("", null, null).header().status()).isEqualTo(Status.BUSY);
-        assertThat(late.reason()).isEqualTo(CloseReason.SHUTDOWN);
-        late.end(CloseReason.SHUTDOWN);
+        assertThat(late.reason()).isEqualTo(DisconnectReason.SHUTDOWN);
+        late.end(DisconnectReason.SHUTDOWN);
         assertThat(drainedAfter(MOMENT, false)).isTrue();
         assertThat(store.stats().openTables()).isZero();
-        testClient.end(CloseReason.SHUTDOWN);
+        testClient.end(DisconnectReason.SHUTDOWN);
     }
 
     @Test
@@ -130,8 +130,8 @@ final class GracefulShutdownTest {
 
         TestClient second = new TestClient(endpoint);
         assertThat(second.handshake("", null, welcome).header().status()).isEqualTo(Status.OK);
-        second.end(CloseReason.PEER_CLOSED);
-        first.end(CloseReason.PEER_CLOSED);
+        second.end(DisconnectReason.PEER_CLOSED);
+        first.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test

@@ -3,8 +3,8 @@ package io.kvcache.transport.endpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Hello;
 import io.kvcache.transport.wire.MessageType;
@@ -46,7 +46,7 @@ final class HandshakeFuzzTest {
             int refused = 0;
             for (int i = 0; i < CONNECTIONS; i++) {
                 TestClient testClient = new TestClient(endpoint);
-                CloseReason end = CloseReason.PEER_CLOSED;
+                DisconnectReason end = DisconnectReason.PEER_CLOSED;
                 try {
                     refused += judge(testClient.request(first()));
                     refused += judge(testClient.request(second()));
@@ -54,7 +54,7 @@ final class HandshakeFuzzTest {
                 } catch (Violation expected) {
                     assertThat(expected).as("seed %d", SEED).hasMessageContaining("allowed");
                     violations++;
-                    end = CloseReason.MALFORMED;
+                    end = DisconnectReason.MALFORMED;
                 }
                 testClient.end(end);
                 nanos.addAndGet(TimeUnit.MINUTES.toNanos(2)); // who tries too often is not looked at for one
@@ -67,9 +67,9 @@ final class HandshakeFuzzTest {
     }
 
     /// Answers how many refusals there are; none may be a failure, and nobody is let in.
-    private static int judge(List<Loopback.Whole> replies) {
+    private static int judge(List<RecordingSink.ReceivedFrame> replies) {
         int refused = 0;
-        for (Loopback.Whole reply : replies) {
+        for (RecordingSink.ReceivedFrame reply : replies) {
             Status status = reply.header().status();
             assertThat(status).as("a bug, seed %d", SEED).isNotEqualTo(Status.FAILED);
             if (status == Status.OK) {
@@ -92,7 +92,7 @@ final class HandshakeFuzzTest {
                 Secret.none(Hello.TICKET_BYTES),
                 random.nextInt(),
                 random.nextBoolean() ? "" : "someone");
-        byte[] right = Loopback.bytes(hello.frame(1, 0));
+        byte[] right = RecordingSink.bytes(hello.frame(1, 0));
         return random.nextInt(3) == 0 ? right : spoilt(right);
     }
 
@@ -100,7 +100,7 @@ final class HandshakeFuzzTest {
         byte[] proof = new byte[32];
         random.nextBytes(proof);
         MessageType type = random.nextInt(3) == 0 ? TYPES.get(random.nextInt(TYPES.size())) : MessageType.AUTH;
-        byte[] right = Loopback.bytes(new BodyWriter().bytes(proof).request(type, 2, 0));
+        byte[] right = RecordingSink.bytes(new BodyWriter().bytes(proof).request(type, 2, 0));
         return random.nextInt(3) == 0 ? right : spoilt(right);
     }
 

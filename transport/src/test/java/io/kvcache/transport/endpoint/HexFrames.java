@@ -2,7 +2,7 @@ package io.kvcache.transport.endpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.Payload;
@@ -62,16 +62,16 @@ final class HexFrames {
         assertThat(heard).isEqualTo(expected);
     }
 
-    private static String hex(List<Loopback.Whole> frames) {
+    private static String hex(List<RecordingSink.ReceivedFrame> frames) {
         return frames.stream().map(HexFrames::hex).collect(Collectors.joining());
     }
 
-    private static String hex(Loopback.Whole receivedFrame) {
+    private static String hex(RecordingSink.ReceivedFrame receivedFrame) {
         FrameHeader header = receivedFrame.header();
         ByteBuffer head = ByteBuffer.allocate(FrameHeader.BYTES + receivedFrame.body().length);
         header.write(head);
         head.put(receivedFrame.body()).flip();
         Payload payload = Payload.of(List.of(MemorySegment.ofArray(receivedFrame.payload())));
-        return HEX.formatHex(Loopback.bytes(new Frame(head, payload)));
+        return HEX.formatHex(RecordingSink.bytes(new Frame(head, payload)));
     }
 }

@@ -6,8 +6,8 @@ import static io.kvcache.transport.endpoint.StagedEndpointFixture.PAGE;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.StagedBytes;
@@ -52,7 +52,7 @@ final class MaliciousStagingTest {
                         .status())
                 .isEqualTo(Status.OK);
         serving.assertStored();
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -75,7 +75,7 @@ final class MaliciousStagingTest {
         }
         assertThat(serving.store().stats().records().live()).isZero();
         assertThat(serving.store().stats().puts().abandoned()).isEqualTo(8);
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -104,10 +104,11 @@ final class MaliciousStagingTest {
         StagedEndpointFixture.assertRefused(
                 object(testClient, objects, new StagedBytes(0, 32, CHECKSUM)), Status.GONE, "cut short");
         assertThat(serving.store().stats().records().live()).isZero();
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
-    private static Loopback.Whole object(TestClient testClient, int namespace, StagedBytes staged) throws Violation {
+    private static RecordingSink.ReceivedFrame object(TestClient testClient, int namespace, StagedBytes staged)
+            throws Violation {
         BodyWriter body = staged.write(new BodyWriter().i32(namespace).i32(1));
         return testClient.request(MessageType.PUT_OBJECT_STAGED, body.u8(7));
     }
@@ -122,7 +123,7 @@ final class MaliciousStagingTest {
                 testClient.request(MessageType.FILL_STAGED, outside), Status.INVALID, "allowed");
         assertThat(serving.endpoint().stats().reservations().open()).isZero();
         assertThat(serving.store().stats().puts().abandoned()).isEqualTo(1);
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -143,8 +144,8 @@ final class MaliciousStagingTest {
                         .status())
                 .isEqualTo(Status.OK);
         serving.assertStored();
-        hostile.end(CloseReason.PEER_CLOSED);
-        other.end(CloseReason.PEER_CLOSED);
+        hostile.end(DisconnectReason.PEER_CLOSED);
+        other.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -159,7 +160,7 @@ final class MaliciousStagingTest {
                         .status())
                 .isEqualTo(Status.OK);
         serving.assertStored();
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -170,7 +171,7 @@ final class MaliciousStagingTest {
                 Status.INVALID,
                 "allowed: after STAGE");
         assertThat(serving.store().stats().puts().abandoned()).isEqualTo(1);
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -205,6 +206,6 @@ final class MaliciousStagingTest {
         }
         scribbler.interrupt();
         scribbler.join();
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 }

@@ -7,8 +7,8 @@ import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Status;
@@ -77,7 +77,7 @@ final class PendingRequestsTest {
     void givenAPutThatWaitsForRoom_whenItsSessionEnds_thenItWaitsNoMore() throws Violation {
         fill();
         try (Endpoint endpoint = open(store, EndpointOptions.DEFAULTS)) {
-            reserving(endpoint).end(CloseReason.PEER_CLOSED);
+            reserving(endpoint).end(DisconnectReason.PEER_CLOSED);
             EndpointFixture.await("what waited", () -> endpoint.stats().waiting() == 0);
             assertThat(endpoint.stats().reservations().open()).isZero();
         }
@@ -91,7 +91,7 @@ final class PendingRequestsTest {
         TestClient testClient = reserving(endpoint);
         endpoint.close();
         assertThat(endpoint.stats().waiting()).isZero();
-        testClient.end(CloseReason.SHUTDOWN);
+        testClient.end(DisconnectReason.SHUTDOWN);
         writers.forEach(ObjectWriter::close);
     }
 
@@ -110,7 +110,7 @@ final class PendingRequestsTest {
                 });
     }
 
-    private static List<Loopback.Whole> get(TestClient testClient, int namespace) throws Violation {
+    private static List<RecordingSink.ReceivedFrame> get(TestClient testClient, int namespace) throws Violation {
         BodyWriter body =
                 new BodyWriter().i32(namespace).i32(1).u8(0).u8(0).u16(0).i32(0);
         return testClient.request(body.i64(1_000_000).u8(1).request(MessageType.GET_OBJECT, 9, 0));
@@ -123,7 +123,7 @@ final class PendingRequestsTest {
             TestClient testClient = TestClient.connect(endpoint);
             int namespace = testClient.register(EndpointFixture.SPACE);
             assertThat(get(testClient, namespace)).isEmpty();
-            Loopback.Whole second = get(testClient, namespace).getFirst();
+            RecordingSink.ReceivedFrame second = get(testClient, namespace).getFirst();
             assertThat(second.header().status()).isEqualTo(Status.BUSY);
             assertThat(second.reader().text("text")).contains("1 requests wait already; allowed: 1");
             endpoint.drain();
@@ -133,7 +133,7 @@ final class PendingRequestsTest {
             assertThat(testClient.receivedFrames()).hasSize(1);
             nanos.addAndGet(Duration.ofSeconds(1).toNanos());
             assertThat(endpoint.isDrained(false)).isTrue();
-            testClient.end(CloseReason.PEER_CLOSED);
+            testClient.end(DisconnectReason.PEER_CLOSED);
         }
     }
 }

@@ -10,8 +10,8 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Status;
@@ -80,14 +80,15 @@ final class PutFramesTest {
         return bytes(PUT.replace("INDEX", "0%d000000".formatted(index)) + BYTES);
     }
 
-    private static byte[] all(Loopback.Whole reply) {
+    private static byte[] all(RecordingSink.ReceivedFrame reply) {
         BodyWriter body = new BodyWriter().bytes(reply.body());
         MessageType type = MessageType.of(reply.header().type());
         assertThat(type).isNotNull();
-        return Loopback.bytes(body.reply(type, reply.header().request()));
+        return RecordingSink.bytes(body.reply(type, reply.header().request()));
     }
 
-    private static void assertAnswer(Loopback.Whole reply, String type, String request, String outcome, String sealed) {
+    private static void assertAnswer(
+            RecordingSink.ReceivedFrame reply, String type, String request, String outcome, String sealed) {
         assertThat(reply.header().status()).isEqualTo(Status.OK);
         String expected = ANSWER.replace("TYPE", type)
                 .replace("REQUEST", request)
@@ -106,7 +107,7 @@ final class PutFramesTest {
             assertThat(table.segment(0).toArray(ValueLayout.JAVA_BYTE)).isEqualTo(bytes(BYTES));
         }
         assertThat(endpoint.stats().reservations().granted()).isZero();
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -117,7 +118,7 @@ final class PutFramesTest {
             assertThat(view).isNotNull();
             assertThat(view.bytes()).isEqualTo(32);
         }
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -137,7 +138,7 @@ final class PutFramesTest {
                         .replace("OUTCOME", "02")
                         .replace("SEALED", "00")
                         .replaceAll("\\s", ""));
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -146,7 +147,7 @@ final class PutFramesTest {
         assertAnswer(testClient.request(put(1)).getFirst(), "2300", "0700000000000000", "03", "00");
         assertAnswer(testClient.request(put(0)).getFirst(), "2300", "0700000000000000", "00", "00");
         assertAnswer(testClient.request(put(1)).getFirst(), "2300", "0700000000000000", "00", "00");
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -159,7 +160,7 @@ final class PutFramesTest {
         assertThat(store.stats().records().live()).isZero();
         assertThat(endpoint.stats().corrupt()).isEqualTo(2);
         assertThat(testClient.request(put(0)).getFirst().header().status()).isEqualTo(Status.OK);
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -171,7 +172,7 @@ final class PutFramesTest {
         assertThat(testClient.request(put(7)).getFirst().header().status()).isEqualTo(Status.INVALID);
         assertThat(store.stats().records().live()).isZero();
         assertThat(testClient.request(put(0)).getFirst().header().status()).isEqualTo(Status.OK);
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -179,7 +180,7 @@ final class PutFramesTest {
         TestClient testClient = testClient();
         byte[] whole = put(0);
         assertThat(testClient.request(Arrays.copyOf(whole, whole.length - 5))).isEmpty();
-        testClient.end(CloseReason.BROKEN);
+        testClient.end(DisconnectReason.BROKEN);
         assertThat(store.stats().records().live()).isZero();
         assertThat(store.stats().puts().abandoned()).isEqualTo(1);
     }
@@ -196,7 +197,7 @@ final class PutFramesTest {
                         .status())
                 .isEqualTo(Status.BUSY);
         assertThat(store.stats().records().live()).isZero();
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -205,6 +206,6 @@ final class PutFramesTest {
         assertThatThrownBy(() -> testClient.request(MessageType.PUT, TestClient.chainReference(5, 1)))
                 .isInstanceOf(Violation.class)
                 .hasMessageContaining("PUT without a payload");
-        testClient.end(CloseReason.MALFORMED);
+        testClient.end(DisconnectReason.MALFORMED);
     }
 }

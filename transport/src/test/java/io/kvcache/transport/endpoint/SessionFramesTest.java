@@ -10,7 +10,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.wire.Violation;
 import java.lang.foreign.MemorySegment;
 import java.lang.reflect.InvocationTargetException;
@@ -148,7 +148,7 @@ final class SessionFramesTest {
                 """, """
                 4b564331 0400 0100 0500000000000000 00000000 00000000 0000000000000000
                 """);
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -168,7 +168,7 @@ final class SessionFramesTest {
                 4b564331 1300 0000 0000000000000000 10000000 00000000 0000000000000000
                 0100000000000000 02000000 02000000
                 """);
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -203,6 +203,6 @@ final class SessionFramesTest {
                 4b564331 0900 0100 0900000000000000 08000000 00000000 0000000000000000
                 0200000000000000
                 """);
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 }

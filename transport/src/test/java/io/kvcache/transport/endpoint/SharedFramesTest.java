@@ -8,7 +8,7 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.SharedMemory;
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.wire.Violation;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -103,7 +103,7 @@ final class SharedFramesTest {
                 4b564331 1a00 0000 0000000000000000 18000000 00000000 0000000000000000
                 02000000 00000000 %s ffffffff01000000
                 """.formatted(second), "");
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -129,6 +129,6 @@ final class SharedFramesTest {
                 %s %s 01000000 00000000
                 %s 2000000000000000
                 """.formatted(OBJECT_SUM, handle, place));
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 }

@@ -8,8 +8,8 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
@@ -65,7 +65,7 @@ final class SnapshotCursorsTest {
 
     private static BodyReader answer(TestClient testClient, long number, int first, Status status) throws Violation {
         BodyWriter body = new BodyWriter().i64(number).i32(first).i32(0);
-        List<Loopback.Whole> heard = testClient.request(body.request(MessageType.SNAPSHOT, 5, 0));
+        List<RecordingSink.ReceivedFrame> heard = testClient.request(body.request(MessageType.SNAPSHOT, 5, 0));
         long start = System.nanoTime();
         while (heard.isEmpty()) { // a thread of its own makes it
             EndpointFixture.pollOnce("a snapshot", start);
@@ -101,8 +101,8 @@ final class SnapshotCursorsTest {
             long seconds = taken(second);
             assertThat(answer(first, latest, 8192, Status.GONE).text("text")).contains("was read");
             answer(second, seconds, 8192, Status.OK);
-            first.end(CloseReason.PEER_CLOSED);
-            second.end(CloseReason.PEER_CLOSED);
+            first.end(DisconnectReason.PEER_CLOSED);
+            second.end(DisconnectReason.PEER_CLOSED);
         }
     }
 
@@ -121,10 +121,10 @@ final class SnapshotCursorsTest {
             endpoint.tick();
             taken(second);
             requireBusy(first);
-            second.end(CloseReason.PEER_CLOSED);
+            second.end(DisconnectReason.PEER_CLOSED);
             endpoint.tick();
             taken(first);
-            first.end(CloseReason.PEER_CLOSED);
+            first.end(DisconnectReason.PEER_CLOSED);
         }
     }
 
@@ -135,7 +135,7 @@ final class SnapshotCursorsTest {
             TestClient testClient = TestClient.connect(endpoint);
             assertThat(answer(testClient, 0, 0, Status.FAILED).text("text"))
                     .contains("a snapshot would have 8193 entries; allowed: 8192");
-            testClient.end(CloseReason.PEER_CLOSED);
+            testClient.end(DisconnectReason.PEER_CLOSED);
         }
     }
 }

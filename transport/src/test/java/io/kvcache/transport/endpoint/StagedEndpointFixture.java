@@ -9,7 +9,7 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.memory.StagingLimits;
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.shm.ShmFolder;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
@@ -110,7 +110,7 @@ final class StagedEndpointFixture implements AutoCloseable {
     }
 
     /// Puts the first block.
-    static Loopback.Whole put(TestClient testClient, StagedBytes staged) throws Violation {
+    static RecordingSink.ReceivedFrame put(TestClient testClient, StagedBytes staged) throws Violation {
         return testClient.request(
                 MessageType.PUT_STAGED,
                 staged.write(TestClient.chainReference(5, 2).i32(0).i32(0)));
@@ -122,7 +122,7 @@ final class StagedEndpointFixture implements AutoCloseable {
         return testClient.request(MessageType.RESERVE, body).reader().skip(8).i64("reservation");
     }
 
-    static void assertRefused(Loopback.Whole reply, Status status, String... words) throws Violation {
+    static void assertRefused(RecordingSink.ReceivedFrame reply, Status status, String... words) throws Violation {
         assertThat(reply.header().status()).isEqualTo(status);
         assertThat(reply.reader().text("text")).contains(words);
     }

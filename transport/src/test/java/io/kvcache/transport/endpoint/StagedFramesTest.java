@@ -10,8 +10,8 @@ import io.kvcache.core.StagingHeader;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.memory.StagingLimits;
-import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.shm.ShmFolder;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Hello;
@@ -76,11 +76,11 @@ final class StagedFramesTest {
         serving.close();
     }
 
-    private static String hex(Loopback.Whole reply) {
+    private static String hex(RecordingSink.ReceivedFrame reply) {
         BodyWriter body = new BodyWriter().bytes(reply.body());
         MessageType type = MessageType.of(reply.header().type());
         assertThat(type).isNotNull();
-        return HEX.formatHex(Loopback.bytes(body.reply(type, reply.header().request())));
+        return HEX.formatHex(RecordingSink.bytes(body.reply(type, reply.header().request())));
     }
 
     private static String hex(String frame) {
@@ -103,7 +103,7 @@ final class StagedFramesTest {
         assertThat(HEX.formatHex(file.asSlice(0, 16).toArray(ValueLayout.JAVA_BYTE)))
                 .isEqualTo("4b56435354414745" + "0100000000000000");
         assertThat(serving.staging(testClient).place()).as("asked again").isEqualTo(stagingFile.place());
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
         assertThat(serving.staged()).isEmpty();
     }
 
@@ -123,7 +123,7 @@ final class StagedFramesTest {
                 .isEqualTo(hex(PUT_ANSWER.replace("\n00 00 ", "\n01 00 ")));
         assertThat(serving.endpoint().stats().bytesStaged()).isEqualTo(32);
         assertThat(serving.endpoint().stats().bytesIn()).isZero();
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -141,7 +141,7 @@ final class StagedFramesTest {
                 Status.GONE,
                 "reservation 1 is over");
         assertThat(serving.endpoint().stats().reservations().open()).isZero();
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     /// Shared memory, puts, staging, staged objects, hints that say what blocks are and hints about
@@ -155,7 +155,7 @@ final class StagedFramesTest {
                 4b564331 0100 0100 0100000000000000 30000000 00000000 0000000000000000
                 0100 0000 00000000 7b00000000000000
                 """));
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -181,7 +181,7 @@ final class StagedFramesTest {
                         .getFirst(),
                 Status.BUSY,
                 "going down");
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -199,7 +199,7 @@ final class StagedFramesTest {
                         .header()
                         .status())
                 .isEqualTo(Status.OK);
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -217,10 +217,10 @@ final class StagedFramesTest {
                 "16.0 KiB",
                 "20.0 KiB");
         assertThat(serving.staged()).hasSize(2);
-        first.end(CloseReason.BROKEN);
+        first.end(DisconnectReason.BROKEN);
         assertThat(serving.staging(third).place().bytes()).isEqualTo(2 * PAGE);
-        second.end(CloseReason.PEER_CLOSED);
-        third.end(CloseReason.PEER_CLOSED);
+        second.end(DisconnectReason.PEER_CLOSED);
+        third.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -231,12 +231,12 @@ final class StagedFramesTest {
             StagingPlace place = StagingPlace.read(
                     testClient.request(MessageType.STAGE, wanted).reader());
             assertThat(place.bytes()).isEqualTo(wantedAndGot[1]);
-            testClient.end(CloseReason.PEER_CLOSED);
+            testClient.end(DisconnectReason.PEER_CLOSED);
         }
         TestClient testClient = serving.testClient();
         StagedEndpointFixture.assertRefused(
                 testClient.request(MessageType.STAGE, new BodyWriter().i64(0)), Status.INVALID, "allowed: 1 to 8192");
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -258,7 +258,7 @@ final class StagedFramesTest {
                         .getFirst()))
                 .isEqualTo(hex(FILL_ANSWER));
         serving.assertStored();
-        testClient.end(CloseReason.PEER_CLOSED);
+        testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
     @Test
@@ -273,7 +273,7 @@ final class StagedFramesTest {
                             .getFirst(),
                     Status.UNSUPPORTED,
                     "no memory for clients to write");
-            testClient.end(CloseReason.PEER_CLOSED);
+            testClient.end(DisconnectReason.PEER_CLOSED);
         }
     }
 }

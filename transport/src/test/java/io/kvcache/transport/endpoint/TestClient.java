@@ -2,10 +2,10 @@ package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.FrameReader;
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Challenge;
 import io.kvcache.transport.wire.Frame;
@@ -25,7 +25,7 @@ final class TestClient {
 
     private static final int MAX_CHUNK_BYTES = 1 << 20;
 
-    private final Loopback recordingSink;
+    private final RecordingSink recordingSink;
     private final FrameHandler handler;
     private final FrameReader reader;
     private long number;
@@ -36,7 +36,7 @@ final class TestClient {
 
     /// @param place that it comes from
     TestClient(Endpoint endpoint, String place) {
-        recordingSink = new Loopback(place);
+        recordingSink = new RecordingSink(place);
         handler = endpoint.onConnected(recordingSink);
         reader = new FrameReader(handler, 4096);
     }
@@ -49,7 +49,8 @@ final class TestClient {
     }
 
     /// Says who it is; answers what it was told last.
-    Loopback.Whole handshake(String tenant, @Nullable String secret, @Nullable Welcome joined) throws Violation {
+    RecordingSink.ReceivedFrame handshake(String tenant, @Nullable String secret, @Nullable Welcome joined)
+            throws Violation {
         Hello hello = new Hello(
                 1,
                 joined == null ? 0 : joined.session(),
@@ -68,17 +69,17 @@ final class TestClient {
                 .getFirst();
     }
 
-    List<Loopback.Whole> request(Frame frame) throws Violation {
-        return request(Loopback.bytes(frame));
+    List<RecordingSink.ReceivedFrame> request(Frame frame) throws Violation {
+        return request(RecordingSink.bytes(frame));
     }
 
-    List<Loopback.Whole> request(byte[] bytes) throws Violation {
-        Loopback.feed(reader, bytes, MAX_CHUNK_BYTES);
+    List<RecordingSink.ReceivedFrame> request(byte[] bytes) throws Violation {
+        RecordingSink.feed(reader, bytes, MAX_CHUNK_BYTES);
         return recordingSink.take();
     }
 
     /// Asks, and answers what comes first.
-    Loopback.Whole request(MessageType type, BodyWriter body) throws Violation {
+    RecordingSink.ReceivedFrame request(MessageType type, BodyWriter body) throws Violation {
         number++;
         return request(body.request(type, number, 0)).getFirst();
     }
@@ -110,17 +111,17 @@ final class TestClient {
     }
 
     @Nullable
-    CloseReason reason() {
+    DisconnectReason reason() {
         return recordingSink.reason();
     }
 
-    List<Loopback.Whole> receivedFrames() throws Violation {
+    List<RecordingSink.ReceivedFrame> receivedFrames() throws Violation {
         return recordingSink.take();
     }
 
     /// The connection ends.
-    void end(CloseReason reason) {
+    void end(DisconnectReason reason) {
         recordingSink.close(reason);
-        handler.closed(reason);
+        handler.onClosed(reason);
     }
 }

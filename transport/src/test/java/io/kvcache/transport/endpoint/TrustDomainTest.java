@@ -12,7 +12,7 @@ import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.remote.RemoteKvCache;
 import io.kvcache.transport.remote.RemoteKvCacheBuilder;
 import io.kvcache.transport.shm.ShmFolder;
@@ -191,7 +191,7 @@ final class TrustDomainTest {
                     .as("another's session")
                     .isEqualTo(Status.UNAUTHORIZED);
             assertThat(greeted(endpoint, "a", "c", welcomeOfA)).as("both").isEqualTo(Status.UNAUTHORIZED);
-            Stream.of(a, b, c).forEach(testClient -> testClient.end(CloseReason.PEER_CLOSED));
+            Stream.of(a, b, c).forEach(testClient -> testClient.end(DisconnectReason.PEER_CLOSED));
         }
     }
 
@@ -203,7 +203,7 @@ final class TrustDomainTest {
             throws Violation {
         TestClient testClient = new TestClient(endpoint);
         Status status = testClient.handshake(name, secret(who), joined).header().status();
-        testClient.end(CloseReason.UNAUTHORIZED);
+        testClient.end(DisconnectReason.UNAUTHORIZED);
         return status;
     }
 
@@ -219,7 +219,7 @@ final class TrustDomainTest {
             BodyWriter ofC = new BodyWriter();
             NamespaceCodec.write(space("c"), ofC);
             assertThat(status(c, MessageType.REGISTER, ofC)).isEqualTo(Status.INVALID);
-            c.end(CloseReason.PEER_CLOSED);
+            c.end(DisconnectReason.PEER_CLOSED);
         }
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> storeOfA.register(space("c")))

@@ -7,8 +7,8 @@ import io.kvcache.core.BlockWriter;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.remote.RemoteKvCache;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import io.kvcache.transport.wire.Frame;
@@ -42,7 +42,7 @@ final class UnauthenticatedFloodTest {
     }
 
     /// Counts how often it is asked where it is.
-    private record UnauthenticatedSink(AtomicInteger asked, AtomicInteger closed) implements Outlet {
+    private record UnauthenticatedSink(AtomicInteger asked, AtomicInteger closed) implements FrameSink {
 
         @Override
         public boolean send(Frame frame) {
@@ -50,7 +50,7 @@ final class UnauthenticatedFloodTest {
         }
 
         @Override
-        public void close(CloseReason reason) {
+        public void close(DisconnectReason reason) {
             closed.incrementAndGet();
         }
 
@@ -108,7 +108,7 @@ final class UnauthenticatedFloodTest {
                 over.set(true);
                 flood.join();
             }
-            assertThat(endpoint.stats().closed().getOrDefault(CloseReason.OVER_LIMIT, 0L))
+            assertThat(endpoint.stats().closed().getOrDefault(DisconnectReason.OVER_LIMIT, 0L))
                     .isPositive();
             EndpointFixture.await("all is given back", () -> endpoint.stats().sessions() == 0);
         }

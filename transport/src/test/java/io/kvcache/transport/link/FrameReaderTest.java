@@ -33,18 +33,18 @@ final class FrameReaderTest {
         private final Arena arena = Arena.ofAuto();
 
         @Override
-        public void message(FrameHeader header, BodyReader body) throws Violation {
+        public void onMessage(FrameHeader header, BodyReader body) throws Violation {
             heard.add("%d %s".formatted(header.request(), body.text("text")));
         }
 
         @Override
-        public Landing payload(FrameHeader header, BodyReader body) throws Violation {
+        public PayloadSink onPayload(FrameHeader header, BodyReader body) throws Violation {
             String text = body.text("text");
             int first = header.payloadBytes() / 3;
             List<MemorySegment> pieces = first == 0
                     ? List.of(arena.allocate(header.payloadBytes()))
                     : List.of(arena.allocate(first), arena.allocate(header.payloadBytes() - first));
-            return Landing.into(
+            return PayloadSink.into(
                     pieces,
                     sum -> heard.add("%d %s %08x %08x".formatted(header.request(), text, sum.value(), all(pieces))));
         }
@@ -56,7 +56,7 @@ final class FrameReaderTest {
         }
 
         @Override
-        public void closed(CloseReason reason) {
+        public void onClosed(DisconnectReason reason) {
             heard.add("closed");
         }
     }
@@ -81,31 +81,31 @@ final class FrameReaderTest {
             if (number % 3 == 0) {
                 byte[] bytes = new byte[1 + random.nextInt(number % 9 == 0 ? 200_000 : 20)];
                 random.nextBytes(bytes);
-                all.writeBytes(Loopback.bytes(withPayload(number, bytes)));
+                all.writeBytes(RecordingSink.bytes(withPayload(number, bytes)));
                 int sum = ChunkedCrc.of(MemorySegment.ofArray(bytes));
                 expected.add("%d p %08x %08x".formatted(number, sum, sum));
             } else {
                 String text = "x".repeat(random.nextInt(number % 7 == 0 ? 20_000 : 50));
-                all.writeBytes(Loopback.bytes(message(number, text)));
+                all.writeBytes(RecordingSink.bytes(message(number, text)));
                 expected.add(number + " " + text);
             }
         }
         Recorder recorder = new Recorder();
         FrameReader reader = new FrameReader(recorder, 4096);
-        Loopback.feed(reader, all.toByteArray(), most);
+        RecordingSink.feed(reader, all.toByteArray(), most);
         assertThat(recorder.heard).isEqualTo(expected);
-        assertThat(reader.inFrame()).isFalse();
+        assertThat(reader.isInFrame()).isFalse();
     }
 
     @Test
     void givenHalfAFrame_whenAsked_thenItIsInIt() throws Violation {
         FrameReader reader = new FrameReader(new Recorder(), 4096);
-        byte[] bytes = Loopback.bytes(withPayload(1, new byte[9000]));
+        byte[] bytes = RecordingSink.bytes(withPayload(1, new byte[9000]));
         for (int at = 0; at < bytes.length; at++) {
-            assertThat(reader.inFrame()).as("after %d bytes", at).isEqualTo(at > 0);
-            Loopback.feed(reader, new byte[] {bytes[at]}, 1);
+            assertThat(reader.isInFrame()).as("after %d bytes", at).isEqualTo(at > 0);
+            RecordingSink.feed(reader, new byte[] {bytes[at]}, 1);
         }
-        assertThat(reader.inFrame()).isFalse();
+        assertThat(reader.isInFrame()).isFalse();
     }
 
     private static byte[] header(int magic, int body, int payload) {
@@ -131,7 +131,7 @@ final class FrameReaderTest {
     }
 
     private static void assertRefused(byte[] bytes, String... words) {
-        assertThatThrownBy(() -> Loopback.feed(new FrameReader(new Recorder(), 4096), bytes, 100))
+        assertThatThrownBy(() -> RecordingSink.feed(new FrameReader(new Recorder(), 4096), bytes, 100))
                 .isInstanceOf(Violation.class)
                 .hasMessageContainingAll(words);
     }
@@ -141,11 +141,11 @@ final class FrameReaderTest {
         List<FrameReader> readers = new ArrayList<>();
         for (int i = 0; i < 2000; i++) { // 8 GB, if it were
             FrameReader reader = new FrameReader(new Recorder(), 64);
-            Loopback.feed(reader, header(FrameHeader.MAGIC, FrameHeader.MAX_BODY_BYTES, 0), 100);
-            Loopback.feed(reader, new byte[100], 100);
+            RecordingSink.feed(reader, header(FrameHeader.MAGIC, FrameHeader.MAX_BODY_BYTES, 0), 100);
+            RecordingSink.feed(reader, new byte[100], 100);
             readers.add(reader);
         }
-        assertThat(readers).allMatch(FrameReader::inFrame);
+        assertThat(readers).allMatch(FrameReader::isInFrame);
     }
 
     @Test
@@ -153,17 +153,17 @@ final class FrameReaderTest {
         Recorder recorder = new Recorder();
         FrameReader reader = new FrameReader(recorder, 4096);
         Frame brief = message(1, "x".repeat(60_000));
-        Loopback.feed(reader, Loopback.bytes(brief), 1 << 20);
-        int kept = reader.keptBytes();
+        RecordingSink.feed(reader, RecordingSink.bytes(brief), 1 << 20);
+        int kept = reader.retainedBytes();
         assertThat(kept).as("what most need stays").isGreaterThan(60_000);
         BodyWriter many = new BodyWriter().text("p").bytes(new byte[1 << 20]);
-        Loopback.feed(reader, Loopback.bytes(many.request(MessageType.PING, 2, 0)), 1 << 20);
-        assertThat(reader.keptBytes()).isLessThanOrEqualTo(kept);
+        RecordingSink.feed(reader, RecordingSink.bytes(many.request(MessageType.PING, 2, 0)), 1 << 20);
+        assertThat(reader.retainedBytes()).isLessThanOrEqualTo(kept);
         MemorySegment one = Arena.ofAuto().allocate(1);
         BodyWriter beforePayload = new BodyWriter().text("p").bytes(new byte[1 << 20]);
         Frame filling = beforePayload.request(MessageType.FILL, 3, 0, Payload.of(List.of(one)));
-        Loopback.feed(reader, Loopback.bytes(filling), 1 << 20);
-        assertThat(reader.keptBytes()).isLessThanOrEqualTo(kept);
+        RecordingSink.feed(reader, RecordingSink.bytes(filling), 1 << 20);
+        assertThat(reader.retainedBytes()).isLessThanOrEqualTo(kept);
         assertThat(recorder.heard).hasSize(3);
     }
 
@@ -172,23 +172,23 @@ final class FrameReaderTest {
         List<String> heard = new ArrayList<>();
         FrameHandler handler = new FrameHandler() {
             @Override
-            public void message(FrameHeader header, BodyReader body) {
+            public void onMessage(FrameHeader header, BodyReader body) {
                 heard.add("message " + header.request());
             }
 
             @Override
-            public Landing payload(FrameHeader header, BodyReader body) {
-                return Landing.discard(header.payloadBytes(), sum -> heard.add("payload " + header.request()));
+            public PayloadSink onPayload(FrameHeader header, BodyReader body) {
+                return PayloadSink.discard(header.payloadBytes(), sum -> heard.add("payload " + header.request()));
             }
 
             @Override
-            public void closed(CloseReason reason) {
+            public void onClosed(DisconnectReason reason) {
                 heard.add("closed");
             }
         };
         FrameReader reader = new FrameReader(handler, 128);
-        Loopback.feed(reader, Loopback.bytes(withPayload(1, new byte[300_000])), 100_000);
-        Loopback.feed(reader, Loopback.bytes(message(2, "")), 100_000);
+        RecordingSink.feed(reader, RecordingSink.bytes(withPayload(1, new byte[300_000])), 100_000);
+        RecordingSink.feed(reader, RecordingSink.bytes(message(2, "")), 100_000);
         assertThat(heard).containsExactly("payload 1", "message 2");
     }
 }

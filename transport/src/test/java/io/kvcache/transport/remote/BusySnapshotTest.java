@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.Endpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
@@ -26,7 +26,7 @@ final class BusySnapshotTest {
         try {
             FrameHeader header = FrameHeader.read(ByteBuffer.wrap(frame));
             if (header.type() == MessageType.SNAPSHOT.code() && answers.incrementAndGet() <= 2) {
-                byte[] refusal = Loopback.bytes(
+                byte[] refusal = RecordingSink.bytes(
                         BodyWriter.refusal(header.type(), header.request(), Status.BUSY, "not just now"));
                 return new DirectServer.Heard(refusal, false);
             }

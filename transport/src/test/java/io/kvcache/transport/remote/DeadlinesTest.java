@@ -2,8 +2,8 @@ package io.kvcache.transport.remote;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Line;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameConnection;
 import io.kvcache.transport.wire.Frame;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -15,7 +15,7 @@ final class DeadlinesTest {
     private final Deadlines deadlines = new Deadlines();
 
     /// A connection to somebody who says nothing.
-    private static final class Silent implements Line {
+    private static final class Silent implements FrameConnection {
 
         private volatile boolean open = true;
 
@@ -25,7 +25,7 @@ final class DeadlinesTest {
         }
 
         @Override
-        public void close(CloseReason reason) {
+        public void close(DisconnectReason reason) {
             open = false;
         }
 

@@ -1,13 +1,13 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.transport.endpoint.Endpoint;
-import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameConnection;
 import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.FrameReader;
-import io.kvcache.transport.link.Line;
-import io.kvcache.transport.link.Loopback;
-import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.link.FrameSink;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.Violation;
 import java.util.ArrayDeque;
@@ -50,7 +50,7 @@ final class DirectServer implements Connector {
     }
 
     @Override
-    public Line connect(FrameHandler client, long timeoutNanos) {
+    public FrameConnection connect(FrameHandler client, long timeoutNanos) {
         Wire wire = new Wire(client, wires.size());
         wires.add(wire);
         return wire;
@@ -71,7 +71,7 @@ final class DirectServer implements Connector {
         return "an endpoint without a network";
     }
 
-    private final class Wire implements Line {
+    private final class Wire implements FrameConnection {
 
         private final int number;
         private final FrameHandler client;
@@ -80,7 +80,7 @@ final class DirectServer implements Connector {
         private final FrameReader serverReader;
         private final ReentrantLock serving = new ReentrantLock();
         private final Deque<byte[]> coming = new ArrayDeque<>();
-        private volatile @Nullable CloseReason ended;
+        private volatile @Nullable DisconnectReason ended;
         private boolean broken;
         private boolean last;
         private boolean told;
@@ -90,17 +90,17 @@ final class DirectServer implements Connector {
             this.client = client;
             this.number = number;
             clientReader = new FrameReader(client, 512);
-            server = endpoint.onConnected(new Outlet() {
+            server = endpoint.onConnected(new FrameSink() {
                 @Override
                 public boolean send(Frame frame) {
-                    Heard heard = changes.of(Wire.this.number, Loopback.bytes(frame));
+                    Heard heard = changes.of(Wire.this.number, RecordingSink.bytes(frame));
                     hear(heard.bytes, heard.last && !serving.isHeldByCurrentThread());
                     last |= heard.last;
                     return true;
                 }
 
                 @Override
-                public void close(CloseReason why) {
+                public void close(DisconnectReason why) {
                     hear(new byte[0], true);
                 }
             });
@@ -120,7 +120,7 @@ final class DirectServer implements Connector {
             serving.lock();
             try {
                 if (open() && !serverTold) {
-                    serve(Loopback.bytes(frame));
+                    serve(RecordingSink.bytes(frame));
                 }
                 return open();
             } finally {
@@ -130,7 +130,7 @@ final class DirectServer implements Connector {
 
         private void serve(byte[] bytes) {
             try {
-                Loopback.feed(serverReader, bytes, MOST);
+                RecordingSink.feed(serverReader, bytes, MOST);
             } catch (Violation malformed) {
                 bugs.add(new AssertionError("the client has said what it must not", malformed));
                 last = true;
@@ -152,23 +152,23 @@ final class DirectServer implements Connector {
             try {
                 byte[] bytes = next();
                 if (bytes == null) {
-                    close(clientReader.inFrame() ? CloseReason.BROKEN : CloseReason.PEER_CLOSED);
+                    close(clientReader.isInFrame() ? DisconnectReason.BROKEN : DisconnectReason.PEER_CLOSED);
                 } else {
-                    Loopback.feed(clientReader, bytes, MOST);
+                    RecordingSink.feed(clientReader, bytes, MOST);
                 }
             } catch (Violation malformed) {
-                close(CloseReason.MALFORMED);
+                close(DisconnectReason.MALFORMED);
             } catch (InterruptedException stopped) {
                 Thread.currentThread().interrupt();
-                close(CloseReason.BROKEN);
+                close(DisconnectReason.BROKEN);
             } catch (RuntimeException | Error bug) {
                 bugs.add(bug);
-                close(CloseReason.INTERNAL);
+                close(DisconnectReason.INTERNAL);
             }
-            CloseReason why = ended;
+            DisconnectReason why = ended;
             if (why != null && !told) {
                 told = true;
-                client.closed(why);
+                client.onClosed(why);
             }
             return open();
         }
@@ -184,7 +184,7 @@ final class DirectServer implements Connector {
         }
 
         @Override
-        public void close(CloseReason reason) {
+        public void close(DisconnectReason reason) {
             synchronized (this) {
                 ended = ended == null ? reason : ended;
                 notifyAll();
@@ -193,7 +193,7 @@ final class DirectServer implements Connector {
             try {
                 if (!serverTold) {
                     serverTold = true;
-                    server.closed(CloseReason.PEER_CLOSED);
+                    server.onClosed(DisconnectReason.PEER_CLOSED);
                 }
             } finally {
                 serving.unlock();

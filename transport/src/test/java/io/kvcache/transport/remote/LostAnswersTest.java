@@ -7,11 +7,11 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.EndpointOptions;
-import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameConnection;
 import io.kvcache.transport.link.FrameHandler;
-import io.kvcache.transport.link.Landing;
-import io.kvcache.transport.link.Line;
+import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.tcp.TcpConnector;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import io.kvcache.transport.wire.BodyReader;
@@ -41,7 +41,7 @@ final class LostAnswersTest {
     private record Losing(Connector connector, MessageType type, AtomicBoolean lost) implements Connector {
 
         @Override
-        public Line connect(FrameHandler handler, long timeoutNanos) throws IOException {
+        public FrameConnection connect(FrameHandler handler, long timeoutNanos) throws IOException {
             return connector.connect(new Sieve(handler, type, lost), timeoutNanos);
         }
     }
@@ -51,18 +51,18 @@ final class LostAnswersTest {
         @Override
         public void message(FrameHeader header, BodyReader body) throws Violation {
             if (header.type() != type.code() || !lost.compareAndSet(false, true)) {
-                handler.message(header, body);
+                handler.onMessage(header, body);
             }
         }
 
         @Override
-        public Landing payload(FrameHeader header, BodyReader body) throws Violation {
-            return handler.payload(header, body);
+        public PayloadSink payload(FrameHeader header, BodyReader body) throws Violation {
+            return handler.onPayload(header, body);
         }
 
         @Override
-        public void closed(CloseReason reason) {
-            handler.closed(reason);
+        public void closed(DisconnectReason reason) {
+            handler.onClosed(reason);
         }
     }
 

@@ -1,11 +1,11 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameConnection;
 import io.kvcache.transport.link.FrameHandler;
-import io.kvcache.transport.link.Landing;
-import io.kvcache.transport.link.Line;
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.PayloadSink;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.Challenge;
 import io.kvcache.transport.wire.FrameHeader;
@@ -17,7 +17,7 @@ import java.io.IOException;
 record OldServers(Connector connector) implements Connector {
 
     @Override
-    public Line connect(FrameHandler handler, long timeoutNanos) throws IOException {
+    public FrameConnection connect(FrameHandler handler, long timeoutNanos) throws IOException {
         return connector.connect(new Without(handler), timeoutNanos);
     }
 
@@ -25,22 +25,24 @@ record OldServers(Connector connector) implements Connector {
 
         @Override
         public void message(FrameHeader header, BodyReader body) throws Violation {
-            handler.message(header, header.type() == MessageType.HELLO.code() ? without(Challenge.read(body)) : body);
+            handler.onMessage(header, header.type() == MessageType.HELLO.code() ? without(Challenge.read(body)) : body);
         }
 
         private static BodyReader without(Challenge challenge) throws Violation {
             Challenge less = new Challenge(challenge.version(), challenge.secret(), 0, challenge.nonce());
-            return Loopback.frames(Loopback.bytes(less.frame(1))).getFirst().reader();
+            return RecordingSink.frames(RecordingSink.bytes(less.frame(1)))
+                    .getFirst()
+                    .reader();
         }
 
         @Override
-        public Landing payload(FrameHeader header, BodyReader body) throws Violation {
-            return handler.payload(header, body);
+        public PayloadSink payload(FrameHeader header, BodyReader body) throws Violation {
+            return handler.onPayload(header, body);
         }
 
         @Override
-        public void closed(CloseReason reason) {
-            handler.closed(reason);
+        public void closed(DisconnectReason reason) {
+            handler.onClosed(reason);
         }
     }
 }

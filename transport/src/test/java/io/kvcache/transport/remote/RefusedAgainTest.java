@@ -6,7 +6,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.Endpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
@@ -30,8 +30,8 @@ final class RefusedAgainTest {
         try {
             FrameHeader header = FrameHeader.read(ByteBuffer.wrap(frame));
             if (header.type() == MessageType.REGISTER.code() && registrations.incrementAndGet() == 2) {
-                byte[] refusal =
-                        Loopback.bytes(BodyWriter.refusal(header.type(), header.request(), status, "not just now"));
+                byte[] refusal = RecordingSink.bytes(
+                        BodyWriter.refusal(header.type(), header.request(), status, "not just now"));
                 return new DirectServer.Heard(refusal, false);
             }
             return new DirectServer.Heard(frame, false);

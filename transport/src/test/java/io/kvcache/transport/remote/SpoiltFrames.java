@@ -1,6 +1,6 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
@@ -93,9 +93,9 @@ final class SpoiltFrames implements DirectServer.Changes {
     private byte[] more(byte[] frame) {
         byte[] other = switch (random.nextInt(4)) {
             case 0 -> frame;
-            case 1 -> Loopback.bytes(BodyWriter.refusal(0, 0, Status.INVALID, "something; allowed: else"));
+            case 1 -> RecordingSink.bytes(BodyWriter.refusal(0, 0, Status.INVALID, "something; allowed: else"));
             default ->
-                Loopback.bytes(new BodyWriter()
+                RecordingSink.bytes(new BodyWriter()
                         .i64(random.nextInt(8))
                         .i32(random.nextInt(10) - 1)
                         .i32(random.nextInt(10) - 1)

@@ -18,7 +18,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.tcp.TcpConnector;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.IOException;
@@ -139,7 +139,7 @@ final class StoringTest {
                     .as("nothing travels, not even the chain")
                     .isEqualTo(new PutSummary(0, 2, PutOutcome.PRESENT));
             assertThat(Sample.verified(cache, other)).isEqualTo(2);
-            assertThat(endpoint.stats().closed()).containsEntry(CloseReason.MALFORMED, 0L);
+            assertThat(endpoint.stats().closed()).containsEntry(DisconnectReason.MALFORMED, 0L);
         }
     }
 

@@ -12,7 +12,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.EndpointOptions;
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.tcp.FaultyProxy;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import io.kvcache.transport.tcp.TestCertificate;
@@ -184,7 +184,7 @@ final class TlsKvCacheTest {
                     .isInstanceOf(UncheckedIOException.class)
                     .hasMessageContaining(
                             address(endpoint) + " refuses: no TLS; allowed: TLS, which clients speak to tls:host:port");
-            Sample.await("counted", () -> endpoint.stats().closed().getOrDefault(CloseReason.MALFORMED, 0L) == 1);
+            Sample.await("counted", () -> endpoint.stats().closed().getOrDefault(DisconnectReason.MALFORMED, 0L) == 1);
             assertThat(endpoint.stats().sessionsBegun()).isZero();
             client(endpoint).connect().close();
         }

@@ -1,10 +1,10 @@
 package io.kvcache.transport.sim;
 
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameConnection;
 import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.FrameReader;
-import io.kvcache.transport.link.Line;
-import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.MessageType;
@@ -18,7 +18,7 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /// One side of a connection of a [SimNetwork].
-final class SimLine implements Line {
+final class SimLine implements FrameConnection {
 
     private final Pipe in;
     private final Pipe out;
@@ -26,7 +26,7 @@ final class SimLine implements Line {
     private final FrameReader reader;
     private final Told told;
     private final ReentrantLock writing = new ReentrantLock();
-    private final AtomicReference<@Nullable CloseReason> reason = new AtomicReference<>();
+    private final AtomicReference<@Nullable DisconnectReason> reason = new AtomicReference<>();
     private volatile long writeSince;
     private volatile long readSince;
     private boolean ended;
@@ -37,7 +37,7 @@ final class SimLine implements Line {
     /// @param bugs what nobody expects goes there
     record Told(String name, Journal journal, Collection<Throwable> bugs) {}
 
-    SimLine(Pipe in, Pipe out, Function<Outlet, FrameHandler> handler, Told told) {
+    SimLine(Pipe in, Pipe out, Function<FrameSink, FrameHandler> handler, Told told) {
         this.in = in;
         this.out = out;
         this.told = told;
@@ -48,31 +48,31 @@ final class SimLine implements Line {
     @Override
     public boolean pump() {
         try {
-            int bytes = in.read(reader.target());
+            int bytes = in.read(reader.writableBuffer());
             if (bytes < 0) {
-                close(reader.inFrame() ? CloseReason.BROKEN : CloseReason.PEER_CLOSED);
+                close(reader.isInFrame() ? DisconnectReason.BROKEN : DisconnectReason.PEER_CLOSED);
             } else {
-                reader.received(bytes);
-                readSince = reader.inFrame() ? System.nanoTime() | 1 : 0;
+                reader.bytesWritten(bytes);
+                readSince = reader.isInFrame() ? System.nanoTime() | 1 : 0;
             }
         } catch (Violation malformed) {
             send(BodyWriter.refusal(MessageType.ERROR.code(), 0, Status.INVALID, String.valueOf(malformed)));
-            close(CloseReason.MALFORMED);
+            close(DisconnectReason.MALFORMED);
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
-            close(CloseReason.BROKEN);
+            close(DisconnectReason.BROKEN);
         } catch (RuntimeException | Error bug) {
             told.bugs.add(bug);
-            close(CloseReason.INTERNAL);
+            close(DisconnectReason.INTERNAL);
         }
         return open() || end();
     }
 
     private boolean end() {
-        CloseReason why = reason.get();
+        DisconnectReason why = reason.get();
         if (why != null && !ended) {
             ended = true;
-            handler.closed(why);
+            handler.onClosed(why);
         }
         return false;
     }
@@ -88,12 +88,12 @@ final class SimLine implements Line {
                 sent = sent && out.write(piece.asByteBuffer());
             }
             if (!sent) {
-                close(CloseReason.BROKEN);
+                close(DisconnectReason.BROKEN);
             }
             return sent;
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
-            close(CloseReason.BROKEN);
+            close(DisconnectReason.BROKEN);
             return false;
         } finally {
             writeSince = 0;
@@ -117,7 +117,7 @@ final class SimLine implements Line {
     }
 
     @Override
-    public void close(CloseReason why) {
+    public void close(DisconnectReason why) {
         if (reason.compareAndSet(null, why)) {
             told.journal.note(told.name + " is over: " + why);
             in.breakUp();

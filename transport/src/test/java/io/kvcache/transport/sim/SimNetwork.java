@@ -1,10 +1,10 @@
 package io.kvcache.transport.sim;
 
 import io.kvcache.transport.endpoint.Endpoint;
-import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameConnection;
 import io.kvcache.transport.link.FrameHandler;
-import io.kvcache.transport.link.Line;
 import java.io.IOException;
 import java.util.Map;
 import java.util.Queue;
@@ -69,7 +69,7 @@ final class SimNetwork implements AutoCloseable {
         Host host = hosts.remove(name);
         if (host != null) {
             host.endpoint.close();
-            host.lines.forEach(line -> line.close(CloseReason.SHUTDOWN));
+            host.lines.forEach(line -> line.close(DisconnectReason.SHUTDOWN));
         }
     }
 
@@ -77,7 +77,7 @@ final class SimNetwork implements AutoCloseable {
     Connector connector(String from, String to) {
         return new Connector() {
             @Override
-            public Line connect(FrameHandler handler, long timeoutNanos) throws IOException {
+            public FrameConnection connect(FrameHandler handler, long timeoutNanos) throws IOException {
                 return SimNetwork.this.connect(from, to, handler, timeoutNanos);
             }
 
@@ -88,7 +88,8 @@ final class SimNetwork implements AutoCloseable {
         };
     }
 
-    private Line connect(String from, String to, FrameHandler handler, long timeoutNanos) throws IOException {
+    private FrameConnection connect(String from, String to, FrameHandler handler, long timeoutNanos)
+            throws IOException {
         Way there = way(from, to);
         Way back = way(to, from);
         long start = System.nanoTime();
@@ -138,7 +139,7 @@ final class SimNetwork implements AutoCloseable {
                 host.endpoint.tick();
                 for (SimLine line : host.lines) {
                     if (line.stalledNanos() > host.stallNanos) {
-                        line.close(CloseReason.STALLED);
+                        line.close(DisconnectReason.STALLED);
                     }
                 }
             }

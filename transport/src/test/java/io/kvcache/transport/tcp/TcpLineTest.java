@@ -3,9 +3,9 @@ package io.kvcache.transport.tcp;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameHandler;
-import io.kvcache.transport.link.Landing;
+import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Frame;
@@ -38,12 +38,12 @@ final class TcpLineTest {
         public void message(FrameHeader header, BodyReader body) {}
 
         @Override
-        public Landing payload(FrameHeader header, BodyReader body) throws Violation {
+        public PayloadSink payload(FrameHeader header, BodyReader body) throws Violation {
             throw new Violation("nobody sends any");
         }
 
         @Override
-        public void closed(CloseReason reason) {}
+        public void closed(DisconnectReason reason) {}
     };
 
     @Test

@@ -22,7 +22,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.Part;
 import io.kvcache.core.identity.PartKind;
 import io.kvcache.core.identity.RopeOrigin;
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.RecordingSink;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -41,7 +41,7 @@ final class GoldenFramesTest {
     private static final HexFormat HEX = HexFormat.of();
 
     private static String hex(Frame frame) {
-        return HEX.formatHex(Loopback.bytes(frame));
+        return HEX.formatHex(RecordingSink.bytes(frame));
     }
 
     private static String spaceless(String hex) {
@@ -50,7 +50,7 @@ final class GoldenFramesTest {
 
     private static BodyReader body(String hex) throws Violation {
         byte[] all = HEX.parseHex(spaceless(hex));
-        return Loopback.frames(all).getFirst().reader();
+        return RecordingSink.frames(all).getFirst().reader();
     }
 
     private static final String HELLO = """
@@ -182,14 +182,14 @@ final class GoldenFramesTest {
         StatsCodec.write(stats, Map.of(mine, 3), to);
         assertThat(to.size()).isEqualTo(176 + 64);
         Frame frame = to.reply(MessageType.STATS, 1);
-        byte[] all = Loopback.bytes(frame);
+        byte[] all = RecordingSink.bytes(frame);
         ByteBuffer counted = ByteBuffer.wrap(all).order(ByteOrder.LITTLE_ENDIAN);
         for (int i = 0; i < 19; i++) {
             assertThat(counted.getLong(32 + 8 * i)).isEqualTo(i + 1);
         }
         assertThat(counted.getInt(32 + 172)).isEqualTo(1);
         assertThat(counted.getInt(32 + 176)).isEqualTo(3);
-        CacheStats read = StatsCodec.read(Loopback.frames(all).getFirst().reader(), Map.of(3, mine));
+        CacheStats read = StatsCodec.read(RecordingSink.frames(all).getFirst().reader(), Map.of(3, mine));
         assertThat(read.namespaces()).containsExactly(numbers);
         assertThat(read.host()).isEqualTo(stats.host());
         assertThat(read.puts()).isEqualTo(stats.puts());
@@ -302,7 +302,8 @@ final class GoldenFramesTest {
     void givenALongerBody_whenRead_thenWhatIsNotKnownIsIgnored() throws Violation {
         byte[] longer = Arrays.copyOf(HEX.parseHex(spaceless(CHALLENGE)), 32 + 48 + 20);
         longer[16] = 48 + 20;
-        assertThat(Challenge.read(Loopback.frames(longer).getFirst().reader()).secret())
+        assertThat(Challenge.read(RecordingSink.frames(longer).getFirst().reader())
+                        .secret())
                 .isTrue();
     }
 
@@ -310,8 +311,8 @@ final class GoldenFramesTest {
     void givenAShorterBody_whenRead_thenTheMissingFieldIsNamed() {
         byte[] shorter = Arrays.copyOf(HEX.parseHex(spaceless(CHALLENGE)), 32 + 20);
         shorter[16] = 20;
-        assertThatThrownBy(
-                        () -> Challenge.read(Loopback.frames(shorter).getFirst().reader()))
+        assertThatThrownBy(() ->
+                        Challenge.read(RecordingSink.frames(shorter).getFirst().reader()))
                 .isInstanceOf(Violation.class)
                 .hasMessageContainingAll("nonce", "32", "4");
     }

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
-import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.RecordingSink;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
@@ -15,8 +15,8 @@ final class ObjectHintCodecTest {
     private static final List<byte[]> KEYS = List.of(new byte[] {1}, new byte[4096]);
 
     private static BodyReader reader(BodyWriter written) throws Violation {
-        byte[] frame = Loopback.bytes(written.request(MessageType.HINT_OBJECTS, 1, 0));
-        return Loopback.frames(frame).getFirst().reader();
+        byte[] frame = RecordingSink.bytes(written.request(MessageType.HINT_OBJECTS, 1, 0));
+        return RecordingSink.frames(frame).getFirst().reader();
     }
 
     @Test

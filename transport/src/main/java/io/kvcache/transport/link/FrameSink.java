@@ -5,7 +5,7 @@ import io.kvcache.transport.wire.Frame;
 /// Takes frames out to one peer.
 ///
 /// **Threads.** Any; frames are never mixed.
-public interface Outlet {
+public interface FrameSink {
 
     /// Sends a frame, in order, and returns when its bytes need to stay no longer. Waits while the peer
     /// does not take them; whoever watches the connection ends that by closing it.
@@ -15,11 +15,11 @@ public interface Outlet {
 
     /// Closes the connection, from any thread; what is being sent or waited for ends. Does nothing a
     /// second time.
-    void close(CloseReason reason);
+    void close(DisconnectReason reason);
 
     /// Where the peer is, for counting what comes from there: an address without a port, or empty where
     /// that is not known or all are of one place. Usable when the connection is closed too.
-    default String place() {
+    default String peerAddress() {
         return "";
     }
 }

@@ -7,60 +7,60 @@ import org.jspecify.annotations.Nullable;
 /// move have not.
 ///
 /// **Threads.** Any, except where one is named.
-public final class LineState {
+public final class ConnectionState {
 
-    private final AtomicReference<@Nullable CloseReason> reason = new AtomicReference<>();
+    private final AtomicReference<@Nullable DisconnectReason> reason = new AtomicReference<>();
 
     /// When bytes last moved that are being waited for, or 0.
     private volatile long writeSince;
 
     private volatile long readSince;
-    private boolean told;
+    private boolean notified;
 
     /// Whether nothing has ended it yet.
-    public boolean live() {
+    public boolean isOpen() {
         return reason.get() == null;
     }
 
     /// Ends it; answers whether this was the first to do so.
-    public boolean end(CloseReason why) {
+    public boolean close(DisconnectReason why) {
         return reason.compareAndSet(null, why);
     }
 
     /// Tells the handler of the end, once. For the thread that pumps.
-    public void tell(FrameHandler handler) {
-        CloseReason why = reason.get();
-        if (why != null && !told) {
-            told = true;
-            handler.closed(why);
+    public void notifyClosed(FrameHandler handler) {
+        DisconnectReason why = reason.get();
+        if (why != null && !notified) {
+            notified = true;
+            handler.onClosed(why);
         }
     }
 
     /// Bytes are to go out, or some have.
-    public void writing() {
-        writeSince = moment();
+    public void onWriteProgress() {
+        writeSince = nonZeroNanoTime();
     }
 
     /// All have gone out, or none will any more.
-    public void written() {
+    public void onWriteComplete() {
         writeSince = 0;
     }
 
     /// Bytes have come in.
     ///
     /// @param inFrame whether more of the same frame has to come
-    public void received(boolean inFrame) {
-        readSince = inFrame ? moment() : 0;
+    public void onBytesReceived(boolean inFrame) {
+        readSince = inFrame ? nonZeroNanoTime() : 0;
     }
 
-    /// As [Line#stalledNanos].
+    /// As [FrameConnection#stalledNanos].
     public long stalledNanos() {
         long now = System.nanoTime();
         return Math.max(since(writeSince, now), since(readSince, now));
     }
 
     /// Never 0, which means none.
-    private static long moment() {
+    private static long nonZeroNanoTime() {
         return System.nanoTime() | 1;
     }
 

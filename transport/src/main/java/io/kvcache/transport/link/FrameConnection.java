@@ -4,7 +4,7 @@ package io.kvcache.transport.link;
 /// some thread pumps.
 ///
 /// **Threads.** One at a time pumps; any may send.
-public interface Line extends Outlet {
+public interface FrameConnection extends FrameSink {
 
     /// Waits for bytes, and hands what is complete to the handler.
     ///
@@ -12,7 +12,7 @@ public interface Line extends Outlet {
     boolean pump();
 
     /// Whether the connection is usable, as far as is known.
-    boolean open();
+    boolean isOpen();
 
     /// For how long bytes that should have moved have not, in nanoseconds; 0 while none should.
     long stalledNanos();

@@ -15,25 +15,25 @@ import org.jspecify.annotations.Nullable;
 
 /// A connection without a network: remembers what is sent, and hands bytes to a handler in pieces of any
 /// size.
-public final class Loopback implements Outlet {
+public final class RecordingSink implements FrameSink {
 
     private final ByteArrayOutputStream sent = new ByteArrayOutputStream();
-    private final AtomicReference<@Nullable CloseReason> reason = new AtomicReference<>();
+    private final AtomicReference<@Nullable DisconnectReason> reason = new AtomicReference<>();
 
     private final String place;
 
-    public Loopback() {
+    public RecordingSink() {
         this("");
     }
 
     /// @param place that the peer comes from
-    public Loopback(String place) {
+    public RecordingSink(String place) {
         this.place = place;
     }
 
     /// A frame with all that belongs to it.
     @SuppressWarnings("ArrayRecordComponent") // never compared
-    public record Whole(FrameHeader header, byte[] body, byte[] payload) {
+    public record ReceivedFrame(FrameHeader header, byte[] body, byte[] payload) {
 
         public BodyReader reader() {
             return new BodyReader(ByteBuffer.wrap(body));
@@ -57,24 +57,24 @@ public final class Loopback implements Outlet {
     public static void feed(FrameReader reader, byte[] bytes, int most) throws Violation {
         int at = 0;
         while (at < bytes.length) {
-            ByteBuffer target = reader.target();
+            ByteBuffer target = reader.writableBuffer();
             int count = Math.min(Math.min(most, target.remaining()), bytes.length - at);
             target.put(bytes, at, count);
-            reader.received(count);
+            reader.bytesWritten(count);
             at += count;
         }
     }
 
     /// The frames that bytes are.
-    public static List<Whole> frames(byte[] bytes) throws Violation {
-        List<Whole> frames = new ArrayList<>();
+    public static List<ReceivedFrame> frames(byte[] bytes) throws Violation {
+        List<ReceivedFrame> frames = new ArrayList<>();
         ByteBuffer from = ByteBuffer.wrap(bytes);
         while (from.hasRemaining()) {
             FrameHeader header = FrameHeader.read(from);
             byte[] body = new byte[header.bodyBytes()];
             byte[] payload = new byte[header.payloadBytes()];
             from.get(body).get(payload);
-            frames.add(new Whole(header, body, payload));
+            frames.add(new ReceivedFrame(header, body, payload));
         }
         return frames;
     }
@@ -89,23 +89,23 @@ public final class Loopback implements Outlet {
     }
 
     @Override
-    public void close(CloseReason why) {
+    public void close(DisconnectReason why) {
         reason.compareAndSet(null, why);
     }
 
     @Override
-    public String place() {
+    public String peerAddress() {
         return place;
     }
 
     /// Why it was closed, or null.
-    public @Nullable CloseReason reason() {
+    public @Nullable DisconnectReason reason() {
         return reason.get();
     }
 
     /// What was sent since the last time.
-    public synchronized List<Whole> take() throws Violation {
-        List<Whole> frames = frames(sent.toByteArray());
+    public synchronized List<ReceivedFrame> take() throws Violation {
+        List<ReceivedFrame> frames = frames(sent.toByteArray());
         sent.reset();
         return frames;
     }

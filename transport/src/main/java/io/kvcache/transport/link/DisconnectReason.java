@@ -1,7 +1,7 @@
 package io.kvcache.transport.link;
 
 /// Why a connection ended. Each has a counter.
-public enum CloseReason {
+public enum DisconnectReason {
     /// The peer closed it, at the end of a frame.
     PEER_CLOSED,
     /// The peer went away in the middle of a frame, or the network failed.
