@@ -25,9 +25,9 @@ final class Peer implements AutoCloseable {
 
     private final String name;
     private final Function<String, PeerCache> connector;
-    private final Schedule schedule;
+    private final BackoffSettings backoffSettings;
     private final Executor connecting;
-    private final AtomicBoolean busy = new AtomicBoolean();
+    private final AtomicBoolean connectInProgress = new AtomicBoolean();
     private final Map<Namespace, Boolean> registered = new ConcurrentHashMap<>();
     private volatile @Nullable PeerCache cache;
     private volatile boolean closed;
@@ -35,23 +35,23 @@ final class Peer implements AutoCloseable {
     /// Guarded by this.
     private long pauseNanos = FIRST_PAUSE_NANOS;
 
-    private long avoidedUntil;
-    private boolean avoided;
+    private long backoffUntil;
+    private boolean backingOff;
 
     final LongAdder found = new LongAdder();
     final LongAdder missed = new LongAdder();
-    final LongAdder given = new LongAdder();
+    final LongAdder replicated = new LongAdder();
     final LongAdder failures = new LongAdder();
 
     /// When a peer that failed is asked again.
-    record Schedule(PeerClock clock, long longestPauseNanos) {}
+    record BackoffSettings(PeerClock clock, long maxBackoffNanos) {}
 
     /// @param connector opens a cache by the peer's name; throws UncheckedIOException when it cannot be
     ///     reached
-    Peer(String name, Function<String, PeerCache> connector, Schedule schedule, Executor connecting) {
+    Peer(String name, Function<String, PeerCache> connector, BackoffSettings backoffSettings, Executor connecting) {
         this.name = name;
         this.connector = connector;
-        this.schedule = schedule;
+        this.backoffSettings = backoffSettings;
         this.connecting = connecting;
     }
 
@@ -61,16 +61,16 @@ final class Peer implements AutoCloseable {
 
     /// The peer's cache, if it can be asked about a namespace now.
     @Nullable
-    PeerCache ready(Namespace namespace) {
+    PeerCache cacheFor(Namespace namespace) {
         PeerCache now = cache;
-        if (closed || avoided()) {
+        if (closed || isBackingOff()) {
             return null;
         }
         if (now == null) {
             connect();
             return null;
         }
-        if (!now.connected()) {
+        if (!now.isConnected()) {
             return null; // it connects again by itself
         }
         Boolean taken = registered.get(namespace);
@@ -90,28 +90,28 @@ final class Peer implements AutoCloseable {
             LOG.log(System.Logger.Level.WARNING, "peer " + name + " refuses " + namespace + ": " + refused);
             return false;
         } catch (UncheckedIOException unanswered) {
-            failed();
+            onFailure();
             return false;
         }
     }
 
-    private boolean avoided() {
-        long now = schedule.clock.nanos();
+    private boolean isBackingOff() {
+        long now = backoffSettings.clock.nanos();
         synchronized (this) {
-            avoided = avoided && now - avoidedUntil < 0;
-            return avoided;
+            backingOff = backingOff && now - backoffUntil < 0;
+            return backingOff;
         }
     }
 
     /// Begins to connect, unless it is connected or that goes on already.
     void connect() {
-        if (!busy.compareAndSet(false, true)) {
+        if (!connectInProgress.compareAndSet(false, true)) {
             return;
         }
         try {
             connecting.execute(this::connectNow);
         } catch (RejectedExecutionException closing) {
-            busy.set(false);
+            connectInProgress.set(false);
         }
     }
 
@@ -123,61 +123,62 @@ final class Peer implements AutoCloseable {
                 return;
             }
             cache = connector.apply(name);
-            worked();
+            onSuccess();
             if (closed) {
                 close();
             }
         } catch (UncheckedIOException unreachable) {
             LOG.log(System.Logger.Level.DEBUG, "no connection to peer " + name, unreachable);
-            failed();
+            onFailure();
         } catch (RuntimeException refused) {
             LOG.log(System.Logger.Level.WARNING, "no connection to peer " + name, refused);
-            failed();
+            onFailure();
         } finally {
-            busy.set(false);
+            connectInProgress.set(false);
         }
     }
 
     /// It did what it was asked to.
-    synchronized void worked() {
+    synchronized void onSuccess() {
         pauseNanos = FIRST_PAUSE_NANOS;
-        avoided = false;
+        backingOff = false;
     }
 
     /// It did not: it is not asked for a while.
-    void failed() {
-        long now = schedule.clock.nanos();
+    void onFailure() {
+        long now = backoffSettings.clock.nanos();
         failures.increment();
         synchronized (this) {
-            if (!avoided) {
+            if (!backingOff) {
                 LOG.log(System.Logger.Level.INFO, "peer " + name + " is out for " + pauseNanos / 1_000_000 + " ms");
             }
-            avoided = true;
-            avoidedUntil = now + pauseNanos;
-            pauseNanos = Math.min(2 * pauseNanos, schedule.longestPauseNanos);
+            backingOff = true;
+            backoffUntil = now + pauseNanos;
+            pauseNanos = Math.min(2 * pauseNanos, backoffSettings.maxBackoffNanos);
         }
     }
 
-    boolean connected() {
+    boolean isConnected() {
         PeerCache now = cache;
-        return now != null && !closed && now.connected();
+        return now != null && !closed && now.isConnected();
     }
 
     PeerStats stats() {
-        return new PeerStats(name, connected() && !avoided(), found.sum(), missed.sum(), given.sum(), failures.sum());
+        return new PeerStats(
+                name, isConnected() && !isBackingOff(), found.sum(), missed.sum(), replicated.sum(), failures.sum());
     }
 
     @Override
     public void close() {
         closed = true;
-        PeerCache was = taken();
+        PeerCache was = takeCache();
         if (was != null) {
             was.close();
         }
     }
 
     /// The cache, for the one who closes it.
-    private synchronized @Nullable PeerCache taken() {
+    private synchronized @Nullable PeerCache takeCache() {
         PeerCache now = cache;
         cache = null;
         return now;

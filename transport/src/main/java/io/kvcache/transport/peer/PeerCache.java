@@ -37,10 +37,10 @@ interface PeerCache extends AutoCloseable {
     void drop(Namespace namespace);
 
     /// Whether it can be reached, as far as is known.
-    boolean connected();
+    boolean isConnected();
 
     /// Questions so far that were not answered.
-    long failed();
+    long failureCount();
 
     @Override
     void close();
@@ -74,12 +74,12 @@ interface PeerCache extends AutoCloseable {
         }
 
         @Override
-        public boolean connected() {
+        public boolean isConnected() {
             return cache.remoteStats().connected();
         }
 
         @Override
-        public long failed() {
+        public long failureCount() {
             return cache.remoteStats().failed();
         }
 

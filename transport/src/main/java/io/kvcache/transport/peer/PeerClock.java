@@ -48,7 +48,7 @@ interface PeerClock {
     /// Has something run at a moment, beside everybody.
     ///
     /// @return takes that back, unless it runs already
-    default Runnable at(long momentNanos, Runnable what) {
+    default Runnable schedule(long momentNanos, Runnable what) {
         CompletableFuture<Boolean> moment = new CompletableFuture<Boolean>()
                 .completeOnTimeout(true, Math.max(0, momentNanos - nanos()), TimeUnit.NANOSECONDS);
         var _ = moment.thenAccept(come -> {
@@ -60,7 +60,7 @@ interface PeerClock {
     }
 
     /// The moment after a while, which may be as long as there is.
-    default long after(long nanos) {
+    default long deadlineAfter(long nanos) {
         return nanos() + Math.min(nanos, Long.MAX_VALUE / 4);
     }
 }

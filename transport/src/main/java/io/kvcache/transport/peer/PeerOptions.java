@@ -5,33 +5,33 @@ import java.time.Duration;
 /// How an embedded store uses its peers.
 ///
 /// @param replicas peers that keep each group of 64 blocks, 1 to 8
-/// @param give whether they are given what is new here
-/// @param waiting groups that wait to be given, 1 to 65,536; what is more is not given
-/// @param missLasts for how long nobody asks again for what no peer had, 1 ms to 10 minutes
+/// @param replicate whether they are given what is new here
+/// @param maxQueued groups that wait to be given, 1 to 65,536; what is more is not given
+/// @param missTtl for how long nobody asks again for what no peer had, 1 ms to 10 minutes
 /// @param fetches questions at a time, 1 to 64
-/// @param longestPause for how long a peer that keeps failing is left alone at most, 1 ms to 10 minutes; the first
+/// @param maxBackoff for how long a peer that keeps failing is left alone at most, 1 ms to 10 minutes; the first
 ///     pauses are shorter
 public record PeerOptions(
-        int replicas, boolean give, int waiting, Duration missLasts, int fetches, Duration longestPause) {
+        int replicas, boolean replicate, int maxQueued, Duration missTtl, int fetches, Duration maxBackoff) {
 
-    private static final Duration SHORTEST = Duration.ofMillis(1);
-    private static final Duration LONGEST = Duration.ofMinutes(10);
+    private static final Duration MIN_DURATION = Duration.ofMillis(1);
+    private static final Duration MAX_DURATION = Duration.ofMinutes(10);
 
     public static final PeerOptions DEFAULTS =
             new PeerOptions(1, true, 1024, Duration.ofSeconds(1), 4, Duration.ofSeconds(10));
 
     public PeerOptions {
         check("replicas", replicas, 8);
-        check("waiting", waiting, 1 << 16);
+        check("waiting", maxQueued, 1 << 16);
         check("fetches", fetches, 64);
-        check("missLasts", missLasts);
-        check("longestPause", longestPause);
+        check("missLasts", missTtl);
+        check("longestPause", maxBackoff);
     }
 
     private static void check(String name, Duration value) {
-        if (value.compareTo(SHORTEST) < 0 || value.compareTo(LONGEST) > 0) {
+        if (value.compareTo(MIN_DURATION) < 0 || value.compareTo(MAX_DURATION) > 0) {
             throw new IllegalArgumentException(
-                    "%s = %s is out of range; allowed: %s to %s".formatted(name, value, SHORTEST, LONGEST));
+                    "%s = %s is out of range; allowed: %s to %s".formatted(name, value, MIN_DURATION, MAX_DURATION));
         }
     }
 
@@ -43,18 +43,18 @@ public record PeerOptions(
     }
 
     public PeerOptions withReplicas(int other) {
-        return new PeerOptions(other, give, waiting, missLasts, fetches, longestPause);
+        return new PeerOptions(other, replicate, maxQueued, missTtl, fetches, maxBackoff);
     }
 
-    public PeerOptions withGive(boolean other) {
-        return new PeerOptions(replicas, other, waiting, missLasts, fetches, longestPause);
+    public PeerOptions withReplicate(boolean other) {
+        return new PeerOptions(replicas, other, maxQueued, missTtl, fetches, maxBackoff);
     }
 
-    public PeerOptions withMissLasts(Duration other) {
-        return new PeerOptions(replicas, give, waiting, other, fetches, longestPause);
+    public PeerOptions withMissTtl(Duration other) {
+        return new PeerOptions(replicas, replicate, maxQueued, other, fetches, maxBackoff);
     }
 
-    public PeerOptions withLongestPause(Duration other) {
-        return new PeerOptions(replicas, give, waiting, missLasts, fetches, other);
+    public PeerOptions withMaxBackoff(Duration other) {
+        return new PeerOptions(replicas, replicate, maxQueued, missTtl, fetches, other);
     }
 }

@@ -3,9 +3,9 @@ package io.kvcache.transport.peer;
 /// What one peer has done.
 ///
 /// @param name by which it was listed
-/// @param serving whether it is asked now
+/// @param reachable whether it is asked now
 /// @param found blocks that it had
 /// @param missed groups that it was asked for in vain
-/// @param given blocks that it was given, or had already when they were offered
+/// @param replicated blocks that it was given, or had already when they were offered
 /// @param failures times that it did not answer, or not in time
-public record PeerStats(String name, boolean serving, long found, long missed, long given, long failures) {}
+public record PeerStats(String name, boolean reachable, long found, long missed, long replicated, long failures) {}

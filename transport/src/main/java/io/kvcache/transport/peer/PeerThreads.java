@@ -8,10 +8,14 @@ import java.util.concurrent.TimeUnit;
 
 /// What runs beside the callers of a [PeeredKvCache], and by which clock.
 ///
-/// @param fetching brings what is missing, so many questions at a time as it has threads
-/// @param connecting never lets one peer wait for another
-/// @param giving runs one thing, for as long as the cache is open
-record PeerThreads(ExecutorService fetching, ExecutorService connecting, ExecutorService giving, PeerClock clock) {
+/// @param fetchExecutor brings what is missing, so many questions at a time as it has threads
+/// @param connectExecutor never lets one peer wait for another
+/// @param replicationExecutor runs one thing, for as long as the cache is open
+record PeerThreads(
+        ExecutorService fetchExecutor,
+        ExecutorService connectExecutor,
+        ExecutorService replicationExecutor,
+        PeerClock clock) {
 
     private static final long CLOSE_SECONDS = 10;
 
@@ -35,11 +39,11 @@ record PeerThreads(ExecutorService fetching, ExecutorService connecting, Executo
     ///
     /// @return what never began
     List<Runnable> stop() {
-        giving.shutdownNow();
-        connecting.shutdownNow();
-        List<Runnable> never = fetching.shutdownNow();
+        replicationExecutor.shutdownNow();
+        connectExecutor.shutdownNow();
+        List<Runnable> never = fetchExecutor.shutdownNow();
         try {
-            var _ = fetching.awaitTermination(CLOSE_SECONDS, TimeUnit.SECONDS);
+            var _ = fetchExecutor.awaitTermination(CLOSE_SECONDS, TimeUnit.SECONDS);
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
         }

@@ -50,15 +50,15 @@ import org.jspecify.annotations.Nullable;
 public final class PeeredKvCache implements KvCache {
 
     private final KvCache local;
-    private final RemoteTier tier;
+    private final PeerStore peerStore;
     private final PeerThreads threads;
-    private final @Nullable Giver giver;
+    private final @Nullable Replicator replicator;
 
-    private PeeredKvCache(KvCache local, RemoteTier tier, PeerThreads threads, @Nullable Giver giver) {
+    private PeeredKvCache(KvCache local, PeerStore tier, PeerThreads threads, @Nullable Replicator replicator) {
         this.local = local;
-        this.tier = tier;
+        this.peerStore = tier;
         this.threads = threads;
-        this.giver = giver;
+        this.replicator = replicator;
     }
 
     /// A store over servers, which are connected to as they are needed.
@@ -78,31 +78,32 @@ public final class PeeredKvCache implements KvCache {
                 local,
                 peers,
                 options,
-                new Means(name -> new PeerCache.Remote(connector.connect(name)), PeerThreads.start(options)));
+                new Dependencies(name -> new PeerCache.Remote(connector.connect(name)), PeerThreads.start(options)));
     }
 
     /// What a test brings of its own.
     ///
     /// @param connector opens a peer's cache by its name
-    record Means(Function<String, PeerCache> connector, PeerThreads threads) {}
+    record Dependencies(Function<String, PeerCache> connector, PeerThreads threads) {}
 
-    static PeeredKvCache over(KvCache local, List<String> peers, PeerOptions options, Means means) {
+    static PeeredKvCache over(KvCache local, List<String> peers, PeerOptions options, Dependencies dependencies) {
         if (peers.isEmpty()) {
             throw new IllegalArgumentException("peers are none; allowed: 1 and up");
         }
-        PeerThreads threads = means.threads;
+        PeerThreads threads = dependencies.threads;
         PeerClock clock = threads.clock();
-        Peer.Schedule schedule = new Peer.Schedule(clock, options.longestPause().toNanos());
+        Peer.BackoffSettings backoffSettings =
+                new Peer.BackoffSettings(clock, options.maxBackoff().toNanos());
         List<Peer> all = peers.stream()
-                .map(name -> new Peer(name, means.connector, schedule, threads.connecting()))
+                .map(name -> new Peer(name, dependencies.connector, backoffSettings, threads.connectExecutor()))
                 .toList();
         all.forEach(Peer::connect);
-        RemoteTier tier = new RemoteTier(local, all, options, clock);
-        Giver giver = options.give() ? new Giver(tier, options.waiting(), clock) : null;
-        if (giver != null) {
-            giver.start(threads.giving());
+        PeerStore tier = new PeerStore(local, all, options, clock);
+        Replicator replicator = options.replicate() ? new Replicator(tier, options.maxQueued(), clock) : null;
+        if (replicator != null) {
+            replicator.start(threads.replicationExecutor());
         }
-        return new PeeredKvCache(local, tier, threads, giver);
+        return new PeeredKvCache(local, tier, threads, replicator);
     }
 
     /// @throws IllegalArgumentException also when the layout's text leaves no room for what marks groups
@@ -121,15 +122,15 @@ public final class PeeredKvCache implements KvCache {
 
     @Override
     public BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
-        long until = threads.clock().after(timeoutNanos);
+        long until = threads.clock().deadlineAfter(timeoutNanos);
         BlockTable base = local.acquire(chain, from, timeoutNanos);
         if (timeoutNanos == NO_WAIT || base.endBlock() == chain.length()) {
             return base;
         }
-        PeerTable table = new PeerTable(base, chain.length(), threads.clock());
-        Runnable end = threads.clock().at(until, table::end); // also where other fetches are before this one
+        PeerBlockTable table = new PeerBlockTable(base, chain.length(), threads.clock());
+        Runnable end = threads.clock().schedule(until, table::end); // also where other fetches are before this one
         try {
-            threads.fetching().execute(new Fetch(this, chain, table, new End(until, end)));
+            threads.fetchExecutor().execute(new FetchTask(this, chain, table, new FetchDeadline(until, end)));
         } catch (RejectedExecutionException closing) {
             end.run();
             table.end();
@@ -138,49 +139,50 @@ public final class PeeredKvCache implements KvCache {
     }
 
     /// When a table gets no more, and what takes that back.
-    private record End(long nanos, Runnable never) {}
+    private record FetchDeadline(long nanos, Runnable cancel) {}
 
     /// Brings what a table lacks, group by group.
-    private record Fetch(PeeredKvCache of, BlockChain chain, PeerTable table, End end) implements Runnable {
+    private record FetchTask(PeeredKvCache owner, BlockChain chain, PeerBlockTable table, FetchDeadline fetchDeadline)
+            implements Runnable {
 
         @Override
         public void run() {
             try {
-                int at = table.had();
+                int at = table.localEndBlock();
                 boolean more = true;
-                while (more && at < chain.length() && !table.over()) {
+                while (more && at < chain.length() && !table.isFinished()) {
                     int after = next(at);
                     more = after > at;
                     at = after;
                 }
             } finally {
-                over();
+                finish();
             }
         }
 
         /// Nothing more comes.
-        void over() {
-            end.never.run();
+        void finish() {
+            fetchDeadline.cancel.run();
             table.end();
         }
 
         private int next(int at) {
-            long left = end.nanos - of.threads.clock().nanos();
+            long left = fetchDeadline.nanos - owner.threads.clock().nanos();
             BlockChain wanted = chain.prefix(BlockGroup.end(at, chain.length()));
-            int end = left > 0 ? of.tier.fetch(wanted, at, left) : at;
-            return end > at ? table.append(of.local.acquire(chain.prefix(end), at, NO_WAIT)) : at;
+            int end = left > 0 ? owner.peerStore.fetch(wanted, at, left) : at;
+            return end > at ? table.append(owner.local.acquire(chain.prefix(end), at, NO_WAIT)) : at;
         }
     }
 
     @Override
     public BlockWriter put(BlockChain chain, int index, int part, long timeoutNanos) {
         BlockWriter writer = local.put(chain, index, part, timeoutNanos);
-        return giver == null ? writer : new PeeredWriter(writer, () -> offer(chain, index + 1));
+        return replicator == null ? writer : new PeeredBlockWriter(writer, () -> enqueueReplication(chain, index + 1));
     }
 
-    private void offer(BlockChain chain, int length) {
-        if (giver != null) {
-            giver.offer(chain.prefix(length));
+    private void enqueueReplication(BlockChain chain, int length) {
+        if (replicator != null) {
+            replicator.enqueue(chain.prefix(length));
         }
     }
 
@@ -189,7 +191,7 @@ public final class PeeredKvCache implements KvCache {
         PutSummary summary = local.putAll(chain, from, blocks, timeoutNanos);
         int end = from + summary.accepted();
         for (int at = from; summary.stored() > 0 && at < end; at = BlockGroup.end(at, end)) {
-            offer(chain, BlockGroup.end(at, end));
+            enqueueReplication(chain, BlockGroup.end(at, end));
         }
         return summary;
     }
@@ -201,11 +203,11 @@ public final class PeeredKvCache implements KvCache {
         if (from < 0 || from >= chain.length()) {
             return local.drop(chain, from);
         }
-        Runnable over = tier.dropping(chain, from);
+        Runnable over = peerStore.beginDrop(chain, from);
         try {
             int dropped = local.drop(chain, from);
-            rest();
-            tier.drop(chain, from);
+            awaitInFlight();
+            peerStore.drop(chain, from);
             return dropped;
         } finally {
             over.run();
@@ -219,11 +221,11 @@ public final class PeeredKvCache implements KvCache {
         if (namespace.parts().isEmpty()) {
             return local.drop(namespace);
         }
-        Runnable over = tier.dropping(namespace);
+        Runnable over = peerStore.beginDrop(namespace);
         try {
             long dropped = local.drop(namespace);
-            rest();
-            tier.drop(namespace);
+            awaitInFlight();
+            peerStore.drop(namespace);
             return dropped;
         } finally {
             over.run();
@@ -232,10 +234,10 @@ public final class PeeredKvCache implements KvCache {
 
     /// What is on its way to a peer when it is dropped must not arrive there after the drop. What waits is looked
     /// up again before it is given, and is gone by then.
-    private void rest() {
+    private void awaitInFlight() {
         try {
-            if (giver != null) {
-                giver.awaitPresent();
+            if (replicator != null) {
+                replicator.awaitInFlight();
             }
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
@@ -243,10 +245,10 @@ public final class PeeredKvCache implements KvCache {
     }
 
     /// Waits until peers have been given what waited for that.
-    public void settle() {
+    public void awaitReplication() {
         try {
-            if (giver != null) {
-                giver.awaitAll();
+            if (replicator != null) {
+                replicator.awaitIdle();
             }
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
@@ -321,25 +323,25 @@ public final class PeeredKvCache implements KvCache {
 
     /// What each peer has done.
     public List<PeerStats> peerStats() {
-        return tier.stats();
+        return peerStore.stats();
     }
 
     /// Blocks that came from peers with other bytes than were sealed, and were thrown away.
     public long corruptCount() {
-        return tier.corruptCount();
+        return peerStore.corruptCount();
     }
 
     /// Blocks, or runs of them, that peers were not given as too much waited or it failed.
-    public long notGivenCount() {
-        return giver == null ? 0 : giver.leftCount();
+    public long notReplicatedCount() {
+        return replicator == null ? 0 : replicator.droppedCount();
     }
 
     /// Questions that are on their way are interrupted, which makes misses of them; what they hold of the store
     /// is back when this returns.
     private void stopFetching() {
         for (Runnable never : threads.stop()) {
-            if (never instanceof Fetch fetch) {
-                fetch.over();
+            if (never instanceof FetchTask fetchTask) {
+                fetchTask.finish();
             }
         }
     }
@@ -351,11 +353,11 @@ public final class PeeredKvCache implements KvCache {
 
     @Override
     public void close() {
-        if (giver != null) {
-            giver.close();
+        if (replicator != null) {
+            replicator.close();
         }
         stopFetching();
-        tier.close();
+        peerStore.close();
         local.close();
     }
 }

@@ -22,10 +22,16 @@ final class PeerBaselineTest {
         List<String> courses = new ArrayList<>();
         try {
             for (long seed = 1; seed <= SEEDS; seed++) {
-                PeerPlay.Seen seen = new PeerPlay.Seen();
-                long course = new PeerPlay(seed, seen).run();
+                PeerSimulation.PeerEventCounts peerEventCounts = new PeerSimulation.PeerEventCounts();
+                long course = new PeerSimulation(seed, peerEventCounts).run();
                 courses.add("%d %016x %d found, %d lost, %d cut short, %d drops not reached"
-                        .formatted(seed, course, seen.found, seen.lost, seen.shorter, seen.notReached));
+                        .formatted(
+                                seed,
+                                course,
+                                peerEventCounts.found,
+                                peerEventCounts.lost,
+                                peerEventCounts.shorter,
+                                peerEventCounts.notReached));
             }
         } finally {
             log.setLevel(null);

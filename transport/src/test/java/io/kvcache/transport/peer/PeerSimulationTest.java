@@ -14,11 +14,11 @@ import org.junit.jupiter.api.Timeout;
 /// Embedded stores over peers with bad weather, seed by seed, each exactly as often as it is wanted.
 ///
 /// **What is exact.** All of this package and the stores run as they do in production, on threads that take
-/// turns and by a clock that only they move ([Stage]), so a seed decides who does what when: it can be had
+/// turns and by a clock that only they move ([TurnScheduler]), so a seed decides who does what when: it can be had
 /// again, with a debugger too. A seed runs twice here and must end the same.
 ///
 /// **What is not here.** Connections, frames and the client of a server: a double takes their place
-/// ([FarCache]). They have threads and clocks of their own; `io.kvcache.transport.sim` runs them in
+/// ([SimPeerCache]). They have threads and clocks of their own; `io.kvcache.transport.sim` runs them in
 /// weather, seed by seed, not exactly. A thread can lose its turn only where it waits, sleeps, reads the
 /// clock or hands something to another, there sometimes for a while: not between any two instructions.
 ///
@@ -29,12 +29,12 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(900)
 final class PeerSimulationTest {
 
-    private static final int USUAL_SEEDS = 50;
+    private static final int DEFAULT_SEEDS = 50;
 
     /// Wrong blocks come about four times in fifty seeds: so many that miss them are no bad luck.
-    private static final int MOST_SEEDS = 500;
+    private static final int MAX_SEEDS = 500;
 
-    private static final int SEEDS = Integer.getInteger("kvcache.transport.peers.seeds", USUAL_SEEDS);
+    private static final int SEEDS = Integer.getInteger("kvcache.transport.peers.seeds", DEFAULT_SEEDS);
     private static final long FIRST = Long.getLong(
             "kvcache.transport.peers.first", ThreadLocalRandom.current().nextLong(1, 1_000_000_000));
 
@@ -53,12 +53,14 @@ final class PeerSimulationTest {
     @Test
     void givenBadWeather_whenStoresUseTheirPeers_thenEachSeedEndsWellAndTheSameTwice() throws InterruptedException {
         System.out.println("peers of " + SEEDS + " seeds from " + FIRST + " on");
-        PeerPlay.Seen seen = new PeerPlay.Seen();
+        PeerSimulation.PeerEventCounts peerEventCounts = new PeerSimulation.PeerEventCounts();
         long start = System.nanoTime();
         long seed = FIRST;
-        for (; seed < FIRST + SEEDS || (SEEDS >= USUAL_SEEDS && !all(seen) && seed < FIRST + MOST_SEEDS); seed++) {
-            long trace = one(seed, seen);
-            assertThat(one(seed, new PeerPlay.Seen()))
+        for (;
+                seed < FIRST + SEEDS || (SEEDS >= DEFAULT_SEEDS && !all(peerEventCounts) && seed < FIRST + MAX_SEEDS);
+                seed++) {
+            long trace = one(seed, peerEventCounts);
+            assertThat(one(seed, new PeerSimulation.PeerEventCounts()))
                     .as("seed %d, run again", seed)
                     .isEqualTo(trace);
         }
@@ -66,31 +68,33 @@ final class PeerSimulationTest {
                 "%d seeds twice in %d ms: %d blocks of peers, %d wrong ones thrown away, %d gets cut short%n",
                 seed - FIRST,
                 TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start),
-                seen.found,
-                seen.tampered,
-                seen.shorter);
-        if (SEEDS >= USUAL_SEEDS) {
-            assertThat(seen.found).as("blocks of peers").isPositive();
-            assertThat(seen.lost).as("runs that were not given").isPositive();
-            assertThat(seen.tampered).as("wrong blocks").isPositive();
-            assertThat(seen.outages).as("outages").isPositive();
-            assertThat(seen.shorter).as("gets that were cut short").isPositive();
-            assertThat(seen.notReached).as("drops that did not reach all").isPositive();
+                peerEventCounts.found,
+                peerEventCounts.tampered,
+                peerEventCounts.shorter);
+        if (SEEDS >= DEFAULT_SEEDS) {
+            assertThat(peerEventCounts.found).as("blocks of peers").isPositive();
+            assertThat(peerEventCounts.lost).as("runs that were not given").isPositive();
+            assertThat(peerEventCounts.tampered).as("wrong blocks").isPositive();
+            assertThat(peerEventCounts.outages).as("outages").isPositive();
+            assertThat(peerEventCounts.shorter).as("gets that were cut short").isPositive();
+            assertThat(peerEventCounts.notReached)
+                    .as("drops that did not reach all")
+                    .isPositive();
         }
     }
 
-    private static boolean all(PeerPlay.Seen seen) {
-        return seen.found > 0
-                && seen.lost > 0
-                && seen.tampered > 0
-                && seen.outages > 0
-                && seen.shorter > 0
-                && seen.notReached > 0;
+    private static boolean all(PeerSimulation.PeerEventCounts peerEventCounts) {
+        return peerEventCounts.found > 0
+                && peerEventCounts.lost > 0
+                && peerEventCounts.tampered > 0
+                && peerEventCounts.outages > 0
+                && peerEventCounts.shorter > 0
+                && peerEventCounts.notReached > 0;
     }
 
-    private static long one(long seed, PeerPlay.Seen seen) throws InterruptedException {
+    private static long one(long seed, PeerSimulation.PeerEventCounts peerEventCounts) throws InterruptedException {
         try {
-            return new PeerPlay(seed, seen).run();
+            return new PeerSimulation(seed, peerEventCounts).run();
         } catch (AssertionError failed) {
             throw new AssertionError(
                     "seed " + seed + " failed; again with -Dkvcache.transport.peers.first=" + seed

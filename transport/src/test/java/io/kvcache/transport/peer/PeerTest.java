@@ -51,7 +51,7 @@ final class PeerTest {
         endpoint = TcpEndpoint.open(
                 store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
         String name = "127.0.0.1:" + endpoint.address().getPort();
-        peer = new Peer(name, this::connect, new Peer.Schedule(clock(), PAUSE), connecting::add);
+        peer = new Peer(name, this::connect, new Peer.BackoffSettings(clock(), PAUSE), connecting::add);
     }
 
     /// The test's; nobody waits by it.
@@ -96,11 +96,11 @@ final class PeerTest {
     void givenSomebodyWhoFoundNoConnection_whenItIsThereByThen_thenItStays() {
         peer.connect();
         connecting.remove().run();
-        assertThat(peer.ready(SPACE)).isSameAs(connected.getFirst());
+        assertThat(peer.cacheFor(SPACE)).isSameAs(connected.getFirst());
         peer.connect(); // decided before it was there
         connecting.remove().run();
         assertThat(connected).hasSize(1);
-        assertThat(peer.ready(SPACE)).isSameAs(connected.getFirst());
+        assertThat(peer.cacheFor(SPACE)).isSameAs(connected.getFirst());
     }
 
     @Test
@@ -109,22 +109,22 @@ final class PeerTest {
         peer.close();
         connecting.remove().run();
         assertThat(connected).isEmpty();
-        assertThat(peer.ready(SPACE)).isNull();
+        assertThat(peer.cacheFor(SPACE)).isNull();
     }
 
     @Test
     void givenAConnectorThatRefuses_whenWanted_thenItIsAskedAgainAfterAPause() {
         log.setLevel(Level.OFF);
         refused = true;
-        assertThat(peer.ready(SPACE)).isNull();
+        assertThat(peer.cacheFor(SPACE)).isNull();
         connecting.remove().run();
-        assertThat(peer.ready(SPACE)).isNull();
+        assertThat(peer.cacheFor(SPACE)).isNull();
         assertThat(connecting).as("asked again at once").isEmpty();
         refused = false;
         now += PAUSE;
-        assertThat(peer.ready(SPACE)).isNull();
+        assertThat(peer.cacheFor(SPACE)).isNull();
         connecting.remove().run();
-        assertThat(peer.ready(SPACE)).isNotNull();
+        assertThat(peer.cacheFor(SPACE)).isNotNull();
         assertThat(peer.stats().failures()).isEqualTo(1);
     }
 
@@ -132,17 +132,17 @@ final class PeerTest {
     void givenAPeerThatKeepsFailing_whenWanted_thenItIsLeftAloneForTwiceAsLongEachTimeUpToTheLongest() {
         log.setLevel(Level.OFF);
         try (Peer patient =
-                new Peer(peer.name(), this::connect, new Peer.Schedule(clock(), 10 * PAUSE), connecting::add)) {
+                new Peer(peer.name(), this::connect, new Peer.BackoffSettings(clock(), 10 * PAUSE), connecting::add)) {
             patient.connect();
             connecting.remove().run();
-            assertThat(patient.ready(SPACE)).isNotNull();
+            assertThat(patient.cacheFor(SPACE)).isNotNull();
             for (int times : new int[] {1, 2, 4, 8, 10, 10}) {
-                patient.failed();
+                patient.onFailure();
                 requireOut(patient, times * PAUSE);
             }
-            patient.worked();
-            assertThat(patient.ready(SPACE)).isNotNull();
-            patient.failed();
+            patient.onSuccess();
+            assertThat(patient.cacheFor(SPACE)).isNotNull();
+            patient.onFailure();
             requireOut(patient, PAUSE);
             assertThat(patient.stats().failures()).isEqualTo(7);
         }
@@ -150,11 +150,11 @@ final class PeerTest {
 
     /// It is not asked for exactly so long from now on.
     private void requireOut(Peer of, long pause) {
-        assertThat(of.ready(SPACE)).as("at once").isNull();
-        assertThat(of.stats().serving()).isFalse();
+        assertThat(of.cacheFor(SPACE)).as("at once").isNull();
+        assertThat(of.stats().reachable()).isFalse();
         now += pause - 1;
-        assertThat(of.ready(SPACE)).as("%d ns later", pause - 1).isNull();
+        assertThat(of.cacheFor(SPACE)).as("%d ns later", pause - 1).isNull();
         now++;
-        assertThat(of.ready(SPACE)).as("%d ns later", pause).isNotNull();
+        assertThat(of.cacheFor(SPACE)).as("%d ns later", pause).isNotNull();
     }
 }

@@ -59,10 +59,10 @@ final class PeeredKvCacheContractTest {
             PeeredKvCache cache = PeeredKvCache.over(
                     store,
                     List.of("127.0.0.1:" + endpoint.address().getPort()),
-                    PeerOptions.DEFAULTS.withGive(false),
+                    PeerOptions.DEFAULTS.withReplicate(false),
                     name -> RemoteKvCache.builder(name).requestTimeout(PATIENCE).connect());
             long start = System.nanoTime();
-            while (!cache.peerStats().getFirst().serving()) {
+            while (!cache.peerStats().getFirst().reachable()) {
                 assertThat(System.nanoTime() - start).as("connecting").isLessThan(PATIENCE.toNanos());
                 LockSupport.parkNanos(LOOK_NANOS);
             }

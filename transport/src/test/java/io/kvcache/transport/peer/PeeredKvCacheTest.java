@@ -44,7 +44,7 @@ final class PeeredKvCacheTest {
     private static final int BLOCKS = 200; // four groups
     private static final long WAIT = TimeUnit.SECONDS.toNanos(60);
     private static final long LOOK_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
-    private static final PeerOptions OPTIONS = PeerOptions.DEFAULTS.withMissLasts(Duration.ofMillis(1));
+    private static final PeerOptions OPTIONS = PeerOptions.DEFAULTS.withMissTtl(Duration.ofMillis(1));
 
     private final List<Server> servers = new ArrayList<>();
     private final List<PeeredKvCache> opened = new ArrayList<>();
@@ -117,7 +117,7 @@ final class PeeredKvCacheTest {
                         .connect());
         cache.register(SPACE);
         opened.add(cache);
-        await("all peers serve", () -> cache.peerStats().stream().allMatch(PeerStats::serving));
+        await("all peers serve", () -> cache.peerStats().stream().allMatch(PeerStats::reachable));
         return cache;
     }
 
@@ -161,7 +161,7 @@ final class PeeredKvCacheTest {
         PeeredKvCache first = open(OPTIONS);
         PeeredKvCache second = open(OPTIONS);
         BlockChain chain = put(first, chain(1, BLOCKS));
-        first.settle();
+        first.awaitReplication();
         for (Server server : servers) {
             assertThat(server.store.stats().records().live() % 64)
                     .as("whole groups")
@@ -183,9 +183,9 @@ final class PeeredKvCacheTest {
     @Test
     void givenSomeBlocksHere_whenAcquired_thenOnlyTheRestIsAsked() {
         PeeredKvCache first = open(OPTIONS);
-        PeeredKvCache second = open(OPTIONS.withGive(false));
+        PeeredKvCache second = open(OPTIONS.withReplicate(false));
         BlockChain chain = put(first, chain(1, 100));
-        first.settle();
+        first.awaitReplication();
         put(second, chain(1, 70));
         assertThat(acquired(second, chain, WAIT)).isEqualTo(100);
         assertThat(second.peerStats().stream().mapToLong(PeerStats::found).sum())
@@ -197,18 +197,18 @@ final class PeeredKvCacheTest {
         PeeredKvCache first = open(OPTIONS);
         PeeredKvCache second = open(OPTIONS);
         BlockChain chain = put(first, chain(1, BLOCKS));
-        first.settle();
+        first.awaitReplication();
         for (Server server : servers) {
             server.stop();
         }
         assertThat(acquired(second, chain, WAIT)).isZero();
         assertThat(second.peerStats())
-                .anyMatch(peer -> !peer.serving()); // who was not asked may not be known to be dead
+                .anyMatch(peer -> !peer.reachable()); // who was not asked may not be known to be dead
         for (Server server : servers) {
             server.restart();
         }
         await("the peers are back", () -> acquired(second, chain, WAIT) == BLOCKS);
-        assertThat(second.peerStats()).anyMatch(PeerStats::serving);
+        assertThat(second.peerStats()).anyMatch(PeerStats::reachable);
     }
 
     @Test
@@ -216,7 +216,7 @@ final class PeeredKvCacheTest {
         PeeredKvCache first = open(OPTIONS.withReplicas(2));
         PeeredKvCache second = open(OPTIONS.withReplicas(2));
         BlockChain chain = put(first, chain(1, BLOCKS));
-        first.settle();
+        first.awaitReplication();
         servers.getFirst().stop();
         await("the others have all of it", () -> acquired(second, chain, WAIT) == BLOCKS);
     }
@@ -227,8 +227,8 @@ final class PeeredKvCacheTest {
         opened.add(alone);
         alone.register(SPACE);
         BlockChain chain = put(alone, chain(1, 10));
-        alone.settle();
-        assertThat(alone.notGivenCount()).isPositive();
+        alone.awaitReplication();
+        assertThat(alone.notReplicatedCount()).isPositive();
         assertThat(acquired(alone, chain, WAIT)).isEqualTo(10);
         assertThat(acquired(alone, chain(1, 20), WAIT)).isEqualTo(10);
         assertThatThrownBy(() -> alone.drop(chain, 5))
@@ -242,7 +242,7 @@ final class PeeredKvCacheTest {
         PeeredKvCache first = open(OPTIONS);
         PeeredKvCache second = open(OPTIONS);
         BlockChain chain = put(first, chain(1, BLOCKS));
-        first.settle();
+        first.awaitReplication();
         assertThat(first.drop(chain, 70)).isEqualTo(BLOCKS - 70);
         assertThat(acquired(second, chain, WAIT)).isEqualTo(70);
         assertThat(first.drop(SPACE)).isEqualTo(70);
@@ -254,7 +254,7 @@ final class PeeredKvCacheTest {
         PeeredKvCache first = open(OPTIONS);
         PeeredKvCache second = open(OPTIONS);
         BlockChain chain = put(first, chain(1, BLOCKS));
-        first.settle();
+        first.awaitReplication();
         try (ExecutorService threads = Executors.newFixedThreadPool(4)) {
             List<CompletableFuture<Integer>> all = IntStream.range(0, 4)
                     .mapToObj(i -> CompletableFuture.supplyAsync(() -> acquired(second, chain, WAIT), threads))
@@ -269,7 +269,7 @@ final class PeeredKvCacheTest {
 
     @Test
     void givenNobodyHasIt_whenAskedAgainAtOnce_thenNobodyIsAsked() {
-        PeeredKvCache cache = open(OPTIONS.withMissLasts(Duration.ofMinutes(10)));
+        PeeredKvCache cache = open(OPTIONS.withMissTtl(Duration.ofMinutes(10)));
         assertThat(acquired(cache, chain(9, 10), WAIT)).isZero();
         long asked = cache.peerStats().stream().mapToLong(PeerStats::missed).sum();
         assertThat(asked).isEqualTo(1);
@@ -283,7 +283,7 @@ final class PeeredKvCacheTest {
         PeeredKvCache first = open(OPTIONS);
         PeeredKvCache second = open(OPTIONS);
         BlockChain chain = put(first, chain(1, BLOCKS));
-        first.settle();
+        first.awaitReplication();
         put(second, chain(1, 10));
         try (BlockTable table = second.acquire(chain, 5, WAIT)) {
             assertThat(table.firstBlock()).isEqualTo(5);
@@ -302,7 +302,7 @@ final class PeeredKvCacheTest {
     void givenTablesThatWait_whenTheCacheIsClosed_thenTheyEndAndNothingIsHeld() throws Exception {
         PeeredKvCache first = open(OPTIONS);
         put(first, chain(1, BLOCKS));
-        first.settle();
+        first.awaitReplication();
         TieredKvCache store = store();
         PeeredKvCache second =
                 PeeredKvCache.over(store, servers.stream().map(Server::name).toList(), OPTIONS, RemoteKvCache::connect);
@@ -325,7 +325,7 @@ final class PeeredKvCacheTest {
         PeeredKvCache first = open(OPTIONS);
         PeeredKvCache second = open(OPTIONS);
         BlockChain chain = put(first, chain(1, BLOCKS));
-        first.settle();
+        first.awaitReplication();
         for (int i = 0; i < 20; i++) {
             second.acquire(chain, 0, WAIT).close();
             second.drop(SPACE);
@@ -337,14 +337,14 @@ final class PeeredKvCacheTest {
     void givenAPeerWhoseBytesAreNotThoseThatWereSealed_whenAcquired_thenTheyAreThrownAwayAndThePrefixIsShorter() {
         PeeredKvCache first = open(OPTIONS);
         BlockChain chain = put(first, chain(1, 100));
-        first.settle();
+        first.awaitReplication();
         AtomicBoolean turned = new AtomicBoolean(true);
         PeeredKvCache second = PeeredKvCache.over(
                 store(),
                 servers.stream().map(Server::name).toList(),
                 OPTIONS,
-                new PeeredKvCache.Means(
-                        name -> new TurnedBytes(
+                new PeeredKvCache.Dependencies(
+                        name -> new CorruptingPeerCache(
                                 new PeerCache.Remote(RemoteKvCache.builder(name)
                                         .requestTimeout(Duration.ofSeconds(60))
                                         .connect()),
@@ -352,7 +352,7 @@ final class PeeredKvCacheTest {
                         PeerThreads.start(OPTIONS)));
         second.register(SPACE);
         opened.add(second);
-        await("all peers serve", () -> second.peerStats().stream().allMatch(PeerStats::serving));
+        await("all peers serve", () -> second.peerStats().stream().allMatch(PeerStats::reachable));
 
         assertThat(acquired(second, chain, WAIT)).isEqualTo(20);
         assertThat(second.corruptCount()).isPositive();

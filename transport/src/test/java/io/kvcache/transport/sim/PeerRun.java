@@ -134,8 +134,8 @@ final class PeerRun {
                 SERVERS,
                 PeerOptions.DEFAULTS
                         .withReplicas(1 + random.nextInt(2))
-                        .withMissLasts(Duration.ofMillis(5))
-                        .withLongestPause(Duration.ofMillis(200)),
+                        .withMissTtl(Duration.ofMillis(5))
+                        .withMaxBackoff(Duration.ofMillis(200)),
                 server -> connect(client, server));
         cache.register(SPACE);
         return cache;
@@ -218,7 +218,7 @@ final class PeerRun {
         BlockChain fresh = chain(77, 70);
         BooleanSupplier travels = () -> {
             put(caches.getFirst(), fresh);
-            caches.getFirst().settle();
+            caches.getFirst().awaitReplication();
             return get(caches.getLast(), fresh, TimeUnit.SECONDS.toNanos(5)) == fresh.length();
         };
         await("what one is given the other finds", () -> {
@@ -228,7 +228,7 @@ final class PeerRun {
             }
             return came;
         });
-        caches.forEach(PeeredKvCache::settle);
+        caches.forEach(PeeredKvCache::awaitReplication);
         await(
                 "nothing is held here",
                 () -> caches.stream().allMatch(cache -> cache.stats().openTables() == 0));
@@ -244,8 +244,8 @@ final class PeerRun {
         Map<String, Supplier<Object>> states = new LinkedHashMap<>();
         caches.forEach(cache -> states.put(
                 "store " + CLIENTS.get(states.size()),
-                () -> cache.peerStats() + ", not given " + cache.notGivenCount() + ", corrupt " + cache.corruptCount()
-                        + ", " + cache.stats()));
+                () -> cache.peerStats() + ", not given " + cache.notReplicatedCount() + ", corrupt "
+                        + cache.corruptCount() + ", " + cache.stats()));
         connections.forEach((name, cache) -> states.put(name, cache::remoteStats));
         stores.forEach((name, store) -> states.put("server " + name, () -> {
             Endpoint endpoint = network.endpoint(name);

@@ -20,10 +20,10 @@ import org.jspecify.annotations.Nullable;
 /// and the run has failed.
 ///
 /// What works here may wait only by this clock, and must not read it inside a monitor that others want.
-final class Stage implements PeerClock {
+final class TurnScheduler implements PeerClock {
 
     private static final int KEPT = 300;
-    private static final long LONGEST_AWAY = TimeUnit.MILLISECONDS.toNanos(20);
+    private static final long MAX_AWAY_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
 
     /// Beyond it nobody wakes: those who wait for it wait for somebody else.
     private static final long NEVER = TimeUnit.DAYS.toNanos(1000);
@@ -38,7 +38,7 @@ final class Stage implements PeerClock {
     private long trace;
     private int born;
 
-    Stage(SplittableRandom random) {
+    TurnScheduler(SplittableRandom random) {
         this.random = random;
     }
 
@@ -62,9 +62,9 @@ final class Stage implements PeerClock {
     /// Plays until all actors have ended.
     ///
     /// @throws AssertionError when one failed, or all hang; with what happened last
-    void play(String name, Runnable first) throws InterruptedException {
+    void run(String name, Runnable first) throws InterruptedException {
         start(name, first);
-        call(next());
+        resumeActor(next());
         over.acquire();
         Throwable failed = failure;
         if (failed != null) {
@@ -78,10 +78,10 @@ final class Stage implements PeerClock {
         Actor actor = new Actor(name + "-" + born);
         actor.wakeAt = now;
         actors.add(actor);
-        Thread.ofVirtual().name(actor.name).start(() -> act(actor, work));
+        Thread.ofVirtual().name(actor.name).start(() -> runActor(actor, work));
     }
 
-    private void act(Actor actor, Runnable work) {
+    private void runActor(Actor actor, Runnable work) {
         actor.turn.acquireUninterruptibly();
         running = actor;
         try {
@@ -93,7 +93,7 @@ final class Stage implements PeerClock {
             if (actors.isEmpty()) {
                 over.release();
             } else {
-                call(next());
+                resumeActor(next());
             }
         }
     }
@@ -120,8 +120,8 @@ final class Stage implements PeerClock {
             ready = ready();
         }
         Actor next = ready.get(random.nextInt(ready.size()));
-        mix(now);
-        mix(next.name.hashCode());
+        addToTrace(now);
+        addToTrace(next.name.hashCode());
         return next;
     }
 
@@ -129,7 +129,7 @@ final class Stage implements PeerClock {
         return actors.stream().filter(each -> each.wakeAt <= now).toList();
     }
 
-    private static void call(Actor next) {
+    private static void resumeActor(Actor next) {
         Object monitor = next.monitor;
         if (monitor == null) {
             next.turn.release();
@@ -142,28 +142,28 @@ final class Stage implements PeerClock {
     }
 
     /// Others have their turns until it is this actor's again.
-    private void pass(Actor actor) {
+    private void yieldTurn(Actor actor) {
         Actor next = next();
         if (next != actor) {
-            call(next);
+            resumeActor(next);
             actor.turn.acquireUninterruptibly();
             running = actor;
         }
     }
 
     /// Perhaps others have their turns now, and sometimes for a while, as where a processor is taken away.
-    void perhaps() {
+    void maybeYield() {
         Actor actor = running;
         if (actor != null && random.nextInt(3) == 0) {
-            long away = random.nextInt(6) == 0 ? random.nextLong(LONGEST_AWAY) : 0;
+            long away = random.nextInt(6) == 0 ? random.nextLong(MAX_AWAY_NANOS) : 0;
             actor.away += away;
             actor.wakeAt = now + away;
-            pass(actor);
+            yieldTurn(actor);
         }
     }
 
     /// For how long this actor has been kept from going on until now: what it is late by is not its own fault.
-    long away() {
+    long randomDelayNanos() {
         Actor actor = running;
         return actor == null ? 0 : actor.away;
     }
@@ -174,7 +174,7 @@ final class Stage implements PeerClock {
             throw new IllegalStateException("only actors sleep");
         }
         actor.wakeAt = now + Math.max(0, nanos);
-        pass(actor);
+        yieldTurn(actor);
     }
 
     /// The time, without giving the turn up.
@@ -189,7 +189,7 @@ final class Stage implements PeerClock {
                 .walk(frames ->
                         frames.limit(8).anyMatch(each -> each.getClassName().startsWith("com.github")));
         if (!locked) {
-            perhaps();
+            maybeYield();
         }
         return now;
     }
@@ -205,7 +205,7 @@ final class Stage implements PeerClock {
         actor.monitor = monitor;
         Actor next = next();
         if (next != actor) {
-            call(next);
+            resumeActor(next);
             while (!actor.called) {
                 monitor.wait();
             }
@@ -225,7 +225,7 @@ final class Stage implements PeerClock {
     }
 
     @Override
-    public Runnable at(long momentNanos, Runnable what) {
+    public Runnable schedule(long momentNanos, Runnable what) {
         AtomicBoolean taken = new AtomicBoolean();
         start("at a moment", () -> {
             sleep(momentNanos - now);
@@ -237,7 +237,7 @@ final class Stage implements PeerClock {
     }
 
     /// Counts something in what tells two runs apart.
-    void mix(long value) {
+    void addToTrace(long value) {
         trace = trace * 0x9E37_79B9_7F4A_7C15L + value;
     }
 
@@ -249,7 +249,7 @@ final class Stage implements PeerClock {
     /// Notes what happens, for whoever has to understand a failure.
     void note(String what) {
         Actor actor = running;
-        mix(what.hashCode());
+        addToTrace(what.hashCode());
         if (journal.size() == KEPT) {
             journal.removeFirst();
         }

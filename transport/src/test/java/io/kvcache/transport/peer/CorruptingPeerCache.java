@@ -14,7 +14,7 @@ import java.util.function.IntPredicate;
 /// A peer's cache whose blocks come with a byte turned, those that a test chooses by their place in a group.
 ///
 /// @param turned which of them
-record TurnedBytes(PeerCache cache, IntPredicate turned) implements PeerCache {
+record CorruptingPeerCache(PeerCache cache, IntPredicate turned) implements PeerCache {
 
     @Override
     public void register(Namespace namespace) {
@@ -23,7 +23,7 @@ record TurnedBytes(PeerCache cache, IntPredicate turned) implements PeerCache {
 
     @Override
     public BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
-        return new Table(cache.acquire(chain, from, timeoutNanos), turned);
+        return new CorruptingTable(cache.acquire(chain, from, timeoutNanos), turned);
     }
 
     @Override
@@ -42,13 +42,13 @@ record TurnedBytes(PeerCache cache, IntPredicate turned) implements PeerCache {
     }
 
     @Override
-    public boolean connected() {
-        return cache.connected();
+    public boolean isConnected() {
+        return cache.isConnected();
     }
 
     @Override
-    public long failed() {
-        return cache.failed();
+    public long failureCount() {
+        return cache.failureCount();
     }
 
     @Override
@@ -57,7 +57,7 @@ record TurnedBytes(PeerCache cache, IntPredicate turned) implements PeerCache {
     }
 
     /// The checksum is the right one, and so the bytes are not its own.
-    private record Table(BlockTable table, IntPredicate turned) implements BlockTable {
+    private record CorruptingTable(BlockTable table, IntPredicate turned) implements BlockTable {
 
         @Override
         public int firstBlock() {

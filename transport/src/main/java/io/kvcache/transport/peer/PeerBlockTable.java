@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// What is readable is a prefix: while the first of them still waits for a disk, or has lost what it waited
 /// for, nothing behind it is.
-final class PeerTable implements BlockTable {
+final class PeerBlockTable implements BlockTable {
 
     private final BlockTable base;
     private final int baseEnd;
@@ -28,7 +28,7 @@ final class PeerTable implements BlockTable {
 
     /// @param base what the store has; this table's from now on
     /// @param wantedEnd block of the chain after the last one that is wanted
-    PeerTable(BlockTable base, int wantedEnd, PeerClock clock) {
+    PeerBlockTable(BlockTable base, int wantedEnd, PeerClock clock) {
         this.base = base;
         this.wantedEnd = wantedEnd;
         this.clock = clock;
@@ -38,7 +38,7 @@ final class PeerTable implements BlockTable {
     }
 
     /// Block of the chain after the last one that the store had at once.
-    int had() {
+    int localEndBlock() {
         return baseEnd;
     }
 
@@ -68,7 +68,7 @@ final class PeerTable implements BlockTable {
         wake();
     }
 
-    synchronized boolean over() {
+    synchronized boolean isFinished() {
         return closed || ended;
     }
 
@@ -108,12 +108,12 @@ final class PeerTable implements BlockTable {
 
     @Override
     public int await(int blocks, long timeoutNanos) {
-        long until = clock.after(timeoutNanos);
+        long until = clock.deadlineAfter(timeoutNanos);
         base.await(Math.min(blocks, baseEnd - base.firstBlock()), timeoutNanos);
         try {
             boolean more = true;
             while (more && until - clock.nanos() > 0) {
-                more = awaited(blocks, until);
+                more = awaitOnce(blocks, until);
             }
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
@@ -124,7 +124,7 @@ final class PeerTable implements BlockTable {
     }
 
     /// Waits once, unless there is nothing to wait for; answers whether there was.
-    private synchronized boolean awaited(int blocks, long untilNanos) throws InterruptedException {
+    private synchronized boolean awaitOnce(int blocks, long untilNanos) throws InterruptedException {
         boolean waits = !closed && readyBlocks() < blocks && !complete();
         if (waits) {
             clock.await(this, untilNanos);
@@ -147,15 +147,15 @@ final class PeerTable implements BlockTable {
 
     @Override
     public MemorySegment segment(int index) {
-        return at(index).segment(index);
+        return tableAt(index).segment(index);
     }
 
     @Override
     public int checksum(int index) {
-        return at(index).checksum(index);
+        return tableAt(index).checksum(index);
     }
 
-    private synchronized BlockTable at(int index) {
+    private synchronized BlockTable tableAt(int index) {
         if (closed) {
             throw new IllegalStateException("the table is closed");
         }
@@ -182,15 +182,15 @@ final class PeerTable implements BlockTable {
         wake();
         @Nullable RuntimeException failed = null;
         for (BlockTable each : more) {
-            failed = closed(each, failed);
+            failed = closeCollecting(each, failed);
         }
-        failed = closed(base, failed);
+        failed = closeCollecting(base, failed);
         if (failed != null) {
             throw failed;
         }
     }
 
-    private static @Nullable RuntimeException closed(BlockTable table, @Nullable RuntimeException before) {
+    private static @Nullable RuntimeException closeCollecting(BlockTable table, @Nullable RuntimeException before) {
         try {
             table.close();
             return before;

@@ -3,12 +3,12 @@ package io.kvcache.transport.peer;
 /// A question to peers that is on its way, for who wants to know the same.
 ///
 /// **Threads.** Any.
-final class Flight {
+final class SingleFlight {
 
     private final PeerClock clock;
     private boolean ended;
 
-    Flight(PeerClock clock) {
+    SingleFlight(PeerClock clock) {
         this.clock = clock;
     }
 
@@ -19,7 +19,7 @@ final class Flight {
     }
 
     /// Waits for the end; answers whether it came by a moment.
-    boolean ended(long untilNanos) {
+    boolean awaitEnd(long untilNanos) {
         boolean late = false;
         try {
             while (!late) {
@@ -34,10 +34,10 @@ final class Flight {
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
         }
-        return over();
+        return isEnded();
     }
 
-    private synchronized boolean over() {
+    private synchronized boolean isEnded() {
         return ended;
     }
 }

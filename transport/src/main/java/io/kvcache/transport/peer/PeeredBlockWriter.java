@@ -8,7 +8,7 @@ import java.lang.foreign.MemorySegment;
 /// A writer of the store that tells when its block is there.
 ///
 /// @param sealed told once
-record PeeredWriter(BlockWriter writer, Runnable sealed) implements BlockWriter {
+record PeeredBlockWriter(BlockWriter writer, Runnable sealed) implements BlockWriter {
 
     @Override
     public PutOutcome outcome() {
@@ -27,15 +27,15 @@ record PeeredWriter(BlockWriter writer, Runnable sealed) implements BlockWriter 
 
     @Override
     public SealOutcome seal() {
-        return told(writer.seal());
+        return notifyIfSealed(writer.seal());
     }
 
     @Override
     public SealOutcome seal(int checksum) {
-        return told(writer.seal(checksum));
+        return notifyIfSealed(writer.seal(checksum));
     }
 
-    private SealOutcome told(SealOutcome outcome) {
+    private SealOutcome notifyIfSealed(SealOutcome outcome) {
         if (outcome == SealOutcome.SEALED) {
             sealed.run();
         }

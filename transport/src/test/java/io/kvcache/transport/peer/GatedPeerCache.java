@@ -15,7 +15,7 @@ import java.util.concurrent.TimeUnit;
 /// clear and before anybody has it.
 ///
 /// **Threads.** Any.
-final class HeldPeer implements PeerCache {
+final class GatedPeerCache implements PeerCache {
 
     private final KvCache store;
     private final Semaphore asked = new Semaphore(0);
@@ -23,7 +23,7 @@ final class HeldPeer implements PeerCache {
     private volatile int questions;
 
     /// @param store what it has
-    HeldPeer(KvCache store) {
+    GatedPeerCache(KvCache store) {
         this.store = store;
     }
 
@@ -79,12 +79,12 @@ final class HeldPeer implements PeerCache {
     }
 
     @Override
-    public boolean connected() {
+    public boolean isConnected() {
         return true;
     }
 
     @Override
-    public long failed() {
+    public long failureCount() {
         return 0;
     }
 

@@ -8,18 +8,18 @@ import java.util.concurrent.AbstractExecutorService;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 
-/// A pool whose threads are actors of a [Stage]. Interrupts nobody.
-final class StageExecutor extends AbstractExecutorService {
+/// A pool whose threads are actors of a [TurnScheduler]. Interrupts nobody.
+final class TurnExecutor extends AbstractExecutorService {
 
-    private final Stage stage;
+    private final TurnScheduler turnScheduler;
     private final String name;
     private final int most;
     private final Deque<Runnable> waiting = new ArrayDeque<>();
     private int running;
     private boolean shut;
 
-    StageExecutor(Stage stage, String name, int most) {
-        this.stage = stage;
+    TurnExecutor(TurnScheduler turnScheduler, String name, int most) {
+        this.turnScheduler = turnScheduler;
         this.name = name;
         this.most = most;
     }
@@ -32,9 +32,9 @@ final class StageExecutor extends AbstractExecutorService {
         waiting.add(work);
         if (running < most) {
             running++;
-            stage.start(name, this::work);
+            turnScheduler.start(name, this::work);
         }
-        stage.perhaps();
+        turnScheduler.maybeYield();
     }
 
     private void work() {
@@ -45,7 +45,7 @@ final class StageExecutor extends AbstractExecutorService {
         } finally {
             synchronized (this) {
                 running--;
-                stage.wake(this);
+                turnScheduler.wake(this);
             }
         }
     }
@@ -75,9 +75,9 @@ final class StageExecutor extends AbstractExecutorService {
 
     @Override
     public synchronized boolean awaitTermination(long timeout, TimeUnit unit) throws InterruptedException {
-        long until = stage.now() + unit.toNanos(timeout);
-        while (running > 0 && stage.now() < until) {
-            stage.await(this, until);
+        long until = turnScheduler.now() + unit.toNanos(timeout);
+        while (running > 0 && turnScheduler.now() < until) {
+            turnScheduler.await(this, until);
         }
         return running == 0;
     }

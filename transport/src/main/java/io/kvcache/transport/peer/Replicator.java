@@ -12,24 +12,24 @@ import org.jspecify.annotations.Nullable;
 /// miss there, and given by whoever stores it next.
 ///
 /// **Threads.** Any may offer; one of its own gives.
-final class Giver implements AutoCloseable {
+final class Replicator implements AutoCloseable {
 
-    private final RemoteTier tier;
-    private final int most;
-    private final Deque<BlockChain> waiting = new ArrayDeque<>();
-    private final LongAdder left = new LongAdder();
+    private final PeerStore tier;
+    private final int maxQueued;
+    private final Deque<BlockChain> queue = new ArrayDeque<>();
+    private final LongAdder dropped = new LongAdder();
     private final PeerClock clock;
     private final long never;
-    private boolean giving;
-    private long turn;
+    private boolean replicating;
+    private long rounds;
     private boolean closed;
     private boolean ended;
 
-    Giver(RemoteTier tier, int most, PeerClock clock) {
+    Replicator(PeerStore tier, int maxQueued, PeerClock clock) {
         this.tier = tier;
-        this.most = most;
+        this.maxQueued = maxQueued;
         this.clock = clock;
-        never = clock.after(Long.MAX_VALUE);
+        never = clock.deadlineAfter(Long.MAX_VALUE);
     }
 
     /// Begins to give, on a thread of this executor's that is busy until the giver is closed.
@@ -38,20 +38,20 @@ final class Giver implements AutoCloseable {
     }
 
     /// The last block of a chain is new. Of a chain that grows block by block only the longest waits.
-    synchronized void offer(BlockChain chain) {
-        BlockChain last = waiting.peekLast();
-        if (last != null && continues(last, chain)) {
-            waiting.removeLast();
-        } else if (waiting.size() == most) {
-            left.increment();
+    synchronized void enqueue(BlockChain chain) {
+        BlockChain last = queue.peekLast();
+        if (last != null && extendsByOneBlock(last, chain)) {
+            queue.removeLast();
+        } else if (queue.size() == maxQueued) {
+            dropped.increment();
             return;
         }
-        waiting.addLast(chain);
+        queue.addLast(chain);
         clock.wake(this);
     }
 
     /// Whether a chain has one block more, in the same group.
-    private static boolean continues(BlockChain shorter, BlockChain longer) {
+    private static boolean extendsByOneBlock(BlockChain shorter, BlockChain longer) {
         int at = shorter.length() - 1;
         return longer.length() == shorter.length() + 1
                 && (at + 1) % BlockGroup.BLOCKS != 0
@@ -63,21 +63,21 @@ final class Giver implements AutoCloseable {
     private void run() {
         try {
             for (BlockChain next = next(); next != null; next = next()) {
-                give(next);
+                replicate(next);
             }
         } finally {
             end();
         }
     }
 
-    private void give(BlockChain chain) {
+    private void replicate(BlockChain chain) {
         try {
-            if (!tier.give(chain)) {
-                left.increment();
+            if (!tier.replicate(chain)) {
+                dropped.increment();
             }
         } catch (RuntimeException failed) {
-            left.increment();
-            System.getLogger(Giver.class.getName())
+            dropped.increment();
+            System.getLogger(Replicator.class.getName())
                     .log(System.Logger.Level.DEBUG, "a group was not given to its peer", failed);
         }
     }
@@ -88,38 +88,38 @@ final class Giver implements AutoCloseable {
     }
 
     private synchronized @Nullable BlockChain next() {
-        giving = false;
-        turn++;
+        replicating = false;
+        rounds++;
         clock.wake(this);
         try {
-            while (waiting.isEmpty() && !closed) {
+            while (queue.isEmpty() && !closed) {
                 clock.await(this, never);
             }
         } catch (InterruptedException stopped) {
             closed = true;
         }
-        giving = !closed;
-        return closed ? null : waiting.pollFirst();
+        replicating = !closed;
+        return closed ? null : queue.pollFirst();
     }
 
     /// Waits until nothing is on its way to a peer and nothing waits.
-    synchronized void awaitAll() throws InterruptedException {
-        while ((giving || !waiting.isEmpty()) && !closed) {
+    synchronized void awaitIdle() throws InterruptedException {
+        while ((replicating || !queue.isEmpty()) && !closed) {
             clock.await(this, never);
         }
     }
 
     /// Waits until what is on its way to a peer now is there, or is not.
-    synchronized void awaitPresent() throws InterruptedException {
-        long present = turn;
-        while (giving && turn == present && !closed) {
+    synchronized void awaitInFlight() throws InterruptedException {
+        long present = rounds;
+        while (replicating && rounds == present && !closed) {
             clock.await(this, never);
         }
     }
 
     /// Blocks, or runs of them, that were not given.
-    long leftCount() {
-        return left.sum();
+    long droppedCount() {
+        return dropped.sum();
     }
 
     /// Waits until what is on its way to a peer is there, or is not.

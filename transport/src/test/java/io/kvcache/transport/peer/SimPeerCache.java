@@ -16,24 +16,24 @@ import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.concurrent.TimeUnit;
 
-/// A [FarServer]'s cache as a client has it across a network with weather: answers are late, get lost after
+/// A [SimPeerServer]'s cache as a client has it across a network with weather: answers are late, get lost after
 /// what was asked for has happened, or never come; blocks come one by one, some wrong; a connection that
 /// broke comes back by itself. It asks for nothing that was not registered with it, as the real one does.
-final class FarCache implements PeerCache {
+final class SimPeerCache implements PeerCache {
 
     /// After which a question has failed, beside what the caller allows.
     private static final long REQUEST = TimeUnit.MILLISECONDS.toNanos(300);
 
-    private final FarServer server;
+    private final SimPeerServer server;
     private final String client;
-    private final PeerPlay play;
+    private final PeerSimulation play;
     private final SplittableRandom random;
     private final Set<Namespace> registered = new HashSet<>();
     private long brokenUntil;
     private long failed;
     private boolean closed;
 
-    FarCache(FarServer server, String client, PeerPlay play) {
+    SimPeerCache(SimPeerServer server, String client, PeerSimulation play) {
         this.server = server;
         this.client = client;
         this.play = play;
@@ -43,34 +43,34 @@ final class FarCache implements PeerCache {
     /// Goes there and back.
     ///
     /// @return whether the question arrived, and whether its answer did
-    private Way travel(long patienceNanos) {
-        long latency = play.fair() ? 50_000 : random.nextLong(random.nextInt(10) == 0 ? 80_000_000 : 2_000_000);
-        boolean there = connected() && server.reachedBy(client);
-        play.stage().sleep(Math.min(latency, patienceNanos));
-        boolean arrived = there && server.reachedBy(client);
-        boolean answered = arrived && latency <= patienceNanos && (play.fair() || random.nextInt(25) > 0);
+    private RoundTrip travel(long patienceNanos) {
+        long latency = play.isFaultFree() ? 50_000 : random.nextLong(random.nextInt(10) == 0 ? 80_000_000 : 2_000_000);
+        boolean there = isConnected() && server.isReachableFrom(client);
+        play.scheduler().sleep(Math.min(latency, patienceNanos));
+        boolean arrived = there && server.isReachableFrom(client);
+        boolean answered = arrived && latency <= patienceNanos && (play.isFaultFree() || random.nextInt(25) > 0);
         if (!answered) {
-            lose(there ? patienceNanos - latency : 0);
+            waitAndFail(there ? patienceNanos - latency : 0);
         }
-        return new Way(arrived, answered);
+        return new RoundTrip(arrived, answered);
     }
 
-    private record Way(boolean arrived, boolean answered) {}
+    private record RoundTrip(boolean arrived, boolean answered) {}
 
     /// Nobody answers: that is noticed at once where the connection broke, or when the time is over.
-    private void lose(long patienceNanos) {
-        play.stage().sleep(random.nextBoolean() ? 0 : Math.max(0, patienceNanos));
+    private void waitAndFail(long patienceNanos) {
+        play.scheduler().sleep(random.nextBoolean() ? 0 : Math.max(0, patienceNanos));
         failed++;
-        brokenUntil = play.stage().now() + random.nextLong(40_000_000);
-        play.stage().note("no answer from " + server.name);
+        brokenUntil = play.scheduler().now() + random.nextLong(40_000_000);
+        play.scheduler().note("no answer from " + server.name);
     }
 
     @Override
-    public boolean connected() {
-        return !closed && play.stage().now() >= brokenUntil && server.reachedBy(client);
+    public boolean isConnected() {
+        return !closed && play.scheduler().now() >= brokenUntil && server.isReachableFrom(client);
     }
 
-    private void must(long patienceNanos) {
+    private void requireAnswer(long patienceNanos) {
         if (!travel(patienceNanos).answered) {
             throw new UncheckedIOException(new IOException("no answer"));
         }
@@ -78,7 +78,7 @@ final class FarCache implements PeerCache {
 
     @Override
     public void register(Namespace namespace) {
-        must(REQUEST);
+        requireAnswer(REQUEST);
         server.store.register(namespace);
         registered.add(namespace);
     }
@@ -96,36 +96,36 @@ final class FarCache implements PeerCache {
             return new EmptyBlockTable(from);
         }
         BlockTable table = server.store.acquire(chain, from, KvCache.NO_WAIT);
-        return new FarTable(table, play, random.split(), () -> failed++);
+        return new SimPeerTable(table, play, random.split(), () -> failed++);
     }
 
     @Override
     public PutSummary putAll(BlockChain chain, List<MemorySegment> blocks) {
         require(chain.namespace());
-        Way way = travel(REQUEST);
-        int stored = !way.answered && random.nextBoolean() ? random.nextInt(blocks.size() + 1) : blocks.size();
-        PutSummary summary = way.arrived
+        RoundTrip roundTrip = travel(REQUEST);
+        int stored = !roundTrip.answered && random.nextBoolean() ? random.nextInt(blocks.size() + 1) : blocks.size();
+        PutSummary summary = roundTrip.arrived
                 ? server.store.putAll(chain.prefix(stored), 0, blocks.subList(0, stored), KvCache.NO_WAIT)
                 : new PutSummary(0, 0, PutOutcome.NO_ROOM);
-        return way.answered ? summary : new PutSummary(0, 0, PutOutcome.NO_ROOM);
+        return roundTrip.answered ? summary : new PutSummary(0, 0, PutOutcome.NO_ROOM);
     }
 
     @Override
     public void drop(BlockChain chain, int from) {
         require(chain.namespace());
-        must(REQUEST);
+        requireAnswer(REQUEST);
         server.store.drop(chain, from);
     }
 
     @Override
     public void drop(Namespace namespace) {
         require(namespace);
-        must(REQUEST);
+        requireAnswer(REQUEST);
         server.store.drop(namespace);
     }
 
     @Override
-    public long failed() {
+    public long failureCount() {
         return failed;
     }
 

@@ -26,13 +26,13 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /// One seed: two stores over three servers, two callers of each store, and weather for a while, all on a
-/// [Stage].
+/// [TurnScheduler].
 ///
 /// All the while every byte that is handed out is its key's, what is handed out is a prefix, every get ends
 /// within its time-out to the nanosecond, and there is one connection to a peer and not two. When the
 /// weather is over, what one store is given the other finds, what is dropped is gone everywhere, and
 /// nothing is held by anybody.
-final class PeerPlay {
+final class PeerSimulation {
 
     static final Namespace SPACE = Namespace.of("peers", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
     private static final List<String> CLIENTS = List.of("one", "two");
@@ -47,17 +47,17 @@ final class PeerPlay {
     private static final int TRIES = 20;
 
     private final SplittableRandom random;
-    private final Stage stage;
-    private final List<FarServer> servers;
+    private final TurnScheduler turnScheduler;
+    private final List<SimPeerServer> servers;
     private final List<Client> clients = new ArrayList<>();
     private final Map<String, Integer> open = new HashMap<>();
-    private final Seen seen;
+    private final PeerEventCounts peerEventCounts;
     private boolean fair;
     private int working;
     private long tampered;
 
     /// What has happened, over all seeds.
-    static final class Seen {
+    static final class PeerEventCounts {
         long found;
         long lost;
         long tampered;
@@ -66,11 +66,11 @@ final class PeerPlay {
         long notReached;
     }
 
-    PeerPlay(long seed, Seen seen) {
-        this.seen = seen;
+    PeerSimulation(long seed, PeerEventCounts peerEventCounts) {
+        this.peerEventCounts = peerEventCounts;
         random = new SplittableRandom(seed);
-        stage = new Stage(random.split());
-        servers = Stream.of("a", "b", "c").map(FarServer::new).toList();
+        turnScheduler = new TurnScheduler(random.split());
+        servers = Stream.of("a", "b", "c").map(SimPeerServer::new).toList();
     }
 
     /// One that knows a namespace.
@@ -90,17 +90,17 @@ final class PeerPlay {
 
     /// Answers what tells this run from another one.
     long run() throws InterruptedException {
-        stage.play("seed", this::all);
-        return stage.trace();
+        turnScheduler.run("seed", this::runAll);
+        return turnScheduler.trace();
     }
 
-    private void all() {
+    private void runAll() {
         CLIENTS.forEach(client -> clients.add(open(client)));
         for (Client client : clients) {
             for (int caller = 0; caller < CALLERS; caller++) {
                 SplittableRandom own = random.split();
                 working++;
-                stage.start(client.name, () -> work(client, own));
+                turnScheduler.start(client.name, () -> work(client, own));
             }
         }
         while (working > 0) {
@@ -108,8 +108,8 @@ final class PeerPlay {
         }
         fair = true;
         servers.forEach(server -> server.cut.clear());
-        stage.note("the weather is over");
-        stage.sleep(SETTLES);
+        turnScheduler.note("the weather is over");
+        turnScheduler.sleep(SETTLES);
         settle();
         close();
     }
@@ -117,85 +117,85 @@ final class PeerPlay {
     private Client open(String client) {
         PeerOptions options = PeerOptions.DEFAULTS
                 .withReplicas(1 + random.nextInt(2))
-                .withMissLasts(Duration.ofMillis(5))
-                .withLongestPause(Duration.ofMillis(400));
+                .withMissTtl(Duration.ofMillis(5))
+                .withMaxBackoff(Duration.ofMillis(400));
         PeerThreads threads = new PeerThreads(
-                new StageExecutor(stage, client + " fetches", options.fetches()),
-                new StageExecutor(stage, client + " connects", Integer.MAX_VALUE),
-                new StageExecutor(stage, client + " gives", 1),
-                stage);
+                new TurnExecutor(turnScheduler, client + " fetches", options.fetches()),
+                new TurnExecutor(turnScheduler, client + " connects", Integer.MAX_VALUE),
+                new TurnExecutor(turnScheduler, client + " gives", 1),
+                turnScheduler);
         TieredKvCache store = store(SPACE);
         PeeredKvCache cache = PeeredKvCache.over(
                 store,
                 servers.stream().map(server -> server.name).toList(),
                 options,
-                new PeeredKvCache.Means(name -> connect(client, name), threads));
+                new PeeredKvCache.Dependencies(name -> connect(client, name), threads));
         return new Client(client, cache, store);
     }
 
     private PeerCache connect(String client, String name) {
-        FarServer server = servers.stream()
+        SimPeerServer server = servers.stream()
                 .filter(each -> each.name.equals(name))
                 .findFirst()
                 .orElseThrow();
-        stage.sleep(fair ? 50_000 : random.nextLong(40_000_000));
-        if (!server.reachedBy(client)) {
-            stage.note(client + " cannot connect to " + name);
+        turnScheduler.sleep(fair ? 50_000 : random.nextLong(40_000_000));
+        if (!server.isReachableFrom(client)) {
+            turnScheduler.note(client + " cannot connect to " + name);
             throw new UncheckedIOException(new IOException("nobody at " + name));
         }
-        stage.note(client + " connects to " + name);
+        turnScheduler.note(client + " connects to " + name);
         assertThat(open.merge(client + " to " + name, 1, Integer::sum))
                 .as("connections of %s to %s", client, name)
                 .isEqualTo(1);
-        return new FarCache(server, client, this);
+        return new SimPeerCache(server, client, this);
     }
 
-    void closed(String client, FarServer server) {
+    void closed(String client, SimPeerServer server) {
         open.merge(client + " to " + server.name, -1, Integer::sum);
     }
 
-    Stage stage() {
-        return stage;
+    TurnScheduler scheduler() {
+        return turnScheduler;
     }
 
     SplittableRandom split() {
         return random.split();
     }
 
-    boolean fair() {
+    boolean isFaultFree() {
         return fair;
     }
 
     void tampered() {
         tampered++;
-        seen.tampered++;
+        peerEventCounts.tampered++;
     }
 
     /// Something happens to the network, and is over after a while.
     private void disturb() {
-        stage.sleep(random.nextLong(60_000_000));
-        FarServer server = servers.get(random.nextInt(servers.size()));
+        turnScheduler.sleep(random.nextLong(60_000_000));
+        SimPeerServer server = servers.get(random.nextInt(servers.size()));
         String client = CLIENTS.get(random.nextInt(CLIENTS.size()));
         long lasts = random.nextLong(random.nextInt(4) == 0 ? 600_000_000 : 100_000_000);
-        seen.outages++;
+        peerEventCounts.outages++;
         switch (random.nextInt(4)) {
             case 0 -> {
-                stage.note(server.name + " is down");
+                turnScheduler.note(server.name + " is down");
                 server.down = true;
-                stage.sleep(lasts);
+                turnScheduler.sleep(lasts);
                 server.down = false;
-                stage.note(server.name + " is up");
+                turnScheduler.note(server.name + " is up");
             }
             case 1 -> {
-                stage.note(server.name + " has lost all it had");
+                turnScheduler.note(server.name + " has lost all it had");
                 server.store.drop(BlockGroup.namespace(SPACE));
             }
             default -> {
-                stage.note(client + " cannot reach " + server.name);
+                turnScheduler.note(client + " cannot reach " + server.name);
                 server.cut.add(client);
-                stage.sleep(lasts);
+                turnScheduler.sleep(lasts);
                 server.cut.clear();
-                stage.note("all can reach " + server.name);
+                turnScheduler.note("all can reach " + server.name);
             }
         }
     }
@@ -204,12 +204,12 @@ final class PeerPlay {
         PeeredKvCache cache = client.cache;
         try {
             for (int i = 0; i < OPERATIONS; i++) {
-                stage.sleep(own.nextLong(40_000_000));
+                turnScheduler.sleep(own.nextLong(40_000_000));
                 BlockChain chain = chain(own.nextInt(CHAINS), 1 + own.nextInt(BLOCKS));
                 switch (own.nextInt(8)) {
                     case 0, 1, 2 -> put(cache, chain);
                     case 3 -> drop(cache, chain, own.nextInt(chain.length()));
-                    case 4 -> stage.note("evicted " + client.store.drop(chain, own.nextInt(chain.length())));
+                    case 4 -> turnScheduler.note("evicted " + client.store.drop(chain, own.nextInt(chain.length())));
                     default -> get(cache, chain, own.nextLong(200_000_000));
                 }
             }
@@ -232,69 +232,70 @@ final class PeerPlay {
                 last = writer.outcome();
                 if (last == PutOutcome.RESERVED) {
                     BlockContent.of(chain.key(index)).fill(writer.segment());
-                    stage.perhaps();
+                    turnScheduler.maybeYield();
                     writer.seal();
                     stored++;
                 }
             }
         }
-        stage.note("put " + stored + " of " + chain.length() + ", " + last);
+        turnScheduler.note("put " + stored + " of " + chain.length() + ", " + last);
     }
 
     /// It is dropped here; elsewhere perhaps not, as it says.
     private boolean drop(KvCache cache, BlockChain chain, int from) {
         try {
             int dropped = cache.drop(chain, from);
-            stage.note("dropped " + dropped);
+            turnScheduler.note("dropped " + dropped);
             return true;
         } catch (UncheckedIOException unreached) {
-            seen.notReached++;
-            stage.note("dropped here: " + unreached.getMessage());
+            peerEventCounts.notReached++;
+            turnScheduler.note("dropped here: " + unreached.getMessage());
             return false;
         }
     }
 
     private int get(KvCache cache, BlockChain chain, long timeoutNanos) {
-        long start = stage.now() - stage.away();
+        long start = turnScheduler.now() - turnScheduler.randomDelayNanos();
         try (BlockTable table = cache.acquire(chain, 0, timeoutNanos)) {
             int first = table.readyBlocks();
             int ready = table.await(chain.length(), timeoutNanos);
-            long took = stage.now() - stage.away() - start;
+            long took = turnScheduler.now() - turnScheduler.randomDelayNanos() - start;
             assertThat(took).as("time of a get").isBetween(0L, timeoutNanos);
             assertThat(ready).as("a prefix").isBetween(first, chain.length());
             for (int index = 0; index < ready; index++) {
                 BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
             }
-            seen.found += ready - first;
-            seen.shorter += ready < chain.length() ? 1 : 0;
-            stage.note("got " + first + ", then " + ready + " of " + chain.length());
+            peerEventCounts.found += ready - first;
+            peerEventCounts.shorter += ready < chain.length() ? 1 : 0;
+            turnScheduler.note("got " + first + ", then " + ready + " of " + chain.length());
             return ready;
         }
     }
 
     private void settle() {
-        clients.forEach(client -> client.cache.settle());
+        clients.forEach(client -> client.cache.awaitReplication());
         PeeredKvCache one = clients.getFirst().cache;
         PeeredKvCache two = clients.getLast().cache;
         BlockChain fresh = chain(77, 130);
-        again("what one is given the other finds", () -> {
+        retry("what one is given the other finds", () -> {
             drop(one, fresh, 0);
             put(one, fresh);
-            one.settle();
+            one.awaitReplication();
             return get(two, fresh, TimeUnit.SECONDS.toNanos(5)) == fresh.length();
         });
-        again("a drop reaches all", () -> drop(one, fresh, 70));
+        retry("a drop reaches all", () -> drop(one, fresh, 70));
         assertThat(servers)
-                .allSatisfy(server -> assertThat(server.has(fresh, 70)).isZero());
+                .allSatisfy(
+                        server -> assertThat(server.residentBlocks(fresh, 70)).isZero());
         assertThat(one.match(fresh).blocks()).isEqualTo(70);
-        stage.sleep(SETTLES); // questions that nobody waits for any more end
+        turnScheduler.sleep(SETTLES); // questions that nobody waits for any more end
         List<PeeredKvCache> caches = clients.stream().map(Client::cache).toList();
         assertThat(caches.stream().mapToLong(PeeredKvCache::corruptCount).sum())
                 .as("blocks that came wrong and were thrown away")
                 .isEqualTo(tampered);
         caches.forEach(cache -> {
             assertThat(cache.stats().openTables()).isZero();
-            seen.lost += cache.notGivenCount();
+            peerEventCounts.lost += cache.notReplicatedCount();
         });
         servers.forEach(server -> {
             assertThat(server.store.stats().openTables()).isZero();
@@ -303,10 +304,10 @@ final class PeerPlay {
     }
 
     /// Has it tried once more after a moment, as a peer is connected to when it is first wanted.
-    private void again(String what, BooleanSupplier works) {
+    private void retry(String what, BooleanSupplier works) {
         for (int i = 0; !works.getAsBoolean(); i++) {
             assertThat(i).as(what).isLessThan(TRIES);
-            stage.sleep(TimeUnit.MILLISECONDS.toNanos(100));
+            turnScheduler.sleep(TimeUnit.MILLISECONDS.toNanos(100));
         }
     }
 
@@ -315,6 +316,6 @@ final class PeerPlay {
         assertThat(open.values())
                 .as("connections left")
                 .allSatisfy(count -> assertThat(count).isZero());
-        servers.forEach(FarServer::close);
+        servers.forEach(SimPeerServer::close);
     }
 }

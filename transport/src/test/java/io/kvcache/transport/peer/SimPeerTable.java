@@ -8,13 +8,13 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 
-/// Blocks of a [FarServer] as they come: each at a moment of its own, perhaps not all, and seldom a wrong
+/// Blocks of a [SimPeerServer] as they come: each at a moment of its own, perhaps not all, and seldom a wrong
 /// one.
-final class FarTable implements BlockTable {
+final class SimPeerTable implements BlockTable {
 
     private final BlockTable table;
-    private final Stage stage;
-    private final PeerPlay play;
+    private final TurnScheduler turnScheduler;
+    private final PeerSimulation play;
     private final Runnable broken;
     private final long[] arrives;
     private final int wrong;
@@ -22,19 +22,19 @@ final class FarTable implements BlockTable {
     private boolean told;
 
     /// @param broken told once when what is missing will not come
-    FarTable(BlockTable table, PeerPlay play, SplittableRandom random, Runnable broken) {
+    SimPeerTable(BlockTable table, PeerSimulation play, SplittableRandom random, Runnable broken) {
         this.table = table;
         this.play = play;
         this.broken = broken;
-        stage = play.stage();
+        turnScheduler = play.scheduler();
         int ready = table.readyBlocks();
-        boolean fair = play.fair() || ready == 0;
+        boolean fair = play.isFaultFree() || ready == 0;
         comes = fair || random.nextInt(6) > 0 ? ready : random.nextInt(ready);
         wrong = !fair && random.nextInt(12) == 0 ? random.nextInt(ready) : -1;
         arrives = new long[comes];
-        long at = stage.now();
+        long at = turnScheduler.now();
         for (int i = 0; i < comes; i++) {
-            at += random.nextLong(play.fair() || random.nextInt(8) > 0 ? 100_000 : 20_000_000);
+            at += random.nextLong(play.isFaultFree() || random.nextInt(8) > 0 ? 100_000 : 20_000_000);
             arrives[i] = at;
         }
     }
@@ -52,7 +52,7 @@ final class FarTable implements BlockTable {
     @Override
     public int readyBlocks() {
         int ready = 0;
-        while (ready < comes && arrives[ready] <= stage.now()) {
+        while (ready < comes && arrives[ready] <= turnScheduler.now()) {
             ready++;
         }
         return ready;
@@ -62,7 +62,7 @@ final class FarTable implements BlockTable {
     public int await(int blocks, long timeoutNanos) {
         int wanted = Math.min(blocks, comes);
         if (wanted > 0 && readyBlocks() < wanted) {
-            stage.sleep(Math.min(timeoutNanos, arrives[wanted - 1] - stage.now()));
+            turnScheduler.sleep(Math.min(timeoutNanos, arrives[wanted - 1] - turnScheduler.now()));
         }
         if (blocks > comes && comes < table.readyBlocks() && !told) {
             told = true;

@@ -11,35 +11,35 @@ import java.util.function.Predicate;
 /// while a peer was asked for it nothing is kept any more, and while peers still forget it nobody asks.
 ///
 /// **Threads.** Any.
-final class Arrivals {
+final class InFlightFetches {
 
     private final PeerClock clock;
     private final long never;
-    private final List<Arrival> open = new ArrayList<>();
+    private final List<Fetch> open = new ArrayList<>();
     private final List<Predicate<BlockChain>> drops = new ArrayList<>();
 
-    Arrivals(PeerClock clock) {
+    InFlightFetches(PeerClock clock) {
         this.clock = clock;
-        never = clock.after(Long.MAX_VALUE);
+        never = clock.deadlineAfter(Long.MAX_VALUE);
     }
 
     /// One question to peers.
-    final class Arrival implements AutoCloseable {
+    final class Fetch implements AutoCloseable {
 
         private final BlockChain chain;
 
         /// Guarded by the arrivals.
         private boolean dropped;
 
-        private boolean keeping;
+        private boolean storing;
 
-        private Arrival(BlockChain chain) {
+        private Fetch(BlockChain chain) {
             this.chain = chain;
         }
 
         /// Whether what comes will be kept, as far as is known.
-        boolean wanted() {
-            synchronized (Arrivals.this) {
+        boolean isWanted() {
+            synchronized (InFlightFetches.this) {
                 return !dropped;
             }
         }
@@ -48,46 +48,46 @@ final class Arrivals {
         /// waits for that.
         ///
         /// @return false when it was dropped, else what the keeping answers
-        boolean keep(BooleanSupplier keeps) {
-            synchronized (Arrivals.this) {
-                keeping = !dropped;
+        boolean storeUnlessDropped(BooleanSupplier keeps) {
+            synchronized (InFlightFetches.this) {
+                storing = !dropped;
             }
             try {
-                return keeping && keeps.getAsBoolean();
+                return storing && keeps.getAsBoolean();
             } finally {
-                synchronized (Arrivals.this) {
-                    keeping = false;
-                    clock.wake(Arrivals.this);
+                synchronized (InFlightFetches.this) {
+                    storing = false;
+                    clock.wake(InFlightFetches.this);
                 }
             }
         }
 
         @Override
         public void close() {
-            synchronized (Arrivals.this) {
+            synchronized (InFlightFetches.this) {
                 open.removeIf(each -> each.equals(this));
             }
         }
     }
 
     /// Somebody begins to ask peers for blocks of a chain.
-    synchronized Arrival begin(BlockChain chain) {
-        Arrival arrival = new Arrival(chain);
-        arrival.dropped = drops.stream().anyMatch(drop -> drop.test(chain));
-        open.add(arrival);
-        return arrival;
+    synchronized Fetch begin(BlockChain chain) {
+        Fetch fetch = new Fetch(chain);
+        fetch.dropped = drops.stream().anyMatch(drop -> drop.test(chain));
+        open.add(fetch);
+        return fetch;
     }
 
     /// A block of a chain is being dropped, and all behind it.
     ///
     /// @return to be run when peers have forgotten it, or could not be reached
     Runnable drop(BlockChain chain, int from) {
-        return drop(other -> other.namespace().equals(chain.namespace()) && has(other, chain, from));
+        return drop(other -> other.namespace().equals(chain.namespace()) && contains(other, chain, from));
     }
 
     /// Whether a block of one chain is one of another's; where keys are an engine's, at any place
     /// of it.
-    private static boolean has(BlockChain chain, BlockChain of, int block) {
+    private static boolean contains(BlockChain chain, BlockChain of, int block) {
         boolean found = false;
         for (int index = 0; index < chain.length() && !found; index++) {
             found = chain.keyHi(index) == of.keyHi(block) && chain.keyLo(index) == of.keyLo(block);
@@ -104,21 +104,21 @@ final class Arrivals {
 
     private synchronized Runnable drop(Predicate<BlockChain> what) {
         drops.add(what);
-        for (Arrival each : open) {
+        for (Fetch each : open) {
             each.dropped |= what.test(each.chain);
         }
-        awaitKept();
-        return () -> dropped(what);
+        awaitStores();
+        return () -> endDrop(what);
     }
 
-    private synchronized void dropped(Predicate<BlockChain> what) {
+    private synchronized void endDrop(Predicate<BlockChain> what) {
         drops.removeIf(each -> each.equals(what));
     }
 
     /// Waits until nothing that was dropped is being kept: no longer than the copy of a block takes.
-    private synchronized void awaitKept() {
+    private synchronized void awaitStores() {
         boolean interrupted = false;
-        while (open.stream().anyMatch(each -> each.dropped && each.keeping)) {
+        while (open.stream().anyMatch(each -> each.dropped && each.storing)) {
             try {
                 clock.await(this, never);
             } catch (InterruptedException stopped) {

@@ -31,38 +31,38 @@ import java.util.stream.IntStream;
 /// again for a moment.
 ///
 /// **Threads.** Any; whoever asks waits here, no longer than it says.
-final class RemoteTier implements AutoCloseable {
+final class PeerStore implements AutoCloseable {
 
-    private static final int MOST_MISSES = 100_000;
+    private static final int MAX_MISSES = 100_000;
 
     private final KvCache local;
     private final List<Peer> peers;
-    private final Rendezvous rendezvous;
+    private final RendezvousHash rendezvousHash;
     private final int replicas;
     private final PeerClock clock;
     private final Cache<BlockKey, Boolean> misses;
-    private final Map<BlockKey, Flight> flights = new ConcurrentHashMap<>();
-    private final Arrivals arrivals;
+    private final Map<BlockKey, SingleFlight> flights = new ConcurrentHashMap<>();
+    private final InFlightFetches fetches;
     private final LongAdder corrupt = new LongAdder();
 
-    RemoteTier(KvCache local, List<Peer> peers, PeerOptions options, PeerClock clock) {
+    PeerStore(KvCache local, List<Peer> peers, PeerOptions options, PeerClock clock) {
         this.local = local;
         this.peers = List.copyOf(peers);
         this.clock = clock;
-        arrivals = new Arrivals(clock);
+        fetches = new InFlightFetches(clock);
         replicas = Math.min(options.replicas(), peers.size());
-        rendezvous = new Rendezvous(peers.stream().map(Peer::name).toList());
+        rendezvousHash = new RendezvousHash(peers.stream().map(Peer::name).toList());
         misses = Caffeine.newBuilder()
-                .maximumSize(MOST_MISSES)
-                .expireAfterWrite(options.missLasts())
+                .maximumSize(MAX_MISSES)
+                .expireAfterWrite(options.missTtl())
                 .ticker(clock::nanos)
                 .executor(Runnable::run)
                 .build();
     }
 
     /// The peers that keep a group, the first choice first.
-    private List<Peer> keepers(BlockKey key) {
-        return IntStream.of(rendezvous.order(key))
+    private List<Peer> owners(BlockKey key) {
+        return IntStream.of(rendezvousHash.rankedPeers(key))
                 .limit(replicas)
                 .mapToObj(peers::get)
                 .toList();
@@ -78,10 +78,10 @@ final class RemoteTier implements AutoCloseable {
             return at;
         }
         long start = clock.nanos();
-        Flight mine = new Flight(clock);
-        Flight before = flights.putIfAbsent(key, mine);
+        SingleFlight mine = new SingleFlight(clock);
+        SingleFlight before = flights.putIfAbsent(key, mine);
         if (before != null) {
-            if (!before.ended(start + timeoutNanos)) {
+            if (!before.awaitEnd(start + timeoutNanos)) {
                 return at;
             }
             if (misses.getIfPresent(key) != null) {
@@ -91,29 +91,29 @@ final class RemoteTier implements AutoCloseable {
         }
         try {
             int here = local.match(chain).blocks(); // it may have come since it was missed
-            return here > at ? here : ask(chain, at, timeoutNanos - (clock.nanos() - start));
+            return here > at ? here : fetchFromPeers(chain, at, timeoutNanos - (clock.nanos() - start));
         } finally {
             flights.remove(key, mine);
             mine.end();
         }
     }
 
-    private int ask(BlockChain chain, int at, long timeoutNanos) {
-        try (Arrivals.Arrival arrival = arrivals.begin(chain)) {
-            return ask(arrival, chain, at, timeoutNanos);
+    private int fetchFromPeers(BlockChain chain, int at, long timeoutNanos) {
+        try (InFlightFetches.Fetch fetch = fetches.begin(chain)) {
+            return fetchFromPeers(fetch, chain, at, timeoutNanos);
         }
     }
 
-    private int ask(Arrivals.Arrival arrival, BlockChain chain, int at, long timeoutNanos) {
+    private int fetchFromPeers(InFlightFetches.Fetch fetch, BlockChain chain, int at, long timeoutNanos) {
         long start = clock.nanos();
         BlockGroup group = BlockGroup.of(chain, at, BlockGroup.end(at, chain.length()));
         int asked = 0;
-        for (Peer peer : keepers(group.key())) {
+        for (Peer peer : owners(group.key())) {
             long left = timeoutNanos - (clock.nanos() - start);
             PeerCache cache =
-                    left > 0 && arrival.wanted() ? peer.ready(group.chain().namespace()) : null;
+                    left > 0 && fetch.isWanted() ? peer.cacheFor(group.chain().namespace()) : null;
             if (cache != null) {
-                int end = bring(peer, cache, new Wanted(arrival, chain, group, at), left);
+                int end = fetchFrom(peer, cache, new FetchRequest(fetch, chain, group, at), left);
                 if (end > at) {
                     return end;
                 }
@@ -126,44 +126,45 @@ final class RemoteTier implements AutoCloseable {
         return at;
     }
 
-    private record Wanted(Arrivals.Arrival arrival, BlockChain chain, BlockGroup group, int at) {}
+    private record FetchRequest(InFlightFetches.Fetch fetch, BlockChain chain, BlockGroup group, int at) {}
 
     /// Answers the block after the last that is here; -1 when the peer failed, or what it had could not be
     /// kept, so that it is no miss.
-    private int bring(Peer peer, PeerCache cache, Wanted wanted, long timeoutNanos) {
+    private int fetchFrom(Peer peer, PeerCache cache, FetchRequest fetchRequest, long timeoutNanos) {
         long start = clock.nanos();
-        long failedBefore = cache.failed();
-        int at = wanted.at;
-        int first = wanted.group.first();
+        long failedBefore = cache.failureCount();
+        int at = fetchRequest.at;
+        int first = fetchRequest.group.first();
         boolean had;
-        try (BlockTable table = cache.acquire(wanted.group.chain(), at - first, timeoutNanos)) {
+        try (BlockTable table = cache.acquire(fetchRequest.group.chain(), at - first, timeoutNanos)) {
             had = table.blocks() > 0;
             boolean more = had;
-            while (more && at < first + wanted.group.chain().length()) {
+            while (more && at < first + fetchRequest.group.chain().length()) {
                 long left = Math.max(0, timeoutNanos - (clock.nanos() - start));
-                more = table.await(at - wanted.at + 1, left) > at - wanted.at && keep(wanted, at, table, at - first);
+                more = table.await(at - fetchRequest.at + 1, left) > at - fetchRequest.at
+                        && store(fetchRequest, at, table, at - first);
                 at += more ? 1 : 0;
             }
         }
         boolean late = clock.nanos() - start >= timeoutNanos;
-        if (at == wanted.at && (late || cache.failed() > failedBefore)) {
-            peer.failed();
+        if (at == fetchRequest.at && (late || cache.failureCount() > failedBefore)) {
+            peer.onFailure();
             return -1;
         }
-        peer.worked();
-        peer.found.add((long) at - wanted.at);
+        peer.onSuccess();
+        peer.found.add((long) at - fetchRequest.at);
         if (!had) {
             peer.missed.increment();
         }
-        return had && at == wanted.at ? -1 : at;
+        return had && at == fetchRequest.at ? -1 : at;
     }
 
     /// Makes a block that has come one of the store's, unless it was dropped meanwhile.
-    private boolean keep(Wanted wanted, int index, BlockTable from, int of) {
-        return wanted.arrival.keep(() -> keep(wanted.chain, index, from, of));
+    private boolean store(FetchRequest fetchRequest, int index, BlockTable from, int of) {
+        return fetchRequest.fetch.storeUnlessDropped(() -> store(fetchRequest.chain, index, from, of));
     }
 
-    private boolean keep(BlockChain chain, int index, BlockTable from, int of) {
+    private boolean store(BlockChain chain, int index, BlockTable from, int of) {
         try (BlockWriter writer = local.put(chain, index, 0, KvCache.NO_WAIT)) {
             if (writer.outcome() != PutOutcome.RESERVED) {
                 return writer.outcome() == PutOutcome.PRESENT;
@@ -182,7 +183,7 @@ final class RemoteTier implements AutoCloseable {
     ///
     /// @param chain up to the last block that may be given
     /// @return whether each of them has all of it now
-    boolean give(BlockChain chain) {
+    boolean replicate(BlockChain chain) {
         int last = chain.length() - 1;
         BlockGroup whole = BlockGroup.of(chain, last, chain.length());
         boolean all = true;
@@ -191,37 +192,37 @@ final class RemoteTier implements AutoCloseable {
             List<MemorySegment> blocks = IntStream.range(whole.first(), whole.first() + ready)
                     .mapToObj(table::segment)
                     .toList();
-            for (Peer peer : keepers(whole.key())) {
+            for (Peer peer : owners(whole.key())) {
                 PeerCache cache =
-                        blocks.isEmpty() ? null : peer.ready(whole.chain().namespace());
-                all &= blocks.isEmpty() || (cache != null && give(peer, cache, whole, blocks) == ready);
+                        blocks.isEmpty() ? null : peer.cacheFor(whole.chain().namespace());
+                all &= blocks.isEmpty() || (cache != null && replicate(peer, cache, whole, blocks) == ready);
             }
         }
         return all;
     }
 
-    private static int give(Peer peer, PeerCache cache, BlockGroup group, List<MemorySegment> blocks) {
-        long failedBefore = cache.failed();
+    private static int replicate(Peer peer, PeerCache cache, BlockGroup group, List<MemorySegment> blocks) {
+        long failedBefore = cache.failureCount();
         int accepted = cache.putAll(group.chain().prefix(blocks.size()), blocks).accepted();
-        if (cache.failed() > failedBefore) {
-            peer.failed();
+        if (cache.failureCount() > failedBefore) {
+            peer.onFailure();
         } else {
-            peer.worked();
+            peer.onSuccess();
         }
-        peer.given.add(accepted);
+        peer.replicated.add(accepted);
         return accepted;
     }
 
     /// A drop begins, here and at peers: what comes of it until it is over is not kept.
     ///
     /// @return to be run when it is over
-    Runnable dropping(BlockChain chain, int from) {
-        return arrivals.drop(chain, from);
+    Runnable beginDrop(BlockChain chain, int from) {
+        return fetches.drop(chain, from);
     }
 
     /// The same of a namespace.
-    Runnable dropping(Namespace namespace) {
-        return arrivals.drop(namespace);
+    Runnable beginDrop(Namespace namespace) {
+        return fetches.drop(namespace);
     }
 
     /// Has peers forget what is below a block.
@@ -232,11 +233,11 @@ final class RemoteTier implements AutoCloseable {
         for (int at = from; at < chain.length(); at = BlockGroup.end(at, chain.length())) {
             BlockGroup group = BlockGroup.of(chain, at, BlockGroup.end(at, chain.length()));
             int offset = at - group.first();
-            for (Peer peer : keepers(group.key())) {
+            for (Peer peer : owners(group.key())) {
                 drop(peer, group.chain().namespace(), cache -> cache.drop(group.chain(), offset), unreached);
             }
         }
-        requireNone(unreached);
+        throwIfUnreached(unreached);
     }
 
     /// Has peers forget all blocks of a namespace.
@@ -246,11 +247,11 @@ final class RemoteTier implements AutoCloseable {
         List<String> unreached = new ArrayList<>();
         Namespace groups = BlockGroup.namespace(namespace);
         peers.forEach(peer -> drop(peer, groups, cache -> cache.drop(groups), unreached));
-        requireNone(unreached);
+        throwIfUnreached(unreached);
     }
 
     private static void drop(Peer peer, Namespace groups, Consumer<PeerCache> what, List<String> unreached) {
-        PeerCache cache = peer.ready(groups);
+        PeerCache cache = peer.cacheFor(groups);
         try {
             if (cache == null) {
                 unreached.add(peer.name());
@@ -258,12 +259,12 @@ final class RemoteTier implements AutoCloseable {
                 what.accept(cache);
             }
         } catch (UncheckedIOException unanswered) {
-            peer.failed();
+            peer.onFailure();
             unreached.add(peer.name());
         }
     }
 
-    private static void requireNone(List<String> unreached) {
+    private static void throwIfUnreached(List<String> unreached) {
         if (!unreached.isEmpty()) {
             String names = unreached.stream().distinct().collect(Collectors.joining(", "));
             throw new UncheckedIOException(

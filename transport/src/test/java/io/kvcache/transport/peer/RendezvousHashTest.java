@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
 
-final class RendezvousTest {
+final class RendezvousHashTest {
 
     private static final int KEYS = 30_000;
     private static final List<String> NAMES = List.of("a:7420", "b:7420", "c:7420");
@@ -19,11 +19,11 @@ final class RendezvousTest {
 
     @Test
     void givenThreePeers_whenKeysAreSpread_thenEachHasAThird() {
-        Rendezvous rendezvous = new Rendezvous(NAMES);
+        RendezvousHash rendezvousHash = new RendezvousHash(NAMES);
         SplittableRandom random = new SplittableRandom(1);
         int[] first = new int[3];
         for (int i = 0; i < KEYS; i++) {
-            int[] order = rendezvous.order(key(random));
+            int[] order = rendezvousHash.rankedPeers(key(random));
             assertThat(Arrays.stream(order).sorted()).containsExactly(0, 1, 2);
             first[order[0]]++;
         }
@@ -34,33 +34,33 @@ final class RendezvousTest {
 
     @Test
     void givenAPeerLess_whenAsked_thenOnlyItsKeysMove() {
-        Rendezvous all = new Rendezvous(NAMES);
-        Rendezvous less = new Rendezvous(NAMES.subList(0, 2));
+        RendezvousHash all = new RendezvousHash(NAMES);
+        RendezvousHash less = new RendezvousHash(NAMES.subList(0, 2));
         SplittableRandom random = new SplittableRandom(2);
         for (int i = 0; i < 1000; i++) {
             BlockKey key = key(random);
-            int[] before = all.order(key);
+            int[] before = all.rankedPeers(key);
             int expected = before[0] == 2 ? before[1] : before[0];
-            assertThat(less.order(key)[0]).isEqualTo(expected);
+            assertThat(less.rankedPeers(key)[0]).isEqualTo(expected);
         }
     }
 
     @Test
     void givenTheSameNames_whenListedOtherwise_thenTheSameNameIsChosen() {
         List<String> other = List.of("c:7420", "a:7420", "b:7420");
-        Rendezvous first = new Rendezvous(NAMES);
-        Rendezvous second = new Rendezvous(other);
+        RendezvousHash first = new RendezvousHash(NAMES);
+        RendezvousHash second = new RendezvousHash(other);
         SplittableRandom random = new SplittableRandom(3);
         for (int i = 0; i < 1000; i++) {
             BlockKey key = key(random);
-            assertThat(other.get(second.order(key)[0])).isEqualTo(NAMES.get(first.order(key)[0]));
+            assertThat(other.get(second.rankedPeers(key)[0])).isEqualTo(NAMES.get(first.rankedPeers(key)[0]));
         }
     }
 
     /// Who shares peers with an older release must choose as that one does.
     @Test
     void givenAKey_whenAsked_thenThisOrderForEver() {
-        assertThat(new Rendezvous(NAMES).order(new BlockKey(1, 2))).containsExactly(EXPECTED);
+        assertThat(new RendezvousHash(NAMES).rankedPeers(new BlockKey(1, 2))).containsExactly(EXPECTED);
     }
 
     private static final int[] EXPECTED = {0, 1, 2};

@@ -27,7 +27,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// What happens while a peer is asked, one thing after the other.
 @Timeout(180)
-final class HeldPeerTest {
+final class GatedPeerCacheTest {
 
     private static final Namespace SPACE = Namespace.of("held", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
     private static final long WAIT = TimeUnit.SECONDS.toNanos(60);
@@ -35,7 +35,7 @@ final class HeldPeerTest {
 
     private final TieredKvCache far = store();
     private final TieredKvCache near = store();
-    private final HeldPeer peer = new HeldPeer(far);
+    private final GatedPeerCache peer = new GatedPeerCache(far);
 
     /// Has a permit for each who begins to wait for another's answer.
     private final Semaphore waits = new Semaphore(0);
@@ -43,8 +43,8 @@ final class HeldPeerTest {
     private final PeeredKvCache cache = PeeredKvCache.over(
             near,
             List.of("far"),
-            PeerOptions.DEFAULTS.withGive(false).withMissLasts(Duration.ofMinutes(10)),
-            new PeeredKvCache.Means(name -> peer, threads()));
+            PeerOptions.DEFAULTS.withReplicate(false).withMissTtl(Duration.ofMinutes(10)),
+            new PeeredKvCache.Dependencies(name -> peer, threads()));
 
     private static TieredKvCache store() {
         return TieredKvCache.builder()
@@ -64,7 +64,7 @@ final class HeldPeerTest {
 
             @Override
             public void await(Object monitor, long untilNanos) throws InterruptedException {
-                if (monitor instanceof Flight) {
+                if (monitor instanceof SingleFlight) {
                     waits.release();
                 }
                 PeerClock.MACHINE.await(monitor, untilNanos);
@@ -116,7 +116,7 @@ final class HeldPeerTest {
 
     private void connected() {
         long start = System.nanoTime();
-        while (!cache.peerStats().getFirst().serving()) {
+        while (!cache.peerStats().getFirst().reachable()) {
             assertThat(System.nanoTime() - start).as("connecting").isLessThan(WAIT);
             LockSupport.parkNanos(TimeUnit.MICROSECONDS.toNanos(200));
         }

@@ -9,13 +9,13 @@ import java.util.stream.IntStream;
 
 /// Which peers a group belongs to: those with the highest hash of peer and key (Thaler and Ravishankar,
 /// 1998). All who list the same names choose alike, and when a name goes only its own groups move.
-final class Rendezvous {
+final class RendezvousHash {
 
     private final long[] names;
 
     /// @param names of the peers, as everybody calls them
-    Rendezvous(List<String> names) {
-        this.names = names.stream().mapToLong(Rendezvous::hash).toArray();
+    RendezvousHash(List<String> names) {
+        this.names = names.stream().mapToLong(RendezvousHash::hash).toArray();
     }
 
     /// FNV-1a: a name's hash must be the same everywhere and for ever.
@@ -28,7 +28,7 @@ final class Rendezvous {
     }
 
     /// The numbers of the peers, the one whose group it is first.
-    int[] order(BlockKey key) {
+    int[] rankedPeers(BlockKey key) {
         long[] weights = Arrays.stream(names).map(name -> weight(name, key)).toArray();
         return IntStream.range(0, names.length)
                 .boxed()

@@ -5,24 +5,24 @@ import io.kvcache.tiers.TieredKvCache;
 import java.util.HashSet;
 import java.util.Set;
 
-/// A server of a [PeerPlay]: its store, whether it runs, and who cannot reach it.
-final class FarServer implements AutoCloseable {
+/// A server of a [PeerSimulation]: its store, whether it runs, and who cannot reach it.
+final class SimPeerServer implements AutoCloseable {
 
     final String name;
-    final TieredKvCache store = PeerPlay.store(BlockGroup.namespace(PeerPlay.SPACE));
+    final TieredKvCache store = PeerSimulation.store(BlockGroup.namespace(PeerSimulation.SPACE));
     final Set<String> cut = new HashSet<>();
     boolean down;
 
-    FarServer(String name) {
+    SimPeerServer(String name) {
         this.name = name;
     }
 
-    boolean reachedBy(String client) {
+    boolean isReachableFrom(String client) {
         return !down && !cut.contains(client);
     }
 
     /// Blocks that it has of those of a chain's groups from one on.
-    int has(BlockChain chain, int from) {
+    int residentBlocks(BlockChain chain, int from) {
         int found = 0;
         for (int at = from; at < chain.length(); at = BlockGroup.end(at, chain.length())) {
             BlockGroup group = BlockGroup.of(chain, at, BlockGroup.end(at, chain.length()));
