@@ -101,7 +101,7 @@ final class RemoteFrontTest {
             BlockChain chain = RemoteUse.chain(RemoteUse.SPACE, 5);
             RemoteUse.put(cache, chain);
             assertThat(RemoteUse.verified(cache, chain)).isEqualTo(5);
-            assertThat(cache.remoteStats().placed()).isEqualTo(5);
+            assertThat(cache.remoteStats().mapped()).isEqualTo(5);
             assertThat(cache.remoteStats().staged()).isEqualTo(5);
             try (Stream<Path> all = Files.list(files)) {
                 assertThat(all).as("lock, slots, records, staging").hasSize(4);

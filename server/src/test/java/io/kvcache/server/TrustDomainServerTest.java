@@ -118,7 +118,7 @@ final class TrustDomainServerTest {
                 try (RemoteKvCache cache = client(server, "", tenant).connect()) {
                     use(cache, tenant);
                     assertThat(cache.remoteStats().sharedMemory()).as(tenant).isEqualTo(maps);
-                    assertThat(cache.remoteStats().placed()).as(tenant).isEqualTo(maps ? 3 : 0);
+                    assertThat(cache.remoteStats().mapped()).as(tenant).isEqualTo(maps ? 3 : 0);
                 }
             }
             assertThat(seen(BLUES)).containsExactly("blue", "navy");

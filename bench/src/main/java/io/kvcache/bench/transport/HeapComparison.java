@@ -8,7 +8,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.remote.RemoteKvCache;
-import io.kvcache.transport.remote.SharedMemoryUse;
+import io.kvcache.transport.remote.SharedMemoryMode;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -49,14 +49,14 @@ public final class HeapComparison {
     public List<HeapCell> run() throws IOException, InterruptedException {
         List<HeapCell> cells = new ArrayList<>();
         try (TransportServer server = TransportServer.start();
-                RemoteKvCache cache = open(server, SharedMemoryUse.OFF)) {
+                RemoteKvCache cache = open(server, SharedMemoryMode.OFF)) {
             cells.add(cell("tcp acquire", server, this::stored, chain -> acquire(cache, chain)));
             cells.add(cell("tcp put", server, this::next, chain -> put(cache, chain)));
         }
         if (SharedComparison.possible()) {
             Path folder = SharedComparison.folder();
             try (TransportServer server = TransportServer.sharing(folder);
-                    RemoteKvCache cache = open(server, SharedMemoryUse.REQUIRED)) {
+                    RemoteKvCache cache = open(server, SharedMemoryMode.REQUIRED)) {
                 cells.add(cell("shared copy", server, this::stored, chain -> copy(cache, chain)));
                 cells.add(cell("shared view", server, this::stored, chain -> acquire(cache, chain)));
                 cells.add(cell("staged put", server, this::next, chain -> put(cache, chain)));
@@ -67,7 +67,7 @@ public final class HeapComparison {
         return cells;
     }
 
-    private RemoteKvCache open(TransportServer server, SharedMemoryUse memory) {
+    private RemoteKvCache open(TransportServer server, SharedMemoryMode memory) {
         RemoteKvCache cache = RemoteKvCache.builder("127.0.0.1:" + server.port())
                 .connections(1)
                 .sharedMemory(memory)

@@ -6,7 +6,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.remote.RemoteKvCache;
-import io.kvcache.transport.remote.SharedMemoryUse;
+import io.kvcache.transport.remote.SharedMemoryMode;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -74,7 +74,7 @@ public final class MatchComparison {
 
     private List<MatchCell> over(String by, TransportServer server, String address)
             throws IOException, InterruptedException {
-        SharedMemoryUse use = by.equals("shared") ? SharedMemoryUse.REQUIRED : SharedMemoryUse.OFF;
+        SharedMemoryMode use = by.equals("shared") ? SharedMemoryMode.REQUIRED : SharedMemoryMode.OFF;
         try (RemoteKvCache cache =
                 RemoteKvCache.builder(address).sharedMemory(use).connect()) {
             List<BlockChain> chains = stored(cache);

@@ -10,7 +10,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.remote.RemoteKvCache;
-import io.kvcache.transport.remote.SharedMemoryUse;
+import io.kvcache.transport.remote.SharedMemoryMode;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Collections;
@@ -38,11 +38,11 @@ final class RemoteClient implements Contestant {
 
     /// @param first of its puts, so that two clients of one server do not put the same
     RemoteClient(String address, int connections, int first) {
-        this(address, connections, first, SharedMemoryUse.OFF);
+        this(address, connections, first, SharedMemoryMode.OFF);
     }
 
     /// @param memory whether the server's memory is mapped, and so what is put is written where it can read it
-    RemoteClient(String address, int connections, int first, SharedMemoryUse memory) {
+    RemoteClient(String address, int connections, int first, SharedMemoryMode memory) {
         puts = new AtomicInteger(first);
         cache = RemoteKvCache.builder(address)
                 .connections(connections)

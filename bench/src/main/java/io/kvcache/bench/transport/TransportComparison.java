@@ -1,7 +1,7 @@
 package io.kvcache.bench.transport;
 
 import io.kvcache.bench.server.Contender;
-import io.kvcache.transport.remote.SharedMemoryUse;
+import io.kvcache.transport.remote.SharedMemoryMode;
 import java.io.IOException;
 import java.net.DatagramSocket;
 import java.net.InetAddress;
@@ -154,7 +154,7 @@ public final class TransportComparison {
         Path folder = SharedComparison.folder();
         try (TransportServer server = TransportServer.sharing(folder);
                 RemoteClient ours =
-                        new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS, 0, SharedMemoryUse.REQUIRED);
+                        new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS, 0, SharedMemoryMode.REQUIRED);
                 RemoteClient tcp = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS, SECOND_PUTS)) {
             List<Operation> puts =
                     Arrays.stream(Operation.values()).filter(Operation::puts).toList();

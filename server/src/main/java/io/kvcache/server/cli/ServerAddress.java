@@ -4,7 +4,7 @@ import io.kvcache.server.client.Login;
 import io.kvcache.server.client.Peer;
 import io.kvcache.server.client.StoreClient;
 import io.kvcache.server.client.WebClient;
-import io.kvcache.transport.remote.Trust;
+import io.kvcache.transport.remote.TrustStore;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -54,7 +54,7 @@ final class ServerAddress {
 
     private Peer peer() throws IOException {
         Path file = authorities;
-        SSLContext trust = file != null ? Trust.of(file) : tls ? Trust.usual() : null;
+        SSLContext trust = file != null ? TrustStore.of(file) : tls ? TrustStore.systemDefault() : null;
         return new Peer(host, port, login(), trust);
     }
 

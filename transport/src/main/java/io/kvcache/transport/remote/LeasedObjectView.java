@@ -8,22 +8,22 @@ import java.util.concurrent.atomic.AtomicBoolean;
 /// **Threads.** Any; closing it beside a use of it is the caller's mistake, which checked segments tell.
 abstract class LeasedObjectView implements ObjectView {
 
-    private final Wiring wiring;
-    private final Attachment attachment;
+    private final RemoteCacheContext remoteCacheContext;
+    private final RemoteSession remoteSession;
     private final long lease;
     private final long bytes;
-    private final ViewScope scope;
+    private final SegmentLifetime scope;
     private final AtomicBoolean closed = new AtomicBoolean();
 
     /// @param lease given back at the end
-    LeasedObjectView(Wiring wiring, Attachment attachment, long lease, long bytes) {
-        this.wiring = wiring;
-        this.attachment = attachment;
+    LeasedObjectView(RemoteCacheContext remoteCacheContext, RemoteSession remoteSession, long lease, long bytes) {
+        this.remoteCacheContext = remoteCacheContext;
+        this.remoteSession = remoteSession;
         this.lease = lease;
         this.bytes = bytes;
-        scope = new ViewScope(wiring.options().checked());
-        wiring.open().incrementAndGet();
-        attachment.users().stay();
+        scope = new SegmentLifetime(remoteCacheContext.options().checked());
+        remoteCacheContext.openHandles().incrementAndGet();
+        remoteSession.users().add();
     }
 
     @Override
@@ -32,22 +32,22 @@ abstract class LeasedObjectView implements ObjectView {
     }
 
     /// What segments are limited to.
-    final ViewScope scope() {
+    final SegmentLifetime scope() {
         return scope;
     }
 
-    final boolean open() {
+    final boolean isOpen() {
         return !closed.get();
     }
 
     final void requireOpen() {
-        if (!open()) {
+        if (!isOpen()) {
             throw new IllegalStateException("the view is closed");
         }
     }
 
     /// Lets go of what the bytes lie in. Once, after the segments have ended.
-    abstract void letGo();
+    abstract void releaseMemory();
 
     @Override
     public final void close() {
@@ -56,11 +56,11 @@ abstract class LeasedObjectView implements ObjectView {
         }
         try {
             scope.close();
-            letGo();
+            releaseMemory();
         } finally {
-            wiring.open().decrementAndGet();
-            attachment.release(lease);
-            attachment.users().leave();
+            remoteCacheContext.openHandles().decrementAndGet();
+            remoteSession.release(lease);
+            remoteSession.users().leave();
         }
     }
 }

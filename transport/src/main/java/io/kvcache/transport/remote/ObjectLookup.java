@@ -6,29 +6,33 @@ import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Violation;
 
 /// Asks for a resident object and where it lies, without its bytes.
-final class ObjectLookup implements DataLine.Exchange {
+final class ObjectLookup implements DataConnection.ReplyHandler {
 
-    private ObjectArrival.Found found = ObjectArrival.Found.NOTHING;
+    private ObjectReceiver.FoundObject foundObject = ObjectReceiver.FoundObject.NOT_FOUND;
     private boolean replied;
 
     private ObjectLookup() {}
 
     /// @param untilNanos when nobody waits any longer
     /// @param body of GET_OBJECT
-    static ObjectArrival.Found ask(Attachment attachment, long untilNanos, BodyWriter body) throws CallFailed {
+    static ObjectReceiver.FoundObject ask(RemoteSession remoteSession, long untilNanos, BodyWriter body)
+            throws RpcException {
         ObjectLookup lookup = new ObjectLookup();
-        attachment.data().use(untilNanos, (line, patience) -> line.run(MessageType.GET_OBJECT, body, patience, lookup));
-        return lookup.found;
+        remoteSession
+                .data()
+                .withConnection(
+                        untilNanos, (line, patience) -> line.call(MessageType.GET_OBJECT, body, patience, lookup));
+        return lookup.foundObject;
     }
 
     @Override
-    public void reply(BodyReader body) throws Violation {
-        found = ObjectArrival.Found.read(body);
+    public void onReply(BodyReader body) throws Violation {
+        foundObject = ObjectReceiver.FoundObject.read(body);
         replied = true;
     }
 
     @Override
-    public boolean done() {
+    public boolean isComplete() {
         return replied;
     }
 }

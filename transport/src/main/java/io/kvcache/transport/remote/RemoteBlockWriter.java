@@ -6,35 +6,35 @@ import io.kvcache.core.SealOutcome;
 import java.lang.foreign.MemorySegment;
 
 /// Collects one block here and sends it when it is sealed.
-record RemoteBlockWriter(Outgoing outgoing) implements BlockWriter {
+record RemoteBlockWriter(RemoteSlotWriter remoteSlotWriter) implements BlockWriter {
 
     @Override
     public PutOutcome outcome() {
-        return outgoing.outcome();
+        return remoteSlotWriter.outcome();
     }
 
     @Override
     public MemorySegment segment() {
-        return outgoing.segment();
+        return remoteSlotWriter.segment();
     }
 
     @Override
     public void copyFrom(MemorySegment source) {
-        outgoing.copyFrom(source, "a block of this namespace");
+        remoteSlotWriter.copyFrom(source, "a block of this namespace");
     }
 
     @Override
     public SealOutcome seal() {
-        return outgoing.seal();
+        return remoteSlotWriter.seal();
     }
 
     @Override
     public SealOutcome seal(int checksum) {
-        return outgoing.seal(checksum);
+        return remoteSlotWriter.seal(checksum);
     }
 
     @Override
     public void close() {
-        outgoing.close();
+        remoteSlotWriter.close();
     }
 }

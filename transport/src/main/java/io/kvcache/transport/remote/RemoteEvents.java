@@ -24,24 +24,24 @@ import java.util.concurrent.locks.LockSupport;
 /// its own for each session: who asks for one of an earlier session has lost what came between.
 final class RemoteEvents implements EventStream {
 
-    private static final int MOST = 1 << 16;
+    private static final int MAX_EVENTS = 1 << 16;
 
     /// A server has that many at ten thousand a second for fifty years.
     private static final int SESSION_SHIFT = 44;
 
     /// So many sessions have numbers of their own that are not negative.
-    private static final long SESSIONS = 1L << (Long.SIZE - 1 - SESSION_SHIFT);
+    private static final long MAX_SESSIONS = 1L << (Long.SIZE - 1 - SESSION_SHIFT);
 
     /// Between two questions for a snapshot.
     private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
 
-    private final Asking asking;
+    private final RpcClient rpcClient;
 
     /// The session keeps one snapshot at a time.
-    private final Object oneSnapshot = new Object();
+    private final Object snapshotLock = new Object();
 
-    RemoteEvents(Asking asking) {
-        this.asking = asking;
+    RemoteEvents(RpcClient rpcClient) {
+        this.rpcClient = rpcClient;
     }
 
     @Override
@@ -51,8 +51,8 @@ final class RemoteEvents implements EventStream {
 
     @Override
     public EventBatch since(long sequence, int max) {
-        if (max < 1 || max > MOST) {
-            throw new IllegalArgumentException("max is " + max + "; it takes 1 to " + MOST);
+        if (max < 1 || max > MAX_EVENTS) {
+            throw new IllegalArgumentException("max is " + max + "; it takes 1 to " + MAX_EVENTS);
         }
         EventBatch first = page(sequence, max);
         List<CacheEvent> events = new ArrayList<>(first.events());
@@ -70,10 +70,10 @@ final class RemoteEvents implements EventStream {
     }
 
     private EventBatch page(long sequence, int max) {
-        return asking.must(attachment -> {
-            long base = base(attachment);
+        return rpcClient.callOrThrow(remoteSession -> {
+            long base = base(remoteSession);
             BodyWriter body = new BodyWriter().i64(Math.max(0, sequence - base)).i32(max);
-            EventBatch batch = attachment.ask(MessageType.EVENTS, body, RemoteEvents::batch, 0);
+            EventBatch batch = remoteSession.call(MessageType.EVENTS, body, RemoteEvents::batch, 0);
             boolean earlier = sequence >> SESSION_SHIFT < base >> SESSION_SHIFT;
             return new EventBatch(
                     renumbered(batch.events(), base), batch.hasGap() || earlier, base + batch.nextSequence());
@@ -100,8 +100,8 @@ final class RemoteEvents implements EventStream {
                 .toList();
     }
 
-    private static long base(Attachment attachment) {
-        return (attachment.earlier() % SESSIONS) << SESSION_SHIFT;
+    private static long base(RemoteSession remoteSession) {
+        return (remoteSession.previousSessions() % MAX_SESSIONS) << SESSION_SHIFT;
     }
 
     private static EventBatch batch(BodyReader reply) throws Violation {
@@ -139,40 +139,40 @@ final class RemoteEvents implements EventStream {
 
     @Override
     public StoreSnapshot snapshot() {
-        synchronized (oneSnapshot) {
-            return asking.must(this::snapshot);
+        synchronized (snapshotLock) {
+            return rpcClient.callOrThrow(this::snapshot);
         }
     }
 
     /// All of it from one session, as pieces and numbers of namespaces are that one's.
-    private StoreSnapshot snapshot(Attachment attachment) throws CallFailed {
-        Page page = first(attachment);
+    private StoreSnapshot snapshot(RemoteSession remoteSession) throws RpcException {
+        Page page = firstPage(remoteSession);
         List<CacheEvent> stored = new ArrayList<>(page.events);
         Page last = page;
         while (stored.size() < page.stored && !last.events.isEmpty()) {
-            last = attachment.ask(MessageType.SNAPSHOT, piece(page.number, stored.size()), Page::read, 0);
+            last = remoteSession.call(MessageType.SNAPSHOT, pageRequest(page.number, stored.size()), Page::read, 0);
             stored.addAll(last.events);
         }
         Map<Integer, Namespace> names = new HashMap<>();
-        Map<Integer, Namespace> own = attachment.names();
+        Map<Integer, Namespace> own = remoteSession.namespacesByNumber();
         page.names.forEach((id, number) -> {
             Namespace namespace = own.get(number);
             if (namespace != null) {
                 names.put(id, namespace);
             }
         });
-        return new StoreSnapshot(base(attachment) + page.next, stored, names);
+        return new StoreSnapshot(base(remoteSession) + page.next, stored, names);
     }
 
     /// Asks for a snapshot, again for a while when others have all that there may be.
-    private Page first(Attachment attachment) throws CallFailed {
+    private Page firstPage(RemoteSession remoteSession) throws RpcException {
         long start = System.nanoTime();
         while (true) {
             try {
-                return attachment.ask(MessageType.SNAPSHOT, piece(0, 0), Page::read, 0);
-            } catch (CallFailed failed) {
-                if (!failed.busy()
-                        || System.nanoTime() - start > asking.requestNanos()
+                return remoteSession.call(MessageType.SNAPSHOT, pageRequest(0, 0), Page::read, 0);
+            } catch (RpcException failed) {
+                if (!failed.isBusy()
+                        || System.nanoTime() - start > rpcClient.requestTimeoutNanos()
                         || Thread.currentThread().isInterrupted()) {
                     throw failed;
                 }
@@ -181,7 +181,7 @@ final class RemoteEvents implements EventStream {
         }
     }
 
-    private static BodyWriter piece(long number, int first) {
+    private static BodyWriter pageRequest(long number, int first) {
         return new BodyWriter().i64(number).i32(first).i32(0);
     }
 }

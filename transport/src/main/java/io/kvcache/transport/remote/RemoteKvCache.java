@@ -48,7 +48,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Several servers** stand in for each other: it uses the first one that lets it. When that fails
 /// it goes on to the next in the order of the list, and behind the last to the first; when one
-/// before it is there again, it goes back ([RemoteKvCacheBuilder#returnAfter]). Tables, views and
+/// before it is there again, it goes back ([RemoteKvCacheBuilder#failbackAfter]). Tables, views and
 /// writers that are open then go on where they were opened, and that session is kept for them. What
 /// the one has the other has not, so a change costs misses, and a value that was replaced or
 /// dropped at the one may be found at the other as it was. All who are to share what they store
@@ -74,23 +74,23 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Safe for any number. A thread that is interrupted while it waits gets a miss.
 public final class RemoteKvCache implements KvCache {
 
-    private final Wiring wiring;
-    private final Asking asking;
-    private final Getting getting;
-    private final InPlace inPlace;
-    private final Putting putting;
-    private final Storing storing;
+    private final RemoteCacheContext remoteCacheContext;
+    private final RpcClient rpcClient;
+    private final RemoteReads reads;
+    private final MappedReads mappedReads;
+    private final RemoteReservations reservations;
+    private final RemoteWrites writes;
     private final RemoteEvents events;
     private final AtomicBoolean closed = new AtomicBoolean();
 
-    RemoteKvCache(Wiring wiring) {
-        this.wiring = wiring;
-        asking = new Asking(wiring);
-        getting = new Getting(wiring, asking);
-        inPlace = new InPlace(wiring);
-        putting = new Putting(wiring, asking);
-        storing = new Storing(wiring, asking, putting);
-        events = new RemoteEvents(asking);
+    RemoteKvCache(RemoteCacheContext remoteCacheContext) {
+        this.remoteCacheContext = remoteCacheContext;
+        rpcClient = new RpcClient(remoteCacheContext);
+        reads = new RemoteReads(remoteCacheContext, rpcClient);
+        mappedReads = new MappedReads(remoteCacheContext);
+        reservations = new RemoteReservations(remoteCacheContext, rpcClient);
+        writes = new RemoteWrites(remoteCacheContext, rpcClient, reservations);
+        events = new RemoteEvents(rpcClient);
     }
 
     /// Connects to a server.
@@ -124,7 +124,7 @@ public final class RemoteKvCache implements KvCache {
         if (all.stream().distinct().count() < all.size()) {
             throw new IllegalArgumentException("addresses = " + all + "; allowed: each once");
         }
-        return new RemoteKvCacheBuilder(all.stream().map(Route::of).toList());
+        return new RemoteKvCacheBuilder(all.stream().map(RemoteAddress::of).toList());
     }
 
     private void requireOpen() {
@@ -133,94 +133,94 @@ public final class RemoteKvCache implements KvCache {
         }
     }
 
-    private void require(Namespace namespace) {
+    private void requireRegistered(Namespace namespace) {
         requireOpen();
-        wiring.uplink().require(namespace);
+        remoteCacheContext.sessions().requireRegistered(namespace);
     }
 
     @Override
     public void register(Namespace namespace) {
         requireOpen();
-        wiring.uplink().register(namespace);
+        remoteCacheContext.sessions().register(namespace);
     }
 
     @Override
     public Match match(BlockChain chain) {
-        require(chain.namespace());
+        requireRegistered(chain.namespace());
         if (chain.length() == 0) {
             return Match.NOTHING;
         }
-        Match found = inPlace.match(chain);
+        Match found = mappedReads.match(chain);
         if (found != null) {
             return found;
         }
-        return asking.or(
+        return rpcClient.callOrDefault(
                 Match.NOTHING,
-                asking.about(
+                rpcClient.chainCall(
                         chain,
                         NO_WAIT,
-                        body -> new Asking.Asked<>(MessageType.MATCH, RemoteKvCache::matched),
+                        body -> new RpcClient.CallSpec<>(MessageType.MATCH, RemoteKvCache::parseMatch),
                         late -> {}));
     }
 
-    static Match matched(BodyReader reply) throws Violation {
+    static Match parseMatch(BodyReader reply) throws Violation {
         return new Match(reply.count("device"), reply.count("host"), reply.count("disk"));
     }
 
     @Override
     public BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
-        Arguments.from(chain, from);
-        Arguments.timeout(timeoutNanos);
-        require(chain.namespace());
+        Preconditions.checkFrom(chain, from);
+        Preconditions.checkTimeout(timeoutNanos);
+        requireRegistered(chain.namespace());
         if (chain.length() == 0) {
-            return wiring.miss(from);
+            return remoteCacheContext.emptyTable(from);
         }
-        return timeoutNanos == 0 ? getting.resident(chain, from) : getting.arriving(chain, from, timeoutNanos);
+        return timeoutNanos == 0 ? reads.acquireResident(chain, from) : reads.acquireLoading(chain, from, timeoutNanos);
     }
 
     /// Over shared memory this asks nobody: the blocks are looked up and copied here, and one that was
     /// evicted meanwhile is a miss.
     @Override
     public int getAll(BlockChain chain, int from, List<MemorySegment> into) {
-        Arguments.from(chain, from);
-        require(chain.namespace());
-        Arguments.room(chain, into);
-        int copied = inPlace.copy(chain, from, into);
+        Preconditions.checkFrom(chain, from);
+        requireRegistered(chain.namespace());
+        Preconditions.checkTargets(chain, into);
+        int copied = mappedReads.copy(chain, from, into);
         return copied < 0 ? KvCache.super.getAll(chain, from, into) : copied;
     }
 
     @Override
     public BlockWriter put(BlockChain chain, int index, int part, long timeoutNanos) {
-        Arguments.index(chain, index);
-        Arguments.timeout(timeoutNanos);
-        require(chain.namespace());
-        Arguments.part(chain, part);
-        return new RemoteBlockWriter(putting.block(chain, index, part, timeoutNanos));
+        Preconditions.checkIndex(chain, index);
+        Preconditions.checkTimeout(timeoutNanos);
+        requireRegistered(chain.namespace());
+        Preconditions.checkPart(chain, part);
+        return new RemoteBlockWriter(reservations.reserveBlock(chain, index, part, timeoutNanos));
     }
 
     @Override
     public PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, long timeoutNanos) {
-        Arguments.run(chain, from, blocks.size());
-        Arguments.timeout(timeoutNanos);
-        require(chain.namespace());
-        return storing.blocks(chain, from, blocks, timeoutNanos);
+        Preconditions.checkRange(chain, from, blocks.size());
+        Preconditions.checkTimeout(timeoutNanos);
+        requireRegistered(chain.namespace());
+        return writes.putBlocks(chain, from, blocks, timeoutNanos);
     }
 
     /// @throws UncheckedIOException when the server did not answer; it may have forgotten the blocks all
     ///     the same
     @Override
     public int drop(BlockChain chain, int from) {
-        Arguments.from(chain, from);
-        require(chain.namespace());
+        Preconditions.checkFrom(chain, from);
+        requireRegistered(chain.namespace());
         if (from == chain.length()) {
             return 0;
         }
-        return asking.must(asking.about(
+        return rpcClient.callOrThrow(rpcClient.chainCall(
                 chain,
                 NO_WAIT,
                 body -> {
                     body.i32(from);
-                    return new Asking.Asked<>(MessageType.DROP_CHAIN, reply -> reply.count("blocks"));
+                    return new RpcClient.CallSpec<>(MessageType.DROP_CHAIN, reply -> reply.count("blocks"));
                 },
                 late -> {}));
     }
@@ -228,10 +228,10 @@ public final class RemoteKvCache implements KvCache {
     /// @throws UncheckedIOException when the server did not answer; it may have forgotten all the same
     @Override
     public long drop(Namespace namespace) {
-        require(namespace);
-        return asking.must(attachment -> attachment.ask(
+        requireRegistered(namespace);
+        return rpcClient.callOrThrow(remoteSession -> remoteSession.call(
                 MessageType.DROP_NAMESPACE,
-                new BodyWriter().i32(attachment.number(namespace)),
+                new BodyWriter().i32(remoteSession.namespaceNumber(namespace)),
                 reply -> reply.amount("dropped"),
                 NO_WAIT));
     }
@@ -239,59 +239,60 @@ public final class RemoteKvCache implements KvCache {
     @Override
     public boolean hint(Hint hint) {
         BlockChain chain = hint.chain();
-        require(chain.namespace());
+        requireRegistered(chain.namespace());
         if (chain.length() == 0) {
             return false;
         }
-        Asking.Question<Boolean> question = asking.about(
+        RpcClient.SessionCall<Boolean> sessionCall = rpcClient.chainCall(
                 chain,
                 NO_WAIT,
                 body -> {
                     HintCodec.write(hint, body);
-                    return new Asking.Asked<>(MessageType.HINT, RemoteKvCache::yes);
+                    return new RpcClient.CallSpec<>(MessageType.HINT, RemoteKvCache::parseBoolean);
                 },
                 late -> {});
-        return asking.or(false, attachment -> attachment.takes(hint) && question.ask(attachment));
+        return rpcClient.callOrDefault(
+                false, remoteSession -> remoteSession.supportsHint(hint) && sessionCall.call(remoteSession));
     }
 
     @Override
     public int hintObjects(Namespace namespace, List<byte[]> keys, ObjectHint hint) {
-        require(namespace);
-        keys.forEach(Arguments::key);
+        requireRegistered(namespace);
+        keys.forEach(Preconditions::checkKey);
         int taken = 0;
-        for (List<byte[]> some : ObjectHintParts.of(keys, hint)) {
-            taken += asking.or(0, attachment -> {
-                if (!attachment.takesObjectHints()) {
+        for (List<byte[]> some : ObjectHintBatches.of(keys, hint)) {
+            taken += rpcClient.callOrDefault(0, remoteSession -> {
+                if (!remoteSession.supportsObjectHints()) {
                     return 0;
                 }
-                BodyWriter body = new BodyWriter().i32(attachment.number(namespace));
+                BodyWriter body = new BodyWriter().i32(remoteSession.namespaceNumber(namespace));
                 ObjectHintCodec.write(hint, some, body);
-                return attachment.ask(MessageType.HINT_OBJECTS, body, reply -> reply.count("taken"), NO_WAIT);
+                return remoteSession.call(MessageType.HINT_OBJECTS, body, reply -> reply.count("taken"), NO_WAIT);
             });
         }
         return taken;
     }
 
-    private static boolean yes(BodyReader reply) throws Violation {
+    private static boolean parseBoolean(BodyReader reply) throws Violation {
         return reply.u8("yes") != 0;
     }
 
     @Override
     public ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, long timeoutNanos) {
-        Arguments.timeout(timeoutNanos);
-        require(namespace);
-        Arguments.key(key);
-        Arguments.size(bytes);
-        return new RemoteObjectWriter(putting.object(namespace, key, bytes, timeoutNanos));
+        Preconditions.checkTimeout(timeoutNanos);
+        requireRegistered(namespace);
+        Preconditions.checkKey(key);
+        Preconditions.checkSize(bytes);
+        return new RemoteObjectWriter(reservations.reserveObject(namespace, key, bytes, timeoutNanos));
     }
 
     @Override
     public boolean storeObject(Namespace namespace, byte[] key, MemorySegment value, long timeoutNanos) {
-        Arguments.timeout(timeoutNanos);
-        require(namespace);
-        Arguments.key(key);
-        Arguments.size(value.byteSize());
-        return storing.object(namespace, key, value, timeoutNanos);
+        Preconditions.checkTimeout(timeoutNanos);
+        requireRegistered(namespace);
+        Preconditions.checkKey(key);
+        Preconditions.checkSize(value.byteSize());
+        return writes.putObject(namespace, key, value, timeoutNanos);
     }
 
     @Override
@@ -301,51 +302,54 @@ public final class RemoteKvCache implements KvCache {
 
     @Override
     public @Nullable ObjectView getObject(Namespace namespace, byte[] key, long timeoutNanos) {
-        Arguments.timeout(timeoutNanos);
-        require(namespace);
-        Arguments.key(key);
-        return getting.object(namespace, key, timeoutNanos);
+        Preconditions.checkTimeout(timeoutNanos);
+        requireRegistered(namespace);
+        Preconditions.checkKey(key);
+        return reads.getObject(namespace, key, timeoutNanos);
     }
 
     @Override
     public CompletionStage<@Nullable ObjectView> fetchObject(
             Namespace namespace, byte[] key, long timeoutNanos, Executor executor) {
-        Arguments.timeout(timeoutNanos);
-        require(namespace);
-        Arguments.key(key);
-        return getting.fetch(namespace, key, timeoutNanos, executor);
+        Preconditions.checkTimeout(timeoutNanos);
+        requireRegistered(namespace);
+        Preconditions.checkKey(key);
+        return reads.fetchObject(namespace, key, timeoutNanos, executor);
     }
 
     @Override
     public boolean containsObject(Namespace namespace, byte[] key) {
-        return asking.or(false, aboutObject(MessageType.CONTAINS_OBJECT, namespace, key));
+        return rpcClient.callOrDefault(false, objectCall(MessageType.CONTAINS_OBJECT, namespace, key));
     }
 
     /// @throws UncheckedIOException when the server did not answer; it may have forgotten the object all
     ///     the same
     @Override
     public boolean dropObject(Namespace namespace, byte[] key) {
-        return asking.must(aboutObject(MessageType.DROP_OBJECT, namespace, key));
+        return rpcClient.callOrThrow(objectCall(MessageType.DROP_OBJECT, namespace, key));
     }
 
-    private Asking.Question<Boolean> aboutObject(MessageType type, Namespace namespace, byte[] key) {
-        require(namespace);
-        Arguments.key(key);
-        return attachment -> {
+    private RpcClient.SessionCall<Boolean> objectCall(MessageType type, Namespace namespace, byte[] key) {
+        requireRegistered(namespace);
+        Preconditions.checkKey(key);
+        return remoteSession -> {
             BodyWriter body = new BodyWriter(16 + key.length);
-            body.i32(attachment.number(namespace)).i32(key.length).bytes(key);
-            return attachment.ask(type, body, RemoteKvCache::yes, NO_WAIT);
+            body.i32(remoteSession.namespaceNumber(namespace)).i32(key.length).bytes(key);
+            return remoteSession.call(type, body, RemoteKvCache::parseBoolean, NO_WAIT);
         };
     }
 
     @Override
     public boolean flush(long timeoutNanos) {
-        Arguments.timeout(timeoutNanos);
+        Preconditions.checkTimeout(timeoutNanos);
         requireOpen();
-        return asking.or(
+        return rpcClient.callOrDefault(
                 false,
-                attachment -> attachment.ask(
-                        MessageType.FLUSH, new BodyWriter().i64(timeoutNanos), RemoteKvCache::yes, timeoutNanos));
+                remoteSession -> remoteSession.call(
+                        MessageType.FLUSH,
+                        new BodyWriter().i64(timeoutNanos),
+                        RemoteKvCache::parseBoolean,
+                        timeoutNanos));
     }
 
     /// What the server's store holds and has done; of its namespaces those that were registered here.
@@ -354,19 +358,22 @@ public final class RemoteKvCache implements KvCache {
     @Override
     public CacheStats stats() {
         requireOpen();
-        return asking.must(attachment -> attachment.ask(
-                MessageType.STATS, new BodyWriter(), reply -> StatsCodec.read(reply, attachment.names()), NO_WAIT));
+        return rpcClient.callOrThrow(remoteSession -> remoteSession.call(
+                MessageType.STATS,
+                new BodyWriter(),
+                reply -> StatsCodec.read(reply, remoteSession.namespacesByNumber()),
+                NO_WAIT));
     }
 
     /// What this side holds and has done.
     public RemoteStats remoteStats() {
         requireOpen();
-        return RemoteStats.of(wiring);
+        return RemoteStats.of(remoteCacheContext);
     }
 
     /// The address of the server that is used, or was used last.
     public String server() {
-        return wiring.uplink().server();
+        return remoteCacheContext.sessions().server();
     }
 
     /// The server's events. Its methods throw `UncheckedIOException` when the server does not answer.
@@ -381,11 +388,11 @@ public final class RemoteKvCache implements KvCache {
         if (!closed.compareAndSet(false, true)) {
             throw new IllegalStateException("the cache is closed twice");
         }
-        wiring.uplink().close();
-        wiring.fetching().shutdown();
-        wiring.memory().close();
-        int open = wiring.open().get();
-        if (open > 0 && wiring.options().strict()) {
+        remoteCacheContext.sessions().close();
+        remoteCacheContext.fetchExecutor().shutdown();
+        remoteCacheContext.buffers().close();
+        int open = remoteCacheContext.openHandles().get();
+        if (open > 0 && remoteCacheContext.options().strict()) {
             throw new IllegalStateException(open + " tables, views or writers are open");
         }
     }

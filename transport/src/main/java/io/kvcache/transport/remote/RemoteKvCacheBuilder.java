@@ -19,30 +19,30 @@ import org.jspecify.annotations.Nullable;
 public final class RemoteKvCacheBuilder {
 
     private static final int MAX_CONNECTIONS = 64;
-    private static final Duration SHORTEST = Duration.ofMillis(10);
-    private static final Duration LONGEST = Duration.ofMinutes(10);
+    private static final Duration MIN_DURATION = Duration.ofMillis(10);
+    private static final Duration MAX_DURATION = Duration.ofMinutes(10);
 
-    private final List<Route> routes;
+    private final List<RemoteAddress> addresses;
     private @Nullable Secret secret;
     private String tenant = "";
     private int connections = 2;
     private Duration requestTimeout = Duration.ofSeconds(5);
     private Duration lease = Duration.ofSeconds(10);
     private long memoryBytes = 512L << 20;
-    private Duration returnAfter = Duration.ofSeconds(1);
+    private Duration failbackAfter = Duration.ofSeconds(1);
     private boolean checked;
     private boolean strict;
-    private @Nullable SharedMemoryUse sharedMemory;
+    private @Nullable SharedMemoryMode sharedMemory;
     private long stagingBytes = 64L << 20;
     private @Nullable SSLContext trusted;
 
-    RemoteKvCacheBuilder(List<Route> routes) {
-        this.routes = routes;
+    RemoteKvCacheBuilder(List<RemoteAddress> routes) {
+        this.addresses = routes;
     }
 
     /// Over anything that opens connections.
     public RemoteKvCacheBuilder(Connector connector) {
-        this(List.of(new Route(connector)));
+        this(List.of(new RemoteAddress(connector)));
     }
 
     /// The secret that the server asks for, at least 16 bytes of UTF-8. With one, the server must prove
@@ -64,7 +64,7 @@ public final class RemoteKvCacheBuilder {
     /// @throws UncheckedIOException when the file cannot be used
     public RemoteKvCacheBuilder trust(Path pem) {
         try {
-            return trust(Trust.of(pem));
+            return trust(TrustStore.of(pem));
         } catch (IOException unusable) {
             throw new UncheckedIOException("trust: " + unusable.getMessage(), unusable);
         }
@@ -74,7 +74,7 @@ public final class RemoteKvCacheBuilder {
     ///
     /// @throws IllegalArgumentException when there is no address `tls:host:port`
     public RemoteKvCacheBuilder trust(SSLContext context) {
-        if (routes.stream().noneMatch(Route::encrypted)) {
+        if (addresses.stream().noneMatch(RemoteAddress::isEncrypted)) {
             throw new IllegalArgumentException("trust is set and nothing goes by TLS; allowed: with tls:host:port");
         }
         trusted = context;
@@ -114,14 +114,15 @@ public final class RemoteKvCacheBuilder {
     /// How long after another server has taken over those before it in the list are asked whether
     /// they are there again, 10 ms to 10 minutes; then twice as long each time, up to 30 seconds.
     /// Zero to stay with whoever is used until that fails. One second unless set.
-    public RemoteKvCacheBuilder returnAfter(Duration value) {
-        returnAfter = value.isZero() ? value : checked("returnAfter", value);
+    public RemoteKvCacheBuilder failbackAfter(Duration value) {
+        failbackAfter = value.isZero() ? value : checked("returnAfter", value);
         return this;
     }
 
     private static Duration checked(String name, Duration value) {
-        if (value.compareTo(SHORTEST) < 0 || value.compareTo(LONGEST) > 0) {
-            throw new IllegalArgumentException("%s = %s; allowed: %s to %s".formatted(name, value, SHORTEST, LONGEST));
+        if (value.compareTo(MIN_DURATION) < 0 || value.compareTo(MAX_DURATION) > 0) {
+            throw new IllegalArgumentException(
+                    "%s = %s; allowed: %s to %s".formatted(name, value, MIN_DURATION, MAX_DURATION));
         }
         return value;
     }
@@ -142,9 +143,9 @@ public final class RemoteKvCacheBuilder {
         return this;
     }
 
-    /// Whether the memory of a server on this host is read in place; unless set, [SharedMemoryUse#REQUIRED]
-    /// for addresses `shm:host:port`, [SharedMemoryUse#OFF] for `ucx:…` and [SharedMemoryUse#AUTO] for others.
-    public RemoteKvCacheBuilder sharedMemory(SharedMemoryUse value) {
+    /// Whether the memory of a server on this host is read in place; unless set, [SharedMemoryMode#REQUIRED]
+    /// for addresses `shm:host:port`, [SharedMemoryMode#OFF] for `ucx:…` and [SharedMemoryMode#AUTO] for others.
+    public RemoteKvCacheBuilder sharedMemory(SharedMemoryMode value) {
         sharedMemory = value;
         return this;
     }
@@ -171,28 +172,28 @@ public final class RemoteKvCacheBuilder {
     ///
     /// @throws UncheckedIOException when none of them can be reached, or each refuses this client
     public RemoteKvCache connect() {
-        List<Ways.Way> ways = routes.stream()
-                .map(route -> route.way(this::trusted, options(route)))
+        List<ServerList.Server> ways = addresses.stream()
+                .map(remoteAddress -> remoteAddress.toServer(this::trusted, options(remoteAddress)))
                 .toList();
         RemoteCounters counters = new RemoteCounters();
-        Uplink uplink = Uplink.open(ways, counters.oneSided);
+        SessionManager sessionManager = SessionManager.open(ways, counters.oneSided);
         ExecutorService fetching = Executors.newFixedThreadPool(
                 connections,
                 Thread.ofPlatform().daemon().name("kvcache-remote-fetch-", 0).factory());
-        return new RemoteKvCache(new Wiring(
-                uplink,
+        return new RemoteKvCache(new RemoteCacheContext(
+                sessionManager,
                 ways.getFirst().options(),
-                new ArrivalMemory(memoryBytes),
+                new ReceiveBuffers(memoryBytes),
                 counters,
                 new AtomicInteger(),
                 fetching));
     }
 
     private SSLContext trusted() {
-        return trusted == null ? Trust.usual() : trusted;
+        return trusted == null ? TrustStore.systemDefault() : trusted;
     }
 
-    private RemoteOptions options(Route route) {
+    private RemoteOptions options(RemoteAddress remoteAddress) {
         return new RemoteOptions(
                 secret,
                 tenant,
@@ -202,9 +203,9 @@ public final class RemoteKvCacheBuilder {
                 memoryBytes,
                 checked,
                 strict,
-                sharedMemory == null ? route.sharedMemory() : sharedMemory,
+                sharedMemory == null ? remoteAddress.sharedMemory() : sharedMemory,
                 stagingBytes,
-                route.fabric(),
-                returnAfter);
+                remoteAddress.fabric(),
+                failbackAfter);
     }
 }

@@ -7,16 +7,17 @@ import java.util.Objects;
 /// An object that has arrived in this process's memory, in one piece.
 final class RemoteObjectView extends LeasedObjectView {
 
-    private final ArrivalMemory.Slot slot;
+    private final ReceiveBuffers.PooledBuffer pooledBuffer;
     private final int checksum;
 
     /// What the view owns.
-    record Held(long lease, ArrivalMemory.Slot slot, long bytes, int checksum) {}
+    record ReceivedContents(long lease, ReceiveBuffers.PooledBuffer pooledBuffer, long bytes, int checksum) {}
 
-    RemoteObjectView(Wiring wiring, Attachment attachment, Held held) {
-        super(wiring, attachment, held.lease, held.bytes);
-        slot = held.slot;
-        checksum = held.checksum;
+    RemoteObjectView(
+            RemoteCacheContext remoteCacheContext, RemoteSession remoteSession, ReceivedContents receivedContents) {
+        super(remoteCacheContext, remoteSession, receivedContents.lease, receivedContents.bytes);
+        pooledBuffer = receivedContents.pooledBuffer;
+        checksum = receivedContents.checksum;
     }
 
     @Override
@@ -24,7 +25,7 @@ final class RemoteObjectView extends LeasedObjectView {
         requireOpen();
         Objects.checkFromIndexSize(offset, bytes, bytes());
         if (bytes > 0) {
-            each.visitSegment(scope().limit(slot.segment(bytes())).asReadOnly(), offset, bytes);
+            each.visitSegment(scope().confine(pooledBuffer.segment(bytes())).asReadOnly(), offset, bytes);
         }
     }
 
@@ -39,11 +40,11 @@ final class RemoteObjectView extends LeasedObjectView {
         requireOpen();
         Objects.checkFromIndexSize(offset, bytes, bytes());
         Objects.checkFromIndexSize(0, bytes, target.byteSize());
-        MemorySegment.copy(slot.segment(bytes()), offset, target, 0, bytes);
+        MemorySegment.copy(pooledBuffer.segment(bytes()), offset, target, 0, bytes);
     }
 
     @Override
-    void letGo() {
-        slot.free();
+    void releaseMemory() {
+        pooledBuffer.free();
     }
 }

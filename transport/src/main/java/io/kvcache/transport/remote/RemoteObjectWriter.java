@@ -7,40 +7,40 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /// Collects one object here, in one piece, and sends it when it is sealed.
-record RemoteObjectWriter(Outgoing outgoing) implements ObjectWriter {
+record RemoteObjectWriter(RemoteSlotWriter remoteSlotWriter) implements ObjectWriter {
 
     @Override
     public PutOutcome outcome() {
-        return outgoing.outcome();
+        return remoteSlotWriter.outcome();
     }
 
     @Override
-    public List<MemorySegment> pieces() {
-        return List.of(outgoing.segment());
+    public List<MemorySegment> segments() {
+        return List.of(remoteSlotWriter.segment());
     }
 
     @Override
     public void copyFrom(MemorySegment source) {
-        outgoing.copyFrom(source, "the room");
+        remoteSlotWriter.copyFrom(source, "the room");
     }
 
     @Override
-    public void arrived(long bytes) {
-        outgoing.arrived(bytes);
+    public void advance(long bytes) {
+        remoteSlotWriter.onBytesWritten(bytes);
     }
 
     @Override
     public SealOutcome seal() {
-        return outgoing.seal();
+        return remoteSlotWriter.seal();
     }
 
     @Override
     public SealOutcome seal(int checksum) {
-        return outgoing.seal(checksum);
+        return remoteSlotWriter.seal(checksum);
     }
 
     @Override
     public void close() {
-        outgoing.close();
+        remoteSlotWriter.close();
     }
 }

@@ -7,7 +7,7 @@ import org.jspecify.annotations.Nullable;
 /// How a remote cache behaves; see [RemoteKvCacheBuilder] for the meanings and limits.
 ///
 /// @param fabric transports of UCX by which blocks are read one-sided, empty for all; null for none
-/// @param returnAfter how long until servers before the one that is used are asked again; zero for
+/// @param failbackAfter how long until servers before the one that is used are asked again; zero for
 ///     never
 record RemoteOptions(
         @Nullable Secret secret,
@@ -18,17 +18,17 @@ record RemoteOptions(
         long memoryBytes,
         boolean checked,
         boolean strict,
-        SharedMemoryUse sharedMemory,
+        SharedMemoryMode sharedMemory,
         long stagingBytes,
         @Nullable String fabric,
-        Duration returnAfter) {
+        Duration failbackAfter) {
 
-    long requestNanos() {
+    long requestTimeoutNanos() {
         return requestTimeout.toNanos();
     }
 
     /// The request time-out beside a time that the caller allows.
-    long patienceNanos(long timeoutNanos) {
-        return Math.min(timeoutNanos, Long.MAX_VALUE / 4) + requestNanos();
+    long totalTimeoutNanos(long timeoutNanos) {
+        return Math.min(timeoutNanos, Long.MAX_VALUE / 4) + requestTimeoutNanos();
     }
 }

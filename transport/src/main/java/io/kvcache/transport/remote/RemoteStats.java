@@ -6,60 +6,60 @@ package io.kvcache.transport.remote;
 /// @param sessions begun, the first included
 /// @param failed requests without an answer, each a shorter prefix or a refusal
 /// @param corrupt blocks and objects whose bytes did not have their checksum, and were not handed out
-/// @param noMemory blocks, objects and writers for which there was no memory on this side
+/// @param outOfMemory blocks, objects and writers for which there was no memory on this side
 /// @param bytesIn of blocks and objects
 /// @param bytesOut of blocks and objects
 /// @param memoryUsed bytes of this side's memory that tables, views and writers hold
 /// @param open tables, views and writers
 /// @param sharedMemory whether the server's memory is read in place now
-/// @param placed blocks that were leased where they lie
+/// @param mapped blocks that were leased where they lie
 /// @param copied blocks that were copied without a message
 /// @param missed blocks that were wanted so and not copied
 /// @param torn copies that were thrown away, as their block went meanwhile; each is among the missed
-/// @param told reads without a message that the server was told of afterwards
+/// @param reported reads without a message that the server was told of afterwards
 /// @param fetched blocks that were leased and read one-sided over a fabric
 /// @param staged blocks and objects that were put through memory shared with the server
-/// @param way by which the server is reached, or was last, and for `auto:host:port` why
+/// @param route by which the server is reached, or was last, and for `auto:host:port` why
 public record RemoteStats(
         boolean connected,
         long sessions,
         long failed,
         long corrupt,
-        long noMemory,
+        long outOfMemory,
         long bytesIn,
         long bytesOut,
         long memoryUsed,
         int open,
         boolean sharedMemory,
-        long placed,
+        long mapped,
         long copied,
         long missed,
         long torn,
-        long told,
+        long reported,
         long fetched,
         long staged,
-        String way) {
+        String route) {
 
-    static RemoteStats of(Wiring wiring) {
-        RemoteCounters counters = wiring.counters();
+    static RemoteStats of(RemoteCacheContext remoteCacheContext) {
+        RemoteCounters counters = remoteCacheContext.counters();
         return new RemoteStats(
-                wiring.uplink().connected(),
-                wiring.uplink().attachments(),
+                remoteCacheContext.sessions().isConnected(),
+                remoteCacheContext.sessions().sessionCount(),
                 counters.failed.sum(),
                 counters.corrupt.sum(),
-                counters.noMemory.sum(),
+                counters.outOfMemory.sum(),
                 counters.bytesIn.sum(),
                 counters.bytesOut.sum(),
-                wiring.memory().usedBytes(),
-                wiring.open().get(),
-                wiring.uplink().shares(),
-                counters.placed.sum(),
+                remoteCacheContext.buffers().usedBytes(),
+                remoteCacheContext.openHandles().get(),
+                remoteCacheContext.sessions().isMemoryMapped(),
+                counters.mapped.sum(),
                 counters.oneSided.copied(),
                 counters.oneSided.missed(),
                 counters.oneSided.torn(),
                 counters.oneSided.told(),
                 counters.fetched.sum(),
                 counters.staged.sum(),
-                wiring.uplink().way());
+                remoteCacheContext.sessions().route());
     }
 }

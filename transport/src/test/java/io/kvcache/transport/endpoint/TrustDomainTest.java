@@ -138,7 +138,7 @@ final class TrustDomainTest {
                 try (RemoteKvCache cache = client(endpoint, "", tenant).connect()) {
                     use(cache, tenant);
                     assertThat(cache.remoteStats().sharedMemory()).as(tenant).isEqualTo(!tenant.equals("c"));
-                    assertThat(cache.remoteStats().placed()).as(tenant).isEqualTo(tenant.equals("c") ? 0 : 3);
+                    assertThat(cache.remoteStats().mapped()).as(tenant).isEqualTo(tenant.equals("c") ? 0 : 3);
                 }
             }
             assertThat(holds(folderOfA, "a")).isTrue();

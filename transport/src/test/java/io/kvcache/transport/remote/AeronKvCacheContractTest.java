@@ -69,7 +69,7 @@ final class AeronKvCacheContractTest {
                 : "aeron:udp?endpoint=127.0.0.1:0|" + parameter;
         return RemoteKvCacheContractTest.open(setup, UnaryOperator.identity(), store -> {
             AeronEndpoint endpoint = AeronEndpoint.open(store, address, EndpointOptions.DEFAULTS);
-            return new RemoteKvCacheContractTest.Served(
+            return new RemoteKvCacheContractTest.ServedStore(
                     endpoint::close, endpoint.address() + (ipc ? "" : "|" + parameter), endpoint::stats);
         });
     }

@@ -33,18 +33,18 @@ final class AeronLossTest {
             try (RemoteKvCache cache = RemoteKvCache.builder(endpoint.address() + "|" + driver.parameter())
                     .requestTimeout(Duration.ofSeconds(60))
                     .connect()) {
-                cache.register(Sample.SPACE);
-                BlockChain chain = Sample.chain(1, 3);
+                cache.register(TestBlocks.SPACE);
+                BlockChain chain = TestBlocks.chain(1, 3);
                 for (int index = 0; index < chain.length(); index++) {
                     int next = index;
-                    Sample.await("block " + index, () -> Sample.put(cache, chain, next));
+                    TestBlocks.await("block " + index, () -> TestBlocks.put(cache, chain, next));
                 }
-                assertThat(Sample.verified(store, chain)).isEqualTo(3);
-                Sample.await("all of them", () -> Sample.verified(cache, chain) == 3);
+                assertThat(TestBlocks.verified(store, chain)).isEqualTo(3);
+                TestBlocks.await("all of them", () -> TestBlocks.verified(cache, chain) == 3);
                 assertThat(cache.remoteStats().corrupt()).isZero();
             }
             assertThat(driver.lostCount()).isPositive();
-            Sample.await("all is back", () -> store.stats().openTables() == 0);
+            TestBlocks.await("all is back", () -> store.stats().openTables() == 0);
             store.validate();
         }
     }

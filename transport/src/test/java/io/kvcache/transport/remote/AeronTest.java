@@ -56,13 +56,13 @@ final class AeronTest {
     }
 
     private static RemoteKvCache connect(String address) {
-        return connect(address, Sample.PATIENCE);
+        return connect(address, TestBlocks.PATIENCE);
     }
 
     private static RemoteKvCache connect(String address, Duration requestTimeout) {
         RemoteKvCache cache =
                 RemoteKvCache.builder(address).requestTimeout(requestTimeout).connect();
-        cache.register(Sample.SPACE);
+        cache.register(TestBlocks.SPACE);
         return cache;
     }
 
@@ -72,11 +72,11 @@ final class AeronTest {
         try (TieredKvCache store = store();
                 AeronEndpoint endpoint = serve(store, address)) {
             try (RemoteKvCache cache = connect(endpoint.address())) {
-                BlockChain chain = Sample.stored(cache, 1, 20);
-                assertThat(Sample.verified(store, chain)).isEqualTo(20);
-                assertThat(Sample.verified(cache, chain)).isEqualTo(20);
+                BlockChain chain = TestBlocks.stored(cache, 1, 20);
+                assertThat(TestBlocks.verified(store, chain)).isEqualTo(20);
+                assertThat(TestBlocks.verified(cache, chain)).isEqualTo(20);
             }
-            Sample.await("all connections end", () -> endpoint.stats().connections() == 0);
+            TestBlocks.await("all connections end", () -> endpoint.stats().connections() == 0);
             assertThat(endpoint.stats().leases().open()).isZero();
         }
     }
@@ -90,8 +90,8 @@ final class AeronTest {
                     .isInstanceOf(RuntimeException.class);
             assertThat(endpoint.stats().closed().values()).as("none came").allMatch(count -> count == 0);
             try (RemoteKvCache cache = connect(endpoint.address())) {
-                BlockChain chain = Sample.stored(cache, 1, 2);
-                assertThat(Sample.verified(cache, chain)).isEqualTo(2);
+                BlockChain chain = TestBlocks.stored(cache, 1, 2);
+                assertThat(TestBlocks.verified(cache, chain)).isEqualTo(2);
             }
         }
     }
@@ -103,8 +103,8 @@ final class AeronTest {
                 AeronEndpoint endpoint = serve(store, ipc() + "|term-length=65536");
                 RemoteKvCache cache = connect(ipc() + "|term-length=65536")) {
             assertThat(endpoint.address()).isEqualTo(ipc());
-            BlockChain chain = Sample.stored(cache, 1, 5);
-            assertThat(Sample.verified(cache, chain)).isEqualTo(5);
+            BlockChain chain = TestBlocks.stored(cache, 1, 5);
+            assertThat(TestBlocks.verified(cache, chain)).isEqualTo(5);
         }
     }
 
@@ -118,7 +118,7 @@ final class AeronTest {
                         .isInstanceOf(IOException.class)
                         .hasMessageContaining("belongs to another server");
                 try (RemoteKvCache cache = connect(endpoint.address())) {
-                    assertThat(Sample.put(cache, Sample.chain(1, 1), 0)).isTrue();
+                    assertThat(TestBlocks.put(cache, TestBlocks.chain(1, 1), 0)).isTrue();
                 }
             }
             assertThat(folder.resolve("server/driver")).doesNotExist();
@@ -129,10 +129,10 @@ final class AeronTest {
     void givenAUdpClientThatWasKilled_whenTheNextComes_thenItsDriverIsRemoved() throws Exception {
         try (TieredKvCache store = store();
                 AeronEndpoint endpoint = serve(store, UDP)) {
-            store.register(Sample.SPACE);
-            Sample.stored(store, 1, 10);
+            store.register(TestBlocks.SPACE);
+            TestBlocks.stored(store, 1, 10);
             Path left;
-            try (Child client = Child.start("hold", endpoint.address())) {
+            try (TestProcess client = TestProcess.start("hold", endpoint.address())) {
                 client.line();
                 left = locked(client.pid());
                 client.kill();
@@ -217,13 +217,13 @@ final class AeronTest {
         try (TieredKvCache store = store();
                 AeronEndpoint endpoint = AeronEndpoint.open(store, ipc(), options);
                 RemoteKvCache cache = connect(ipc())) {
-            assertThat(Sample.put(cache, Sample.chain(1, 1), 0)).isTrue();
+            assertThat(TestBlocks.put(cache, TestBlocks.chain(1, 1), 0)).isTrue();
             assertThatThrownBy(() -> RemoteKvCache.builder(ipc())
                             .requestTimeout(Duration.ofSeconds(1))
                             .connect())
                     .isInstanceOf(UncheckedIOException.class);
-            assertThat(Sample.verified(cache, Sample.chain(1, 1))).isEqualTo(1);
-            Sample.await("the third is gone", () -> endpoint.stats().connections() == 2);
+            assertThat(TestBlocks.verified(cache, TestBlocks.chain(1, 1))).isEqualTo(1);
+            TestBlocks.await("the third is gone", () -> endpoint.stats().connections() == 2);
         }
     }
 
@@ -232,14 +232,14 @@ final class AeronTest {
     void givenAClientThatHoldsATableAndAWriter_whenKilled_thenAllIsBack(String media) throws Exception {
         try (TieredKvCache store = store();
                 AeronEndpoint endpoint = serve(store, media.equals("ipc") ? ipc() : UDP)) {
-            store.register(Sample.SPACE);
-            Sample.stored(store, 1, 10);
-            try (Child client = Child.start("hold", endpoint.address())) {
+            store.register(TestBlocks.SPACE);
+            TestBlocks.stored(store, 1, 10);
+            try (TestProcess client = TestProcess.start("hold", endpoint.address())) {
                 assertThat(client.line()).isEqualTo("10 RESERVED");
                 assertThat(store.stats().openTables()).isEqualTo(2);
                 client.kill();
-                Sample.await("all is back", () -> store.stats().openTables() == 0);
-                Sample.await("no connection stays", () -> endpoint.stats().connections() == 0);
+                TestBlocks.await("all is back", () -> store.stats().openTables() == 0);
+                TestBlocks.await("no connection stays", () -> endpoint.stats().connections() == 0);
             }
             assertThat(endpoint.stats().leases().open()).isZero();
             assertThat(endpoint.stats().reservations().open()).isZero();
@@ -249,23 +249,23 @@ final class AeronTest {
 
     @Test
     void givenAServerThatIsKilled_whenAnotherTakesItsPlace_thenAMissAndThenItIsFound() throws Exception {
-        try (Child first = Child.start("serve", ipc())) {
+        try (TestProcess first = TestProcess.start("serve", ipc())) {
             first.line();
             // So that who writes to a driver that is gone does not wait long.
             try (RemoteKvCache cache = connect(ipc(), Duration.ofSeconds(10))) {
-                BlockChain chain = Sample.stored(cache, 1, 10);
+                BlockChain chain = TestBlocks.stored(cache, 1, 10);
                 BlockTable held = cache.acquire(chain);
                 first.kill();
-                Sample.await("a miss", () -> Sample.verified(cache, chain) == 0);
+                TestBlocks.await("a miss", () -> TestBlocks.verified(cache, chain) == 0);
                 assertThat(cache.match(chain)).isEqualTo(Match.NOTHING);
-                assertThat(Sample.verify(held, chain))
+                assertThat(TestBlocks.verify(held, chain))
                         .as("what had arrived stays")
                         .isEqualTo(10);
                 held.close();
-                try (Child second = Child.start("serve", ipc())) {
+                try (TestProcess second = TestProcess.start("serve", ipc())) {
                     second.line();
-                    Sample.await("connected again", () -> Sample.put(cache, chain, 0));
-                    assertThat(Sample.verified(cache, chain)).isEqualTo(1);
+                    TestBlocks.await("connected again", () -> TestBlocks.put(cache, chain, 0));
+                    assertThat(TestBlocks.verified(cache, chain)).isEqualTo(1);
                 }
                 assertThat(cache.remoteStats().open()).isZero();
                 assertThat(cache.remoteStats().memoryUsed()).isZero();
@@ -279,15 +279,16 @@ final class AeronTest {
         try (TieredKvCache store = store();
                 TcpEndpoint endpoint = TcpEndpoint.open(
                         store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS)) {
-            store.register(Sample.SPACE);
-            Sample.stored(store, 1, 10);
+            store.register(TestBlocks.SPACE);
+            TestBlocks.stored(store, 1, 10);
             String address = "127.0.0.1:" + endpoint.address().getPort();
-            try (Child client = Child.start(List.of("-Xlog:class+load:file=" + loaded), "plain", address, ipc())) {
+            try (TestProcess client =
+                    TestProcess.start(List.of("-Xlog:class+load:file=" + loaded), "plain", address, ipc())) {
                 assertThat(client.line()).isEqualTo("verified 10");
                 assertThat(Files.readString(loaded))
                         .contains("io.kvcache.transport.tcp.TcpConnector")
                         .doesNotContain("io.aeron.", "org.agrona.");
-                client.goOn();
+                client.resume();
                 String flag = "--add-exports java.base/jdk.internal.misc=ALL-UNNAMED";
                 assertThat(client.line()).startsWith("connect: ").contains(flag);
                 assertThat(client.line()).startsWith("open: ").contains(flag);

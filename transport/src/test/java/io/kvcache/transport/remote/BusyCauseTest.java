@@ -40,27 +40,27 @@ final class BusyCauseTest {
         store.close();
     }
 
-    private static RemoteKvCache client(DirectServer server) {
+    private static RemoteKvCache client(InProcessServer server) {
         RemoteKvCache cache = new RemoteKvCacheBuilder(server)
                 .requestTimeout(Duration.ofSeconds(60))
                 .connect();
-        cache.register(Sample.SPACE);
+        cache.register(TestBlocks.SPACE);
         return cache;
     }
 
     /// Counts refusals, and says of them what an older server says if that is wanted.
-    private DirectServer.Heard heard(byte[] frame, boolean older) {
+    private InProcessServer.MutatedFrame heard(byte[] frame, boolean older) {
         boolean refused = frame[STATUS] == BUSY && frame[TYPE] == ACQUIRE;
         if (refused) {
             busy.incrementAndGet();
         }
         if (!refused || !older) {
-            return new DirectServer.Heard(frame, false);
+            return new InProcessServer.MutatedFrame(frame, false);
         }
         byte[] less = Arrays.copyOf(frame, frame.length - 1);
         int body = Byte.toUnsignedInt(less[BODY]) - 1;
         less[BODY] = (byte) body;
-        return new DirectServer.Heard(less, false);
+        return new InProcessServer.MutatedFrame(less, false);
     }
 
     @ParameterizedTest
@@ -68,9 +68,9 @@ final class BusyCauseTest {
     void givenAllLeasesThatThereMayBe_whenMoreIsAsked_thenItIsAskedTwiceOnlyIfTheServerDoesNotSayWhy(boolean older) {
         EndpointOptions one = EndpointOptions.DEFAULTS.withMaxHandles(1);
         try (Endpoint endpoint = new Endpoint(store, one, System::nanoTime)) {
-            DirectServer server = new DirectServer(endpoint, (wire, frame) -> heard(frame, older));
+            InProcessServer server = new InProcessServer(endpoint, (wire, frame) -> heard(frame, older));
             try (RemoteKvCache cache = client(server)) {
-                BlockChain chain = Sample.stored(cache, 1, 2);
+                BlockChain chain = TestBlocks.stored(cache, 1, 2);
                 try (BlockTable held = cache.acquire(chain);
                         BlockTable more = cache.acquire(chain)) {
                     assertThat(held.readyBlocks()).isEqualTo(2);
@@ -86,17 +86,18 @@ final class BusyCauseTest {
     void givenAChainThatWasGivenUp_whenAskedAbout_thenItIsToldAgainAndFound() {
         HeapLimits little = new HeapLimits(200, 200 * 48, 300 * 48, 1, 1);
         try (Endpoint endpoint = new Endpoint(store, EndpointOptions.DEFAULTS.withHeap(little), System::nanoTime)) {
-            DirectServer server = new DirectServer(endpoint, (wire, frame) -> heard(frame, false));
+            InProcessServer server = new InProcessServer(endpoint, (wire, frame) -> heard(frame, false));
             try (RemoteKvCache first = client(server);
                     RemoteKvCache second = client(server)) {
                 for (int seed = 1; seed <= 4; seed++) {
-                    assertThat(Sample.put(first, Sample.chain(seed, 100), 0)).isTrue();
+                    assertThat(TestBlocks.put(first, TestBlocks.chain(seed, 100), 0))
+                            .isTrue();
                 }
                 for (int round = 0; round < 3; round++) {
                     for (int seed = 1; seed <= 4; seed++) {
-                        assertThat(Sample.verified(first, Sample.chain(seed, 100)))
+                        assertThat(TestBlocks.verified(first, TestBlocks.chain(seed, 100)))
                                 .isEqualTo(1);
-                        assertThat(Sample.verified(second, Sample.chain(seed, 100)))
+                        assertThat(TestBlocks.verified(second, TestBlocks.chain(seed, 100)))
                                 .isEqualTo(1);
                     }
                 }

@@ -22,15 +22,15 @@ final class BusySnapshotTest {
 
     private final AtomicInteger answers = new AtomicInteger();
 
-    private DirectServer.Heard busy(byte[] frame) {
+    private InProcessServer.MutatedFrame busy(byte[] frame) {
         try {
             FrameHeader header = FrameHeader.read(ByteBuffer.wrap(frame));
             if (header.type() == MessageType.SNAPSHOT.code() && answers.incrementAndGet() <= 2) {
                 byte[] refusal = RecordingSink.bytes(
                         BodyWriter.refusal(header.type(), header.request(), Status.BUSY, "not just now"));
-                return new DirectServer.Heard(refusal, false);
+                return new InProcessServer.MutatedFrame(refusal, false);
             }
-            return new DirectServer.Heard(frame, false);
+            return new InProcessServer.MutatedFrame(frame, false);
         } catch (Violation impossible) {
             throw new AssertionError(impossible);
         }
@@ -43,12 +43,12 @@ final class BusySnapshotTest {
                         .prefaultInBackground(false)
                         .build();
                 Endpoint endpoint = new Endpoint(store, EndpointOptions.DEFAULTS, System::nanoTime)) {
-            DirectServer server = new DirectServer(endpoint, (wire, frame) -> busy(frame));
+            InProcessServer server = new InProcessServer(endpoint, (wire, frame) -> busy(frame));
             try (RemoteKvCache cache = new RemoteKvCacheBuilder(server)
-                    .requestTimeout(Sample.PATIENCE)
+                    .requestTimeout(TestBlocks.PATIENCE)
                     .connect()) {
-                cache.register(Sample.SPACE);
-                Sample.stored(cache, 1, 2);
+                cache.register(TestBlocks.SPACE);
+                TestBlocks.stored(cache, 1, 2);
                 assertThat(cache.events().snapshot().stored()).hasSize(2);
                 assertThat(answers).hasValue(3);
             }

@@ -58,7 +58,7 @@ final class ClientFuzzTest {
     private static final Namespace OBJECTS = Namespace.objects("o", "t");
 
     private final SplittableRandom random = new SplittableRandom(SEED);
-    private final SpoiltFrames spoilt = new SpoiltFrames(random.split());
+    private final FrameCorruptor spoilt = new FrameCorruptor(random.split());
     private final List<MemorySegment> room = IntStream.range(0, BLOCKS)
             .mapToObj(i -> Arena.ofAuto().allocate(BLOCK_BYTES))
             .toList();
@@ -96,14 +96,14 @@ final class ClientFuzzTest {
             while (spoilt.count() < FRAMES) {
                 sessions++;
                 checks = sessions % SESSIONS_A_SHARING_ONE > 0;
-                DirectServer server = new DirectServer(endpoint, spoilt);
+                InProcessServer server = new InProcessServer(endpoint, spoilt);
                 refused += session(server) ? 0 : 1;
                 assertThat(server.bugs()).as("seed %d", SEED).isEmpty();
             }
             assertThat(refused).as("sessions that do not begin").isBetween(FRAMES < ALL_KINDS ? 0 : 1, sessions - 1);
             assertThat(verified).as("blocks and objects").isPositive();
             assertThat(failed).as("calls that fail").isPositive();
-            Sample.await("all is back", () -> store.stats().openTables() == 0);
+            TestBlocks.await("all is back", () -> store.stats().openTables() == 0);
             assertThat(endpoint.stats().leases().open()).isZero();
             assertThat(endpoint.stats().reservations().open()).isZero();
             assertThat(endpoint.stats().connections()).isZero();
@@ -112,12 +112,12 @@ final class ClientFuzzTest {
     }
 
     /// Answers whether it began.
-    private boolean session(DirectServer server) {
+    private boolean session(InProcessServer server) {
         try (RemoteKvCache cache = new RemoteKvCacheBuilder(server)
                 .requestTimeout(Duration.ofMillis(100))
                 .memoryBytes(1 << 20)
                 .connections(1)
-                .sharedMemory(checks ? SharedMemoryUse.OFF : SharedMemoryUse.AUTO)
+                .sharedMemory(checks ? SharedMemoryMode.OFF : SharedMemoryMode.AUTO)
                 .strict(true)
                 .connect()) {
             attempt(() -> cache.register(SPACE));
@@ -125,7 +125,7 @@ final class ClientFuzzTest {
             for (int i = 0; i < CALLS_A_SESSION && cache.remoteStats().connected(); i++) {
                 attempt(() -> call(cache));
             }
-            Sample.await("no memory is held", () -> cache.remoteStats().memoryUsed() == 0);
+            TestBlocks.await("no memory is held", () -> cache.remoteStats().memoryUsed() == 0);
             assertThat(cache.remoteStats().open()).isZero();
             return true;
         } catch (UncheckedIOException spoiltGreeting) {

@@ -55,13 +55,13 @@ final class RemoteFaultsTest {
     void givenAClientThatHoldsATableAndAWriter_whenKilled_thenAllIsBack() throws Exception {
         try (TieredKvCache store = store().build();
                 TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS)) {
-            store.register(Sample.SPACE);
-            Sample.stored(store, 1, 10);
-            try (Child client = Child.start("hold", address(endpoint))) {
+            store.register(TestBlocks.SPACE);
+            TestBlocks.stored(store, 1, 10);
+            try (TestProcess client = TestProcess.start("hold", address(endpoint))) {
                 assertThat(client.line()).isEqualTo("10 RESERVED");
                 assertThat(store.stats().openTables()).isEqualTo(2);
                 client.kill();
-                Sample.await("all is back", () -> store.stats().openTables() == 0);
+                TestBlocks.await("all is back", () -> store.stats().openTables() == 0);
             }
             assertThat(endpoint.stats().leases().expired()).isEqualTo(1);
             assertThat(endpoint.stats().reservations().expired()).isEqualTo(1);
@@ -72,24 +72,24 @@ final class RemoteFaultsTest {
 
     @Test
     void givenAClientThatIsStopped_whenItsTimeIsOver_thenItHoldsNothingAndRecovers() throws Exception {
-        EndpointOptions options = EndpointOptions.DEFAULTS.withMaxLease(Child.SHORT_LEASE);
+        EndpointOptions options = EndpointOptions.DEFAULTS.withMaxLease(TestProcess.SHORT_LEASE);
         try (TieredKvCache store = store().build();
                 TcpEndpoint endpoint = serve(store, options)) {
-            store.register(Sample.SPACE);
-            Sample.stored(store, 1, 10);
-            try (Child client = Child.start("hold", address(endpoint))) {
+            store.register(TestBlocks.SPACE);
+            TestBlocks.stored(store, 1, 10);
+            try (TestProcess client = TestProcess.start("hold", address(endpoint))) {
                 assertThat(client.line()).isEqualTo("10 RESERVED");
                 client.signal("STOP");
-                Sample.await("all is back", () -> store.stats().openTables() == 0);
+                TestBlocks.await("all is back", () -> store.stats().openTables() == 0);
                 client.signal("CONT");
-                client.goOn();
+                client.resume();
                 assertThat(client.line()).as("what had arrived stays").isEqualTo("verified 10");
                 assertThat(client.line()).as("the room is gone").isEqualTo("sealed DROPPED");
-                client.goOn();
+                client.resume();
                 assertThat(client.line()).isEqualTo("again 10");
             }
             assertThat(endpoint.stats().sessionsExpired()).isPositive();
-            Sample.await("all is back", () -> store.stats().openTables() == 0);
+            TestBlocks.await("all is back", () -> store.stats().openTables() == 0);
             store.validate();
         }
     }
@@ -97,52 +97,52 @@ final class RemoteFaultsTest {
     @Test
     void givenAServerThatIsKilledInTheMiddle_whenAnotherTakesItsPlace_thenTheClientFindsIt() throws Exception {
         int port;
-        try (Child first = Child.start("serve", "0")) {
+        try (TestProcess first = TestProcess.start("serve", "0")) {
             port = Integer.parseInt(first.line());
             try (RemoteKvCache cache = RemoteKvCache.builder("127.0.0.1:" + port)
-                    .requestTimeout(Sample.PATIENCE)
+                    .requestTimeout(TestBlocks.PATIENCE)
                     .connect()) {
-                cache.register(Sample.SPACE);
-                BlockChain chain = Sample.stored(cache, 1, 30);
+                cache.register(TestBlocks.SPACE);
+                BlockChain chain = TestBlocks.stored(cache, 1, 30);
                 BlockTable held = cache.acquire(chain);
-                BlockWriter writer = cache.put(Sample.chain(2, 1), 0, 0, KvCache.NO_WAIT);
+                BlockWriter writer = cache.put(TestBlocks.chain(2, 1), 0, 0, KvCache.NO_WAIT);
                 AtomicInteger reads = new AtomicInteger();
                 Thread killer = Thread.ofPlatform().start(() -> {
-                    Sample.await("reads", () -> reads.get() >= 5);
+                    TestBlocks.await("reads", () -> reads.get() >= 5);
                     kill(first);
                 });
-                while (killer.isAlive() || Sample.verified(cache, chain) > 0) {
-                    Sample.verified(cache, chain);
+                while (killer.isAlive() || TestBlocks.verified(cache, chain) > 0) {
+                    TestBlocks.verified(cache, chain);
                     reads.incrementAndGet();
                 }
                 assertThat(cache.match(chain)).isEqualTo(Match.NOTHING);
-                assertThat(Sample.verify(held, chain))
+                assertThat(TestBlocks.verify(held, chain))
                         .as("what had arrived stays")
                         .isEqualTo(30);
                 held.close();
                 assertThat(writer.seal()).isEqualTo(SealOutcome.DROPPED);
                 writer.close();
-                try (BlockWriter refused = cache.put(Sample.chain(3, 1), 0, 0, KvCache.NO_WAIT)) {
+                try (BlockWriter refused = cache.put(TestBlocks.chain(3, 1), 0, 0, KvCache.NO_WAIT)) {
                     assertThat(refused.outcome()).isEqualTo(PutOutcome.NO_ROOM);
                 }
                 assertThatThrownBy(cache::stats).isInstanceOf(UncheckedIOException.class);
                 assertThatThrownBy(() -> cache.drop(chain, 0)).isInstanceOf(UncheckedIOException.class);
                 assertThat(cache.remoteStats().memoryUsed()).isZero();
-                try (Child second = Child.start("serve", Integer.toString(port))) {
+                try (TestProcess second = TestProcess.start("serve", Integer.toString(port))) {
                     second.line();
-                    Sample.await("connected again", () -> Sample.put(cache, chain, 0));
-                    assertThat(Sample.verified(cache, chain)).isEqualTo(1);
+                    TestBlocks.await("connected again", () -> TestBlocks.put(cache, chain, 0));
+                    assertThat(TestBlocks.verified(cache, chain)).isEqualTo(1);
                     assertThat(cache.remoteStats().sessions()).isEqualTo(2);
-                    Sample.await("all is back", () -> cache.stats().openTables() == 0);
+                    TestBlocks.await("all is back", () -> cache.stats().openTables() == 0);
                 }
                 assertThat(cache.remoteStats().open()).isZero();
             }
         }
     }
 
-    private static void kill(Child child) {
+    private static void kill(TestProcess testProcess) {
         try {
-            child.kill();
+            testProcess.kill();
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
         }
@@ -156,19 +156,19 @@ final class RemoteFaultsTest {
                 RemoteKvCache cache = RemoteKvCache.builder(proxy.address())
                         .requestTimeout(Duration.ofSeconds(10))
                         .connect()) {
-            cache.register(Sample.SPACE);
-            BlockChain chain = Sample.stored(cache, 1, 20);
+            cache.register(TestBlocks.SPACE);
+            BlockChain chain = TestBlocks.stored(cache, 1, 20);
             proxy.flip(5_000_000);
             int shorter = 0;
             for (int i = 0; i < 20; i++) {
-                shorter += Sample.verified(cache, chain) < 20 ? 1 : 0;
+                shorter += TestBlocks.verified(cache, chain) < 20 ? 1 : 0;
             }
             assertThat(shorter).isPositive();
             assertThat(cache.remoteStats().corrupt()).isPositive();
             proxy.flip(0);
-            Sample.await("whole again", () -> Sample.verified(cache, chain) == 20);
+            TestBlocks.await("whole again", () -> TestBlocks.verified(cache, chain) == 20);
             assertThat(cache.remoteStats().memoryUsed()).isZero();
-            Sample.await("all is back", () -> store.stats().openTables() == 0);
+            TestBlocks.await("all is back", () -> store.stats().openTables() == 0);
         }
     }
 
@@ -180,15 +180,15 @@ final class RemoteFaultsTest {
                 RemoteKvCache cache = RemoteKvCache.builder(proxy.address())
                         .requestTimeout(Duration.ofSeconds(2))
                         .connect()) {
-            cache.register(Sample.SPACE);
-            BlockChain chain = Sample.stored(store, 1, 5);
+            cache.register(TestBlocks.SPACE);
+            BlockChain chain = TestBlocks.stored(store, 1, 5);
             proxy.stall(true);
-            assertThat(Sample.verified(cache, chain)).isZero();
+            assertThat(TestBlocks.verified(cache, chain)).isZero();
             assertThat(cache.match(chain)).isEqualTo(Match.NOTHING);
-            assertThat(Sample.put(cache, Sample.chain(2, 1), 0)).isFalse();
+            assertThat(TestBlocks.put(cache, TestBlocks.chain(2, 1), 0)).isFalse();
             proxy.stall(false);
-            Sample.await("an answer again", () -> Sample.verified(cache, chain) == 5);
-            Sample.await("all is back", () -> store.stats().openTables() == 0);
+            TestBlocks.await("an answer again", () -> TestBlocks.verified(cache, chain) == 5);
+            TestBlocks.await("all is back", () -> store.stats().openTables() == 0);
             assertThat(cache.remoteStats().memoryUsed()).isZero();
             assertThat(cache.remoteStats().failed()).isPositive();
         }
@@ -214,8 +214,9 @@ final class RemoteFaultsTest {
                     .hasMessageContaining("does not know the secret");
             try (RemoteKvCache cache =
                     RemoteKvCache.builder(address(guarded)).secret(secret).connect()) {
-                cache.register(Sample.SPACE);
-                assertThat(Sample.verified(cache, Sample.stored(cache, 1, 3))).isEqualTo(3);
+                cache.register(TestBlocks.SPACE);
+                assertThat(TestBlocks.verified(cache, TestBlocks.stored(cache, 1, 3)))
+                        .isEqualTo(3);
             }
         }
     }
@@ -239,16 +240,16 @@ final class RemoteFaultsTest {
                 RemoteKvCache cache = RemoteKvCache.builder(address(endpoint))
                         .memoryBytes(5 << 20)
                         .connect()) {
-            cache.register(Sample.SPACE);
-            BlockChain chain = Sample.stored(cache, 1, 12);
+            cache.register(TestBlocks.SPACE);
+            BlockChain chain = TestBlocks.stored(cache, 1, 12);
             try (BlockTable table = cache.acquire(chain)) {
-                assertThat(Sample.verify(table, chain)).isEqualTo(5);
-                assertThat(Sample.put(cache, Sample.chain(2, 1), 0))
+                assertThat(TestBlocks.verify(table, chain)).isEqualTo(5);
+                assertThat(TestBlocks.put(cache, TestBlocks.chain(2, 1), 0))
                         .as("no memory to write in")
                         .isFalse();
             }
-            assertThat(Sample.put(cache, Sample.chain(2, 1), 0)).isTrue();
-            assertThat(cache.remoteStats().noMemory()).isPositive();
+            assertThat(TestBlocks.put(cache, TestBlocks.chain(2, 1), 0)).isTrue();
+            assertThat(cache.remoteStats().outOfMemory()).isPositive();
         }
     }
 
@@ -260,27 +261,27 @@ final class RemoteFaultsTest {
                 TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS);
                 RemoteKvCache cache =
                         RemoteKvCache.builder(address(endpoint)).checked(true).connect()) {
-            cache.register(Sample.SPACE);
+            cache.register(TestBlocks.SPACE);
             for (int seed = 1; seed <= 4; seed++) {
-                Sample.stored(cache, seed, 50);
-                assertThat(cache.flush(Sample.PATIENCE.toNanos())).isTrue();
+                TestBlocks.stored(cache, seed, 50);
+                assertThat(cache.flush(TestBlocks.PATIENCE.toNanos())).isTrue();
             }
-            BlockChain chain = Sample.chain(1, 60);
+            BlockChain chain = TestBlocks.chain(1, 60);
             assertThat(cache.match(chain).diskBlocks()).isPositive();
             assertThat(cache.match(chain).blocks()).isEqualTo(50);
-            try (BlockTable table = cache.acquire(chain, 10, Sample.PATIENCE.toNanos())) {
+            try (BlockTable table = cache.acquire(chain, 10, TestBlocks.PATIENCE.toNanos())) {
                 assertThat(table.endBlock()).isEqualTo(50);
                 int first =
                         table.onReady(1, Runnable::run).toCompletableFuture().get(60, TimeUnit.SECONDS);
                 assertThat(first).isPositive();
-                assertThat(table.await(60, Sample.PATIENCE.toNanos())).isEqualTo(40);
-                assertThat(Sample.verify(table, chain)).isEqualTo(40);
+                assertThat(table.await(60, TestBlocks.PATIENCE.toNanos())).isEqualTo(40);
+                assertThat(TestBlocks.verify(table, chain)).isEqualTo(40);
                 assertThat(table.endBlock()).isEqualTo(50);
             }
-            try (BlockTable cancelled = cache.acquire(Sample.chain(2, 50), 0, Sample.PATIENCE.toNanos())) {
+            try (BlockTable cancelled = cache.acquire(TestBlocks.chain(2, 50), 0, TestBlocks.PATIENCE.toNanos())) {
                 assertThat(cancelled.blocks()).isPositive();
             }
-            Sample.await("all is back", () -> store.stats().openTables() == 0);
+            TestBlocks.await("all is back", () -> store.stats().openTables() == 0);
             assertThat(cache.remoteStats().memoryUsed()).isZero();
         }
     }

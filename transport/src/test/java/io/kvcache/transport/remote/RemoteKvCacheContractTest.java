@@ -38,16 +38,16 @@ final class RemoteKvCacheContractTest {
     /// A store that other processes may use, how they reach it, and what it has for them.
     ///
     /// @param addresses the first choice first
-    record Served(Closing endpoint, List<String> addresses, Supplier<EndpointStats> stats) {
+    record ServedStore(CloseableEndpoint endpoint, List<String> addresses, Supplier<EndpointStats> stats) {
 
-        Served(Closing endpoint, String address, Supplier<EndpointStats> stats) {
+        ServedStore(CloseableEndpoint endpoint, String address, Supplier<EndpointStats> stats) {
             this(endpoint, List.of(address), stats);
         }
     }
 
     /// Ends serving.
     @FunctionalInterface
-    interface Closing extends AutoCloseable {
+    interface CloseableEndpoint extends AutoCloseable {
 
         /// Ends all connections.
         @Override
@@ -56,10 +56,10 @@ final class RemoteKvCacheContractTest {
 
     /// Begins to serve.
     @FunctionalInterface
-    interface Serving {
+    interface EndpointFactory {
 
         /// Serves a store until it is closed.
-        Served serve(KvCache store) throws IOException;
+        ServedStore serve(KvCache store) throws IOException;
     }
 
     /// Opens a cache of a store with something beside what the contract asks for.
@@ -69,13 +69,14 @@ final class RemoteKvCacheContractTest {
         return open(setup, more, store -> {
             TcpEndpoint endpoint = TcpEndpoint.open(
                     store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
-            return new Served(
+            return new ServedStore(
                     endpoint::close, scheme + "127.0.0.1:" + endpoint.address().getPort(), endpoint::stats);
         });
     }
 
     /// Opens a cache of a store that is served somehow.
-    static CacheUnderTest open(CacheSetup setup, UnaryOperator<TieredKvCacheBuilder> more, Serving serving) {
+    static CacheUnderTest open(
+            CacheSetup setup, UnaryOperator<TieredKvCacheBuilder> more, EndpointFactory endpointFactory) {
         ManualClock time = new ManualClock();
         TieredKvCacheBuilder builder = TieredKvCache.builder()
                 .hostBytes(setup.hostBytes())
@@ -88,14 +89,14 @@ final class RemoteKvCacheContractTest {
         TieredKvCache store =
                 more.apply(setup.manualTime() ? builder.clock(time) : builder).build();
         try {
-            Served served = serving.serve(store);
-            RemoteKvCache cache = builder(served.addresses())
+            ServedStore servedStore = endpointFactory.serve(store);
+            RemoteKvCache cache = builder(servedStore.addresses())
                     .memoryBytes(Math.max(256L << 20, 3 * setup.hostBytes()))
                     .checked(true)
                     .strict(setup.strict())
-                    .requestTimeout(Sample.PATIENCE)
+                    .requestTimeout(TestBlocks.PATIENCE)
                     .connect();
-            return new Subject(cache, served, store, setup, time);
+            return new Subject(cache, servedStore, store, setup, time);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
@@ -106,7 +107,8 @@ final class RemoteKvCacheContractTest {
                 addresses.getFirst(), addresses.stream().skip(1).toArray(String[]::new));
     }
 
-    private record Subject(RemoteKvCache cache, Served served, TieredKvCache store, CacheSetup setup, ManualClock time)
+    private record Subject(
+            RemoteKvCache cache, ServedStore servedStore, TieredKvCache store, CacheSetup setup, ManualClock time)
             implements CacheUnderTest {
 
         @Override
@@ -120,11 +122,11 @@ final class RemoteKvCacheContractTest {
         @Override
         public void settle() {
             cache.stats();
-            Sample.await("the server lets go", () -> store.stats().openTables() == held());
+            TestBlocks.await("the server lets go", () -> store.stats().openTables() == held());
         }
 
         private long held() {
-            EndpointStats stats = served.stats().get();
+            EndpointStats stats = servedStore.stats().get();
             return stats.leases().open() + stats.reservations().open();
         }
 
@@ -143,7 +145,7 @@ final class RemoteKvCacheContractTest {
         @SuppressWarnings("try") // closed one after the other, whatever fails
         public void close() {
             try (KvCache last = store;
-                    Closing before = served.endpoint()) {
+                    CloseableEndpoint before = servedStore.endpoint()) {
                 if (open()) {
                     cache.close();
                 }

@@ -33,11 +33,11 @@ final class RemoteObjectHintsTest {
             .failOnLeak(true)
             .prefaultInBackground(false)
             .build();
-    private final TcpEndpoint endpoint = Loopback.open(store);
+    private final TcpEndpoint endpoint = LoopbackServers.serve(store);
     private final RemoteKvCache remote = connect();
 
     private RemoteKvCache connect() {
-        return Loopback.connect(endpoint, THINGS);
+        return LoopbackServers.connect(endpoint, THINGS);
     }
 
     @AfterEach
@@ -121,7 +121,8 @@ final class RemoteObjectHintsTest {
                     .isZero();
             assertThat(store.hintStats().pins()).isEqualTo(6);
         }
-        Sample.await("the end of the other's session", () -> store.hintStats().pins() == 4);
+        TestBlocks.await(
+                "the end of the other's session", () -> store.hintStats().pins() == 4);
         put(100, 200);
         assertThat(here(0, 4)).isEqualTo(4);
         assertThat(here(4, FIT)).isZero();
@@ -145,10 +146,10 @@ final class RemoteObjectHintsTest {
     @Test
     void givenAnOlderServer_whenHinted_thenNothingIsTakenAndTheConnectionGoesOn() {
         put(0, 2);
-        OldServers old =
-                new OldServers(new TcpConnector("127.0.0.1", endpoint.address().getPort()));
+        LegacyServerConnector old = new LegacyServerConnector(
+                new TcpConnector("127.0.0.1", endpoint.address().getPort()));
         try (RemoteKvCache cache = new RemoteKvCacheBuilder(old)
-                .requestTimeout(Sample.PATIENCE)
+                .requestTimeout(TestBlocks.PATIENCE)
                 .strict(true)
                 .connect()) {
             cache.register(THINGS);

@@ -23,14 +23,14 @@ final class SessionPinsTest {
             .failOnLeak(true)
             .prefaultInBackground(false)
             .build();
-    private final TcpEndpoint endpoint = Loopback.open(store);
+    private final TcpEndpoint endpoint = LoopbackServers.serve(store);
 
     private RemoteKvCache connect() {
         return connect(endpoint);
     }
 
     private static RemoteKvCache connect(TcpEndpoint endpoint) {
-        return Loopback.connect(endpoint, Sample.SPACE);
+        return LoopbackServers.connect(endpoint, TestBlocks.SPACE);
     }
 
     @AfterEach
@@ -42,12 +42,12 @@ final class SessionPinsTest {
 
     private void fillOver(int seed) {
         for (int i = 0; i < 2 * FIT; i++) {
-            Sample.stored(store, seed + i, 1);
+            TestBlocks.stored(store, seed + i, 1);
         }
     }
 
     private void goes(BlockChain chain) {
-        Sample.await("the end of the session and its pin", () -> {
+        TestBlocks.await("the end of the session and its pin", () -> {
             fillOver(300);
             return store.match(chain).blocks() == 0;
         });
@@ -75,7 +75,7 @@ final class SessionPinsTest {
     void givenPinsOfClientsOfTwoEndpoints_whenOneGoes_thenThatOfBothStays() throws Exception {
         BlockChain both = chain(1);
         BlockChain one = chain(2);
-        try (TcpEndpoint second = Loopback.open(store);
+        try (TcpEndpoint second = LoopbackServers.serve(store);
                 RemoteKvCache staying = connect()) {
             try (RemoteKvCache going = connect(second)) {
                 assertThat(pin(staying, both)).isTrue();
@@ -103,8 +103,8 @@ final class SessionPinsTest {
     }
 
     private BlockChain chain(int seed) {
-        store.register(Sample.SPACE);
-        return Sample.stored(store, seed, 2);
+        store.register(TestBlocks.SPACE);
+        return TestBlocks.stored(store, seed, 2);
     }
 
     private static boolean pin(RemoteKvCache client, BlockChain chain) {

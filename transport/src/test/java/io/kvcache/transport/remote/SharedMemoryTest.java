@@ -63,11 +63,11 @@ final class SharedMemoryTest {
     }
 
     private static RemoteKvCacheBuilder client(String address) {
-        return RemoteKvCache.builder(address).requestTimeout(Sample.PATIENCE);
+        return RemoteKvCache.builder(address).requestTimeout(TestBlocks.PATIENCE);
     }
 
     private static List<MemorySegment> room(int blocks) {
-        return Stream.generate(() -> MemorySegment.ofArray(new byte[Sample.BLOCK_BYTES]))
+        return Stream.generate(() -> MemorySegment.ofArray(new byte[TestBlocks.BLOCK_BYTES]))
                 .limit(blocks)
                 .toList();
     }
@@ -78,8 +78,8 @@ final class SharedMemoryTest {
         try (TieredKvCache store = store().shareMemory(folder.path()).build();
                 TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS.withMaxLease(noRenewal));
                 RemoteKvCache cache = client(address(endpoint)).lease(noRenewal).connect()) {
-            cache.register(Sample.SPACE);
-            BlockChain chain = Sample.stored(cache, 1, 10);
+            cache.register(TestBlocks.SPACE);
+            BlockChain chain = TestBlocks.stored(cache, 1, 10);
             long asked = endpoint.stats().requests();
             assertThat(cache.match(chain)).isEqualTo(new Match(0, 10, 0));
             List<MemorySegment> into = room(10);
@@ -88,16 +88,16 @@ final class SharedMemoryTest {
                 BlockContent.of(chain.key(index)).requireEqual(into.get(index));
             }
             assertThat(cache.remoteStats().copied()).isEqualTo(10);
-            assertThat(cache.remoteStats().told() + endpoint.stats().requests() - asked)
+            assertThat(cache.remoteStats().reported() + endpoint.stats().requests() - asked)
                     .as("nothing is asked, but a use may have been told of")
                     .isLessThanOrEqualTo(2);
             try (BlockTable table = cache.acquire(chain)) {
                 assertThat(store.stats().openTables()).as("held there").isEqualTo(1);
-                assertThat(Sample.verify(table, chain)).isEqualTo(10);
+                assertThat(TestBlocks.verify(table, chain)).isEqualTo(10);
                 assertThat(table.isValid()).isTrue();
                 assertThat(table.segment(3).isReadOnly()).isTrue();
             }
-            assertThat(cache.remoteStats().placed()).isEqualTo(10);
+            assertThat(cache.remoteStats().mapped()).isEqualTo(10);
             assertThat(cache.remoteStats().memoryUsed()).isZero();
             assertThat(endpoint.stats().bytesOut()).isZero();
         }
@@ -106,15 +106,15 @@ final class SharedMemoryTest {
 
     @Test
     void givenKeysOfAnotherNamespace_whenLookedUpInPlace_thenTheyAreNotHereAsTheyAreNotThere() throws IOException {
-        Namespace other = Sample.SPACE.toBuilder().adapter("another").build();
+        Namespace other = TestBlocks.SPACE.toBuilder().adapter("another").build();
         try (TieredKvCache store = store().shareMemory(folder.path()).build();
                 TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS);
                 RemoteKvCache cache = client(address(endpoint)).connect()) {
-            cache.register(Sample.SPACE);
+            cache.register(TestBlocks.SPACE);
             cache.register(other);
-            BlockChain chain = Sample.stored(cache, 1, 2);
+            BlockChain chain = TestBlocks.stored(cache, 1, 2);
             List<BlockKey> keys = List.of(chain.key(0), chain.key(1));
-            BlockChain own = BlockChain.ofKeys(Sample.SPACE, keys);
+            BlockChain own = BlockChain.ofKeys(TestBlocks.SPACE, keys);
             BlockChain another = BlockChain.ofKeys(other, keys);
 
             assertThat(cache.match(own)).isEqualTo(new Match(0, 2, 0));
@@ -135,7 +135,7 @@ final class SharedMemoryTest {
                 TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS);
                 RemoteKvCache cache = client(address(endpoint)).connect()) {
             cache.register(space);
-            Sample.putObject(cache, space, key, content.toHeapSegment(bytes));
+            TestBlocks.putObject(cache, space, key, content.toHeapSegment(bytes));
             ObjectView kept;
             try (ObjectView view = Objects.requireNonNull(cache.getObject(space, key))) {
                 assertThat(view.segments()).hasSizeGreaterThan(2).allMatch(MemorySegment::isReadOnly);
@@ -146,9 +146,9 @@ final class SharedMemoryTest {
                 view.copyTo((1 << 20) - 10, 20, copy);
                 content.requireEqual((1 << 20) - 10, copy.asSlice(0, 20));
                 assertThat(view.isValid()).isTrue();
-                assertThat(cache.remoteStats().placed()).isEqualTo(1);
+                assertThat(cache.remoteStats().mapped()).isEqualTo(1);
                 kept = Objects.requireNonNull(cache.getObject(space, key, 1_000_000));
-                assertThat(cache.remoteStats().placed())
+                assertThat(cache.remoteStats().mapped())
                         .as("with a time-out too")
                         .isEqualTo(2);
             }
@@ -169,12 +169,12 @@ final class SharedMemoryTest {
                         .build();
                 TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS);
                 RemoteKvCache cache = client(address(endpoint)).checked(true).connect()) {
-            cache.register(Sample.SPACE);
+            cache.register(TestBlocks.SPACE);
             for (int seed = 1; seed <= 3; seed++) {
-                Sample.stored(cache, seed, 40);
-                assertThat(cache.flush(Sample.PATIENCE.toNanos())).isTrue();
+                TestBlocks.stored(cache, seed, 40);
+                assertThat(cache.flush(TestBlocks.PATIENCE.toNanos())).isTrue();
             }
-            BlockChain chain = Sample.chain(1, 50);
+            BlockChain chain = TestBlocks.chain(1, 50);
             Match match = cache.match(chain);
             assertThat(match.blocks()).isEqualTo(40);
             assertThat(match.diskBlocks()).isPositive();
@@ -183,13 +183,13 @@ final class SharedMemoryTest {
             assertThat(resident)
                     .as("what is resident")
                     .isBetween(cache.match(chain).hostBlocks(), match.hostBlocks());
-            try (BlockTable table = cache.acquire(chain, 10, Sample.PATIENCE.toNanos())) {
-                assertThat(table.await(30, Sample.PATIENCE.toNanos())).isEqualTo(30);
-                assertThat(Sample.verify(table, chain)).isEqualTo(30);
+            try (BlockTable table = cache.acquire(chain, 10, TestBlocks.PATIENCE.toNanos())) {
+                assertThat(table.await(30, TestBlocks.PATIENCE.toNanos())).isEqualTo(30);
+                assertThat(TestBlocks.verify(table, chain)).isEqualTo(30);
                 assertThat(table.isValid()).isTrue();
-                assertThat(cache.remoteStats().placed()).isEqualTo(30);
+                assertThat(cache.remoteStats().mapped()).isEqualTo(30);
             }
-            Sample.await("all is back", () -> store.stats().openTables() == 0);
+            TestBlocks.await("all is back", () -> store.stats().openTables() == 0);
             assertThat(endpoint.stats().bytesOut()).isZero();
         }
     }
@@ -199,18 +199,20 @@ final class SharedMemoryTest {
         try (TieredKvCache store = store().shareMemory(folder.path()).build();
                 TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS);
                 RemoteKvCache cache = client(address(endpoint)).connect()) {
-            cache.register(Sample.SPACE);
+            cache.register(TestBlocks.SPACE);
             for (int seed = 0; seed < 64; seed++) {
-                Sample.stored(cache, seed, 1);
+                TestBlocks.stored(cache, seed, 1);
             }
-            assertThat(cache.getAll(Sample.chain(0, 1), 0, room(1))).isEqualTo(1);
-            Sample.await("the server is told", () -> cache.remoteStats().told() > 0);
+            assertThat(cache.getAll(TestBlocks.chain(0, 1), 0, room(1))).isEqualTo(1);
+            TestBlocks.await("the server is told", () -> cache.remoteStats().reported() > 0);
             cache.stats(); // comes after it on the same connection
             for (int seed = 64; seed < 64 + 32; seed++) {
-                Sample.stored(cache, seed, 1);
+                TestBlocks.stored(cache, seed, 1);
             }
-            assertThat(cache.match(Sample.chain(0, 1)).blocks()).as("used").isEqualTo(1);
-            assertThat(cache.match(Sample.chain(1, 1)).blocks()).as("not used").isZero();
+            assertThat(cache.match(TestBlocks.chain(0, 1)).blocks()).as("used").isEqualTo(1);
+            assertThat(cache.match(TestBlocks.chain(1, 1)).blocks())
+                    .as("not used")
+                    .isZero();
         }
     }
 
@@ -221,7 +223,7 @@ final class SharedMemoryTest {
             assertThatThrownBy(() -> client("shm:" + address(endpoint)).connect())
                     .isInstanceOf(UncheckedIOException.class)
                     .hasMessageContaining("keeps its memory to itself");
-            works(client(address(endpoint)), Sample.SPACE, false);
+            works(client(address(endpoint)), TestBlocks.SPACE, false);
         }
     }
 
@@ -229,7 +231,7 @@ final class SharedMemoryTest {
     void givenAClientThatWantsNone_whenConnected_thenBytesAreSent() throws IOException {
         try (TieredKvCache store = store().shareMemory(folder.path()).build();
                 TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS)) {
-            works(client(address(endpoint)).sharedMemory(SharedMemoryUse.OFF), Sample.SPACE, false);
+            works(client(address(endpoint)).sharedMemory(SharedMemoryMode.OFF), TestBlocks.SPACE, false);
         }
     }
 
@@ -240,7 +242,7 @@ final class SharedMemoryTest {
             for (String name : folder.files()) {
                 Files.move(folder.path().resolve(name), folder.path().resolve(name + ".elsewhere"));
             }
-            works(client(address(endpoint)), Sample.SPACE, false);
+            works(client(address(endpoint)), TestBlocks.SPACE, false);
             assertThatThrownBy(() -> client("shm:" + address(endpoint)).connect())
                     .isInstanceOf(UncheckedIOException.class)
                     .hasMessageContaining("is no file of");
@@ -251,13 +253,13 @@ final class SharedMemoryTest {
         try (RemoteKvCache cache = builder.connect()) {
             cache.register(space);
             BlockChain chain = BlockChain.of(space, new int[32]);
-            assertThat(Sample.put(cache, chain, 0) && Sample.put(cache, chain, 1))
+            assertThat(TestBlocks.put(cache, chain, 0) && TestBlocks.put(cache, chain, 1))
                     .isTrue();
-            assertThat(Sample.verified(cache, chain)).isEqualTo(2);
+            assertThat(TestBlocks.verified(cache, chain)).isEqualTo(2);
             assertThat(cache.getAll(chain, 0, room(2))).isEqualTo(2);
             assertThat(cache.match(chain).hostBlocks()).isEqualTo(2);
             assertThat(cache.remoteStats().sharedMemory()).isEqualTo(shared);
-            assertThat(cache.remoteStats().placed()).isEqualTo(shared ? 2 : 0);
+            assertThat(cache.remoteStats().mapped()).isEqualTo(shared ? 2 : 0);
         }
     }
 
@@ -265,13 +267,13 @@ final class SharedMemoryTest {
     void givenAClientThatIsKilledWithViews_whenItIsGone_thenNothingIsHeld() throws Exception {
         try (TieredKvCache store = store().shareMemory(folder.path()).build();
                 TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS)) {
-            store.register(Sample.SPACE);
-            Sample.stored(store, 1, 10);
-            try (Child client = Child.start("view", "shm:" + address(endpoint))) {
+            store.register(TestBlocks.SPACE);
+            TestBlocks.stored(store, 1, 10);
+            try (TestProcess client = TestProcess.start("view", "shm:" + address(endpoint))) {
                 assertThat(client.line()).isEqualTo("10 true");
                 assertThat(store.stats().openTables()).isEqualTo(1);
                 client.kill();
-                Sample.await("all is back", () -> store.stats().openTables() == 0);
+                TestBlocks.await("all is back", () -> store.stats().openTables() == 0);
             }
             assertThat(endpoint.stats().leases().expired()).isEqualTo(1);
             store.validate();
@@ -280,22 +282,22 @@ final class SharedMemoryTest {
 
     @Test
     void givenAClientThatIsStoppedWithViews_whenItsBlocksHaveGone_thenItLearnsThatTheyAreNotValid() throws Exception {
-        EndpointOptions options = EndpointOptions.DEFAULTS.withMaxLease(Child.SHORT_LEASE);
+        EndpointOptions options = EndpointOptions.DEFAULTS.withMaxLease(TestProcess.SHORT_LEASE);
         try (TieredKvCache store = store().shareMemory(folder.path()).build();
                 TcpEndpoint endpoint = serve(store, options)) {
-            store.register(Sample.SPACE);
-            Sample.stored(store, 1, 10);
-            try (Child client = Child.start("view", "shm:" + address(endpoint))) {
+            store.register(TestBlocks.SPACE);
+            TestBlocks.stored(store, 1, 10);
+            try (TestProcess client = TestProcess.start("view", "shm:" + address(endpoint))) {
                 assertThat(client.line()).isEqualTo("10 true");
                 client.signal("STOP");
-                Sample.await("its lease ends", () -> store.stats().openTables() == 0);
+                TestBlocks.await("its lease ends", () -> store.stats().openTables() == 0);
                 for (int seed = 2; seed < 2 + 64; seed++) {
-                    Sample.stored(store, seed, 1);
+                    TestBlocks.stored(store, seed, 1);
                 }
                 client.signal("CONT");
-                client.goOn();
+                client.resume();
                 assertThat(client.line()).isEqualTo("right false valid false");
-                client.goOn();
+                client.resume();
             }
             store.validate();
         }
@@ -304,30 +306,30 @@ final class SharedMemoryTest {
     @Test
     void givenAServerThatIsKilled_whenViewsAreHeld_thenTheyStayRightAndTheNextServerIsFound() throws Exception {
         int port;
-        try (Child first = Child.start("serve", "0", folder.path().toString())) {
+        try (TestProcess first = TestProcess.start("serve", "0", folder.path().toString())) {
             port = Integer.parseInt(first.line());
             try (RemoteKvCache cache = client("shm:127.0.0.1:" + port).connect()) {
-                cache.register(Sample.SPACE);
-                BlockChain chain = Sample.stored(cache, 1, 20);
+                cache.register(TestBlocks.SPACE);
+                BlockChain chain = TestBlocks.stored(cache, 1, 20);
                 BlockTable held = cache.acquire(chain);
                 first.kill();
-                assertThat(Sample.verify(held, chain))
+                assertThat(TestBlocks.verify(held, chain))
                         .as("no signal, no other byte")
                         .isEqualTo(20);
                 assertThat(held.isValid()).isTrue();
-                Sample.await("it is noticed", () -> !cache.remoteStats().connected());
+                TestBlocks.await("it is noticed", () -> !cache.remoteStats().connected());
                 assertThat(cache.match(chain)).isEqualTo(Match.NOTHING);
                 assertThat(cache.getAll(chain, 0, room(20))).isZero();
-                assertThat(Sample.verified(cache, chain)).isZero();
-                try (Child second = Child.start(
+                assertThat(TestBlocks.verified(cache, chain)).isZero();
+                try (TestProcess second = TestProcess.start(
                         "serve", Integer.toString(port), folder.path().toString())) {
                     assertThat(second.line()).isEqualTo(Integer.toString(port));
                     assertThat(folder.files()).as("those of the first are gone").hasSize(3);
-                    Sample.await("it is found", () -> cache.remoteStats().sharedMemory());
+                    TestBlocks.await("it is found", () -> cache.remoteStats().sharedMemory());
                     assertThat(cache.match(chain)).isEqualTo(Match.NOTHING);
-                    BlockChain other = Sample.stored(cache, 2, 20);
-                    assertThat(Sample.verified(cache, other)).isEqualTo(20);
-                    assertThat(Sample.verify(held, chain)).isEqualTo(20);
+                    BlockChain other = TestBlocks.stored(cache, 2, 20);
+                    assertThat(TestBlocks.verified(cache, other)).isEqualTo(20);
+                    assertThat(TestBlocks.verify(held, chain)).isEqualTo(20);
                     held.close();
                     second.kill();
                 }

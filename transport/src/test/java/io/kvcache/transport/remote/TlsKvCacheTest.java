@@ -98,16 +98,16 @@ final class TlsKvCacheTest {
         try (TcpEndpoint endpoint = serve(good().engines());
                 RemoteKvCache cache = client(endpoint).connect();
                 ExecutorService threads = Executors.newFixedThreadPool(4)) {
-            cache.register(Sample.SPACE);
+            cache.register(TestBlocks.SPACE);
             assertThat(cache.server()).isEqualTo("tls:" + address(endpoint));
             List<Future<Integer>> all = new ArrayList<>();
             for (int seed = 1; seed <= 4; seed++) {
                 int own = seed;
                 Callable<Integer> work = () -> {
-                    BlockChain chain = Sample.stored(cache, own, 10);
+                    BlockChain chain = TestBlocks.stored(cache, own, 10);
                     int verified = 0;
                     for (int i = 0; i < 5; i++) {
-                        verified += Sample.verified(cache, chain);
+                        verified += TestBlocks.verified(cache, chain);
                     }
                     return verified;
                 };
@@ -116,18 +116,18 @@ final class TlsKvCacheTest {
             for (Future<Integer> each : all) {
                 assertThat(each.get()).isEqualTo(50);
             }
-            try (BlockTable arriving =
-                    cache.acquire(Sample.chain(1, 10), 3, Duration.ofSeconds(60).toNanos())) {
+            try (BlockTable arriving = cache.acquire(
+                    TestBlocks.chain(1, 10), 3, Duration.ofSeconds(60).toNanos())) {
                 assertThat(arriving.await(7, Duration.ofSeconds(60).toNanos())).isEqualTo(7);
-                assertThat(Sample.verify(arriving, Sample.chain(1, 10))).isEqualTo(7);
+                assertThat(TestBlocks.verify(arriving, TestBlocks.chain(1, 10))).isEqualTo(7);
             }
             Namespace objects = Namespace.objects("o", "");
             cache.register(objects);
             byte[] key = "key".getBytes(StandardCharsets.UTF_8);
-            BlockContent content = BlockContent.of(Sample.chain(9, 1).key(0));
+            BlockContent content = BlockContent.of(TestBlocks.chain(9, 1).key(0));
             for (int bytes : new int[] {1, 16_383, 16_384, 16_385, 3_000_001}) {
                 MemorySegment value = content.toHeapSegment(bytes);
-                Sample.putObject(cache, objects, key, value);
+                TestBlocks.putObject(cache, objects, key, value);
                 try (ObjectView view = cache.getObject(objects, key)) {
                     assertThat(view).isNotNull();
                     assertThat(view.bytes()).isEqualTo(bytes);
@@ -159,7 +159,7 @@ final class TlsKvCacheTest {
             try (RemoteKvCache cache = RemoteKvCache.builder("tls:" + address(endpoint))
                     .trust(stranger().pem())
                     .connect()) {
-                cache.register(Sample.SPACE);
+                cache.register(TestBlocks.SPACE);
             }
         }
     }
@@ -184,7 +184,8 @@ final class TlsKvCacheTest {
                     .isInstanceOf(UncheckedIOException.class)
                     .hasMessageContaining(
                             address(endpoint) + " refuses: no TLS; allowed: TLS, which clients speak to tls:host:port");
-            Sample.await("counted", () -> endpoint.stats().closed().getOrDefault(DisconnectReason.MALFORMED, 0L) == 1);
+            TestBlocks.await(
+                    "counted", () -> endpoint.stats().closed().getOrDefault(DisconnectReason.MALFORMED, 0L) == 1);
             assertThat(endpoint.stats().sessionsBegun()).isZero();
             client(endpoint).connect().close();
         }
@@ -217,8 +218,8 @@ final class TlsKvCacheTest {
                 byte[] said = readAll(each);
                 assertThat(said.length).as("an alert at most").isLessThan(8);
             }
-            Sample.await("all are gone", () -> endpoint.stats().connections() == 0);
-            Sample.await("the next is served", () -> connects(endpoint)); // a slow machine may take several
+            TestBlocks.await("all are gone", () -> endpoint.stats().connections() == 0);
+            TestBlocks.await("the next is served", () -> connects(endpoint)); // a slow machine may take several
         }
     }
 
@@ -248,14 +249,14 @@ final class TlsKvCacheTest {
                         .trust(good().pem())
                         .requestTimeout(Duration.ofSeconds(5))
                         .connect()) {
-            cache.register(Sample.SPACE);
-            BlockChain chain = Sample.stored(cache, 1, 10);
+            cache.register(TestBlocks.SPACE);
+            BlockChain chain = TestBlocks.stored(cache, 1, 10);
             proxy.flip(3_000_000);
-            assertThat(Sample.verified(cache, chain)).isLessThan(10);
+            assertThat(TestBlocks.verified(cache, chain)).isLessThan(10);
             proxy.flip(0);
-            Sample.await("whole again", () -> Sample.verified(cache, chain) == 10);
+            TestBlocks.await("whole again", () -> TestBlocks.verified(cache, chain) == 10);
             assertThat(cache.remoteStats().corrupt()).as("TLS saw it before").isZero();
-            Sample.await("all is back", () -> store.stats().openTables() == 0);
+            TestBlocks.await("all is back", () -> store.stats().openTables() == 0);
         }
     }
 
@@ -264,10 +265,10 @@ final class TlsKvCacheTest {
         AtomicReference<Supplier<SSLEngine>> now = new AtomicReference<>(good().engines());
         try (TcpEndpoint endpoint = serve(() -> now.get().get());
                 RemoteKvCache before = client(endpoint).connect()) {
-            before.register(Sample.SPACE);
-            BlockChain chain = Sample.stored(before, 1, 2); // its data connections are open from here on
+            before.register(TestBlocks.SPACE);
+            BlockChain chain = TestBlocks.stored(before, 1, 2); // its data connections are open from here on
             now.set(stranger().engines());
-            assertThat(Sample.verified(before, chain)).isEqualTo(2);
+            assertThat(TestBlocks.verified(before, chain)).isEqualTo(2);
             assertThatThrownBy(() -> client(endpoint).connect().close()).isInstanceOf(UncheckedIOException.class);
             RemoteKvCache.builder("tls:" + address(endpoint))
                     .trust(stranger().pem())

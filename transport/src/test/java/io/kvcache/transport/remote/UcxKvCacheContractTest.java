@@ -44,7 +44,7 @@ final class UcxKvCacheContractTest {
         }
         return RemoteKvCacheContractTest.open(setup, builder -> builder.shareMemory(folder.path()), store -> {
             UcxServer server = UcxServer.open(store, transports);
-            return new RemoteKvCacheContractTest.Served(server::close, server.address(), server.endpoint()::stats);
+            return new RemoteKvCacheContractTest.ServedStore(server::close, server.address(), server.endpoint()::stats);
         });
     }
 
@@ -53,9 +53,9 @@ final class UcxKvCacheContractTest {
     void givenTheCacheThatKeepsTheContract_whenRead_thenItsBlocksAreFetchedOneSided() {
         try (CacheUnderTest opened = open(CacheSetup.SMALL)) {
             RemoteKvCache cache = (RemoteKvCache) opened.cache();
-            cache.register(Sample.SPACE);
-            BlockChain chain = Sample.stored(cache, 1, 5);
-            assertThat(Sample.verified(cache, chain)).isEqualTo(5);
+            cache.register(TestBlocks.SPACE);
+            BlockChain chain = TestBlocks.stored(cache, 1, 5);
+            assertThat(TestBlocks.verified(cache, chain)).isEqualTo(5);
             assertThat(cache.remoteStats().fetched()).isEqualTo(5);
         }
     }

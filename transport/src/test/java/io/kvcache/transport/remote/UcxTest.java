@@ -45,9 +45,10 @@ final class UcxTest {
     }
 
     private static RemoteKvCache connect(String address) {
-        RemoteKvCache cache =
-                RemoteKvCache.builder(address).requestTimeout(Sample.PATIENCE).connect();
-        cache.register(Sample.SPACE);
+        RemoteKvCache cache = RemoteKvCache.builder(address)
+                .requestTimeout(TestBlocks.PATIENCE)
+                .connect();
+        cache.register(TestBlocks.SPACE);
         return cache;
     }
 
@@ -57,9 +58,9 @@ final class UcxTest {
     void givenBlocks_whenRead_thenTheyComeOneSidedWithEveryByteRight(String transports) throws IOException {
         try (UcxServer served = UcxServer.open(store, transports);
                 RemoteKvCache cache = connect(served.address())) {
-            BlockChain chain = Sample.stored(cache, 1, 20);
+            BlockChain chain = TestBlocks.stored(cache, 1, 20);
             for (int round = 1; round <= 10; round++) {
-                assertThat(Sample.verified(cache, chain)).isEqualTo(20);
+                assertThat(TestBlocks.verified(cache, chain)).isEqualTo(20);
                 assertThat(cache.remoteStats().fetched()).isEqualTo(20L * round);
             }
             assertThat(cache.remoteStats().memoryUsed()).isZero();
@@ -71,15 +72,15 @@ final class UcxTest {
     @EnabledIf(value = THERE, disabledReason = MISSING)
     void givenAClientThatIsKilled_whenOthersRead_thenTheServerGoesOn(String transports) throws Exception {
         try (UcxServer served = UcxServer.open(store, transports)) {
-            store.register(Sample.SPACE);
-            BlockChain chain = Sample.stored(store, 1, 10);
-            try (Child client = Child.start("hold", served.address())) {
+            store.register(TestBlocks.SPACE);
+            BlockChain chain = TestBlocks.stored(store, 1, 10);
+            try (TestProcess client = TestProcess.start("hold", served.address())) {
                 assertThat(client.line()).isEqualTo("10 RESERVED");
                 client.kill();
-                Sample.await("all is back", () -> store.stats().openTables() == 0);
+                TestBlocks.await("all is back", () -> store.stats().openTables() == 0);
             }
             try (RemoteKvCache cache = connect(served.address())) {
-                assertThat(Sample.verified(cache, chain)).isEqualTo(10);
+                assertThat(TestBlocks.verified(cache, chain)).isEqualTo(10);
                 assertThat(cache.remoteStats().fetched()).isEqualTo(10);
             }
         }
@@ -91,14 +92,15 @@ final class UcxTest {
     void givenAServerThatIsKilled_whenBlocksAreRead_thenAMissAndWhatHadArrivedStays(String transports)
             throws Exception {
         try (ShmFolder own = ShmFolder.make();
-                Child server = Child.start("ucx", transports, own.path().toString());
+                TestProcess server =
+                        TestProcess.start("ucx", transports, own.path().toString());
                 RemoteKvCache cache = connect(server.line())) {
-            BlockChain chain = Sample.stored(cache, 1, 10);
+            BlockChain chain = TestBlocks.stored(cache, 1, 10);
             BlockTable held = cache.acquire(chain);
             assertThat(cache.remoteStats().fetched()).isEqualTo(10);
             server.kill();
-            Sample.await("a miss", () -> Sample.verified(cache, chain) == 0);
-            assertThat(Sample.verify(held, chain)).isEqualTo(10);
+            TestBlocks.await("a miss", () -> TestBlocks.verified(cache, chain) == 0);
+            assertThat(TestBlocks.verify(held, chain)).isEqualTo(10);
             held.close();
             assertThat(cache.remoteStats().memoryUsed()).isZero();
         }
@@ -109,13 +111,13 @@ final class UcxTest {
     void givenATableOfBlocksThatWereRead_whenTheyAreEvictedAfterwards_thenItsBytesStay() throws IOException {
         try (UcxServer served = UcxServer.open(store, "tcp");
                 RemoteKvCache cache = connect(served.address())) {
-            BlockChain chain = Sample.stored(cache, 1, 10);
+            BlockChain chain = TestBlocks.stored(cache, 1, 10);
             try (BlockTable table = cache.acquire(chain)) {
                 cache.drop(chain, 0);
                 for (int seed = 2; seed < 40; seed++) {
-                    Sample.stored(store, seed, 5);
+                    TestBlocks.stored(store, seed, 5);
                 }
-                assertThat(Sample.verify(table, chain)).isEqualTo(10);
+                assertThat(TestBlocks.verify(table, chain)).isEqualTo(10);
             }
         }
     }
@@ -126,8 +128,8 @@ final class UcxTest {
         try (TcpEndpoint endpoint = open(EndpointOptions.DEFAULTS);
                 RemoteKvCache cache =
                         connect("ucx:127.0.0.1:" + endpoint.address().getPort())) {
-            BlockChain chain = Sample.stored(cache, 1, 10);
-            assertThat(Sample.verified(cache, chain)).isEqualTo(10);
+            BlockChain chain = TestBlocks.stored(cache, 1, 10);
+            assertThat(TestBlocks.verified(cache, chain)).isEqualTo(10);
             assertThat(cache.remoteStats().fetched()).isZero();
         }
     }
@@ -138,8 +140,8 @@ final class UcxTest {
         try (TcpEndpoint endpoint = open(EndpointOptions.DEFAULTS.withFabric(nowhere));
                 RemoteKvCache cache =
                         connect("ucx:127.0.0.1:" + endpoint.address().getPort() + "?tls=no_such_transport")) {
-            BlockChain chain = Sample.stored(cache, 1, 10);
-            assertThat(Sample.verified(cache, chain)).isEqualTo(10);
+            BlockChain chain = TestBlocks.stored(cache, 1, 10);
+            assertThat(TestBlocks.verified(cache, chain)).isEqualTo(10);
             assertThat(cache.remoteStats().fetched()).isZero();
         }
     }

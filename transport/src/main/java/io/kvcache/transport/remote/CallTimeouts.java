@@ -1,0 +1,53 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameConnection;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/// Connections that somebody waits at, and until when: one whose time is over is closed, which ends the
+/// wait.
+///
+/// When nobody ticks any more all waits are over, also those that begin then: none is without an
+/// end.
+///
+/// **Threads.** Any; one ticks.
+final class CallTimeouts {
+
+    private final Map<FrameConnection, Long> deadlines = new ConcurrentHashMap<>();
+    private volatile boolean stopped;
+
+    /// Somebody begins to wait.
+    void begin(FrameConnection frameConnection, long nanos) {
+        deadlines.put(frameConnection, System.nanoTime() + nanos);
+        if (stopped) { // Looked at behind the put, as #end() sets it before it looks for lines: one of them sees the
+            // other.
+            frameConnection.close(DisconnectReason.SHUTDOWN);
+        }
+    }
+
+    /// Nobody ticks any more.
+    void end() {
+        stopped = true;
+        deadlines.keySet().forEach(frameConnection -> frameConnection.close(DisconnectReason.SHUTDOWN));
+    }
+
+    /// Nobody waits any more.
+    void end(FrameConnection frameConnection) {
+        deadlines.remove(frameConnection);
+    }
+
+    /// Whether somebody waits.
+    boolean hasPending() {
+        return !deadlines.isEmpty();
+    }
+
+    void closeExpired() {
+        long now = System.nanoTime();
+        deadlines.forEach((frameConnection, end) -> {
+            if (end - now < 0 && deadlines.remove(frameConnection, end)) {
+                frameConnection.close(DisconnectReason.STALLED);
+            }
+        });
+    }
+}

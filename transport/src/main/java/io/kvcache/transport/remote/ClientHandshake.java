@@ -1,0 +1,151 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameConnection;
+import io.kvcache.transport.link.FrameHandler;
+import io.kvcache.transport.link.PayloadSink;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.Challenge;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.Hello;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Proof;
+import io.kvcache.transport.wire.Secret;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.Welcome;
+import java.io.IOException;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/// Opens a connection and says who is there; then passes its frames on to whoever it is for.
+final class ClientHandshake implements FrameHandler {
+
+    private final HandshakeSettings handshakeSettings;
+    private final Hello hello;
+    private @Nullable Challenge challenge;
+    private @Nullable Welcome welcome;
+    private @Nullable RpcException refusal;
+    private @Nullable FrameHandler next;
+
+    private ClientHandshake(HandshakeSettings handshakeSettings, Hello hello) {
+        this.handshakeSettings = handshakeSettings;
+        this.hello = hello;
+    }
+
+    /// A connection that may be used, and how to hear it.
+    record OpenedConnection(
+            FrameConnection frameConnection, Challenge challenge, Welcome welcome, ClientHandshake handshake) {
+
+        /// From now on, frames go there.
+        void handOverTo(FrameHandler handler) {
+            handshake.next = handler;
+        }
+    }
+
+    /// Who connects, and how.
+    ///
+    /// @param callTimeouts of those who wait at a connection
+    /// @param joined the session, or null to begin one
+    /// @param timeoutNanos until it is open and both sides have said who they are
+    record HandshakeSettings(
+            RemoteOptions options,
+            CallTimeouts callTimeouts,
+            @Nullable Welcome joined,
+            long timeoutNanos) {}
+
+    /// Begins a session, or joins one.
+    static OpenedConnection open(Connector connector, HandshakeSettings handshakeSettings)
+            throws IOException, RpcException {
+        RemoteOptions options = handshakeSettings.options;
+        Welcome joined = handshakeSettings.joined;
+        Hello hello = new Hello(
+                Hello.VERSION,
+                joined == null ? 0 : joined.session(),
+                options.sharedMemory() == SharedMemoryMode.OFF ? 0 : Hello.SHARED_MEMORY,
+                Secret.random(Hello.NONCE_BYTES),
+                joined == null ? Secret.none(Hello.TICKET_BYTES) : joined.ticket(),
+                (int) options.lease().toMillis(),
+                options.tenant());
+        ClientHandshake handshake = new ClientHandshake(handshakeSettings, hello);
+        long until = System.nanoTime() + handshakeSettings.timeoutNanos;
+        FrameConnection frameConnection = connector.connect(handshake, handshakeSettings.timeoutNanos);
+        long left = Math.max(1, until - System.nanoTime());
+        handshakeSettings.callTimeouts.begin(frameConnection, left);
+        try {
+            Welcome welcome = handshake.run(frameConnection, left);
+            return new OpenedConnection(
+                    frameConnection, Objects.requireNonNull(handshake.challenge), welcome, handshake);
+        } catch (RpcException failed) {
+            frameConnection.close(DisconnectReason.UNAUTHORIZED);
+            throw failed;
+        } catch (RuntimeException | Error bug) {
+            frameConnection.close(DisconnectReason.INTERNAL);
+            throw bug;
+        } finally {
+            handshakeSettings.callTimeouts.end(frameConnection);
+        }
+    }
+
+    private Welcome run(FrameConnection frameConnection, long patienceNanos) throws RpcException {
+        frameConnection.send(hello.frame(1, patienceNanos));
+        while (challenge == null) {
+            pump(frameConnection);
+        }
+        if (challenge.version() != Hello.VERSION) {
+            throw RpcException.rejected(
+                    Status.UNSUPPORTED, "version = " + challenge.version() + "; allowed: " + Hello.VERSION);
+        }
+        Secret secret = handshakeSettings.options.secret();
+        Proof proof = new Proof(secret == null ? Secret.none(1) : secret, hello, challenge);
+        Secret shown = challenge.secret() ? proof.ofClient() : Secret.none(Proof.BYTES);
+        frameConnection.send(new BodyWriter().bytes(shown.bytes()).request(MessageType.AUTH, 2, patienceNanos));
+        while (welcome == null) {
+            pump(frameConnection);
+        }
+        if (secret != null && !welcome.proof().equals(proof.ofServer())) {
+            throw RpcException.rejected(Status.UNAUTHORIZED, "the server does not know the secret");
+        }
+        return welcome;
+    }
+
+    private void pump(FrameConnection frameConnection) throws RpcException {
+        boolean open = frameConnection.pump();
+        if (refusal != null) {
+            throw refusal;
+        }
+        if (!open) {
+            throw RpcException.noReply("the connection broke while it was opened");
+        }
+    }
+
+    @Override
+    public void onMessage(FrameHeader header, BodyReader body) throws Violation {
+        if (next != null) {
+            next.onMessage(header, body);
+        } else if (header.status() != Status.OK) {
+            refusal = RpcException.rejected(header.status(), body.text("text"));
+        } else if (challenge == null) {
+            challenge = Challenge.read(body);
+        } else {
+            welcome = Welcome.read(body);
+        }
+    }
+
+    @Override
+    public PayloadSink onPayload(FrameHeader header, BodyReader body) throws Violation {
+        if (next == null) {
+            throw new Violation("a payload in the handshake; allowed: none");
+        }
+        return next.onPayload(header, body);
+    }
+
+    @Override
+    public void onClosed(DisconnectReason reason) {
+        if (next != null) {
+            next.onClosed(reason);
+        }
+    }
+}

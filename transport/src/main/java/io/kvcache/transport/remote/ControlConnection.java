@@ -1,0 +1,210 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameConnection;
+import io.kvcache.transport.link.FrameHandler;
+import io.kvcache.transport.link.PayloadSink;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/// The connection that carries many requests at a time. A thread of its own reads it.
+final class ControlConnection implements FrameHandler {
+
+    private final FrameConnection frameConnection;
+    private final Consumer<LeaseProgress> progress;
+    private final Runnable ended;
+    private final ReleaseQueue releaseQueue;
+    private final ChainDictionary chains = new ChainDictionary();
+    private final Map<Long, PendingCall<?>> calls = new ConcurrentHashMap<>();
+    private final AtomicLong numbers = new AtomicLong();
+    private volatile boolean closed;
+
+    /// News of a lease.
+    ///
+    /// @param ready blocks of its table
+    /// @param end block of the chain after the last that is expected
+    record LeaseProgress(long lease, int ready, int end) {}
+
+    /// Reads the body of a reply, on the reading thread.
+    @FunctionalInterface
+    interface ReplyParser<T> {
+        T parse(BodyReader body) throws Violation;
+    }
+
+    /// @param concernsChain whether it is about one
+    private record PendingCall<T>(ReplyParser<T> parser, CompletableFuture<T> result, boolean concernsChain) {
+
+        void complete(BodyReader body) throws Violation {
+            result.complete(parser.parse(body));
+        }
+    }
+
+    /// What to ask for, and how to read the answer.
+    record CallRequest<T>(MessageType type, BodyWriter body, ReplyParser<T> parser, long timeoutNanos) {}
+
+    /// @param progress hears news, on the reading thread
+    /// @param ended hears that the connection is over
+    ControlConnection(
+            ClientHandshake.OpenedConnection openedConnection,
+            ReleaseQueue releaseQueue,
+            Consumer<LeaseProgress> progress,
+            Runnable ended) {
+        frameConnection = openedConnection.frameConnection();
+        this.releaseQueue = releaseQueue;
+        this.progress = progress;
+        this.ended = ended;
+        openedConnection.handOverTo(this);
+    }
+
+    /// Reads until the connection is over.
+    void readLoop() {
+        boolean open = true;
+        while (open) {
+            open = frameConnection.pump();
+        }
+    }
+
+    /// Asks, and answers what the reply will say.
+    <T> CompletableFuture<T> call(CallRequest<T> callRequest) {
+        long number = numbers.incrementAndGet();
+        PendingCall<T> call = registerCall(number, callRequest, false);
+        send(number, callRequest);
+        return call.result;
+    }
+
+    private synchronized <T> void send(long number, CallRequest<T> callRequest) {
+        Frame request = callRequest.body.request(callRequest.type, number, callRequest.timeoutNanos);
+        frameConnection.send(ReleaseQueue.prepend(request, releaseQueue.drain()));
+    }
+
+    /// Asks about a chain.
+    ///
+    /// @param question is given the chain's slot
+    <T> CompletableFuture<T> call(BlockChain chain, int namespace, Function<BodyWriter, CallRequest<T>> question) {
+        long number = numbers.incrementAndGet();
+        synchronized (this) {
+            ChainDictionary.ChainReference chainReference = chains.define(chain, namespace);
+            BodyWriter body =
+                    new BodyWriter().u8(chainReference.slot()).u8(0).u16(0).i32(chain.length());
+            CallRequest<T> asked = question.apply(body);
+            PendingCall<T> call = registerCall(number, asked, true);
+            Frame request = asked.body.request(asked.type, number, asked.timeoutNanos);
+            frameConnection.send(ReleaseQueue.prepend(chainReference.prependTo(request), releaseQueue.drain()));
+            return call.result;
+        }
+    }
+
+    private <T> PendingCall<T> registerCall(long number, CallRequest<T> callRequest, boolean chain) {
+        PendingCall<T> call = new PendingCall<>(callRequest.parser, new CompletableFuture<>(), chain);
+        calls.put(number, call);
+        if (closed) {
+            fail(number);
+        }
+        return call;
+    }
+
+    /// Waits for an answer.
+    ///
+    /// @param late what becomes of one that comes when nobody waits any more
+    static <T> T await(CompletableFuture<T> answer, long nanos, Consumer<T> late) throws RpcException {
+        try {
+            return answer.get(nanos, TimeUnit.NANOSECONDS);
+        } catch (ExecutionException failed) {
+            throw failed.getCause() instanceof RpcException known
+                    ? known
+                    : RpcException.noReply(String.valueOf(failed.getCause()));
+        } catch (TimeoutException slow) {
+            dispose(answer, late);
+            throw RpcException.noReply("no answer in time");
+        } catch (InterruptedException stopped) {
+            dispose(answer, late);
+            Thread.currentThread().interrupt();
+            throw RpcException.noReply("interrupted");
+        }
+    }
+
+    private static <T> void dispose(CompletableFuture<T> answer, Consumer<T> late) {
+        var _ = answer.thenAccept(late);
+    }
+
+    /// Tells something that has no answer.
+    synchronized void sendOneWay(MessageType type, BodyWriter body) {
+        frameConnection.send(ReleaseQueue.prepend(body.request(type, 0, 0), releaseQueue.drain()));
+    }
+
+    /// Gives back what nothing else has taken along.
+    synchronized void flushReleases() {
+        if (!releaseQueue.isEmpty()) {
+            frameConnection.send(ReleaseQueue.releaseBody(releaseQueue.drain()).request(MessageType.RELEASE, 0, 0));
+        }
+    }
+
+    FrameConnection connection() {
+        return frameConnection;
+    }
+
+    @Override
+    public void onMessage(FrameHeader header, BodyReader body) throws Violation {
+        if (header.type() == MessageType.PROGRESS.code()) {
+            progress.accept(new LeaseProgress(body.i64("lease"), body.count("ready"), body.count("end")));
+            return;
+        }
+        PendingCall<?> call = header.reply() ? calls.remove(header.request()) : null;
+        if (call != null && header.status() == Status.OK) {
+            completeCall(call, body);
+        } else if (call != null) {
+            onRejected(call, RpcException.rejected(header.status(), body));
+        }
+    }
+
+    private void onRejected(PendingCall<?> call, RpcException refusal) {
+        if (call.concernsChain) {
+            chains.invalidate(refusal);
+        }
+        call.result.completeExceptionally(refusal);
+    }
+
+    private static void completeCall(PendingCall<?> call, BodyReader body) throws Violation {
+        try {
+            call.complete(body);
+        } catch (Violation malformed) {
+            call.result.completeExceptionally(RpcException.noReply(String.valueOf(malformed.getMessage())));
+            throw malformed;
+        }
+    }
+
+    @Override
+    public PayloadSink onPayload(FrameHeader header, BodyReader body) throws Violation {
+        throw new Violation("a payload of type " + header.type() + " that nobody asked for; allowed: none");
+    }
+
+    @Override
+    public void onClosed(DisconnectReason reason) {
+        closed = true;
+        calls.keySet().forEach(this::fail);
+        ended.run();
+    }
+
+    private void fail(long number) {
+        @Nullable PendingCall<?> call = calls.remove(number);
+        if (call != null) {
+            call.result.completeExceptionally(RpcException.noReply("the connection is over"));
+        }
+    }
+}

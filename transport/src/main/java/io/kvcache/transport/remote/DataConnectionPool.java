@@ -1,0 +1,130 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.wire.Welcome;
+import java.io.IOException;
+import java.util.concurrent.ConcurrentLinkedDeque;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+
+/// The connections of one session that carry blocks: as many as are allowed, opened when they are first
+/// needed, the one used last lent first.
+final class DataConnectionPool {
+
+    private final Connector connector;
+    private final RemoteOptions options;
+    private final CallTimeouts callTimeouts;
+    private final Welcome session;
+    private final ReleaseQueue releaseQueue;
+    private final Semaphore permits;
+    private final ConcurrentLinkedDeque<DataConnection> idle = new ConcurrentLinkedDeque<>();
+    private volatile boolean closed;
+
+    DataConnectionPool(
+            Connector connector,
+            RemoteOptions options,
+            CallTimeouts callTimeouts,
+            ReleaseQueue releaseQueue,
+            Welcome session) {
+        this.connector = connector;
+        this.options = options;
+        this.callTimeouts = callTimeouts;
+        this.releaseQueue = releaseQueue;
+        this.session = session;
+        // Not fair: a thread that runs takes the connection that it has just given back, where handing it to the next
+        // would leave it idle until that has woken up.
+        permits = new Semaphore(options.connections());
+    }
+
+    /// Something to do with a connection.
+    @FunctionalInterface
+    interface ConnectionTask {
+
+        /// Does it.
+        ///
+        /// @param timeoutNanos what is left of the time that the use may take
+        void run(DataConnection line, long timeoutNanos) throws RpcException;
+    }
+
+    /// Lends a connection for one use. Until one is free, until it is open and until it has answered is no longer
+    /// than a request may take, all together.
+    void withConnection(ConnectionTask connectionTask) throws RpcException {
+        withConnection(System.nanoTime() + options.requestTimeoutNanos(), connectionTask);
+    }
+
+    /// Lends a connection for a use that is over at a moment.
+    void withConnection(long untilNanos, ConnectionTask connectionTask) throws RpcException {
+        acquirePermit(untilNanos);
+        try {
+            DataConnection line = idle.pollFirst();
+            if (line == null || !line.isOpen()) {
+                line = open(remainingNanos(untilNanos));
+            }
+            withConnection(line, untilNanos, connectionTask);
+        } finally {
+            permits.release();
+        }
+    }
+
+    private static long remainingNanos(long untilNanos) throws RpcException {
+        long left = untilNanos - System.nanoTime();
+        if (left <= 0) {
+            throw RpcException.noReply("no time was left to ask");
+        }
+        return left;
+    }
+
+    private void withConnection(DataConnection line, long untilNanos, ConnectionTask connectionTask)
+            throws RpcException {
+        boolean good = true;
+        try {
+            long left = remainingNanos(untilNanos);
+            good = false; // what ends it from here on, but an answer, ends the connection
+            connectionTask.run(line, left);
+            good = true;
+        } catch (RpcException failed) {
+            good |= failed.hasReply();
+            throw failed;
+        } finally {
+            if (good && line.isOpen()) {
+                idle.addFirst(line);
+            } else {
+                line.close();
+            }
+            if (closed) {
+                close();
+            }
+        }
+    }
+
+    private void acquirePermit(long untilNanos) throws RpcException {
+        try {
+            if (!permits.tryAcquire(untilNanos - System.nanoTime(), TimeUnit.NANOSECONDS)) {
+                throw RpcException.noReply("all connections are busy");
+            }
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+            throw RpcException.noReply("interrupted");
+        }
+    }
+
+    private DataConnection open(long timeoutNanos) throws RpcException {
+        if (closed) {
+            throw RpcException.noReply("the session is over");
+        }
+        try {
+            ClientHandshake.OpenedConnection openedConnection = ClientHandshake.open(
+                    connector, new ClientHandshake.HandshakeSettings(options, callTimeouts, session, timeoutNanos));
+            return new DataConnection(openedConnection, callTimeouts, releaseQueue);
+        } catch (IOException unreachable) {
+            throw RpcException.noReply(String.valueOf(unreachable.getMessage()));
+        }
+    }
+
+    void close() {
+        closed = true;
+        for (DataConnection line = idle.pollFirst(); line != null; line = idle.pollFirst()) {
+            line.close();
+        }
+    }
+}

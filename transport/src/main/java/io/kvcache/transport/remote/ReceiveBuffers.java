@@ -1,0 +1,142 @@
+package io.kvcache.transport.remote;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/// Memory for blocks and objects that arrive or are about to leave: slots of whole pages, kept for the
+/// next of their size, within a bound. Slots in use and kept count together; those kept of other sizes
+/// make room.
+///
+/// **Threads.** Any.
+final class ReceiveBuffers {
+
+    private static final long PAGE_BYTES = 4096;
+
+    private final long maxBytes;
+    private final Map<Long, Deque<PooledBuffer>> idle = new HashMap<>();
+    private long idleBytes;
+    private long usedBytes;
+    private boolean closed;
+
+    ReceiveBuffers(long maxBytes) {
+        this.maxBytes = maxBytes;
+    }
+
+    /// Native memory that somebody owns, page-aligned; its contents are undefined.
+    final class PooledBuffer implements PutBuffer {
+
+        private final Arena arena = Arena.ofShared();
+        private final MemorySegment memory;
+        private boolean used = true;
+        private @Nullable ByteBuffer view;
+
+        private PooledBuffer(long bytes) {
+            memory = arena.allocate(bytes, PAGE_BYTES);
+        }
+
+        /// The first bytes of it.
+        @Override
+        public MemorySegment segment(long bytes) {
+            return memory.asSlice(0, bytes);
+        }
+
+        /// The first bytes of it, as the same buffer as long as as many are asked for.
+        ByteBuffer buffer(long bytes) {
+            ByteBuffer kept = view;
+            if (kept == null || kept.capacity() != bytes) {
+                kept = segment(bytes).asByteBuffer();
+                view = kept;
+            }
+            return kept;
+        }
+
+        /// Gives it back; nobody may touch it afterwards.
+        @Override
+        public void free() {
+            ReceiveBuffers.this.free(this);
+        }
+    }
+
+    /// A slot, or null when there is no room.
+    @Nullable
+    synchronized PooledBuffer allocate(long bytes) {
+        long size = roundToPages(bytes);
+        Deque<PooledBuffer> same = idle.get(size);
+        PooledBuffer pooledBuffer = same == null ? null : same.pollFirst();
+        if (pooledBuffer != null) {
+            idleBytes -= size;
+            pooledBuffer.used = true;
+        } else if (makeRoom(size)) {
+            pooledBuffer = new PooledBuffer(size);
+        } else {
+            return null;
+        }
+        usedBytes += size;
+        return pooledBuffer;
+    }
+
+    /// Slots of this size that can be had now.
+    synchronized long availableBuffers(long bytes) {
+        return (maxBytes - usedBytes) / roundToPages(bytes);
+    }
+
+    private static long roundToPages(long bytes) {
+        return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    }
+
+    private boolean makeRoom(long size) {
+        if (usedBytes + size > maxBytes) {
+            return false;
+        }
+        Iterator<Deque<PooledBuffer>> all = idle.values().iterator();
+        while (usedBytes + idleBytes + size > maxBytes && all.hasNext()) {
+            Deque<PooledBuffer> slots = all.next();
+            while (usedBytes + idleBytes + size > maxBytes && !slots.isEmpty()) {
+                discard(slots.removeLast());
+            }
+            if (slots.isEmpty()) {
+                all.remove();
+            }
+        }
+        return true;
+    }
+
+    private void discard(PooledBuffer pooledBuffer) {
+        idleBytes -= pooledBuffer.memory.byteSize();
+        pooledBuffer.arena.close();
+    }
+
+    private synchronized void free(PooledBuffer pooledBuffer) {
+        if (!pooledBuffer.used) {
+            throw new IllegalStateException("a slot is given back twice");
+        }
+        pooledBuffer.used = false;
+        long size = pooledBuffer.memory.byteSize();
+        usedBytes -= size;
+        if (closed) {
+            pooledBuffer.arena.close();
+        } else {
+            idleBytes += size;
+            idle.computeIfAbsent(size, none -> new ArrayDeque<>()).addFirst(pooledBuffer);
+        }
+    }
+
+    /// Bytes in slots that somebody owns.
+    synchronized long usedBytes() {
+        return usedBytes;
+    }
+
+    /// Frees what is kept now, and the rest as it comes back.
+    synchronized void close() {
+        closed = true;
+        idle.values().forEach(slots -> slots.forEach(this::discard));
+        idle.clear();
+    }
+}

@@ -1,0 +1,278 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.store.ReadyWaiters;
+import io.kvcache.transport.shm.SharedStore;
+import io.kvcache.transport.ucx.UcxReader;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// Blocks that are here, in chain order, and perhaps more that will be: in this process's memory, or in
+/// the server's where that is mapped.
+///
+/// The server keeps them pinned under a lease for as long as the table is open. If the lease is lost, what
+/// lies in this process's memory stays as it is; of the rest [#isValid] tells.
+final class RemoteBlockTable implements BlockTable {
+
+    private final RemoteCacheContext remoteCacheContext;
+    private final RemoteSession remoteSession;
+    private final LeasedRange range;
+    private final SegmentLifetime scope;
+    private final List<Block> receivedBlocks = new ArrayList<>();
+    private final ReadyWaiters waiters = new ReadyWaiters();
+    private int serverReady;
+    private int end;
+    private boolean fetching;
+    private boolean ended;
+    private boolean closed;
+
+    /// Which blocks a table is of.
+    ///
+    /// @param lease of the server, or 0
+    /// @param first block of the chain
+    /// @param end block after the last that is expected
+    /// @param blockBytes of each
+    /// @param untilNanos when no more will come, by this machine's clock
+    record LeasedRange(long lease, int first, int end, long blockBytes, long untilNanos) {}
+
+    /// A block that can be read here. Whoever has it frees it.
+    interface Block {
+
+        /// All of it, read-only or not.
+        MemorySegment segment();
+
+        /// The checksum that it was sealed with.
+        int checksum();
+
+        /// Whether the segment has shown this block until now, and not another one.
+        boolean isValid();
+
+        /// Nobody here reads it any more.
+        void free();
+    }
+
+    RemoteBlockTable(RemoteCacheContext remoteCacheContext, RemoteSession remoteSession, LeasedRange leasedRange) {
+        this.remoteCacheContext = remoteCacheContext;
+        this.remoteSession = remoteSession;
+        this.range = leasedRange;
+        end = leasedRange.end;
+        scope = new SegmentLifetime(remoteCacheContext.options().checked());
+        remoteCacheContext.openHandles().incrementAndGet();
+        remoteSession.users().add();
+    }
+
+    long blockBytes() {
+        return range.blockBytes;
+    }
+
+    long lease() {
+        return range.lease;
+    }
+
+    /// A block is here, and is the table's from now on.
+    ///
+    /// @param index block of the chain; any but the next is not wanted
+    void addBlock(int index, Block block) {
+        synchronized (this) {
+            if (closed || index != range.first + receivedBlocks.size()) {
+                block.free();
+                return;
+            }
+            receivedBlocks.add(block);
+        }
+        wake();
+    }
+
+    /// More is ready at the server, or less is to be expected.
+    void onProgress(int ready, int newEnd) {
+        synchronized (this) {
+            serverReady = Math.max(serverReady, ready);
+            end = newEnd;
+        }
+        fetch();
+    }
+
+    /// Has what is ready at the server brought here, unless that goes on already.
+    private void fetch() {
+        boolean begins;
+        synchronized (this) {
+            if (fetching || ended || closed) {
+                return;
+            }
+            begins = serverReady > receivedBlocks.size();
+            fetching = begins;
+            ended = !begins && range.first + receivedBlocks.size() >= end;
+        }
+        if (begins) {
+            begin();
+        } else {
+            wake();
+        }
+    }
+
+    private void begin() {
+        try {
+            remoteCacheContext.fetchExecutor().execute(this::fetchNow);
+        } catch (RejectedExecutionException closing) {
+            end();
+        }
+    }
+
+    private void fetchNow() {
+        int from;
+        int count;
+        synchronized (this) {
+            from = range.first + receivedBlocks.size();
+            count = serverReady - receivedBlocks.size();
+        }
+        boolean all = isClosed() || fetch(from, count);
+        synchronized (this) {
+            fetching = false;
+        }
+        if (all) {
+            fetch();
+        } else {
+            end();
+        }
+    }
+
+    private boolean fetch(int from, int count) {
+        MappedBlockReceiver.BlockRange blockRange = new MappedBlockReceiver.BlockRange(from, count);
+        SharedStore store = remoteSession.sharedStore();
+        if (store != null) {
+            return MappedBlockReceiver.read(remoteCacheContext, remoteSession, store, this, blockRange);
+        }
+        UcxReader fabric = remoteSession.fabric();
+        return fabric == null
+                ? BlockReceiver.read(remoteCacheContext, remoteSession, this, from, count)
+                : FabricBlockReceiver.read(remoteCacheContext, remoteSession, fabric, this, blockRange);
+    }
+
+    private synchronized boolean isClosed() {
+        return closed;
+    }
+
+    /// No more will come.
+    void end() {
+        synchronized (this) {
+            ended = true;
+        }
+        remoteSession.untrackLease(range.lease);
+        wake();
+    }
+
+    void endIfExpired(long nowNanos) {
+        if (range.untilNanos - nowNanos < 0) {
+            end();
+        }
+    }
+
+    private void wake() {
+        Runnable tell;
+        synchronized (this) {
+            tell = waiters.takeReady(receivedBlocks.size(), ended || closed);
+            notifyAll();
+        }
+        tell.run();
+    }
+
+    @Override
+    public int firstBlock() {
+        return range.first;
+    }
+
+    @Override
+    public synchronized int endBlock() {
+        return ended ? range.first + receivedBlocks.size() : end;
+    }
+
+    @Override
+    public synchronized int readyBlocks() {
+        return receivedBlocks.size();
+    }
+
+    @Override
+    public int await(int blocks, long timeoutNanos) {
+        Preconditions.checkTimeout(timeoutNanos);
+        long start = System.nanoTime();
+        synchronized (this) {
+            long left = timeoutNanos;
+            while (receivedBlocks.size() < blocks && !ended && !closed && left > 0) {
+                try {
+                    TimeUnit.NANOSECONDS.timedWait(this, Math.max(left, TimeUnit.MILLISECONDS.toNanos(1)));
+                } catch (InterruptedException stopped) {
+                    Thread.currentThread().interrupt();
+                    break;
+                }
+                left = timeoutNanos - (System.nanoTime() - start);
+            }
+            return receivedBlocks.size();
+        }
+    }
+
+    @Override
+    public CompletionStage<Integer> onReady(int blocks, Executor executor) {
+        CompletionStage<Integer> ready;
+        synchronized (this) {
+            ready = waiters.add(blocks, executor);
+        }
+        wake();
+        return ready;
+    }
+
+    @Override
+    public synchronized MemorySegment segment(int index) {
+        return scope.confine(at(index).segment()).asReadOnly();
+    }
+
+    @Override
+    public synchronized int checksum(int index) {
+        return at(index).checksum();
+    }
+
+    @Override
+    public synchronized boolean isValid() {
+        return !closed && receivedBlocks.stream().allMatch(Block::isValid);
+    }
+
+    private Block at(int index) {
+        if (closed) {
+            throw new IllegalStateException("the table is closed");
+        }
+        if (index < range.first || index - range.first >= receivedBlocks.size()) {
+            throw new IndexOutOfBoundsException("block " + index + " of a table whose blocks " + range.first + " to "
+                    + (range.first + receivedBlocks.size()) + " (exclusive) are ready");
+        }
+        return receivedBlocks.get(index - range.first);
+    }
+
+    @Override
+    public void close() {
+        @Nullable RuntimeException inUse = null;
+        synchronized (this) {
+            if (closed) {
+                throw new IllegalStateException("the table is closed twice");
+            }
+            closed = true;
+            try {
+                scope.close();
+                receivedBlocks.forEach(Block::free);
+            } catch (IllegalStateException busy) {
+                inUse = busy;
+            }
+        }
+        remoteCacheContext.openHandles().decrementAndGet();
+        remoteSession.release(range.lease);
+        remoteSession.users().leave();
+        wake();
+        if (inUse != null) {
+            throw inUse;
+        }
+    }
+}

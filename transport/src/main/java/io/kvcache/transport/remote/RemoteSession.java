@@ -1,0 +1,393 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.Hint;
+import io.kvcache.core.SharedMemoryFiles;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.shm.OneSidedCounters;
+import io.kvcache.transport.shm.SharedStore;
+import io.kvcache.transport.ucx.UcxReader;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.Challenge;
+import io.kvcache.transport.wire.FabricPlace;
+import io.kvcache.transport.wire.Hello;
+import io.kvcache.transport.wire.HintCodec;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.NamespaceCodec;
+import io.kvcache.transport.wire.ShareCodec;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import java.io.IOException;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/// One session with the server, until it breaks: its connections, the numbers of its namespaces, the
+/// tables that more blocks are expected for.
+final class RemoteSession {
+
+    private static final System.Logger LOG = System.getLogger(RemoteSession.class.getName());
+
+    private final RemoteOptions options;
+    private final OneSidedCounters counters;
+    private final long previousSessions;
+    private final String route;
+    private final ControlConnection control;
+    private final DataConnectionPool data;
+    private final ReleaseQueue releaseQueue = new ReleaseQueue();
+    private final Map<Namespace, Integer> numbers = new ConcurrentHashMap<>();
+    private final Map<Namespace, Integer> recordNumbers = new ConcurrentHashMap<>();
+    private final Set<Namespace> refused = ConcurrentHashMap.newKeySet();
+    private final Map<Long, RemoteBlockTable> tablesByLease = new ConcurrentHashMap<>();
+    private final AccessReporter accessReporter = new AccessReporter();
+    private final boolean serverSharesMemory;
+    private final long renewNanos;
+    private final AtomicReference<@Nullable SharedStore> shared = new AtomicReference<>();
+    private final boolean serverHasFabric;
+    private final AtomicReference<@Nullable UcxReader> fabric = new AtomicReference<>();
+    private final boolean serverSupportsPut;
+    private final boolean serverStagesObjects;
+    private final boolean serverTakesHints;
+    private final boolean serverTakesObjectHints;
+    private final StagingClient stagingClient;
+    private final SessionUsers users = new SessionUsers();
+    private volatile boolean closed;
+    private volatile long lastRenewalNanos = System.nanoTime();
+    private volatile CompletableFuture<Boolean> renewal = CompletableFuture.completedFuture(true);
+
+    /// @param ended hears that it is over, once or more
+    private RemoteSession(
+            Connector connector,
+            SessionSettings sessionSettings,
+            CallTimeouts callTimeouts,
+            ClientHandshake.OpenedConnection openedConnection,
+            Runnable ended) {
+        RemoteOptions options = sessionSettings.options;
+        this.options = options;
+        counters = sessionSettings.counters;
+        previousSessions = sessionSettings.previousSessions;
+        route = sessionSettings.route;
+        serverSupportsPut = openedConnection.challenge().can(Challenge.PUTS);
+        serverStagesObjects = openedConnection.challenge().can(Challenge.STAGED_OBJECTS);
+        serverTakesHints = openedConnection.challenge().can(Challenge.SAYINGS);
+        serverTakesObjectHints = openedConnection.challenge().can(Challenge.OBJECT_SAYINGS);
+        stagingClient = new StagingClient(
+                this, openedConnection.challenge().can(Challenge.STAGING) ? options.stagingBytes() : 0);
+        data = new DataConnectionPool(connector, options, callTimeouts, releaseQueue, openedConnection.welcome());
+        serverSharesMemory = openedConnection.challenge().can(Hello.SHARED_MEMORY);
+        serverHasFabric = openedConnection.challenge().can(Challenge.FABRIC);
+        renewNanos = TimeUnit.MILLISECONDS.toNanos(openedConnection.welcome().leaseMillis()) / 3;
+        control = new ControlConnection(openedConnection, releaseQueue, this::onProgress, () -> {
+            closed = true;
+            unmapSharedMemory();
+            data.close();
+            tablesByLease.values().forEach(RemoteBlockTable::end);
+            ended.run();
+        });
+        Thread.ofPlatform().daemon().name("kvcache-remote-read").start(control::readLoop);
+    }
+
+    /// @throws IOException when the server cannot be reached
+    /// @throws RpcException when it does not want this client
+    static RemoteSession open(
+            Connector connector, SessionSettings sessionSettings, CallTimeouts callTimeouts, Runnable ended)
+            throws IOException, RpcException {
+        ClientHandshake.OpenedConnection openedConnection = ClientHandshake.open(
+                connector,
+                new ClientHandshake.HandshakeSettings(
+                        sessionSettings.options, callTimeouts, null, sessionSettings.options.requestTimeoutNanos()));
+        try {
+            return new RemoteSession(connector, sessionSettings, callTimeouts, openedConnection, ended);
+        } catch (RuntimeException | Error bug) {
+            openedConnection.frameConnection().close(DisconnectReason.INTERNAL);
+            throw bug;
+        }
+    }
+
+    /// How it behaves, where it counts what is read without a message, and how many sessions there were before.
+    ///
+    /// @param route that it goes, and why
+    record SessionSettings(RemoteOptions options, OneSidedCounters counters, long previousSessions, String route) {}
+
+    /// Sessions of this cache before this one.
+    long previousSessions() {
+        return previousSessions;
+    }
+
+    /// The way that it goes, and why.
+    String route() {
+        return route;
+    }
+
+    /// Who uses it.
+    SessionUsers users() {
+        return users;
+    }
+
+    /// Maps the server's memory, where that is wanted and possible.
+    ///
+    /// @throws RpcException when it must be and cannot
+    void mapSharedMemory() throws RpcException {
+        SharedMemoryMode use = options.sharedMemory();
+        if (use == SharedMemoryMode.OFF || (use == SharedMemoryMode.AUTO && !serverSharesMemory)) {
+            return;
+        }
+        try {
+            SharedMemoryFiles files = call(MessageType.SHARE, new BodyWriter(), ShareCodec::read, 0);
+            shared.set(SharedStore.open(files, counters));
+            if (closed) {
+                unmapSharedMemory();
+            }
+        } catch (IOException notHere) {
+            throwIfRequired(use, RpcException.rejected(Status.FAILED, String.valueOf(notHere.getMessage())));
+        } catch (RpcException failed) {
+            throwIfRequired(use, failed);
+        }
+    }
+
+    private static void throwIfRequired(SharedMemoryMode use, RpcException why) throws RpcException {
+        if (use == SharedMemoryMode.REQUIRED || !why.hasReply()) {
+            throw why;
+        }
+        LOG.log(System.Logger.Level.INFO, "the server's memory is not read in place: " + why.getMessage());
+    }
+
+    /// Connects to the server's memory over a fabric, where that is wanted and possible; else its blocks come by
+    /// message.
+    ///
+    /// @throws RpcException when there was no answer
+    void connectFabric() throws RpcException {
+        String transports = options.fabric();
+        if (transports == null) {
+            return;
+        }
+        try {
+            if (!serverHasFabric) {
+                throw new IOException("the server's memory is on no fabric");
+            }
+            FabricPlace place = call(MessageType.FABRIC, new BodyWriter(), FabricPlace::read, 0);
+            fabric.set(UcxReader.connect(place, transports));
+            if (closed) {
+                unmapSharedMemory();
+            }
+        } catch (IOException notHere) {
+            LOG.log(System.Logger.Level.INFO, "blocks come by message: " + notHere.getMessage());
+        } catch (RpcException failed) {
+            if (!failed.hasReply()) {
+                throw failed;
+            }
+            LOG.log(System.Logger.Level.INFO, "blocks come by message: " + failed.getMessage());
+        }
+    }
+
+    /// What reads the server's memory over a fabric, if there is such and it has not failed.
+    @Nullable
+    UcxReader fabric() {
+        UcxReader reader = fabric.get();
+        return reader != null && reader.usable() ? reader : null;
+    }
+
+    private void unmapSharedMemory() {
+        stagingClient.close();
+        SharedStore store = shared.getAndSet(null);
+        if (store != null) {
+            store.release();
+        }
+        UcxReader reader = fabric.getAndSet(null);
+        if (reader != null) {
+            // It waits for a read that is going on.
+            Thread.ofPlatform().daemon().name("kvcache-ucx-close").start(reader::close);
+        }
+    }
+
+    /// The server's memory, if it is mapped. Whoever uses it retains it first.
+    @Nullable
+    SharedStore sharedStore() {
+        return shared.get();
+    }
+
+    /// Memory that the server shares for what is put.
+    StagingClient stagingClient() {
+        return stagingClient;
+    }
+
+    /// Tells the server, some time soon, that a block was read without asking.
+    void reportAccess(long handle) {
+        accessReporter.recordAccess(handle);
+    }
+
+    boolean isClosed() {
+        return closed;
+    }
+
+    /// Whether the server takes room and bytes in one request.
+    boolean supportsPut() {
+        return serverSupportsPut;
+    }
+
+    /// Whether it takes objects so out of memory that it shares.
+    boolean supportsStagedObjectPut() {
+        return serverStagesObjects;
+    }
+
+    /// Whether the server takes a hint.
+    boolean supportsHint(Hint hint) {
+        return serverTakesHints || !HintCodec.isOfLater(hint);
+    }
+
+    /// Whether the server takes hints about objects.
+    boolean supportsObjectHints() {
+        return serverTakesObjectHints;
+    }
+
+    ControlConnection control() {
+        return control;
+    }
+
+    DataConnectionPool data() {
+        return data;
+    }
+
+    /// Makes a namespace usable in this session.
+    void register(Namespace namespace) throws RpcException {
+        BodyWriter body = new BodyWriter(512);
+        NamespaceCodec.write(namespace, body);
+        try {
+            RegisteredNumbers told = call(MessageType.REGISTER, body, RegisteredNumbers::read, 0);
+            recordNumbers.put(namespace, told.recordNumber);
+            numbers.put(namespace, told.number);
+        } catch (RpcException failed) {
+            if (failed.hasReply() && isPermanent(failed.status())) {
+                refused.add(namespace);
+            }
+            throw failed;
+        }
+    }
+
+    /// What a namespace is called in this session, and in the records of a server that shares its memory.
+    private record RegisteredNumbers(int number, int recordNumber) {
+
+        static RegisteredNumbers read(BodyReader reply) throws Violation {
+            return new RegisteredNumbers(
+                    reply.count("number"), reply.more() ? reply.count("in records") : SharedStore.ANY);
+        }
+    }
+
+    /// The number of a namespace in the records of shared memory, or [SharedStore#ANY] when the
+    /// server tells none; null as long as its registration was not answered in this session.
+    @Nullable
+    Integer recordNamespaceNumber(Namespace namespace) {
+        return recordNumbers.get(namespace);
+    }
+
+    /// Whether a refusal will be the same for as long as the session lasts.
+    private static boolean isPermanent(Status refusal) {
+        return switch (refusal) {
+            case UNSUPPORTED, INVALID, UNAUTHORIZED, FORBIDDEN -> true;
+            case OK, GONE, CORRUPT, BUSY, FAILED -> false;
+        };
+    }
+
+    /// The session's number of a namespace. When the answer to its registration was lost, or was that it could not be
+    /// done just then, it is asked again.
+    int namespaceNumber(Namespace namespace) throws RpcException {
+        Integer number = numbers.get(namespace);
+        if (number == null && !refused.contains(namespace)) {
+            register(namespace);
+            number = numbers.get(namespace);
+        }
+        if (number == null) {
+            throw RpcException.noReply(namespace + " was refused by this server");
+        }
+        return number;
+    }
+
+    /// The namespaces by number.
+    Map<Integer, Namespace> namespacesByNumber() {
+        return numbers.entrySet().stream().collect(Collectors.toMap(Map.Entry::getValue, Map.Entry::getKey));
+    }
+
+    /// Asks over the connection that carries many requests, and waits.
+    ///
+    /// @param timeoutNanos how long the server itself may wait
+    <T> T call(MessageType type, BodyWriter body, ControlConnection.ReplyParser<T> parser, long timeoutNanos)
+            throws RpcException {
+        long patience = options.totalTimeoutNanos(timeoutNanos);
+        return ControlConnection.await(
+                control.call(new ControlConnection.CallRequest<>(type, body, parser, patience)), patience, late -> {});
+    }
+
+    /// Gives a lease back, no later than the next request and soon in any case.
+    void release(long lease) {
+        tablesByLease.remove(lease);
+        if (lease != 0 && !closed) {
+            releaseQueue.add(lease);
+        }
+    }
+
+    /// News of this lease go to this table.
+    void trackLease(long lease, RemoteBlockTable table) {
+        tablesByLease.put(lease, table);
+        if (closed) {
+            table.end();
+        }
+    }
+
+    void untrackLease(long lease) {
+        tablesByLease.remove(lease);
+    }
+
+    private void onProgress(ControlConnection.LeaseProgress news) {
+        RemoteBlockTable table = tablesByLease.get(news.lease());
+        if (table != null) {
+            table.onProgress(news.ready(), news.end());
+        }
+    }
+
+    /// Gives back, renews what is held, and ends what is late. It may wait while the server does not
+    /// listen, which [#closeIfUnresponsive] ends.
+    void heartbeat(long nowNanos) {
+        tablesByLease.values().forEach(table -> table.endIfExpired(nowNanos));
+        control.flushReleases();
+        reportAccesses();
+        if (nowNanos - lastRenewalNanos >= renewNanos && renewal.isDone()) {
+            lastRenewalNanos = nowNanos;
+            renewal = control.call(new ControlConnection.CallRequest<>(
+                    MessageType.RENEW, new BodyWriter(), RemoteSession::ignoreBody, options.requestTimeoutNanos()));
+        }
+    }
+
+    private void reportAccesses() {
+        BodyWriter uses = accessReporter.drainBody();
+        if (uses != null) {
+            control.sendOneWay(MessageType.TOUCH, uses);
+            counters.tell(uses.size() / Long.BYTES - 1);
+        }
+    }
+
+    /// Gives up when the server does not listen or does not answer. Never waits.
+    void closeIfUnresponsive(long nowNanos) {
+        if (control.connection().stalledNanos() > options.requestTimeoutNanos()) {
+            close(DisconnectReason.STALLED);
+        } else if (!renewal.isDone() && nowNanos - lastRenewalNanos > options.requestTimeoutNanos()) {
+            close(DisconnectReason.SILENT);
+        }
+    }
+
+    private static boolean ignoreBody(BodyReader body) throws Violation {
+        return true;
+    }
+
+    void close(DisconnectReason reason) {
+        unmapSharedMemory();
+        control.connection().close(reason);
+        data.close();
+    }
+}

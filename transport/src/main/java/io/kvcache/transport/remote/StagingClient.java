@@ -1,0 +1,79 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.SharedMemoryFiles;
+import io.kvcache.transport.shm.SharedStore;
+import io.kvcache.transport.shm.StagingMemory;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.StagingPlace;
+import java.io.IOException;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+
+/// The staging memory of one session. It is asked for once, when something is put for the first time; who
+/// puts meanwhile, or when it was refused or has no room left, sends his bytes.
+///
+/// **Threads.** Any.
+final class StagingClient {
+
+    private static final System.Logger LOG = System.getLogger(StagingClient.class.getName());
+
+    private final RemoteSession remoteSession;
+    private final long wantedBytes;
+    private final AtomicBoolean requested = new AtomicBoolean();
+    private final AtomicReference<@Nullable StagingMemory> memory = new AtomicReference<>();
+    private volatile boolean closed;
+
+    /// @param wantedBytes 0 for none
+    StagingClient(RemoteSession remoteSession, long wantedBytes) {
+        this.remoteSession = remoteSession;
+        this.wantedBytes = wantedBytes;
+    }
+
+    /// A place for so many bytes, or null when they have to be sent.
+    @Nullable
+    StagedBuffer allocate(long bytes) {
+        StagingMemory there = memory.get();
+        if (there == null) {
+            there = openOnce();
+        }
+        StagingMemory.Span allocation = there == null ? null : there.take(bytes);
+        return allocation == null ? null : new StagedBuffer(allocation);
+    }
+
+    private @Nullable StagingMemory openOnce() {
+        SharedStore store = remoteSession.sharedStore();
+        if (store == null || wantedBytes == 0 || !requested.compareAndSet(false, true)) {
+            return null;
+        }
+        try {
+            StagingMemory opened = open(store.files());
+            memory.set(opened);
+            if (closed) {
+                close();
+            }
+            return opened;
+        } catch (IOException notHere) {
+            LOG.log(System.Logger.Level.INFO, "what is put goes by message: " + notHere.getMessage());
+        } catch (RpcException refused) {
+            LOG.log(System.Logger.Level.INFO, "what is put goes by message: " + refused.getMessage());
+        }
+        return null;
+    }
+
+    private StagingMemory open(SharedMemoryFiles files) throws IOException, RpcException {
+        StagingPlace place =
+                remoteSession.call(MessageType.STAGE, new BodyWriter().i64(wantedBytes), StagingPlace::read, 0);
+        return StagingMemory.open(files, place);
+    }
+
+    /// The session is over. Places that somebody has stay his.
+    void close() {
+        closed = true;
+        StagingMemory there = memory.getAndSet(null);
+        if (there != null) {
+            there.release();
+        }
+    }
+}

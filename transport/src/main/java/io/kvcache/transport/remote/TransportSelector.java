@@ -1,0 +1,176 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.transport.aeron.AeronConnector;
+import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.tcp.TcpConnector;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Violation;
+import java.io.IOException;
+import java.util.Locale;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+
+/// Chooses between TCP and Aeron's UDP to one server that may offer both: by which bytes go there
+/// and back faster. It asks over TCP what there is, measures each way for 50 ms at most, and
+/// believes that for ten minutes or until the way that it has taken fails.
+///
+/// Aeron is loaded when a server offers it, and not before. Opening it takes as long as that takes,
+/// two seconds at most.
+///
+/// **Threads.** Any; one measures at a time.
+final class TransportSelector {
+
+    private static final System.Logger LOG = System.getLogger(TransportSelector.class.getName());
+
+    private static final long VALID_NANOS = TimeUnit.MINUTES.toNanos(10);
+    private static final long MAX_CONNECT_NANOS = TimeUnit.SECONDS.toNanos(2);
+    private static final double MEGABYTE = 1e6;
+
+    /// Of all addresses of Aeron's only this one leads to another host; where bytes are shared by
+    /// files, a server that lies could name any.
+    private static final Pattern UDP = Pattern.compile("aeron:udp\\?endpoint=([^|?\\s\\p{Cntrl}]{1,255}):(\\d{1,5})");
+
+    /// Of an offer that is none, in logs and statistics.
+    private static final int MAX_SHOWN_CHARS = 300;
+
+    private static final Pattern ANY_HOST = Pattern.compile("0\\.0\\.0\\.0|\\[[0:]*]");
+
+    private final TcpConnector tcp;
+    private final String host;
+    private @Nullable SelectedTransport selectedTransport;
+    private long chosenAt;
+
+    /// What is taken.
+    ///
+    /// @param reason in words
+    record SelectedTransport(Connector connector, String reason) {}
+
+    TransportSelector(String host, int port) {
+        tcp = new TcpConnector(host, port);
+        this.host = host;
+    }
+
+    /// What to take now.
+    ///
+    /// @throws IOException when the server cannot be reached over TCP
+    /// @throws RpcException when it does not want this client
+    synchronized SelectedTransport select(RemoteOptions options, CallTimeouts callTimeouts)
+            throws IOException, RpcException {
+        SelectedTransport chosen = selectedTransport;
+        if (chosen != null && System.nanoTime() - chosenAt < VALID_NANOS) {
+            return chosen;
+        }
+        chosen = measure(new ProbeConnections(options, callTimeouts));
+        LOG.log(System.Logger.Level.INFO, this + " goes by " + chosen.reason);
+        selectedTransport = chosen;
+        chosenAt = System.nanoTime();
+        return chosen;
+    }
+
+    /// What was taken does not lead there any more.
+    synchronized void invalidate() {
+        selectedTransport = null;
+    }
+
+    private SelectedTransport measure(ProbeConnections probeConnections) throws IOException, RpcException {
+        DataConnection line = probeConnections.connect(tcp, probeConnections.options.requestTimeoutNanos());
+        try {
+            String offered = requestOffers(line, probeConnections.options.requestTimeoutNanos());
+            if (offered.isEmpty()) {
+                return selectTcp("the server offers no other way");
+            }
+            Matcher udp = UDP.matcher(offered);
+            if (!udp.matches()) {
+                return selectTcp(
+                        "the server offers \"" + truncate(offered) + "\"; allowed: aeron:udp?endpoint=host:port");
+            }
+            String at = ANY_HOST.matcher(udp.group(1)).matches() ? bracketed(host) : udp.group(1);
+            return compare(probeConnections, line, "aeron:udp?endpoint=" + at + ":" + udp.group(2));
+        } finally {
+            line.close();
+        }
+    }
+
+    private static String truncate(String offered) {
+        return offered.substring(0, Math.min(MAX_SHOWN_CHARS, offered.length())).replaceAll("\\p{Cntrl}", "?");
+    }
+
+    private static String bracketed(String host) {
+        return host.contains(":") ? "[" + host + "]" : host;
+    }
+
+    private SelectedTransport selectTcp(String why) {
+        return new SelectedTransport(tcp, "TCP: " + why);
+    }
+
+    private static String requestOffers(DataConnection line, long patienceNanos) throws RpcException {
+        OffersReply offersReply = new OffersReply();
+        try {
+            line.call(MessageType.OFFERS, new BodyWriter(), patienceNanos, offersReply);
+        } catch (RpcException older) {
+            if (!older.hasReply()) {
+                throw older;
+            }
+        }
+        return offersReply.aeron;
+    }
+
+    private SelectedTransport compare(ProbeConnections probeConnections, DataConnection line, String address) {
+        DataConnection other;
+        Connector aeron;
+        try {
+            aeron = new AeronConnector(address);
+            other = probeConnections.connect(
+                    aeron, Math.min(probeConnections.options.requestTimeoutNanos(), MAX_CONNECT_NANOS));
+        } catch (IOException | RpcException | IllegalStateException | IllegalArgumentException no) {
+            return selectTcp("no way by " + address + ": " + no.getMessage());
+        }
+        try {
+            double byTcp = BandwidthProbe.bytesPerSecond(line);
+            double byAeron = BandwidthProbe.bytesPerSecond(other);
+            String measured =
+                    String.format(Locale.ROOT, "TCP %.0f MB/s, Aeron %.0f MB/s", byTcp / MEGABYTE, byAeron / MEGABYTE);
+            return byAeron > byTcp ? new SelectedTransport(aeron, address + ": " + measured) : selectTcp(measured);
+        } finally {
+            other.close();
+        }
+    }
+
+    /// Opens connections to be measured; each is a session of its own, which ends with it.
+    private record ProbeConnections(RemoteOptions options, CallTimeouts callTimeouts) {
+
+        DataConnection connect(Connector connector, long patienceNanos) throws IOException, RpcException {
+            ClientHandshake.HandshakeSettings handshakeSettings =
+                    new ClientHandshake.HandshakeSettings(options, callTimeouts, null, patienceNanos);
+            return new DataConnection(
+                    ClientHandshake.open(connector, handshakeSettings), callTimeouts, new ReleaseQueue());
+        }
+    }
+
+    /// The answer to OFFERS.
+    private static final class OffersReply implements DataConnection.ReplyHandler {
+
+        private String aeron = "";
+        private boolean done;
+
+        @Override
+        public void onReply(BodyReader body) throws Violation {
+            aeron = body.text("aeron");
+            done = true;
+        }
+
+        @Override
+        public boolean isComplete() {
+            return done;
+        }
+    }
+
+    @Override
+    public String toString() {
+        return "auto:" + tcp;
+    }
+}

@@ -1,0 +1,48 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.link.FrameConnection;
+import io.kvcache.transport.link.FrameHandler;
+import io.kvcache.transport.link.PayloadSink;
+import io.kvcache.transport.link.RecordingSink;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.Challenge;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Violation;
+import java.io.IOException;
+
+/// Connects to servers as if they had no capabilities.
+record LegacyServerConnector(Connector connector) implements Connector {
+
+    @Override
+    public FrameConnection connect(FrameHandler handler, long timeoutNanos) throws IOException {
+        return connector.connect(new CapabilityFilter(handler), timeoutNanos);
+    }
+
+    private record CapabilityFilter(FrameHandler handler) implements FrameHandler {
+
+        @Override
+        public void onMessage(FrameHeader header, BodyReader body) throws Violation {
+            handler.onMessage(header, header.type() == MessageType.HELLO.code() ? without(Challenge.read(body)) : body);
+        }
+
+        private static BodyReader without(Challenge challenge) throws Violation {
+            Challenge less = new Challenge(challenge.version(), challenge.secret(), 0, challenge.nonce());
+            return RecordingSink.frames(RecordingSink.bytes(less.frame(1)))
+                    .getFirst()
+                    .reader();
+        }
+
+        @Override
+        public PayloadSink onPayload(FrameHeader header, BodyReader body) throws Violation {
+            return handler.onPayload(header, body);
+        }
+
+        @Override
+        public void onClosed(DisconnectReason reason) {
+            handler.onClosed(reason);
+        }
+    }
+}
