@@ -44,7 +44,7 @@ final class MappedBlock implements RemoteBlockTable.Block {
 
     @Override
     public boolean isValid() {
-        return store.holds(handle);
+        return store.isCurrent(handle);
     }
 
     @Override

@@ -68,7 +68,7 @@ final class MappedObjectView extends LeasedObjectView {
 
     @Override
     public boolean isValid() {
-        return isOpen() && mappedContents.store.holds(mappedContents.places.handle());
+        return isOpen() && mappedContents.store.isCurrent(mappedContents.places.handle());
     }
 
     @Override

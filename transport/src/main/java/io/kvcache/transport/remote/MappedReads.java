@@ -3,7 +3,7 @@ package io.kvcache.transport.remote;
 import io.kvcache.core.Match;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.tree.RecordHandle;
-import io.kvcache.transport.shm.Copied;
+import io.kvcache.transport.shm.CopyResult;
 import io.kvcache.transport.shm.SharedStore;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -31,9 +31,9 @@ final class MappedReads {
             return null;
         }
         try {
-            SharedStore.Wanted chainQuery = new SharedStore.Wanted(chain, number);
-            int host = store.resident(chainQuery, chain.length());
-            int known = host < 0 ? INCONCLUSIVE : store.known(chainQuery, host);
+            SharedStore.ChainQuery chainQuery = new SharedStore.ChainQuery(chain, number);
+            int host = store.countResident(chainQuery, chain.length());
+            int known = host < 0 ? INCONCLUSIVE : store.countKnown(chainQuery, host);
             return known < 0 ? null : known == 0 ? Match.NOTHING : new Match(0, host, known - host);
         } finally {
             store.release();
@@ -53,10 +53,10 @@ final class MappedReads {
         }
         try {
             long blockBytes = chain.namespace().parts().getFirst().bytes();
-            SharedStore.Wanted chainQuery = new SharedStore.Wanted(chain, number);
-            Copied copyResult = store.copy(chainQuery, from, blockBytes, into);
-            if (RecordHandle.isFound(copyResult.last())) {
-                remoteSession.reportAccess(copyResult.last());
+            SharedStore.ChainQuery chainQuery = new SharedStore.ChainQuery(chain, number);
+            CopyResult copyResult = store.copy(chainQuery, from, blockBytes, into);
+            if (RecordHandle.isFound(copyResult.lastHandle())) {
+                remoteSession.reportAccess(copyResult.lastHandle());
             }
             return copyResult.blocks();
         } finally {

@@ -45,6 +45,6 @@ record ObjectExtents(int checksum, long handle, List<Extent> extents) {
             pieces.add(piece);
             left -= extent.bytes;
         }
-        return left == 0 && store.knows(handle) ? List.copyOf(pieces) : null;
+        return left == 0 && store.isValidHandle(handle) ? List.copyOf(pieces) : null;
     }
 }

@@ -276,11 +276,11 @@ final class RemoteSession {
 
         static RegisteredNumbers read(BodyReader reply) throws Violation {
             return new RegisteredNumbers(
-                    reply.count("number"), reply.more() ? reply.count("in records") : SharedStore.ANY);
+                    reply.count("number"), reply.more() ? reply.count("in records") : SharedStore.ANY_NAMESPACE);
         }
     }
 
-    /// The number of a namespace in the records of shared memory, or [SharedStore#ANY] when the
+    /// The number of a namespace in the records of shared memory, or [SharedStore#ANY_NAMESPACE] when the
     /// server tells none; null as long as its registration was not answered in this session.
     @Nullable
     Integer recordNamespaceNumber(Namespace namespace) {
@@ -368,7 +368,7 @@ final class RemoteSession {
         BodyWriter uses = accessReporter.drainBody();
         if (uses != null) {
             control.sendOneWay(MessageType.TOUCH, uses);
-            counters.tell(uses.size() / Long.BYTES - 1);
+            counters.addReported(uses.size() / Long.BYTES - 1);
         }
     }
 

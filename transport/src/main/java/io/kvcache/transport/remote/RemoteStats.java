@@ -57,7 +57,7 @@ public record RemoteStats(
                 counters.oneSided.copied(),
                 counters.oneSided.missed(),
                 counters.oneSided.torn(),
-                counters.oneSided.told(),
+                counters.oneSided.reported(),
                 counters.fetched.sum(),
                 counters.staged.sum(),
                 remoteCacheContext.sessions().route());

@@ -5,7 +5,7 @@ import io.kvcache.transport.wire.StagedBytes;
 import java.lang.foreign.MemorySegment;
 
 /// A place that the server can read.
-record StagedBuffer(StagingMemory.Span allocation) implements PutBuffer {
+record StagedBuffer(StagingMemory.Allocation allocation) implements PutBuffer {
 
     @Override
     public MemorySegment segment(long bytes) {

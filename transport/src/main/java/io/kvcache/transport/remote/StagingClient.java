@@ -38,7 +38,7 @@ final class StagingClient {
         if (there == null) {
             there = openOnce();
         }
-        StagingMemory.Span allocation = there == null ? null : there.take(bytes);
+        StagingMemory.Allocation allocation = there == null ? null : there.allocate(bytes);
         return allocation == null ? null : new StagedBuffer(allocation);
     }
 

@@ -8,7 +8,7 @@ public final class OneSidedCounters {
     final LongAdder copied = new LongAdder();
     final LongAdder missed = new LongAdder();
     final LongAdder torn = new LongAdder();
-    private final LongAdder told = new LongAdder();
+    private final LongAdder reported = new LongAdder();
 
     /// Blocks copied whole.
     public long copied() {
@@ -26,12 +26,12 @@ public final class OneSidedCounters {
     }
 
     /// Reads that the server was told of, for its policy.
-    public long told() {
-        return told.sum();
+    public long reported() {
+        return reported.sum();
     }
 
     /// The server was told of so many reads.
-    public void tell(long reads) {
-        told.add(reads);
+    public void addReported(long reads) {
+        reported.add(reads);
     }
 }

@@ -27,17 +27,17 @@ import org.jspecify.annotations.Nullable;
 public final class SharedStore {
 
     /// Where no server has told a namespace's number.
-    public static final int ANY = -1;
+    public static final int ANY_NAMESPACE = -1;
 
     private final SharedMemoryFiles files;
-    private final Mapping mapping;
+    private final SharedMapping mapping;
     private final IndexReader index;
     private final MemorySegment slots;
     private final OneSidedCounters counters;
 
     private SharedStore(
             SharedMemoryFiles files,
-            Mapping mapping,
+            SharedMapping mapping,
             IndexReader index,
             MemorySegment slots,
             OneSidedCounters counters) {
@@ -54,8 +54,8 @@ public final class SharedStore {
     /// @throws IOException when they are not there, not this user's, or not what they are said to be: on
     ///     another host, for one
     public static SharedStore open(SharedMemoryFiles files, OneSidedCounters counters) throws IOException {
-        SharedFolder folder = new SharedFolder(files);
-        Mapping mapping = new Mapping();
+        SharedDirectory folder = new SharedDirectory(files);
+        SharedMapping mapping = new SharedMapping();
         Arena arena = mapping.arena();
         try {
             IndexHeader header = IndexHeader.read(folder.map(files.records(), IndexHeader.BYTES, arena));
@@ -97,25 +97,26 @@ public final class SharedStore {
         mapping.release();
     }
 
-    /// A chain, and the number that its namespace has in the records, or [#ANY] when that is not known: who names
-    /// blocks by keys may name another namespace's.
-    public record Wanted(BlockChain chain, int namespace) {}
+    /// A chain, and the number that its namespace has in the records, or [#ANY_NAMESPACE] when that is not known:
+    /// who names blocks by keys may name another namespace's.
+    public record ChainQuery(BlockChain chain, int namespace) {}
 
     /// How many leading blocks of a chain are in host memory, looking at `limit` at most.
     ///
     /// @return -1 when records moved under the look-up too often to tell
-    public int resident(Wanted wanted, int limit) {
-        return Prefix.length(0, limit, block -> find(wanted, block));
+    public int countResident(ChainQuery chainQuery, int limit) {
+        return PrefixSearch.length(0, limit, block -> find(chainQuery, block));
     }
 
-    private long find(Wanted wanted, int block) {
-        return own(wanted, block, index.find(wanted.chain.keyHi(block), wanted.chain.keyLo(block)));
+    private long find(ChainQuery chainQuery, int block) {
+        return missUnlessMatching(
+                chainQuery, block, index.find(chainQuery.chain.keyHi(block), chainQuery.chain.keyLo(block)));
     }
 
     /// A block of another namespace, or at another place of a chain, is not here.
-    private long own(Wanted wanted, int block, long handle) {
+    private long missUnlessMatching(ChainQuery chainQuery, int block, long handle) {
         boolean another = RecordHandle.isFound(handle)
-                && ((wanted.namespace != ANY && index.namespace(handle) != wanted.namespace)
+                && ((chainQuery.namespace != ANY_NAMESPACE && index.namespace(handle) != chainQuery.namespace)
                         || index.depth(handle) != block);
         return another ? RecordHandle.MISS : handle;
     }
@@ -124,12 +125,13 @@ public final class SharedStore {
     ///
     /// @param resident blocks of which that is known
     /// @return -1 when records moved under the look-up too often to tell
-    public int known(Wanted wanted, int resident) {
-        BlockChain chain = wanted.chain;
-        return Prefix.length(
+    public int countKnown(ChainQuery chainQuery, int resident) {
+        BlockChain chain = chainQuery.chain;
+        return PrefixSearch.length(
                 resident,
                 chain.length(),
-                block -> own(wanted, block, index.findKnown(chain.keyHi(block), chain.keyLo(block))));
+                block ->
+                        missUnlessMatching(chainQuery, block, index.findKnown(chain.keyHi(block), chain.keyLo(block))));
     }
 
     /// Copies leading blocks that are in host memory, from block `from` on, and stops at the first that is
@@ -139,17 +141,17 @@ public final class SharedStore {
     /// @param into each at least that large
     /// @return blocks copied, and the handle of the last; -1 blocks when records moved under the look-up
     ///     too often to tell
-    public Copied copy(Wanted wanted, int from, long blockBytes, List<MemorySegment> into) {
-        int limit = (int) Math.min(wanted.chain.length(), (long) from + into.size());
-        int here = resident(wanted, limit);
-        if (here < 0 || !inPlace(wanted, here)) {
+    public CopyResult copy(ChainQuery chainQuery, int from, long blockBytes, List<MemorySegment> into) {
+        int limit = (int) Math.min(chainQuery.chain.length(), (long) from + into.size());
+        int here = countResident(chainQuery, limit);
+        if (here < 0 || !isAtSameDepth(chainQuery, here)) {
             counters.missed.add(limit - from);
-            return here < 0 ? Copied.UNSURE : Copied.NOTHING;
+            return here < 0 ? CopyResult.INCONCLUSIVE : CopyResult.EMPTY;
         }
         int copied = 0;
         long last = RecordHandle.MISS;
         for (boolean whole = true; whole && from + copied < here; ) {
-            long handle = find(wanted, from + copied);
+            long handle = find(chainQuery, from + copied);
             whole = RecordHandle.isFound(handle) && copy(handle, blockBytes, into.get(copied));
             if (whole) {
                 last = handle;
@@ -158,17 +160,17 @@ public final class SharedStore {
         }
         counters.copied.add(copied);
         counters.missed.add(limit - from - copied);
-        return copied == 0 ? Copied.NOTHING : new Copied(copied, last);
+        return copied == 0 ? CopyResult.EMPTY : new CopyResult(copied, last);
     }
 
     /// Whether the last of so many blocks lies as deep in the store as in the caller's chain. A chain of
     /// engine keys may begin in the middle of another: its keys are here, but the blocks above them are not
     /// its own.
-    private boolean inPlace(Wanted wanted, int blocks) {
+    private boolean isAtSameDepth(ChainQuery chainQuery, int blocks) {
         if (blocks == 0) {
             return true;
         }
-        long handle = find(wanted, blocks - 1);
+        long handle = find(chainQuery, blocks - 1);
         return RecordHandle.isFound(handle) && index.depth(handle) == blocks - 1 && index.isUnchanged(handle);
     }
 
@@ -211,13 +213,13 @@ public final class SharedStore {
     }
 
     /// Whether a handle that the server has told is of a record that it may have.
-    public boolean knows(long handle) {
+    public boolean isValidHandle(long handle) {
         return RecordHandle.isFound(handle)
                 && RecordHandle.record(handle) < index.header().records();
     }
 
     /// Whether a record still holds what it held: what was read of its slots until now is right.
-    public boolean holds(long handle) {
+    public boolean isCurrent(long handle) {
         return index.isUnchanged(handle);
     }
 }

@@ -16,14 +16,14 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 public final class StagingMemory {
 
-    private final Mapping mapping;
+    private final SharedMapping mapping;
     private final MemorySegment memory;
-    private final FreeSpans free;
+    private final FirstFitAllocator free;
 
-    private StagingMemory(Mapping mapping, MemorySegment memory) {
+    private StagingMemory(SharedMapping mapping, MemorySegment memory) {
         this.mapping = mapping;
         this.memory = memory;
-        free = new FreeSpans(memory.byteSize());
+        free = new FirstFitAllocator(memory.byteSize());
     }
 
     /// Maps it, writable.
@@ -31,13 +31,13 @@ public final class StagingMemory {
     /// @param files of the store, which are mapped here
     /// @throws IOException when it is not there, not this user's, or not what it is said to be
     public static StagingMemory open(SharedMemoryFiles files, StagingPlace place) throws IOException {
-        Mapping mapping = new Mapping();
+        SharedMapping mapping = new SharedMapping();
         try {
             long most = Pages.MAX_BYTES;
             if (place.bytes() < 1 || place.bytes() > most) {
                 throw new IOException("staging memory of %d bytes; allowed: 1 to %d".formatted(place.bytes(), most));
             }
-            MemorySegment whole = new SharedFolder(files).stage(place, mapping.arena());
+            MemorySegment whole = new SharedDirectory(files).mapStaging(place, mapping.arena());
             return new StagingMemory(mapping, whole.asSlice(StagingHeader.BYTES));
         } catch (IOException | RuntimeException failed) {
             mapping.release();
@@ -46,13 +46,13 @@ public final class StagingMemory {
     }
 
     /// Some of it that one put has.
-    public final class Span {
+    public final class Allocation {
 
         private final long offset;
         private final long size;
         private boolean used = true;
 
-        private Span(long offset, long size) {
+        private Allocation(long offset, long size) {
             this.offset = offset;
             this.size = size;
         }
@@ -75,37 +75,37 @@ public final class StagingMemory {
     }
 
     /// Some of it, or null when there is no room for that much in one piece.
-    public @Nullable Span take(long bytes) {
+    public @Nullable Allocation allocate(long bytes) {
         long size = Pages.roundUp(bytes);
         if (bytes > memory.byteSize() || !mapping.retain()) {
             return null;
         }
-        long offset = takeFree(size);
-        if (offset == FreeSpans.NONE) {
+        long offset = allocateOffset(size);
+        if (offset == FirstFitAllocator.NONE) {
             mapping.release();
             return null;
         }
-        return new Span(offset, size);
+        return new Allocation(offset, size);
     }
 
-    private synchronized long takeFree(long size) {
-        return free.take(size);
+    private synchronized long allocateOffset(long size) {
+        return free.allocate(size);
     }
 
-    private void free(Span span) {
+    private void free(Allocation allocation) {
         synchronized (this) {
-            if (!span.used) {
+            if (!allocation.used) {
                 throw new IllegalStateException("a span of staging memory is given back twice");
             }
-            span.used = false;
-            free.give(span.offset, span.size);
+            allocation.used = false;
+            free.free(allocation.offset, allocation.size);
         }
         mapping.release();
     }
 
     /// Whether nobody has any of it.
-    synchronized boolean unused() {
-        return free.whole(memory.byteSize());
+    synchronized boolean isUnused() {
+        return free.isUnused(memory.byteSize());
     }
 
     /// Lets it go.

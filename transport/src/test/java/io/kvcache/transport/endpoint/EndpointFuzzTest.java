@@ -13,7 +13,7 @@ import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.RecordingSink;
-import io.kvcache.transport.shm.ShmFolder;
+import io.kvcache.transport.shm.ShmDirectory;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Payload;
@@ -66,7 +66,7 @@ final class EndpointFuzzTest {
 
     @Test
     void givenFramesThatAreAlmostRight_whenSent_thenNothingIsLeft() throws Violation {
-        try (ShmFolder folder = ShmFolder.make();
+        try (ShmDirectory folder = ShmDirectory.make();
                 TieredKvCache store = TieredKvCache.builder()
                         .shareMemory(folder.path())
                         .hostBytes(64 << 20)

@@ -10,7 +10,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.memory.StagingLimits;
 import io.kvcache.transport.link.RecordingSink;
-import io.kvcache.transport.shm.ShmFolder;
+import io.kvcache.transport.shm.ShmDirectory;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.StagedBytes;
@@ -44,12 +44,12 @@ final class StagedEndpointFixture implements AutoCloseable {
             0020000000000000
             """;
 
-    private final ShmFolder folder = ShmFolder.make();
+    private final ShmDirectory folder = ShmDirectory.make();
     private final TieredKvCache store = store(folder, new StagingLimits(2 * PAGE, 5 * PAGE));
     private final Endpoint endpoint = new Endpoint(store, EndpointOptions.DEFAULTS, System::nanoTime);
     private final BlockChain chain = BlockChain.of(SPACE, new int[] {1, 2});
 
-    static TieredKvCache store(ShmFolder folder, StagingLimits limits) {
+    static TieredKvCache store(ShmDirectory folder, StagingLimits limits) {
         return TieredKvCache.builder()
                 .hostBytes(32 << 20)
                 .failOnLeak(true)

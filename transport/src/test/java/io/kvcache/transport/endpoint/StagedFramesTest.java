@@ -12,7 +12,7 @@ import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.memory.StagingLimits;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.RecordingSink;
-import io.kvcache.transport.shm.ShmFolder;
+import io.kvcache.transport.shm.ShmDirectory;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Hello;
 import io.kvcache.transport.wire.MessageType;
@@ -263,7 +263,7 @@ final class StagedFramesTest {
 
     @Test
     void givenAStoreWithoutStaging_whenStaged_thenUnsupported() throws Exception {
-        try (ShmFolder other = ShmFolder.make();
+        try (ShmDirectory other = ShmDirectory.make();
                 TieredKvCache without = StagedEndpointFixture.store(other, StagingLimits.NONE);
                 Endpoint serving = new Endpoint(without, EndpointOptions.DEFAULTS, System::nanoTime)) {
             TestClient testClient = TestClient.connect(serving);

@@ -15,7 +15,7 @@ import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.remote.RemoteKvCache;
 import io.kvcache.transport.remote.RemoteKvCacheBuilder;
-import io.kvcache.transport.shm.ShmFolder;
+import io.kvcache.transport.shm.ShmDirectory;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
@@ -52,8 +52,8 @@ final class TrustDomainTest {
     private static final Map<String, String> SECRETS =
             Stream.of("a", "a2", "b", "c").collect(Collectors.toMap(name -> name, TrustDomainTest::secret));
 
-    private final ShmFolder folderOfA = ShmFolder.make();
-    private final ShmFolder folderOfB = ShmFolder.make();
+    private final ShmDirectory folderOfA = ShmDirectory.make();
+    private final ShmDirectory folderOfB = ShmDirectory.make();
     private final TieredKvCache storeOfA = store(folderOfA, Set.of("a", "a2"));
     private final TieredKvCache storeOfB = store(folderOfB, Set.of("b"));
     private final TieredKvCache common = TieredKvCache.builder()
@@ -61,7 +61,7 @@ final class TrustDomainTest {
             .prefaultInBackground(false)
             .build();
 
-    private static TieredKvCache store(ShmFolder folder, Set<String> tenants) {
+    private static TieredKvCache store(ShmDirectory folder, Set<String> tenants) {
         return TieredKvCache.builder()
                 .hostBytes(32 << 20)
                 .prefaultInBackground(false)
@@ -117,7 +117,7 @@ final class TrustDomainTest {
     }
 
     /// Whether a folder's files have a block of a tenant in them anywhere.
-    private static boolean holds(ShmFolder folder, String tenant) throws IOException {
+    private static boolean holds(ShmDirectory folder, String tenant) throws IOException {
         byte[] wanted = BlockContent.of(chain(tenant).key(1)).toHeapSegment(64).toArray(ValueLayout.JAVA_BYTE);
         boolean found = false;
         for (String name : folder.files()) {

@@ -18,7 +18,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.Endpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
-import io.kvcache.transport.shm.ShmFolder;
+import io.kvcache.transport.shm.ShmDirectory;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -82,7 +82,7 @@ final class ClientFuzzTest {
 
     @Test
     void givenFramesThatAreAlmostRight_whenHeard_thenNothingIsWrongAndNothingIsLeft() {
-        try (ShmFolder folder = ShmFolder.make();
+        try (ShmDirectory folder = ShmDirectory.make();
                 TieredKvCache store = TieredKvCache.builder()
                         .shareMemory(folder.path())
                         .hostBytes(64 << 20)

@@ -18,7 +18,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.kvcache.transport.endpoint.EndpointOptions;
-import io.kvcache.transport.shm.ShmFolder;
+import io.kvcache.transport.shm.ShmDirectory;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -47,7 +47,7 @@ final class FailbackTest {
     private static final Duration SOON = Duration.ofMillis(10);
     private static final Namespace OBJECTS = Namespace.objects("objects", "tenant");
 
-    private final ShmFolder folder = ShmFolder.make();
+    private final ShmDirectory folder = ShmDirectory.make();
     private final TieredKvCache one = builder().build();
     private final TieredKvCache two = builder().shareMemory(folder.path()).build();
 

@@ -12,7 +12,7 @@ import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointStats;
-import io.kvcache.transport.shm.ShmFolder;
+import io.kvcache.transport.shm.ShmDirectory;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
@@ -164,7 +164,7 @@ final class ProcessFailureTest {
 
     @Test
     void givenAStoppedServer_whenItsMemoryIsMapped_thenReadsGoOnAndPutsEndInTime() throws Exception {
-        try (ShmFolder shared = ShmFolder.make();
+        try (ShmDirectory shared = ShmDirectory.make();
                 TestProcess server =
                         TestProcess.start("serve", "0", shared.path().toString())) {
             try (RemoteKvCache cache = connect("shm:127.0.0.1:" + server.line(), SHORT)) {

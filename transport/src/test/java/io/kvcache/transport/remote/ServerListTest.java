@@ -13,7 +13,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.EndpointAuth;
 import io.kvcache.transport.endpoint.EndpointOptions;
-import io.kvcache.transport.shm.ShmFolder;
+import io.kvcache.transport.shm.ShmDirectory;
 import io.kvcache.transport.tcp.FaultyProxy;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.IOException;
@@ -192,7 +192,7 @@ final class ServerListTest {
     @Test
     @EnabledOnOs(OS.LINUX)
     void givenServersByDifferentWays_whenTheOneInMemoryGoes_thenTheOtherServesOverTcp() throws IOException {
-        try (ShmFolder folder = ShmFolder.make();
+        try (ShmDirectory folder = ShmDirectory.make();
                 TieredKvCache mapped = TieredKvCache.builder()
                         .hostBytes(32 << 20)
                         .prefaultInBackground(false)

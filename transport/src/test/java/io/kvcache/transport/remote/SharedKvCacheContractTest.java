@@ -11,7 +11,7 @@ import io.kvcache.core.contract.EventContract;
 import io.kvcache.core.contract.HintContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
-import io.kvcache.transport.shm.ShmFolder;
+import io.kvcache.transport.shm.ShmDirectory;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterAll;
@@ -24,10 +24,10 @@ import org.junit.jupiter.api.condition.OS;
 @EnabledOnOs(OS.LINUX)
 final class SharedKvCacheContractTest {
 
-    private static final List<ShmFolder> FOLDERS = new ArrayList<>();
+    private static final List<ShmDirectory> FOLDERS = new ArrayList<>();
 
     private static CacheUnderTest open(CacheSetup setup) {
-        ShmFolder folder = ShmFolder.make();
+        ShmDirectory folder = ShmDirectory.make();
         synchronized (FOLDERS) {
             FOLDERS.add(folder);
         }
@@ -36,7 +36,7 @@ final class SharedKvCacheContractTest {
 
     @AfterAll
     static void removeFolders() {
-        FOLDERS.forEach(ShmFolder::close);
+        FOLDERS.forEach(ShmDirectory::close);
         FOLDERS.clear();
     }
 

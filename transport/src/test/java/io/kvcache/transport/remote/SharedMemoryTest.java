@@ -15,7 +15,7 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.kvcache.transport.endpoint.EndpointOptions;
-import io.kvcache.transport.shm.ShmFolder;
+import io.kvcache.transport.shm.ShmDirectory;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -39,7 +39,7 @@ import org.junit.jupiter.api.io.TempDir;
 @EnabledOnOs(OS.LINUX)
 final class SharedMemoryTest {
 
-    private final ShmFolder folder = ShmFolder.make();
+    private final ShmDirectory folder = ShmDirectory.make();
 
     @AfterEach
     void removeFolder() {

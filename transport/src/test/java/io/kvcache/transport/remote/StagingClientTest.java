@@ -14,7 +14,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.memory.StagingLimits;
 import io.kvcache.transport.endpoint.EndpointOptions;
-import io.kvcache.transport.shm.ShmFolder;
+import io.kvcache.transport.shm.ShmDirectory;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -37,7 +37,7 @@ import org.junit.jupiter.api.condition.OS;
 @Timeout(120)
 final class StagingClientTest {
 
-    private final ShmFolder folder = ShmFolder.make();
+    private final ShmDirectory folder = ShmDirectory.make();
 
     @AfterEach
     void removeFolder() {

@@ -14,7 +14,7 @@ import io.kvcache.core.contract.HintContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.transport.shm.ShmFolder;
+import io.kvcache.transport.shm.ShmDirectory;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterAll;
@@ -32,13 +32,13 @@ import org.junit.jupiter.params.provider.ValueSource;
 @ValueSource(strings = {"tcp", "shm"})
 final class UcxKvCacheContractTest {
 
-    private static final List<ShmFolder> FOLDERS = new ArrayList<>();
+    private static final List<ShmDirectory> FOLDERS = new ArrayList<>();
 
     @Parameter
     private String transports = "";
 
     private CacheUnderTest open(CacheSetup setup) {
-        ShmFolder folder = ShmFolder.make();
+        ShmDirectory folder = ShmDirectory.make();
         synchronized (FOLDERS) {
             FOLDERS.add(folder);
         }
@@ -62,7 +62,7 @@ final class UcxKvCacheContractTest {
 
     @AfterAll
     static void removeFolders() {
-        FOLDERS.forEach(ShmFolder::close);
+        FOLDERS.forEach(ShmDirectory::close);
         FOLDERS.clear();
     }
 

@@ -6,7 +6,7 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.EndpointOptions;
-import io.kvcache.transport.shm.ShmFolder;
+import io.kvcache.transport.shm.ShmDirectory;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import io.kvcache.transport.wire.FabricPlace;
 import java.io.IOException;
@@ -28,7 +28,7 @@ final class UcxTest {
     private static final String THERE = "io.kvcache.transport.ucx.UcxMemory#possible";
     private static final String MISSING = "libucx0 is not installed";
 
-    private final ShmFolder folder = ShmFolder.make();
+    private final ShmDirectory folder = ShmDirectory.make();
     private final TieredKvCache store = TieredKvCache.builder()
             .shareMemory(folder.path())
             .hostBytes(128 << 20)
@@ -91,7 +91,7 @@ final class UcxTest {
     @EnabledIf(value = THERE, disabledReason = MISSING)
     void givenAServerThatIsKilled_whenBlocksAreRead_thenAMissAndWhatHadArrivedStays(String transports)
             throws Exception {
-        try (ShmFolder own = ShmFolder.make();
+        try (ShmDirectory own = ShmDirectory.make();
                 TestProcess server =
                         TestProcess.start("ucx", transports, own.path().toString());
                 RemoteKvCache cache = connect(server.line())) {

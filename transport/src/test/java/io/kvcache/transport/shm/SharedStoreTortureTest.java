@@ -19,14 +19,15 @@ final class SharedStoreTortureTest {
 
     @Test
     void givenAStoreThatEvictsWithoutAPause_whenReadFromTwoProcesses_thenNoWrongByteIsBelieved() throws Exception {
-        try (ShmFolder folder = ShmFolder.make();
-                Torture writer = Torture.start(List.of("write", folder.path().toString()))) {
+        try (ShmDirectory folder = ShmDirectory.make();
+                TortureProcess writer =
+                        TortureProcess.start(List.of("write", folder.path().toString()))) {
             SharedMemoryFiles files = writer.files();
             OneSidedCounters counters = new OneSidedCounters();
             SharedStore store = SharedStore.open(files, counters);
-            try (Torture other = Torture.reader(2, files)) {
-                Torture.Seen here = Torture.read(store, counters, 1);
-                Torture.Seen there = Torture.Seen.parse(other.line());
+            try (TortureProcess other = TortureProcess.reader(2, files)) {
+                TortureProcess.ReadCounts here = TortureProcess.read(store, counters, 1);
+                TortureProcess.ReadCounts there = TortureProcess.ReadCounts.parse(other.line());
                 assertThat(here.all())
                         .as("hits, misses and torn reads: %s", here)
                         .isTrue();
@@ -42,8 +43,9 @@ final class SharedStoreTortureTest {
 
     @Test
     void givenAStoreThatIsKilled_whenReadAfterwards_thenWhatWasMappedStays() throws Exception {
-        try (ShmFolder folder = ShmFolder.make();
-                Torture writer = Torture.start(List.of("write", folder.path().toString()))) {
+        try (ShmDirectory folder = ShmDirectory.make();
+                TortureProcess writer =
+                        TortureProcess.start(List.of("write", folder.path().toString()))) {
             OneSidedCounters counters = new OneSidedCounters();
             SharedStore store = SharedStore.open(writer.files(), counters);
             MemorySegment into = MemorySegment.ofArray(new byte[1 << 20]);
@@ -64,11 +66,15 @@ final class SharedStoreTortureTest {
     /// Reads every block that is here; answers how many.
     private static int readAll(SharedStore store, MemorySegment into) {
         int read = 0;
-        for (int seed = 0; seed < Torture.BLOCKS; seed++) {
-            if (store.copy(new SharedStore.Wanted(Torture.chain(seed), SharedStore.ANY), 0, 1 << 20, List.of(into))
+        for (int seed = 0; seed < TortureProcess.BLOCKS; seed++) {
+            if (store.copy(
+                                    new SharedStore.ChainQuery(TortureProcess.chain(seed), SharedStore.ANY_NAMESPACE),
+                                    0,
+                                    1 << 20,
+                                    List.of(into))
                             .blocks()
                     > 0) {
-                BlockContent.of(Torture.chain(seed).key(0)).requireEqual(into);
+                BlockContent.of(TortureProcess.chain(seed).key(0)).requireEqual(into);
                 read++;
             }
         }

@@ -31,7 +31,7 @@ final class StagingMemoryTest {
 
     private static final int PAGE = 4096;
 
-    private final ShmFolder folder = ShmFolder.make();
+    private final ShmDirectory folder = ShmDirectory.make();
     private final TieredKvCache store = TieredKvCache.builder()
             .hostBytes(32 << 20)
             .prefaultInBackground(false)
@@ -54,21 +54,21 @@ final class StagingMemoryTest {
         try (StagingArea area = memory.createStagingArea(10 * PAGE);
                 Arena arena = Arena.ofConfined()) {
             StagingMemory staging = StagingMemory.open(memory.files(), place(area));
-            StagingMemory.Span first = Objects.requireNonNull(staging.take(PAGE + 1));
-            StagingMemory.Span second = Objects.requireNonNull(staging.take(PAGE));
+            StagingMemory.Allocation first = Objects.requireNonNull(staging.allocate(PAGE + 1));
+            StagingMemory.Allocation second = Objects.requireNonNull(staging.allocate(PAGE));
             assertThat(second.offset()).isEqualTo(2 * PAGE);
             second.segment(PAGE).fill((byte) 7);
             MemorySegment read = arena.allocate(PAGE);
             assertThat(area.read(second.offset(), read)).isTrue();
             assertThat(read.mismatch(second.segment(PAGE))).isEqualTo(-1);
-            assertThat(staging.take(7 * PAGE + 1)).as("more than there is").isNull();
-            assertThat(staging.take(1L << 40)).isNull();
+            assertThat(staging.allocate(7 * PAGE + 1)).as("more than there is").isNull();
+            assertThat(staging.allocate(1L << 40)).isNull();
             first.free();
             second.free();
-            assertThat(staging.unused()).isTrue();
+            assertThat(staging.isUnused()).isTrue();
             assertThatIllegalStateException().isThrownBy(first::free).withMessageContaining("twice");
             staging.release();
-            assertThat(staging.take(1)).as("released").isNull();
+            assertThat(staging.allocate(1)).as("released").isNull();
         }
     }
 
@@ -76,11 +76,11 @@ final class StagingMemoryTest {
     void givenASpanThatSomebodyHas_whenTheServerAndTheSessionAreGone_thenItIsStillThere() throws IOException {
         StagingArea area = memory.createStagingArea(PAGE);
         StagingMemory staging = StagingMemory.open(memory.files(), place(area));
-        StagingMemory.Span span = Objects.requireNonNull(staging.take(1));
+        StagingMemory.Allocation allocation = Objects.requireNonNull(staging.allocate(1));
         area.close();
         staging.release();
-        span.segment(PAGE).fill((byte) 1);
-        span.free();
+        allocation.segment(PAGE).fill((byte) 1);
+        allocation.free();
     }
 
     @Test
@@ -119,24 +119,24 @@ final class StagingMemoryTest {
     void givenPartsThatAreTakenAndGivenBack_whenComparedWithAMapOfPages_thenTheyNeverOverlap() {
         int pages = 64;
         SplittableRandom random = new SplittableRandom(20_261_122);
-        FreeSpans free = new FreeSpans(pages);
+        FirstFitAllocator free = new FirstFitAllocator(pages);
         BitSet model = new BitSet(pages);
         List<long[]> held = new ArrayList<>();
         for (int step = 0; step < 20_000; step++) {
             if (held.isEmpty() || random.nextInt(5) > 1) {
                 int size = 1 + random.nextInt(12);
-                long offset = free.take(size);
+                long offset = free.allocate(size);
                 assertThat(offset).as("step %d", step).isEqualTo(first(model, pages, size));
-                if (offset != FreeSpans.NONE) {
+                if (offset != FirstFitAllocator.NONE) {
                     model.set((int) offset, (int) (offset + size));
                     held.add(new long[] {offset, size});
                 }
             } else {
                 long[] back = held.remove(random.nextInt(held.size()));
-                free.give(back[0], back[1]);
+                free.free(back[0], back[1]);
                 model.clear((int) back[0], (int) (back[0] + back[1]));
             }
-            assertThat(free.whole(pages)).isEqualTo(model.isEmpty());
+            assertThat(free.isUnused(pages)).isEqualTo(model.isEmpty());
         }
     }
 
@@ -147,6 +147,6 @@ final class StagingMemoryTest {
                 return at;
             }
         }
-        return FreeSpans.NONE;
+        return FirstFitAllocator.NONE;
     }
 }

@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /// A folder for the files of one store: in memory where there is such a file system, and gone afterwards.
-public record ShmFolder(Path path) implements AutoCloseable {
+public record ShmDirectory(Path path) implements AutoCloseable {
 
     private static final Path MEMORY = Path.of("/dev/shm");
 
@@ -16,10 +16,10 @@ public record ShmFolder(Path path) implements AutoCloseable {
     private static final long ENOUGH_BYTES = 1L << 30;
 
     /// Makes one that nobody has.
-    public static ShmFolder make() {
+    public static ShmDirectory make() {
         try {
             Path parent = roomy() ? MEMORY : Path.of(System.getProperty("java.io.tmpdir"));
-            return new ShmFolder(Files.createTempDirectory(parent, "kvcache-test-"));
+            return new ShmDirectory(Files.createTempDirectory(parent, "kvcache-test-"));
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }

@@ -8,32 +8,32 @@ import java.util.TreeMap;
 /// that the same few pages are used again and again.
 ///
 /// Not safe for several threads.
-final class FreeSpans {
+final class FirstFitAllocator {
 
     /// There is no such part.
     static final long NONE = -1;
 
     /// Sizes by offset; no two of them touch.
-    private final TreeMap<Long, Long> free = new TreeMap<>();
+    private final TreeMap<Long, Long> freeSizes = new TreeMap<>();
 
-    FreeSpans(long bytes) {
-        free.put(0L, bytes);
+    FirstFitAllocator(long bytes) {
+        freeSizes.put(0L, bytes);
     }
 
     /// Takes a part; answers its offset, or [#NONE].
-    long take(long bytes) {
-        long offset = first(bytes);
+    long allocate(long bytes) {
+        long offset = firstFit(bytes);
         if (offset != NONE) {
-            long size = Objects.requireNonNull(free.remove(offset));
+            long size = Objects.requireNonNull(freeSizes.remove(offset));
             if (size > bytes) {
-                free.put(offset + bytes, size - bytes);
+                freeSizes.put(offset + bytes, size - bytes);
             }
         }
         return offset;
     }
 
-    private long first(long bytes) {
-        for (Map.Entry<Long, Long> each : free.entrySet()) {
+    private long firstFit(long bytes) {
+        for (Map.Entry<Long, Long> each : freeSizes.entrySet()) {
             if (each.getValue() >= bytes) {
                 return each.getKey();
             }
@@ -42,20 +42,20 @@ final class FreeSpans {
     }
 
     /// Gives a part back that was taken.
-    void give(long offset, long bytes) {
+    void free(long offset, long bytes) {
         long begin = offset;
         long size = bytes;
-        Map.Entry<Long, Long> before = free.floorEntry(offset);
+        Map.Entry<Long, Long> before = freeSizes.floorEntry(offset);
         if (before != null && before.getKey() + before.getValue() == offset) {
             begin = before.getKey();
             size += before.getValue();
         }
-        Long after = free.remove(offset + bytes);
-        free.put(begin, size + Objects.requireNonNullElse(after, 0L));
+        Long after = freeSizes.remove(offset + bytes);
+        freeSizes.put(begin, size + Objects.requireNonNullElse(after, 0L));
     }
 
     /// Whether nobody has any of so many bytes.
-    boolean whole(long bytes) {
-        return free.size() == 1 && Objects.equals(free.get(0L), bytes);
+    boolean isUnused(long bytes) {
+        return freeSizes.size() == 1 && Objects.equals(freeSizes.get(0L), bytes);
     }
 }

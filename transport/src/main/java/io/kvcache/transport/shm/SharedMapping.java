@@ -9,9 +9,9 @@ import java.util.concurrent.locks.LockSupport;
 /// **Ownership.** Whoever makes one uses it, and releases it once.
 ///
 /// **Threads.** Any.
-final class Mapping {
+final class SharedMapping {
 
-    private static final System.Logger LOG = System.getLogger(Mapping.class.getName());
+    private static final System.Logger LOG = System.getLogger(SharedMapping.class.getName());
 
     /// Attempts to unmap, a millisecond apart, while a native call of somebody still uses the memory.
     private static final int UNMAP_ATTEMPTS = 1000;

@@ -26,7 +26,7 @@ import java.util.concurrent.TimeUnit;
 
 /// Other JVMs of the torture test: one that puts and evicts without a pause, and some that read its memory
 /// and check every byte.
-final class Torture implements AutoCloseable {
+final class TortureProcess implements AutoCloseable {
 
     /// Blocks of 1 MiB: copying one takes long enough to be overtaken.
     private static final Namespace SPACE = Namespace.of("torture", BlockShape.kv(16, 1, 1024, 16, Dtype.BF16));
@@ -42,13 +42,13 @@ final class Torture implements AutoCloseable {
     private final Process process;
     private final BufferedReader said;
 
-    private Torture(Process process) {
+    private TortureProcess(Process process) {
         this.process = process;
         said = new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
     }
 
     /// @param arguments `write FOLDER`, or `read SEED` and the files
-    static Torture start(List<String> arguments) throws IOException {
+    static TortureProcess start(List<String> arguments) throws IOException {
         List<String> command = new ArrayList<>(List.of(
                 ProcessHandle.current().info().command().orElse("java"),
                 "-ea",
@@ -56,14 +56,14 @@ final class Torture implements AutoCloseable {
                 "--enable-native-access=ALL-UNNAMED",
                 "-cp",
                 System.getProperty("java.class.path"),
-                Torture.class.getName()));
+                TortureProcess.class.getName()));
         command.addAll(arguments);
-        return new Torture(new ProcessBuilder(command)
+        return new TortureProcess(new ProcessBuilder(command)
                 .redirectError(ProcessBuilder.Redirect.INHERIT)
                 .start());
     }
 
-    static Torture reader(int seed, SharedMemoryFiles files) throws IOException {
+    static TortureProcess reader(int seed, SharedMemoryFiles files) throws IOException {
         return start(List.of(
                 "read",
                 Integer.toString(seed),
@@ -105,15 +105,15 @@ final class Torture implements AutoCloseable {
     /// @param torn reads that were thrown away
     /// @param wrong of these, reads that had a byte of another block: had they been believed, it would have
     ///     been a lie
-    record Seen(long hits, long misses, long torn, long wrong) {
+    record ReadCounts(long hits, long misses, long torn, long wrong) {
 
         boolean all() {
             return hits >= 1000 && misses > 0 && torn > 0 && wrong > 0;
         }
 
-        static Seen parse(String line) {
+        static ReadCounts parse(String line) {
             String[] words = line.split(" ", 4);
-            return new Seen(
+            return new ReadCounts(
                     Long.parseLong(words[0]),
                     Long.parseLong(words[1]),
                     Long.parseLong(words[2]),
@@ -124,35 +124,36 @@ final class Torture implements AutoCloseable {
     /// Reads until it has seen all that there is to see, or time is up.
     ///
     /// @throws AssertionError when it has read a wrong byte
-    static Seen read(SharedStore store, OneSidedCounters counters, int seed) {
+    static ReadCounts read(SharedStore store, OneSidedCounters counters, int seed) {
         SplittableRandom random = new SplittableRandom(seed);
         long end = System.nanoTime() + PATIENCE_NANOS;
-        Seen seen = new Seen(0, 0, 0, 0);
+        ReadCounts readCounts = new ReadCounts(0, 0, 0, 0);
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment into = arena.allocate(BLOCK_BYTES, 4096);
             long hits = 0;
             long tornInPlace = 0;
             long wrong = 0;
-            while (!seen.all() && System.nanoTime() < end) {
+            while (!readCounts.all() && System.nanoTime() < end) {
                 BlockChain chain = chain(random.nextInt(BLOCKS));
                 BlockContent content = BlockContent.of(chain.key(0));
-                Copied copied =
-                        store.copy(new SharedStore.Wanted(chain, SharedStore.ANY), 0, BLOCK_BYTES, List.of(into));
-                if (RecordHandle.isFound(copied.last())) {
+                CopyResult copyResult = store.copy(
+                        new SharedStore.ChainQuery(chain, SharedStore.ANY_NAMESPACE), 0, BLOCK_BYTES, List.of(into));
+                if (RecordHandle.isFound(copyResult.lastHandle())) {
                     content.requireEqual(into);
                     hits++;
-                    boolean right = matches(store, content, copied.last());
-                    boolean held = store.holds(copied.last());
+                    boolean right = matches(store, content, copyResult.lastHandle());
+                    boolean held = store.isCurrent(copyResult.lastHandle());
                     if (held && !right) {
                         throw new AssertionError("a wrong byte that its record vouches for, seed " + seed);
                     }
                     tornInPlace += held ? 0 : 1;
                     wrong += right ? 0 : 1;
                 }
-                seen = new Seen(hits, counters.missed() - counters.torn(), counters.torn() + tornInPlace, wrong);
+                readCounts =
+                        new ReadCounts(hits, counters.missed() - counters.torn(), counters.torn() + tornInPlace, wrong);
             }
         }
-        return seen;
+        return readCounts;
     }
 
     /// Whether a slot shows what belongs into it, while others may write to it.
@@ -171,9 +172,10 @@ final class Torture implements AutoCloseable {
                     new SharedMemoryFiles(arguments[2], arguments[3], arguments[4], Long.parseLong(arguments[5]));
             OneSidedCounters counters = new OneSidedCounters();
             SharedStore store = SharedStore.open(files, counters);
-            Seen seen = read(store, counters, Integer.parseInt(arguments[1]));
+            ReadCounts readCounts = read(store, counters, Integer.parseInt(arguments[1]));
             store.release();
-            System.out.println(seen.hits + " " + seen.misses + " " + seen.torn + " " + seen.wrong);
+            System.out.println(
+                    readCounts.hits + " " + readCounts.misses + " " + readCounts.torn + " " + readCounts.wrong);
         }
     }
 

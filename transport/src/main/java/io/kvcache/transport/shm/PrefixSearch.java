@@ -5,11 +5,11 @@ import java.util.function.IntToLongFunction;
 
 /// How far a chain is known. What is known of one is a prefix of it, so this is a binary search; first and
 /// last block are asked before anything else, as most prompts are either new or here as a whole.
-final class Prefix {
+final class PrefixSearch {
 
-    private static final int UNSURE = -1;
+    private static final int INCONCLUSIVE = -1;
 
-    private Prefix() {}
+    private PrefixSearch() {}
 
     /// Searches.
     ///
@@ -24,7 +24,7 @@ final class Prefix {
         while (there < unknown) {
             long handle = find.applyAsLong(next);
             if (handle == RecordHandle.UNSURE) {
-                return UNSURE;
+                return INCONCLUSIVE;
             }
             boolean first = there == known && unknown == limit;
             if (RecordHandle.isFound(handle)) {

@@ -22,7 +22,7 @@ import java.util.regex.Pattern;
 /// The folder that a server says its files lie in. What it says is not trusted: only regular files in a
 /// folder that nobody but this user can enter are mapped, so that nobody else can have put them there or
 /// cut them short.
-final class SharedFolder {
+final class SharedDirectory {
 
     private static final Set<PosixFilePermission> PRIVATE = PosixFilePermissions.fromString("rwx------");
 
@@ -31,12 +31,12 @@ final class SharedFolder {
             Path.of("/proc", Long.toString(ProcessHandle.current().pid()));
 
     /// What the server calls memory that a client writes into.
-    private static final Pattern STAGE = Pattern.compile("stage-[0-9]+-[0-9]+");
+    private static final Pattern STAGING_FILE_NAME = Pattern.compile("stage-[0-9]+-[0-9]+");
 
     private final Path folder;
 
     /// @throws IOException when there is no such folder here
-    SharedFolder(SharedMemoryFiles files) throws IOException {
+    SharedDirectory(SharedMemoryFiles files) throws IOException {
         folder = path(files.directory());
         boolean isPrivate = Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
                 && owner(folder).equals(owner(SELF))
@@ -72,10 +72,10 @@ final class SharedFolder {
     /// has another name, and one that it made for somebody else another head.
     ///
     /// @throws IOException when it is no such file
-    MemorySegment stage(StagingPlace place, Arena arena) throws IOException {
-        if (!STAGE.matcher(place.file()).matches()) {
+    MemorySegment mapStaging(StagingPlace place, Arena arena) throws IOException {
+        if (!STAGING_FILE_NAME.matcher(place.file()).matches()) {
             throw new IOException(
-                    folder + " has staging memory of the name \"" + place.file() + "\"; allowed: " + STAGE);
+                    folder + " has staging memory of the name \"" + place.file() + "\"; allowed: " + STAGING_FILE_NAME);
         }
         long bytes = StagingHeader.BYTES + place.bytes();
         Set<OpenOption> options = Set.of(StandardOpenOption.READ, StandardOpenOption.WRITE);
