@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Timeout;
 /// **What is exact, and what is not.** A seed decides the weather and what is asked for. It does not decide
 /// how threads meet: client and endpoint have threads of their own, which wait by the machine's clock, so a
 /// seed that failed often passes when it is run again. So a run that fails says all that it knows at that
-/// moment ([SeedReport]): where clients, peers, endpoints, stores and connections stand, the last events
+/// moment ([FailureReport]): where clients, peers, endpoints, stores and connections stand, the last events
 /// and what each thread does. What decides which peer is asked, when and for what runs exactly in
 /// `PeerSimulationTest` of `io.kvcache.transport.peer`.
 ///
@@ -41,28 +41,28 @@ final class NetworkSimulationTest {
     /// One seed; answers how many blocks were found.
     @FunctionalInterface
     private interface Run {
-        long of(long seed, Weather.Seen seen) throws Exception;
+        long of(long seed, NetworkFaults.FaultCounts faultCounts) throws Exception;
     }
 
     @Test
     void givenBadWeather_whenClientsWork_thenNothingIsWrongAndNothingIsLeft() throws Exception {
-        all((seed, seen) -> new NetworkRun(seed, seen).run());
+        all((seed, faultCounts) -> new NetworkSimulation(seed, faultCounts).run());
     }
 
     @Test
     void givenBadWeather_whenStoresUseTheirPeers_thenEveryGetEndsInTimeWithACorrectPrefix() throws Exception {
-        all((seed, seen) -> new PeerRun(seed, seen).run());
+        all((seed, faultCounts) -> new PeerNetworkSimulation(seed, faultCounts).run());
     }
 
     private static void all(Run run) throws Exception {
         System.out.println("networks of " + SEEDS + " seeds from " + FIRST + " on");
-        Weather.Seen seen = new Weather.Seen();
+        NetworkFaults.FaultCounts faultCounts = new NetworkFaults.FaultCounts();
         LongAdder found = new LongAdder();
         List<Future<?>> runs = new ArrayList<>();
         try (ExecutorService threads = Executors.newFixedThreadPool(AT_ONCE)) {
             LongStream.range(FIRST, FIRST + SEEDS)
                     .forEach(seed -> runs.add(threads.submit(() -> {
-                        found.add(one(run, seed, seen));
+                        found.add(one(run, seed, faultCounts));
                         return null;
                     })));
             for (Future<?> each : runs) {
@@ -71,20 +71,20 @@ final class NetworkSimulationTest {
         }
         if (SEEDS >= 100) {
             assertThat(found.sum()).as("blocks found").isPositive();
-            assertThat(seen.refused.sum())
+            assertThat(faultCounts.refused.sum())
                     .as("connections that were not to be had")
                     .isPositive();
-            assertThat(seen.broken.sum()).as("connections that broke").isPositive();
-            assertThat(seen.cuts.sum()).as("cuts").isPositive();
-            assertThat(seen.oneWay.sum()).as("cuts of one direction").isPositive();
-            assertThat(seen.restarts.sum()).as("restarts").isPositive();
-            assertThat(seen.slow.sum()).as("slow connections").isPositive();
+            assertThat(faultCounts.broken.sum()).as("connections that broke").isPositive();
+            assertThat(faultCounts.cuts.sum()).as("cuts").isPositive();
+            assertThat(faultCounts.oneWay.sum()).as("cuts of one direction").isPositive();
+            assertThat(faultCounts.restarts.sum()).as("restarts").isPositive();
+            assertThat(faultCounts.slow.sum()).as("slow connections").isPositive();
         }
     }
 
     /// In a thread group of its own, so that a report knows which threads are the seed's.
-    private static long one(Run run, long seed, Weather.Seen seen) throws InterruptedException {
-        FutureTask<Long> task = new FutureTask<>(() -> run.of(seed, seen));
+    private static long one(Run run, long seed, NetworkFaults.FaultCounts faultCounts) throws InterruptedException {
+        FutureTask<Long> task = new FutureTask<>(() -> run.of(seed, faultCounts));
         String name = "seed-" + seed;
         new Thread(new ThreadGroup(name), task, name).start();
         try {

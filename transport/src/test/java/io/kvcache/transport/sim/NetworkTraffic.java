@@ -29,15 +29,15 @@ final class NetworkTraffic {
 
     /// No operation may take longer, whatever happens: some are dozens of request time-outs, and the machine may
     /// be busy.
-    private static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long MAX_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     private final RemoteKvCache cache;
     private final SplittableRandom random;
     private final int operations;
-    private final Journal journal;
+    private final RunJournal journal;
     private final LongAdder found = new LongAdder();
 
-    NetworkTraffic(RemoteKvCache cache, SplittableRandom random, int operations, Journal journal) {
+    NetworkTraffic(RemoteKvCache cache, SplittableRandom random, int operations, RunJournal journal) {
         this.cache = cache;
         this.random = random;
         this.operations = operations;
@@ -57,7 +57,7 @@ final class NetworkTraffic {
                 journal.note("no answer: " + unanswered.getMessage()); // what has none without the server says so
             }
             journal.note("operation " + i + " has ended");
-            assertThat(System.nanoTime() - start).as("time of a call").isLessThan(LONGEST_NANOS);
+            assertThat(System.nanoTime() - start).as("time of a call").isLessThan(MAX_NANOS);
         }
     }
 
@@ -79,7 +79,7 @@ final class NetworkTraffic {
 
     private static BlockChain chain(int seed, int blocks) {
         return BlockChain.of(
-                NetworkRun.SPACE,
+                NetworkSimulation.SPACE,
                 IntStream.range(0, 16 * blocks).map(i -> seed * 100_000 + i).toArray());
     }
 
@@ -143,10 +143,10 @@ final class NetworkTraffic {
         int bytes = 1 + number * 50_000;
         BlockContent content = BlockContent.of(number, 5);
         if (random.nextBoolean()) {
-            cache.storeObject(NetworkRun.THINGS, key, content.toHeapSegment(bytes), KvCache.NO_WAIT);
+            cache.storeObject(NetworkSimulation.THINGS, key, content.toHeapSegment(bytes), KvCache.NO_WAIT);
             return;
         }
-        try (ObjectView view = cache.getObject(NetworkRun.THINGS, key)) {
+        try (ObjectView view = cache.getObject(NetworkSimulation.THINGS, key)) {
             if (view != null) {
                 byte[] all = new byte[bytes];
                 assertThat(view.bytes()).isEqualTo(bytes);

@@ -23,21 +23,21 @@ final class SimNetwork implements AutoCloseable {
 
     private static final long TICK_NANOS = 10_000_000;
 
-    private final Weather weather;
+    private final NetworkFaults networkFaults;
     private final Map<String, Host> hosts = new ConcurrentHashMap<>();
-    private final Map<String, Way> ways = new ConcurrentHashMap<>();
+    private final Map<String, NetworkPath> ways = new ConcurrentHashMap<>();
     private final Queue<Throwable> bugs = new ConcurrentLinkedQueue<>();
-    private final Queue<SimLine> lines = new ConcurrentLinkedQueue<>();
+    private final Queue<SimConnection> lines = new ConcurrentLinkedQueue<>();
     private final AtomicInteger opened = new AtomicInteger();
     private volatile boolean closed;
 
-    SimNetwork(Weather weather) {
-        this.weather = weather;
+    SimNetwork(NetworkFaults networkFaults) {
+        this.networkFaults = networkFaults;
         Thread.ofPlatform().daemon().name("sim-tick").start(this::tick);
     }
 
     /// One direction between two places.
-    static final class Way {
+    static final class NetworkPath {
 
         private volatile boolean cut;
 
@@ -52,11 +52,11 @@ final class SimNetwork implements AutoCloseable {
     }
 
     /// A place that serves.
-    private record Host(Endpoint endpoint, long stallNanos, Set<SimLine> lines) {}
+    private record Host(Endpoint endpoint, long stallNanos, Set<SimConnection> lines) {}
 
     /// The way from one place to another.
-    Way way(String from, String to) {
-        return ways.computeIfAbsent(from + " " + to, none -> new Way());
+    NetworkPath way(String from, String to) {
+        return ways.computeIfAbsent(from + " " + to, none -> new NetworkPath());
     }
 
     /// A place begins to serve.
@@ -90,37 +90,37 @@ final class SimNetwork implements AutoCloseable {
 
     private FrameConnection connect(String from, String to, FrameHandler handler, long timeoutNanos)
             throws IOException {
-        Way there = way(from, to);
-        Way back = way(to, from);
+        NetworkPath there = way(from, to);
+        NetworkPath back = way(to, from);
         long start = System.nanoTime();
         while (there.cut || back.cut) {
             if (System.nanoTime() - start > timeoutNanos) {
-                weather.seen().refused.increment();
-                weather.journal().note(from + " gets no answer from " + to);
+                networkFaults.counts().refused.increment();
+                networkFaults.journal().note(from + " gets no answer from " + to);
                 throw new IOException("no answer from " + to);
             }
             LockSupport.parkNanos(1_000_000);
         }
         Host host = hosts.get(to);
         if (host == null) {
-            weather.seen().refused.increment();
-            weather.journal().note(from + " finds nobody at " + to);
+            networkFaults.counts().refused.increment();
+            networkFaults.journal().note(from + " finds nobody at " + to);
             throw new IOException("nobody at " + to);
         }
-        Pipe[] pipes = weather.connection(there, back);
+        SimPipe[] pipes = networkFaults.connection(there, back);
         String name = from + " and " + to + ", connection " + opened.incrementAndGet();
-        weather.journal().note(name + " is open");
-        SimLine client = new SimLine(pipes[1], pipes[0], outlet -> handler, told(name + ", client"));
+        networkFaults.journal().note(name + " is open");
+        SimConnection client = new SimConnection(pipes[1], pipes[0], frameSink -> handler, told(name + ", client"));
         lines.add(client);
-        accept(host, new SimLine(pipes[0], pipes[1], host.endpoint::onConnected, told(name + ", server")));
+        accept(host, new SimConnection(pipes[0], pipes[1], host.endpoint::onConnected, told(name + ", server")));
         return client;
     }
 
-    private SimLine.Told told(String name) {
-        return new SimLine.Told(name, weather.journal(), bugs);
+    private SimConnection.ConnectionLog told(String name) {
+        return new SimConnection.ConnectionLog(name, networkFaults.journal(), bugs);
     }
 
-    private void accept(Host host, SimLine line) {
+    private void accept(Host host, SimConnection line) {
         host.lines.add(line);
         lines.add(line);
         Thread.ofPlatform().daemon().name("sim-connection").start(() -> {
@@ -137,7 +137,7 @@ final class SimNetwork implements AutoCloseable {
             LockSupport.parkNanos(TICK_NANOS);
             for (Host host : hosts.values()) {
                 host.endpoint.tick();
-                for (SimLine line : host.lines) {
+                for (SimConnection line : host.lines) {
                     if (line.stalledNanos() > host.stallNanos) {
                         line.close(DisconnectReason.STALLED);
                     }
@@ -167,7 +167,7 @@ final class SimNetwork implements AutoCloseable {
                 .sorted()
                 .collect(Collectors.joining(", "));
         String open = lines.stream()
-                .filter(SimLine::open)
+                .filter(SimConnection::isOpen)
                 .map(line -> "\n    " + line)
                 .collect(Collectors.joining());
         return "served by " + hosts.keySet() + ", ways cut: [" + cut + "], bugs: " + bugs + ", sides open:" + open;

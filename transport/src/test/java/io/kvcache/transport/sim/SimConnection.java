@@ -18,13 +18,13 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /// One side of a connection of a [SimNetwork].
-final class SimLine implements FrameConnection {
+final class SimConnection implements FrameConnection {
 
-    private final Pipe in;
-    private final Pipe out;
+    private final SimPipe in;
+    private final SimPipe out;
     private final FrameHandler handler;
     private final FrameReader reader;
-    private final Told told;
+    private final ConnectionLog connectionLog;
     private final ReentrantLock writing = new ReentrantLock();
     private final AtomicReference<@Nullable DisconnectReason> reason = new AtomicReference<>();
     private volatile long writeSince;
@@ -35,12 +35,12 @@ final class SimLine implements FrameConnection {
     ///
     /// @param name of this side, for the journal
     /// @param bugs what nobody expects goes there
-    record Told(String name, Journal journal, Collection<Throwable> bugs) {}
+    record ConnectionLog(String name, RunJournal journal, Collection<Throwable> bugs) {}
 
-    SimLine(Pipe in, Pipe out, Function<FrameSink, FrameHandler> handler, Told told) {
+    SimConnection(SimPipe in, SimPipe out, Function<FrameSink, FrameHandler> handler, ConnectionLog connectionLog) {
         this.in = in;
         this.out = out;
-        this.told = told;
+        this.connectionLog = connectionLog;
         this.handler = handler.apply(this);
         reader = new FrameReader(this.handler, 8 << 10);
     }
@@ -62,10 +62,10 @@ final class SimLine implements FrameConnection {
             Thread.currentThread().interrupt();
             close(DisconnectReason.BROKEN);
         } catch (RuntimeException | Error bug) {
-            told.bugs.add(bug);
+            connectionLog.bugs.add(bug);
             close(DisconnectReason.INTERNAL);
         }
-        return open() || end();
+        return isOpen() || end();
     }
 
     private boolean end() {
@@ -102,7 +102,7 @@ final class SimLine implements FrameConnection {
     }
 
     @Override
-    public boolean open() {
+    public boolean isOpen() {
         return reason.get() == null;
     }
 
@@ -119,7 +119,7 @@ final class SimLine implements FrameConnection {
     @Override
     public void close(DisconnectReason why) {
         if (reason.compareAndSet(null, why)) {
-            told.journal.note(told.name + " is over: " + why);
+            connectionLog.journal.note(connectionLog.name + " is over: " + why);
             in.breakUp();
             out.end();
         }
@@ -127,6 +127,7 @@ final class SimLine implements FrameConnection {
 
     @Override
     public String toString() {
-        return told.name + ", stalled for " + stalledNanos() / 1_000_000 + " ms, comes: " + in + ", goes: " + out;
+        return connectionLog.name + ", stalled for " + stalledNanos() / 1_000_000 + " ms, comes: " + in + ", goes: "
+                + out;
     }
 }

@@ -9,10 +9,10 @@ import java.util.concurrent.atomic.LongAdder;
 /// frames; readers are slow; ways are cut, in one direction or both, and nobody is told.
 ///
 /// **Threads.** Any.
-final class Weather {
+final class NetworkFaults {
 
     /// What has happened, over all networks that share these counters.
-    static final class Seen {
+    static final class FaultCounts {
         final LongAdder connections = new LongAdder();
         final LongAdder refused = new LongAdder();
         final LongAdder broken = new LongAdder();
@@ -23,22 +23,22 @@ final class Weather {
     }
 
     private final long seed;
-    private final Seen seen;
+    private final FaultCounts faultCounts;
     private final AtomicInteger connections = new AtomicInteger();
-    private final Journal journal = new Journal();
+    private final RunJournal journal = new RunJournal();
     private volatile boolean fair = true;
 
-    Weather(long seed, Seen seen) {
+    NetworkFaults(long seed, FaultCounts faultCounts) {
         this.seed = seed;
-        this.seen = seen;
+        this.faultCounts = faultCounts;
     }
 
-    Seen seen() {
-        return seen;
+    FaultCounts counts() {
+        return faultCounts;
     }
 
     /// Where all that happens in this network is noted.
-    Journal journal() {
+    RunJournal journal() {
         return journal;
     }
 
@@ -55,31 +55,33 @@ final class Weather {
     }
 
     /// The two directions of a new connection.
-    Pipe[] connection(SimNetwork.Way there, SimNetwork.Way back) {
+    SimPipe[] connection(SimNetwork.NetworkPath there, SimNetwork.NetworkPath back) {
         SplittableRandom random = new SplittableRandom(seed * 1_000_003 + connections.incrementAndGet());
-        seen.connections.increment();
-        return new Pipe[] {new Pipe(new OfPipe(random.split(), there)), new Pipe(new OfPipe(random.split(), back))};
+        faultCounts.connections.increment();
+        return new SimPipe[] {
+            new SimPipe(new PipeFaults(random.split(), there)), new SimPipe(new PipeFaults(random.split(), back))
+        };
     }
 
     /// Of one direction of a connection. Asked under the pipe's lock only.
-    final class OfPipe {
+    final class PipeFaults {
 
         private static final long ROUGH_NANOS = 2_000_000;
 
         private final SplittableRandom random;
-        private final SimNetwork.Way way;
+        private final SimNetwork.NetworkPath networkPath;
         private final long mostDelayNanos;
         private final boolean slow;
         private long untilBreak;
 
-        private OfPipe(SplittableRandom random, SimNetwork.Way way) {
+        private PipeFaults(SplittableRandom random, SimNetwork.NetworkPath networkPath) {
             this.random = random;
-            this.way = way;
+            this.networkPath = networkPath;
             mostDelayNanos = random.nextInt(3) == 0 ? random.nextLong(ROUGH_NANOS) : 20_000;
             slow = random.nextInt(8) == 0;
             untilBreak = random.nextInt(4) == 0 ? random.nextLong(600_000) : Long.MAX_VALUE;
             if (slow) {
-                seen.slow.increment();
+                faultCounts.slow.increment();
             }
         }
 
@@ -98,13 +100,13 @@ final class Weather {
             untilBreak -= bytes;
             boolean now = untilBreak < 0;
             if (now) {
-                seen.broken.increment();
+                faultCounts.broken.increment();
             }
             return now;
         }
 
         boolean cut() {
-            return way.cut();
+            return networkPath.cut();
         }
     }
 }

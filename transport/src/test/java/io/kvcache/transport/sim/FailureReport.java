@@ -10,14 +10,14 @@ import java.util.stream.Collectors;
 /// do.
 ///
 /// It is printed at once, before anything is closed, as closing may fail too, or wait for what hangs.
-final class SeedReport {
+final class FailureReport {
 
     private static final int FRAMES = 16;
 
-    private SeedReport() {}
+    private FailureReport() {}
 
     /// @param states of everything that has one, each asked for now
-    static void print(String run, Throwable failed, Map<String, Supplier<Object>> states, Journal journal) {
+    static void print(String run, Throwable failed, Map<String, Supplier<Object>> states, RunJournal journal) {
         StringBuilder told = new StringBuilder(run).append(" failed: ").append(failed);
         told.append("\n== states");
         states.forEach(

@@ -41,7 +41,7 @@ import java.util.stream.IntStream;
 ///
 /// Every get ends by its deadline with a correct prefix, perhaps a shorter one. When the weather is over,
 /// what one store is given the other finds, and nothing is held that nobody holds.
-final class PeerRun {
+final class PeerNetworkSimulation {
 
     private static final Namespace SPACE = Namespace.of("peers", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
     private static final List<String> SERVERS = List.of("a", "b", "c");
@@ -60,7 +60,7 @@ final class PeerRun {
 
     private final long seed;
     private final SplittableRandom random;
-    private final Weather weather;
+    private final NetworkFaults networkFaults;
     private final SimNetwork network;
     private final Map<String, TieredKvCache> stores = new LinkedHashMap<>();
     private final List<PeeredKvCache> caches = new ArrayList<>();
@@ -68,11 +68,11 @@ final class PeerRun {
     private final Map<String, RemoteKvCache> connections = new ConcurrentSkipListMap<>();
     private final AtomicInteger opened = new AtomicInteger();
 
-    PeerRun(long seed, Weather.Seen seen) {
+    PeerNetworkSimulation(long seed, NetworkFaults.FaultCounts faultCounts) {
         this.seed = seed;
         random = new SplittableRandom(~seed);
-        weather = new Weather(~seed, seen);
-        network = new SimNetwork(weather);
+        networkFaults = new NetworkFaults(~seed, faultCounts);
+        network = new SimNetwork(networkFaults);
     }
 
     private static TieredKvCache store() {
@@ -94,21 +94,22 @@ final class PeerRun {
                 serve(server);
             }
             CLIENTS.forEach(client -> caches.add(open(client)));
-            weather.begin();
+            networkFaults.begin();
             List<Future<?>> running = new ArrayList<>();
             for (PeeredKvCache cache : caches) {
                 SplittableRandom own = random.split();
                 running.add(threads.submit(() -> work(cache, own)));
             }
-            Disturbance disturbance = new Disturbance(network, weather, random.split(), CLIENTS, SERVERS, this::serve);
-            disturbance.until(running, PATIENCE.multipliedBy(3).toNanos());
+            FaultInjector faultInjector =
+                    new FaultInjector(network, networkFaults, random.split(), CLIENTS, SERVERS, this::serve);
+            faultInjector.injectUntilDone(running, PATIENCE.multipliedBy(3).toNanos());
             settle();
             return caches.stream()
                     .flatMap(cache -> cache.peerStats().stream())
                     .mapToLong(peer -> peer.found())
                     .sum();
         } catch (Exception | AssertionError failed) {
-            SeedReport.print("peers, seed " + seed, failed, states(), weather.journal());
+            FailureReport.print("peers, seed " + seed, failed, states(), networkFaults.journal());
             throw failed;
         } finally {
             threads.shutdownNow();
@@ -142,7 +143,7 @@ final class PeerRun {
     }
 
     private RemoteKvCache connect(String client, String server) {
-        weather.journal().note(client + " connects to " + server);
+        networkFaults.journal().note(client + " connects to " + server);
         RemoteKvCache cache = new RemoteKvCacheBuilder(network.connector(client, server))
                 .connections(2)
                 .requestTimeout(Duration.ofMillis(300))
@@ -160,13 +161,13 @@ final class PeerRun {
             int chain = own.nextInt(CHAINS);
             int blocks = 1 + own.nextInt(BLOCKS);
             int kind = own.nextInt(8);
-            weather.journal().note("operation of kind %d, chain %d, %d blocks".formatted(kind, chain, blocks));
+            networkFaults.journal().note("operation of kind %d, chain %d, %d blocks".formatted(kind, chain, blocks));
             switch (kind) {
                 case 0, 1, 2 -> put(cache, chain(chain, blocks));
                 case 3 -> drop(cache, chain(chain, blocks), own.nextInt(blocks));
                 default -> found.add(get(cache, chain(chain, blocks), TimeUnit.MILLISECONDS.toNanos(own.nextInt(200))));
             }
-            weather.journal().note("operation " + i + " has ended");
+            networkFaults.journal().note("operation " + i + " has ended");
         }
     }
 
@@ -213,7 +214,7 @@ final class PeerRun {
 
     /// The weather is over.
     private void settle() {
-        weather.end();
+        networkFaults.end();
         assertThat(network.bugs()).as("seed %d", seed).isEmpty();
         BlockChain fresh = chain(77, 70);
         BooleanSupplier travels = () -> {

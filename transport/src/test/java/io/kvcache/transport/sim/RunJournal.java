@@ -7,7 +7,7 @@ import java.util.Deque;
 /// same way again.
 ///
 /// **Threads.** Any.
-final class Journal {
+final class RunJournal {
 
     private static final int KEPT = 200;
 

@@ -10,11 +10,11 @@ import java.util.concurrent.TimeUnit;
 /// writer.
 ///
 /// **Threads.** One writes, one reads, any may end it.
-final class Pipe {
+final class SimPipe {
 
     private static final int CAPACITY = 256 << 10;
 
-    private final Weather.OfPipe weather;
+    private final NetworkFaults.PipeFaults weather;
     private final Deque<Piece> pieces = new ArrayDeque<>();
     private long queued;
     private long lastDueNanos;
@@ -23,17 +23,17 @@ final class Pipe {
 
     private record Piece(ByteBuffer bytes, long dueNanos) {}
 
-    Pipe(Weather.OfPipe weather) {
+    SimPipe(NetworkFaults.PipeFaults weather) {
         this.weather = weather;
     }
 
     /// Answers false when the pipe is over, or breaks on the way.
     synchronized boolean write(ByteBuffer bytes) throws InterruptedException {
         while (bytes.hasRemaining()) {
-            while (queued >= CAPACITY && !gone()) {
+            while (queued >= CAPACITY && !isReaderGone()) {
                 wait(5); // a way that is mended tells nobody
             }
-            if (gone()) {
+            if (isReaderGone()) {
                 return false;
             }
             int count = Math.min(bytes.remaining(), weather.pieceBytes());
@@ -54,7 +54,7 @@ final class Pipe {
     }
 
     /// Whether the writer can know that nobody reads: not while the way is cut.
-    private boolean gone() {
+    private boolean isReaderGone() {
         return ending || (over && !weather.cut());
     }
 

@@ -33,7 +33,7 @@ import org.jspecify.annotations.Nullable;
 /// Every byte that is handed out is its key's, what is handed out is a prefix, and every call ends, all the
 /// while. When the weather is over, nothing is held that nobody holds, and both clients store and find
 /// again by themselves.
-final class NetworkRun {
+final class NetworkSimulation {
 
     static final Namespace SPACE = Namespace.of("sim", BlockShape.kv(1, 1, 1024, 16, Dtype.BF16));
     static final Namespace THINGS = Namespace.objects("things", "");
@@ -53,7 +53,7 @@ final class NetworkRun {
 
     private final long seed;
     private final SplittableRandom random;
-    private final Weather weather;
+    private final NetworkFaults networkFaults;
     private final SimNetwork network;
     private final TieredKvCache store = TieredKvCache.builder()
             .hostBytes(64 << 20)
@@ -62,11 +62,11 @@ final class NetworkRun {
             .prefaultInBackground(false)
             .build();
 
-    NetworkRun(long seed, Weather.Seen seen) {
+    NetworkSimulation(long seed, NetworkFaults.FaultCounts faultCounts) {
         this.seed = seed;
         random = new SplittableRandom(seed);
-        weather = new Weather(seed, seen);
-        network = new SimNetwork(weather);
+        networkFaults = new NetworkFaults(seed, faultCounts);
+        network = new SimNetwork(networkFaults);
     }
 
     /// Answers blocks that were found.
@@ -78,22 +78,22 @@ final class NetworkRun {
         try {
             serve();
             CLIENTS.forEach(name -> caches.add(connect(name)));
-            weather.begin();
+            networkFaults.begin();
             List<NetworkTraffic> traffic = new ArrayList<>();
             List<Future<?>> running = new ArrayList<>();
             for (RemoteKvCache cache : caches) {
-                NetworkTraffic each = new NetworkTraffic(cache, random.split(), OPERATIONS, weather.journal());
+                NetworkTraffic each = new NetworkTraffic(cache, random.split(), OPERATIONS, networkFaults.journal());
                 traffic.add(each);
                 running.add(threads.submit(each::run));
             }
-            Disturbance disturbance =
-                    new Disturbance(network, weather, random.split(), CLIENTS, List.of(SERVER), server -> serve());
-            disturbance.until(running, PATIENCE.multipliedBy(3).toNanos());
+            FaultInjector faultInjector = new FaultInjector(
+                    network, networkFaults, random.split(), CLIENTS, List.of(SERVER), server -> serve());
+            faultInjector.injectUntilDone(running, PATIENCE.multipliedBy(3).toNanos());
             found = traffic.stream().mapToLong(NetworkTraffic::found).sum();
             settle(caches);
             return found;
         } catch (Exception | AssertionError failed) {
-            SeedReport.print(name(), failed, states(caches), weather.journal());
+            FailureReport.print(name(), failed, states(caches), networkFaults.journal());
             throw failed;
         } finally {
             threads.shutdownNow();
@@ -116,7 +116,7 @@ final class NetworkRun {
             try {
                 connected.set(open(name));
             } catch (UncheckedIOException notYet) {
-                weather.journal().note(name + " does not connect: " + notYet);
+                networkFaults.journal().note(name + " does not connect: " + notYet);
             }
             return connected.get() != null;
         });
@@ -137,16 +137,16 @@ final class NetworkRun {
                 .connect();
     }
 
-    private static void rest(int millis) {
+    private static void sleep(int millis) {
         LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(millis));
     }
 
     /// The weather is over.
     private void settle(List<RemoteKvCache> caches) {
-        weather.end();
+        networkFaults.end();
         assertThat(network.bugs()).as(name()).isEmpty();
         for (RemoteKvCache cache : caches) {
-            NetworkTraffic last = new NetworkTraffic(cache, random.split(), 0, weather.journal());
+            NetworkTraffic last = new NetworkTraffic(cache, random.split(), 0, networkFaults.journal());
             await("a client stores and finds again", () -> works(cache, last));
             assertThat(cache.remoteStats().open()).as(name()).isZero();
             assertThat(cache.remoteStats().memoryUsed()).as(name()).isZero();
@@ -194,7 +194,7 @@ final class NetworkRun {
             assertThat(System.nanoTime() - start)
                     .as(name() + ": " + what + "; " + last)
                     .isLessThan(PATIENCE.toNanos());
-            rest(2);
+            sleep(2);
         }
     }
 
