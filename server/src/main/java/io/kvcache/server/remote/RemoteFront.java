@@ -229,7 +229,7 @@ public final class RemoteFront implements AutoCloseable {
 
     /// Whether all that had begun has ended; to be asked again and again after [#drain].
     public boolean drained() {
-        boolean one = tcp == null || tcp.drained(); // both are asked each time, as they tell by what they saw before
+        boolean one = tcp == null || tcp.isDrained(); // both are asked each time, as they tell by what they saw before
         boolean other = aeron == null || aeron.isDrained();
         return one && other;
     }

@@ -21,7 +21,7 @@ public final class TcpConnector implements Connector {
 
     private final String host;
     private final int port;
-    private final HostLookup lookup;
+    private final HostResolver lookup;
     private final @Nullable SSLContext tls;
 
     /// @param port 1 to 65,535
@@ -35,26 +35,26 @@ public final class TcpConnector implements Connector {
         this.host = host;
         this.port = port;
         this.tls = tls;
-        lookup = new HostLookup(host, InetAddress::getByName);
+        lookup = new HostResolver(host, InetAddress::getByName);
     }
 
     @Override
     public FrameConnection connect(FrameHandler handler, long timeoutNanos) throws IOException {
         long start = System.nanoTime();
-        InetSocketAddress address = new InetSocketAddress(lookup.address(timeoutNanos), port);
+        InetSocketAddress address = new InetSocketAddress(lookup.resolve(timeoutNanos), port);
         SocketChannel channel = SocketChannel.open();
         try {
             long left = timeoutNanos - (System.nanoTime() - start);
             channel.socket().connect(address, Math.clamp(TimeUnit.NANOSECONDS.toMillis(left), 1, 60_000));
-            requireAnother(channel);
-            TcpLine.prepared(channel);
+            rejectSelfConnection(channel);
+            TcpConnection.configure(channel);
             SSLContext trusted = tls;
             if (trusted == null) {
-                return new TcpLine(channel, line -> handler);
+                return new TcpConnection(channel, line -> handler);
             }
-            TlsChannel behind = new TlsChannel(channel, engine(trusted));
-            shake(behind, timeoutNanos - (System.nanoTime() - start));
-            return new TcpLine(channel, behind, 0, line -> handler);
+            TlsChannel behind = new TlsChannel(channel, createEngine(trusted));
+            handshake(behind, timeoutNanos - (System.nanoTime() - start));
+            return new TcpConnection(channel, behind, 0, line -> handler);
         } catch (IOException | RuntimeException | Error failed) {
             channel.close();
             throw failed;
@@ -65,13 +65,13 @@ public final class TcpConnector implements Connector {
     /// asks for it, which then meets itself, and keeps its server from coming back there.
     ///
     /// @throws ConnectException when this is such a connection
-    static void requireAnother(SocketChannel channel) throws IOException {
+    static void rejectSelfConnection(SocketChannel channel) throws IOException {
         if (channel.getLocalAddress().equals(channel.getRemoteAddress())) {
             throw new ConnectException("nobody listens at " + channel.getRemoteAddress());
         }
     }
 
-    private SSLEngine engine(SSLContext trusted) {
+    private SSLEngine createEngine(SSLContext trusted) {
         SSLEngine engine = trusted.createSSLEngine(host, port);
         engine.setUseClientMode(true);
         SSLParameters parameters = engine.getSSLParameters();
@@ -80,10 +80,10 @@ public final class TcpConnector implements Connector {
         return engine;
     }
 
-    private void shake(TlsChannel behind, long timeoutNanos) throws IOException {
+    private void handshake(TlsChannel behind, long timeoutNanos) throws IOException {
         try {
-            behind.open(timeoutNanos);
-        } catch (TlsChannel.WithoutTls plain) {
+            behind.handshake(timeoutNanos);
+        } catch (TlsChannel.PlaintextPeerException plain) {
             throw new IOException("it speaks no TLS; allowed: " + host + ":" + port, plain);
         } catch (SSLException refused) {
             throw new IOException("no TLS with it: " + reason(refused), refused);

@@ -99,12 +99,12 @@ public final class TcpEndpoint implements AutoCloseable {
             try {
                 serve(listener.accept());
             } catch (IOException | RuntimeException | Error failed) { // no thread or certificate for this one
-                cannotAccept(failed);
+                onAcceptFailure(failed);
             }
         }
     }
 
-    private void cannotAccept(Throwable why) {
+    private void onAcceptFailure(Throwable why) {
         if (lines.isOpen()) {
             LOG.log(System.Logger.Level.WARNING, "cannot accept a connection at " + address, why);
             LockSupport.parkNanos(PAUSE_NANOS);
@@ -114,9 +114,9 @@ public final class TcpEndpoint implements AutoCloseable {
     private void serve(SocketChannel channel) throws IOException {
         boolean served = false;
         try {
-            TcpLine.prepared(channel);
+            TcpConnection.configure(channel);
             TlsChannel behind = tls == null ? null : new TlsChannel(channel, tls.get());
-            lines.serve(new TcpLine(channel, behind, handshakeNanos, endpoint::onConnected));
+            lines.serve(new TcpConnection(channel, behind, handshakeNanos, endpoint::onConnected));
             served = true;
         } finally {
             if (!served) {
@@ -132,7 +132,7 @@ public final class TcpEndpoint implements AutoCloseable {
     }
 
     /// Whether all that had begun has ended; to be asked again and again after [#drain].
-    public boolean drained() {
+    public boolean isDrained() {
         return lines.isDrained();
     }
 

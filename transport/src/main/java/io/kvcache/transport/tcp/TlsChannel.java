@@ -28,70 +28,70 @@ final class TlsChannel implements ReadableByteChannel, GatheringByteChannel {
     /// Records that go through the kernel at once: all of them stay in a second-level cache.
     private static final int RECORDS = 8;
 
-    private static final ByteBuffer NOTHING = ByteBuffer.allocate(0);
+    private static final ByteBuffer EMPTY = ByteBuffer.allocate(0);
 
     private final SocketChannel socket;
     private final SSLEngine engine;
     private final int recordBytes;
 
     /// What has come and is not decrypted, between position and limit.
-    private final ByteBuffer arrived;
+    private final ByteBuffer encryptedInput;
 
     /// What is decrypted and found no room, between position and limit.
-    private final ByteBuffer spilled;
+    private final ByteBuffer decryptedOverflow;
 
     private final ByteBuffer[] targets = new ByteBuffer[2];
-    private final ByteBuffer leaving;
+    private final ByteBuffer encryptedOutput;
     private final ReentrantLock writing = new ReentrantLock();
     private boolean ready;
 
     /// Whether the other side has begun without TLS.
-    private volatile boolean plain;
+    private volatile boolean peerIsPlaintext;
 
     TlsChannel(SocketChannel socket, SSLEngine engine) {
         this.socket = socket;
         this.engine = engine;
         recordBytes = engine.getSession().getPacketBufferSize();
-        arrived = ByteBuffer.allocateDirect(RECORDS * recordBytes).flip();
-        leaving = ByteBuffer.allocateDirect(RECORDS * recordBytes);
-        spilled = ByteBuffer.allocate(engine.getSession().getApplicationBufferSize())
+        encryptedInput = ByteBuffer.allocateDirect(RECORDS * recordBytes).flip();
+        encryptedOutput = ByteBuffer.allocateDirect(RECORDS * recordBytes);
+        decryptedOverflow = ByteBuffer.allocate(engine.getSession().getApplicationBufferSize())
                 .flip();
-        targets[1] = spilled;
+        targets[1] = decryptedOverflow;
     }
 
     /// Shakes hands, before anything is read or written.
     ///
     /// @param timeoutNanos the longest wait for the other side
-    /// @throws WithoutTls when it has begun without TLS; it can be told so by writing
+    /// @throws PlaintextPeerException when it has begun without TLS; it can be told so by writing
     /// @throws IOException when it failed otherwise
-    void open(long timeoutNanos) throws IOException {
+    void handshake(long timeoutNanos) throws IOException {
         if (ready) {
             return;
         }
         long until = System.nanoTime() + timeoutNanos;
         try {
             engine.beginHandshake();
-            while (!done(engine.getHandshakeStatus())) {
+            while (!isHandshakeComplete(engine.getHandshakeStatus())) {
                 step(until);
             }
             socket.socket().setSoTimeout(0);
             ready = true;
         } catch (SSLException failed) {
-            tellWhy();
+            sendAlert();
             throw failed;
         }
     }
 
-    private static boolean done(HandshakeStatus status) {
+    private static boolean isHandshakeComplete(HandshakeStatus status) {
         return status == HandshakeStatus.NOT_HANDSHAKING || status == HandshakeStatus.FINISHED;
     }
 
     private void step(long untilNanos) throws IOException {
         switch (engine.getHandshakeStatus()) {
-            case NEED_TASK -> compute();
-            case NEED_WRAP -> answer();
+            case NEED_TASK -> runDelegatedTasks();
+            case NEED_WRAP -> sendHandshakeBytes();
             case NEED_UNWRAP, NEED_UNWRAP_AGAIN -> {
-                if (decrypt(NOTHING).getStatus() == SSLEngineResult.Status.BUFFER_UNDERFLOW) {
+                if (decrypt(EMPTY).getStatus() == SSLEngineResult.Status.BUFFER_UNDERFLOW) {
                     receive(untilNanos);
                 }
             }
@@ -101,52 +101,53 @@ final class TlsChannel implements ReadableByteChannel, GatheringByteChannel {
 
     /// The first bytes of a connection decide.
     private void receive(long untilNanos) throws IOException {
-        boolean first = arrived.limit() == 0;
+        boolean first = encryptedInput.limit() == 0;
         long left = TimeUnit.NANOSECONDS.toMillis(untilNanos - System.nanoTime());
         if (left <= 0) {
             throw new SocketTimeoutException("no TLS handshake in time");
         }
         socket.socket().setSoTimeout((int) Math.min(left, Integer.MAX_VALUE));
         InputStream in = socket.socket().getInputStream(); // unlike the channel, it has time-outs
-        byte[] some = new byte[Math.min(recordBytes, arrived.capacity() - arrived.remaining())];
+        byte[] some = new byte[Math.min(recordBytes, encryptedInput.capacity() - encryptedInput.remaining())];
         int bytes = in.read(some);
         if (bytes < 0) {
             throw new IOException("the connection ended in the TLS handshake");
         }
-        arrived.compact().put(some, 0, bytes).flip();
+        encryptedInput.compact().put(some, 0, bytes).flip();
         if (first && bytes >= Integer.BYTES) {
-            plain = arrived.duplicate().order(ByteOrder.LITTLE_ENDIAN).getInt() == FrameHeader.MAGIC;
+            peerIsPlaintext =
+                    encryptedInput.duplicate().order(ByteOrder.LITTLE_ENDIAN).getInt() == FrameHeader.MAGIC;
         }
-        if (plain) {
-            throw new WithoutTls();
+        if (peerIsPlaintext) {
+            throw new PlaintextPeerException();
         }
     }
 
     /// The other side speaks our protocol as it is.
-    static final class WithoutTls extends IOException {
+    static final class PlaintextPeerException extends IOException {
 
         private static final long serialVersionUID = 1L;
 
-        WithoutTls() {
+        PlaintextPeerException() {
             super("there is no TLS at the other side");
         }
     }
 
     /// An engine that has failed has an alert to send.
-    private void tellWhy() {
+    private void sendAlert() {
         try {
-            answer();
+            sendHandshakeBytes();
         } catch (IOException gone) {
             // Who is gone need not be told.
         }
     }
 
     /// Sends what the engine itself has to say.
-    private void answer() throws IOException {
+    private void sendHandshakeBytes() throws IOException {
         writing.lock();
         try {
-            leaving.clear();
-            engine.wrap(NOTHING, leaving);
+            encryptedOutput.clear();
+            engine.wrap(EMPTY, encryptedOutput);
             flush();
         } finally {
             writing.unlock();
@@ -154,43 +155,43 @@ final class TlsChannel implements ReadableByteChannel, GatheringByteChannel {
     }
 
     private void flush() throws IOException {
-        leaving.flip();
-        while (leaving.hasRemaining()) {
-            socket.write(leaving);
+        encryptedOutput.flip();
+        while (encryptedOutput.hasRemaining()) {
+            socket.write(encryptedOutput);
         }
     }
 
     private SSLEngineResult decrypt(ByteBuffer into) throws SSLException {
         targets[0] = into;
-        spilled.clear();
+        decryptedOverflow.clear();
         try {
-            return engine.unwrap(arrived, targets);
+            return engine.unwrap(encryptedInput, targets);
         } finally {
-            spilled.flip();
+            decryptedOverflow.flip();
         }
     }
 
     @Override
     public int read(ByteBuffer into) throws IOException {
         int start = into.position();
-        if (spilled.hasRemaining()) {
-            int bytes = Math.min(spilled.remaining(), into.remaining());
-            into.put(spilled.slice(spilled.position(), bytes));
-            spilled.position(spilled.position() + bytes);
+        if (decryptedOverflow.hasRemaining()) {
+            int bytes = Math.min(decryptedOverflow.remaining(), into.remaining());
+            into.put(decryptedOverflow.slice(decryptedOverflow.position(), bytes));
+            decryptedOverflow.position(decryptedOverflow.position() + bytes);
             return bytes;
         }
         boolean open = true;
         while (open && into.hasRemaining()) {
             SSLEngineResult result = decrypt(into);
             switch (result.getStatus()) {
-                case OK -> reply(result.getHandshakeStatus());
+                case OK -> handlePostHandshake(result.getHandshakeStatus());
                 case BUFFER_UNDERFLOW -> {
                     if (into.position() > start) {
                         return into.position() - start;
                     }
                     open = refill();
                 }
-                case BUFFER_OVERFLOW -> throw new SSLException("a record of more than " + spilled.capacity());
+                case BUFFER_OVERFLOW -> throw new SSLException("a record of more than " + decryptedOverflow.capacity());
                 case CLOSED -> open = false;
             }
         }
@@ -198,43 +199,43 @@ final class TlsChannel implements ReadableByteChannel, GatheringByteChannel {
     }
 
     /// What the other side wants beside bytes, such as a new key.
-    private void reply(HandshakeStatus wanted) throws IOException {
+    private void handlePostHandshake(HandshakeStatus wanted) throws IOException {
         if (wanted == HandshakeStatus.NEED_TASK) {
-            compute();
+            runDelegatedTasks();
         } else if (wanted == HandshakeStatus.NEED_WRAP) {
-            answer();
+            sendHandshakeBytes();
         }
     }
 
-    private void compute() {
+    private void runDelegatedTasks() {
         for (Runnable task = engine.getDelegatedTask(); task != null; task = engine.getDelegatedTask()) {
             task.run();
         }
     }
 
     private boolean refill() throws IOException {
-        arrived.compact();
+        encryptedInput.compact();
         try {
-            return socket.read(arrived) >= 0;
+            return socket.read(encryptedInput) >= 0;
         } finally {
-            arrived.flip();
+            encryptedInput.flip();
         }
     }
 
     @Override
     public long write(ByteBuffer[] from, int offset, int length) throws IOException {
-        if (plain) {
+        if (peerIsPlaintext) {
             return socket.write(from, offset, length);
         }
         writing.lock();
         try {
-            leaving.clear();
+            encryptedOutput.clear();
             long taken = 0;
             boolean more = true;
-            while (more && leaving.remaining() >= recordBytes) {
-                SSLEngineResult result = engine.wrap(from, offset, length, leaving);
+            while (more && encryptedOutput.remaining() >= recordBytes) {
+                SSLEngineResult result = engine.wrap(from, offset, length, encryptedOutput);
                 boolean moved = result.bytesConsumed() > 0 || result.bytesProduced() > 0;
-                if (!moved && leaving.position() == 0) {
+                if (!moved && encryptedOutput.position() == 0) {
                     throw new SSLException("TLS is " + result.getStatus() + ", " + result.getHandshakeStatus());
                 }
                 taken += result.bytesConsumed();

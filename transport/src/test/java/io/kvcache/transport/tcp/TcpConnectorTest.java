@@ -21,7 +21,7 @@ final class TcpConnectorTest {
         try (SocketChannel channel = SocketChannel.open()) {
             channel.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
             channel.connect(channel.getLocalAddress());
-            assertThatThrownBy(() -> TcpConnector.requireAnother(channel))
+            assertThatThrownBy(() -> TcpConnector.rejectSelfConnection(channel))
                     .isInstanceOf(ConnectException.class)
                     .hasMessageContaining("nobody listens at");
         }
@@ -31,7 +31,7 @@ final class TcpConnectorTest {
     void givenAConnectionToAnother_whenLookedAt_thenItIsOne() throws IOException {
         try (ServerSocket server = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
                 SocketChannel channel = SocketChannel.open(server.getLocalSocketAddress())) {
-            TcpConnector.requireAnother(channel);
+            TcpConnector.rejectSelfConnection(channel);
         }
     }
 }

@@ -29,21 +29,21 @@ import org.junit.jupiter.api.Timeout;
 
 /// What a TCP connection does with frames that cannot be sent.
 @Timeout(180)
-final class TcpLineTest {
+final class TcpConnectionTest {
 
     private static final int PIECE_BYTES = 1 << 20;
 
     private static final FrameHandler DEAF = new FrameHandler() {
         @Override
-        public void message(FrameHeader header, BodyReader body) {}
+        public void onMessage(FrameHeader header, BodyReader body) {}
 
         @Override
-        public PayloadSink payload(FrameHeader header, BodyReader body) throws Violation {
+        public PayloadSink onPayload(FrameHeader header, BodyReader body) throws Violation {
             throw new Violation("nobody sends any");
         }
 
         @Override
-        public void closed(DisconnectReason reason) {}
+        public void onClosed(DisconnectReason reason) {}
     };
 
     @Test
@@ -52,7 +52,7 @@ final class TcpLineTest {
                 SocketChannel channel = SocketChannel.open(server.getLocalSocketAddress());
                 Socket peer = server.accept();
                 Arena whole = Arena.ofConfined()) {
-            TcpLine line = new TcpLine(channel, outlet -> DEAF);
+            TcpConnection line = new TcpConnection(channel, frameSink -> DEAF);
             CompletableFuture<Long> heard = CompletableFuture.supplyAsync(() -> heard(peer));
             MemorySegment gone;
             try (Arena brief = Arena.ofConfined()) {
@@ -62,7 +62,7 @@ final class TcpLineTest {
             Frame half = new BodyWriter().request(MessageType.FILL, 1, 0, payload);
             assertThatThrownBy(() -> line.send(half)).isInstanceOf(IllegalStateException.class);
 
-            assertThat(line.open()).isFalse();
+            assertThat(line.isOpen()).isFalse();
             assertThat(line.send(new BodyWriter().request(MessageType.PING, 2, 0)))
                     .isFalse();
             assertThat(heard.get(60, TimeUnit.SECONDS))

@@ -15,25 +15,25 @@ import org.jspecify.annotations.Nullable;
 /// looked up by a thread beside, one at a time, and whoever waits for it does so for as long as he wants.
 ///
 /// **Threads.** Any.
-final class HostLookup {
+final class HostResolver {
 
     private final String host;
-    private final Names names;
+    private final NameService nameService;
     private final @Nullable InetAddress literal;
-    private @Nullable FutureTask<InetAddress> going;
+    private @Nullable FutureTask<InetAddress> pendingTask;
 
     /// What knows names. It may wait for as long as it likes.
     @FunctionalInterface
-    interface Names {
+    interface NameService {
 
         /// The address of a name.
-        InetAddress find(String name) throws IOException, InterruptedException;
+        InetAddress resolve(String name) throws IOException, InterruptedException;
     }
 
     /// @param host an address, or a name
-    HostLookup(String host, Names names) {
+    HostResolver(String host, NameService nameService) {
         this.host = host;
-        this.names = names;
+        this.nameService = nameService;
         literal = literal(host);
     }
 
@@ -49,12 +49,12 @@ final class HostLookup {
     ///
     /// @throws UnknownHostException when there is none
     /// @throws SocketTimeoutException when it was not found in time
-    InetAddress address(long timeoutNanos) throws IOException {
+    InetAddress resolve(long timeoutNanos) throws IOException {
         if (literal != null) {
             return literal;
         }
         try {
-            return going().get(timeoutNanos, TimeUnit.NANOSECONDS);
+            return pendingLookup().get(timeoutNanos, TimeUnit.NANOSECONDS);
         } catch (ExecutionException failed) {
             UnknownHostException unknown = new UnknownHostException(host + ": no such host");
             unknown.initCause(failed.getCause());
@@ -67,12 +67,12 @@ final class HostLookup {
         }
     }
 
-    private synchronized FutureTask<InetAddress> going() {
-        FutureTask<InetAddress> now = going;
+    private synchronized FutureTask<InetAddress> pendingLookup() {
+        FutureTask<InetAddress> now = pendingTask;
         if (now == null || now.isDone()) {
-            now = new FutureTask<>(() -> names.find(host));
+            now = new FutureTask<>(() -> nameService.resolve(host));
             Thread.ofPlatform().daemon().name("kvcache-remote-name").start(now); // which may fail
-            going = now;
+            pendingTask = now;
         }
         return now;
     }

@@ -33,17 +33,17 @@ import org.jspecify.annotations.Nullable;
 /// An interrupt of a thread inside a channel closes the channel, and the connection may be shared. So an
 /// interrupt that is pending is put aside for as long as a write takes; one that comes in that very
 /// moment does close it, which costs a reconnect.
-final class TcpLine implements FrameConnection {
+final class TcpConnection implements FrameConnection {
 
     /// Within the second-level cache, as measured for both sides of a copy through the kernel.
-    private static final int PIECE_BYTES = 1 << 20;
+    private static final int MAX_WRITE_BYTES = 1 << 20;
 
     /// What of a payload came with its header is copied: little, and most messages fit.
     private static final int BUFFER_BYTES = 8 << 10;
 
-    private static final ByteBuffer NOTHING = ByteBuffer.allocate(0);
+    private static final ByteBuffer EMPTY = ByteBuffer.allocate(0);
 
-    private static final System.Logger LOG = System.getLogger(TcpLine.class.getName());
+    private static final System.Logger LOG = System.getLogger(TcpConnection.class.getName());
 
     private final SocketChannel socket;
     private final ReadableByteChannel in;
@@ -55,7 +55,7 @@ final class TcpLine implements FrameConnection {
     private final ReentrantLock writing = new ReentrantLock();
 
     /// What is being sent, by whoever has that lock.
-    private ByteBuffer[] leaving = {NOTHING, NOTHING};
+    private ByteBuffer[] gatherBuffers = {EMPTY, EMPTY};
 
     private int gathered;
     private final ConnectionState state = new ConnectionState();
@@ -64,7 +64,7 @@ final class TcpLine implements FrameConnection {
     /// A connection whose bytes are what they are.
     ///
     /// @param handler of this line, which must not use it yet
-    TcpLine(SocketChannel socket, Function<FrameSink, FrameHandler> handler) {
+    TcpConnection(SocketChannel socket, Function<FrameSink, FrameHandler> handler) {
         this(socket, null, 0, handler);
     }
 
@@ -73,7 +73,8 @@ final class TcpLine implements FrameConnection {
     /// @param tls of this socket; opened when the line is pumped first, if it is not by then
     /// @param openNanos how long that may take
     /// @param handler of this line, which must not use it yet
-    TcpLine(SocketChannel socket, @Nullable TlsChannel tls, long openNanos, Function<FrameSink, FrameHandler> handler) {
+    TcpConnection(
+            SocketChannel socket, @Nullable TlsChannel tls, long openNanos, Function<FrameSink, FrameHandler> handler) {
         this.socket = socket;
         this.tls = tls;
         this.openNanos = openNanos;
@@ -99,13 +100,13 @@ final class TcpLine implements FrameConnection {
     }
 
     @Override
-    public String place() {
+    public String peerAddress() {
         return place;
     }
 
     /// Sets what every connection needs. The sizes of the socket's buffers are left to the kernel, which
     /// makes them grow further than it allows to be asked for.
-    static SocketChannel prepared(SocketChannel channel) throws IOException {
+    static SocketChannel configure(SocketChannel channel) throws IOException {
         channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
         channel.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
         return channel;
@@ -115,7 +116,7 @@ final class TcpLine implements FrameConnection {
     public boolean pump() {
         try {
             if (tls != null) {
-                tls.open(openNanos);
+                tls.handshake(openNanos);
             }
             int bytes = in.read(reader.writableBuffer());
             if (bytes < 0) {
@@ -124,7 +125,7 @@ final class TcpLine implements FrameConnection {
                 reader.bytesWritten(bytes);
                 state.onBytesReceived(reader.isInFrame());
             }
-        } catch (TlsChannel.WithoutTls plain) {
+        } catch (TlsChannel.PlaintextPeerException plain) {
             refuse("no TLS; allowed: TLS, which clients speak to tls:host:port");
         } catch (SSLException strange) {
             LOG.log(System.Logger.Level.DEBUG, "no TLS with " + place, strange);
@@ -137,7 +138,7 @@ final class TcpLine implements FrameConnection {
             close(DisconnectReason.INTERNAL);
             LOG.log(System.Logger.Level.ERROR, "a connection is closed because of a bug", bug);
         }
-        if (open()) {
+        if (isOpen()) {
             return true;
         }
         state.notifyClosed(handler);
@@ -180,42 +181,42 @@ final class TcpLine implements FrameConnection {
             for (MemorySegment piece : frame.payload().pieces()) {
                 ByteBuffer view = piece.asByteBuffer();
                 for (int at = 0; at < view.capacity(); ) {
-                    int some = (int) Math.min(view.capacity() - at, PIECE_BYTES - bytes);
+                    int some = (int) Math.min(view.capacity() - at, MAX_WRITE_BYTES - bytes);
                     gather(view.limit(at + some).position(at));
                     at += some;
                     bytes += some;
-                    if (bytes == PIECE_BYTES) {
-                        drain();
+                    if (bytes == MAX_WRITE_BYTES) {
+                        writeGathered();
                         bytes = 0;
                     }
                 }
             }
-            drain();
+            writeGathered();
         } finally {
-            Arrays.fill(leaving, NOTHING);
+            Arrays.fill(gatherBuffers, EMPTY);
             gathered = 0;
             head.position(start);
         }
     }
 
     private void gather(ByteBuffer next) {
-        if (gathered == leaving.length) {
-            leaving = Arrays.copyOf(leaving, 2 * gathered); // the rest is null until it is used
+        if (gathered == gatherBuffers.length) {
+            gatherBuffers = Arrays.copyOf(gatherBuffers, 2 * gathered); // the rest is null until it is used
         }
-        leaving[gathered] = next;
+        gatherBuffers[gathered] = next;
         gathered++;
     }
 
-    private void drain() throws IOException {
-        while (gathered > 0 && leaving[gathered - 1].hasRemaining()) {
+    private void writeGathered() throws IOException {
+        while (gathered > 0 && gatherBuffers[gathered - 1].hasRemaining()) {
             state.onWriteProgress();
-            out.write(leaving, 0, gathered);
+            out.write(gatherBuffers, 0, gathered);
         }
         gathered = 0;
     }
 
     @Override
-    public boolean open() {
+    public boolean isOpen() {
         return state.isOpen() && socket.isOpen();
     }
 

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Timeout;
 
 /// Nobody waits for a name longer than he wants to.
 @Timeout(180)
-final class HostLookupTest {
+final class HostResolverTest {
 
     private static final long PATIENCE = TimeUnit.SECONDS.toNanos(60);
 
@@ -22,46 +22,46 @@ final class HostLookupTest {
     void givenALookupThatHangs_whenWaitedFor_thenItEndsInTimeAndGoesOnForTheNext() throws Exception {
         CountDownLatch hangs = new CountDownLatch(1);
         AtomicInteger lookups = new AtomicInteger();
-        HostLookup lookup = new HostLookup("somewhere", name -> {
+        HostResolver lookup = new HostResolver("somewhere", name -> {
             lookups.incrementAndGet();
             hangs.await();
             return InetAddress.ofLiteral("127.0.0.7");
         });
         for (int i = 0; i < 3; i++) {
-            assertThatThrownBy(() -> lookup.address(1_000_000))
+            assertThatThrownBy(() -> lookup.resolve(1_000_000))
                     .isInstanceOf(IOException.class)
                     .hasMessageContaining("somewhere");
         }
         hangs.countDown();
-        assertThat(lookup.address(PATIENCE)).isEqualTo(InetAddress.ofLiteral("127.0.0.7"));
+        assertThat(lookup.resolve(PATIENCE)).isEqualTo(InetAddress.ofLiteral("127.0.0.7"));
         assertThat(lookups).as("lookups beside each other").hasValueLessThanOrEqualTo(2);
     }
 
     @Test
     void givenAName_whenLookedUpTwice_thenItIsAskedForTwice() throws Exception {
         AtomicInteger lookups = new AtomicInteger();
-        HostLookup lookup =
-                new HostLookup("moves", name -> InetAddress.ofLiteral("127.0.0." + lookups.incrementAndGet()));
-        assertThat(lookup.address(PATIENCE)).isEqualTo(InetAddress.ofLiteral("127.0.0.1"));
-        assertThat(lookup.address(PATIENCE)).isEqualTo(InetAddress.ofLiteral("127.0.0.2"));
+        HostResolver lookup =
+                new HostResolver("moves", name -> InetAddress.ofLiteral("127.0.0." + lookups.incrementAndGet()));
+        assertThat(lookup.resolve(PATIENCE)).isEqualTo(InetAddress.ofLiteral("127.0.0.1"));
+        assertThat(lookup.resolve(PATIENCE)).isEqualTo(InetAddress.ofLiteral("127.0.0.2"));
     }
 
     @Test
     void givenAnAddress_whenLookedUp_thenNobodyIsAsked() throws Exception {
         for (String address : new String[] {"127.0.0.9", "::1"}) {
-            HostLookup lookup = new HostLookup(address, name -> {
+            HostResolver lookup = new HostResolver(address, name -> {
                 throw new AssertionError("asked for " + name);
             });
-            assertThat(lookup.address(PATIENCE)).isEqualTo(InetAddress.ofLiteral(address));
+            assertThat(lookup.resolve(PATIENCE)).isEqualTo(InetAddress.ofLiteral(address));
         }
     }
 
     @Test
     void givenNoSuchName_whenLookedUp_thenItSaysWhich() {
-        HostLookup lookup = new HostLookup("nowhere", name -> {
+        HostResolver lookup = new HostResolver("nowhere", name -> {
             throw new UnknownHostException(name);
         });
-        assertThatThrownBy(() -> lookup.address(PATIENCE))
+        assertThatThrownBy(() -> lookup.resolve(PATIENCE))
                 .isInstanceOf(UnknownHostException.class)
                 .hasMessage("nowhere: no such host");
     }
