@@ -161,7 +161,7 @@ public final class TransportServer implements OtherSide, AutoCloseable {
         try (TieredKvCache store = builder.build();
                 UcxMemory memory = transports == null
                         ? null
-                        : UcxMemory.offer(Objects.requireNonNull(store.sharedMemory()), transports);
+                        : UcxMemory.export(Objects.requireNonNull(store.sharedMemory()), transports);
                 TcpEndpoint endpoint = TcpEndpoint.open(
                         store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), options(memory));
                 AeronEndpoint second =
@@ -179,6 +179,6 @@ public final class TransportServer implements OtherSide, AutoCloseable {
     }
 
     private static EndpointOptions options(@Nullable UcxMemory memory) {
-        return memory == null ? EndpointOptions.DEFAULTS : EndpointOptions.DEFAULTS.withFabric(memory.place());
+        return memory == null ? EndpointOptions.DEFAULTS : EndpointOptions.DEFAULTS.withFabric(memory.descriptor());
     }
 }

@@ -35,7 +35,7 @@ final class Fabric {
         }
         try {
             boolean local = config.forThisMachine();
-            UcxMemory offered = UcxMemory.offer(shared, config.ucx().transports(), local ? LOOPBACK : "");
+            UcxMemory offered = UcxMemory.export(shared, config.ucx().transports(), local ? LOOPBACK : "");
             LOG.log(
                     Level.INFO,
                     "Clients may read over UCX ({0}, {1})",

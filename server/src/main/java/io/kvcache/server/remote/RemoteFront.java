@@ -95,7 +95,8 @@ public final class RemoteFront implements AutoCloseable {
         boolean good = false;
         try {
             ucx = Fabric.open(config, cache);
-            EndpointOptions offering = options.withAeron(offered(aeron)).withFabric(ucx == null ? null : ucx.place());
+            EndpointOptions offering =
+                    options.withAeron(offered(aeron)).withFabric(ucx == null ? null : ucx.descriptor());
             TcpEndpoint tcp = config.on() ? tcp(config, cache, offering, engines(certificate)) : null;
             RemoteFront front = new RemoteFront(new Ways(tcp, aeron, ucx), secrets, certificate, stores.domains);
             good = true;

@@ -134,9 +134,9 @@ final class FabricBlockReceiver implements DataConnection.ReplyHandler {
     private int readBlocks(ReadTarget to) {
         RemoteBlockTable into = to.table;
         List<ReceiveBuffers.PooledBuffer> slots = new ArrayList<>();
-        List<UcxReader.Piece> pieces = new ArrayList<>();
+        List<UcxReader.RemoteRead> pieces = new ArrayList<>();
         for (SlotLocation slotLocation : places) {
-            ReceiveBuffers.PooledBuffer pooledBuffer = reader.has(slotLocation.offset, into.blockBytes())
+            ReceiveBuffers.PooledBuffer pooledBuffer = reader.contains(slotLocation.offset, into.blockBytes())
                     ? remoteCacheContext.buffers().allocate(into.blockBytes())
                     : null;
             if (pooledBuffer == null) {
@@ -144,10 +144,10 @@ final class FabricBlockReceiver implements DataConnection.ReplyHandler {
                 break;
             }
             slots.add(pooledBuffer);
-            pieces.add(new UcxReader.Piece(slotLocation.offset, pooledBuffer.segment(into.blockBytes())));
+            pieces.add(new UcxReader.RemoteRead(slotLocation.offset, pooledBuffer.segment(into.blockBytes())));
         }
         UcxReader.Outcome outcome = reader.read(pieces, Math.max(1, to.untilNanos - System.nanoTime()));
-        if (outcome == UcxReader.Outcome.STUCK) {
+        if (outcome == UcxReader.Outcome.BUFFERS_UNSAFE) {
             return 0; // And the slots stay in use for good.
         }
         int good = outcome == UcxReader.Outcome.DONE && isLeaseHeld(to) ? countValid(pieces) : 0;
@@ -164,7 +164,7 @@ final class FabricBlockReceiver implements DataConnection.ReplyHandler {
     }
 
     /// How many leading blocks have their checksums.
-    private int countValid(List<UcxReader.Piece> pieces) {
+    private int countValid(List<UcxReader.RemoteRead> pieces) {
         int good = 0;
         while (good < pieces.size() && ChunkedCrc.of(pieces.get(good).into()) == places.get(good).checksum) {
             good++;

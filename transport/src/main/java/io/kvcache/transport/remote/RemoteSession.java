@@ -191,7 +191,7 @@ final class RemoteSession {
     @Nullable
     UcxReader fabric() {
         UcxReader reader = fabric.get();
-        return reader != null && reader.usable() ? reader : null;
+        return reader != null && reader.isUsable() ? reader : null;
     }
 
     private void unmapSharedMemory() {

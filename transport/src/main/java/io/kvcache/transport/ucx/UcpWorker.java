@@ -27,17 +27,17 @@ final class UcpWorker implements AutoCloseable {
     /// Of ucp_worker_params_t, all of it zero: a single thread.
     private static final long WORKER_PARAMS_BYTES = 256;
 
-    private final Ucp ucp;
+    private final UcpLibrary ucpLibrary;
     private final Arena arena = Arena.ofShared();
     private final MethodHandle progress;
     private final MemorySegment context;
     private final MemorySegment worker;
 
-    private UcpWorker(Ucp ucp, String transports, String devices) throws IOException {
-        this.ucp = ucp;
+    private UcpWorker(UcpLibrary ucpLibrary, String transports, String devices) throws IOException {
+        this.ucpLibrary = ucpLibrary;
         boolean good = false;
         try {
-            progress = ucp.handle(UcpCall.WORKER_PROGRESS);
+            progress = ucpLibrary.handle(UcpFunction.WORKER_PROGRESS);
             MemorySegment out = arena.allocate(ValueLayout.ADDRESS);
             context = context(config(transports, devices, out), out);
             worker = worker(out);
@@ -54,16 +54,16 @@ final class UcpWorker implements AutoCloseable {
             MemorySegment params = arena.allocate(PARAMS_BYTES, Long.BYTES);
             params.set(JAVA_LONG, 0, PARAMS_FEATURES);
             params.set(JAVA_LONG, Long.BYTES, FEATURES);
-            ucp.require(UcpCall.INIT_VERSION, API_MAJOR, API_MINOR, params, config, out);
-            return Ucp.pointer(out);
+            ucpLibrary.require(UcpFunction.INIT_VERSION, API_MAJOR, API_MINOR, params, config, out);
+            return UcpLibrary.pointer(out);
         } finally {
-            ucp.call(UcpCall.CONFIG_RELEASE, config);
+            ucpLibrary.call(UcpFunction.CONFIG_RELEASE, config);
         }
     }
 
     private MemorySegment config(String transports, String devices, MemorySegment out) throws IOException {
-        ucp.require(UcpCall.CONFIG_READ, MemorySegment.NULL, MemorySegment.NULL, out);
-        MemorySegment config = Ucp.pointer(out);
+        ucpLibrary.require(UcpFunction.CONFIG_READ, MemorySegment.NULL, MemorySegment.NULL, out);
+        MemorySegment config = UcpLibrary.pointer(out);
         boolean good = false;
         try {
             modify(config, "TLS", transports, "transports");
@@ -71,7 +71,7 @@ final class UcpWorker implements AutoCloseable {
             good = true;
         } finally {
             if (!good) {
-                ucp.call(UcpCall.CONFIG_RELEASE, config);
+                ucpLibrary.call(UcpFunction.CONFIG_RELEASE, config);
             }
         }
         return config;
@@ -79,8 +79,9 @@ final class UcpWorker implements AutoCloseable {
 
     private void modify(MemorySegment config, String name, String value, String what) throws IOException {
         if (!value.isEmpty()
-                && ucp.status(UcpCall.CONFIG_MODIFY, config, arena.allocateFrom(name), arena.allocateFrom(value))
-                        != Ucp.OK) {
+                && ucpLibrary.status(
+                                UcpFunction.CONFIG_MODIFY, config, arena.allocateFrom(name), arena.allocateFrom(value))
+                        != UcpLibrary.OK) {
             throw new IOException("UCX does not take the " + what + " \"" + value + "\"");
         }
     }
@@ -88,23 +89,23 @@ final class UcpWorker implements AutoCloseable {
     private MemorySegment worker(MemorySegment out) throws IOException {
         MemorySegment params = arena.allocate(WORKER_PARAMS_BYTES, Long.BYTES);
         params.set(JAVA_INT, 0, 0);
-        int status = ucp.status(UcpCall.WORKER_CREATE, context, params, out);
-        if (status != Ucp.OK) {
-            ucp.call(UcpCall.CLEANUP, context);
+        int status = ucpLibrary.status(UcpFunction.WORKER_CREATE, context, params, out);
+        if (status != UcpLibrary.OK) {
+            ucpLibrary.call(UcpFunction.CLEANUP, context);
             throw new IOException("UCX has no worker over these transports: its status is " + status);
         }
-        return Ucp.pointer(out);
+        return UcpLibrary.pointer(out);
     }
 
     /// @param transports as UCX names them, such as `tcp`, `shm` or `rc,tcp`; empty for all that there are
     /// @param devices of networks, as UCX names them, such as `lo` for this machine; empty for all
     /// @throws IOException when UCX is missing, or has none of these
     static UcpWorker open(String transports, String devices) throws IOException {
-        return new UcpWorker(Ucp.load(), transports, devices);
+        return new UcpWorker(UcpLibrary.load(), transports, devices);
     }
 
-    Ucp ucp() {
-        return ucp;
+    UcpLibrary ucpLibrary() {
+        return ucpLibrary;
     }
 
     MemorySegment context() {
@@ -124,12 +125,12 @@ final class UcpWorker implements AutoCloseable {
     byte[] address() throws IOException {
         MemorySegment out = arena.allocate(ValueLayout.ADDRESS);
         MemorySegment length = arena.allocate(JAVA_LONG);
-        ucp.require(UcpCall.WORKER_GET_ADDRESS, worker, out, length);
-        MemorySegment packed = Ucp.pointer(out);
+        ucpLibrary.require(UcpFunction.WORKER_GET_ADDRESS, worker, out, length);
+        MemorySegment packed = UcpLibrary.pointer(out);
         try {
             return bytes(packed, length);
         } finally {
-            ucp.call(UcpCall.WORKER_RELEASE_ADDRESS, worker, packed);
+            ucpLibrary.call(UcpFunction.WORKER_RELEASE_ADDRESS, worker, packed);
         }
     }
 
@@ -144,7 +145,7 @@ final class UcpWorker implements AutoCloseable {
         try {
             return (int) progress.invokeExact(worker) != 0;
         } catch (Throwable bug) {
-            throw Ucp.bug(bug);
+            throw UcpLibrary.unexpected(bug);
         }
     }
 
@@ -152,17 +153,17 @@ final class UcpWorker implements AutoCloseable {
     ///
     /// @return false when it did not sleep
     boolean await() {
-        return ucp.status(UcpCall.WORKER_WAIT, worker) == Ucp.OK;
+        return ucpLibrary.status(UcpFunction.WORKER_WAIT, worker) == UcpLibrary.OK;
     }
 
     void signal() {
-        ucp.status(UcpCall.WORKER_SIGNAL, worker);
+        ucpLibrary.status(UcpFunction.WORKER_SIGNAL, worker);
     }
 
     @Override
     public void close() {
-        ucp.call(UcpCall.WORKER_DESTROY, worker);
-        ucp.call(UcpCall.CLEANUP, context);
+        ucpLibrary.call(UcpFunction.WORKER_DESTROY, worker);
+        ucpLibrary.call(UcpFunction.CLEANUP, context);
         arena.close();
     }
 }

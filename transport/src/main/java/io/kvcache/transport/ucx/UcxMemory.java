@@ -40,14 +40,14 @@ public final class UcxMemory implements AutoCloseable {
     private static final int PROTECTION = 1 | 1 << 1 | 1 << 8;
 
     /// Looks for work before it sleeps: who reads a block asks for the next one at once.
-    private static final int LOOKS = 200;
+    private static final int POLLS_BEFORE_SLEEP = 200;
 
     /// After a wait that failed, so that nothing spins.
     private static final long PAUSE_NANOS = 1_000_000;
 
     private final UcpWorker worker;
     private final MemorySegment mapped;
-    private final FabricPlace place;
+    private final FabricPlace descriptor;
     private final Thread thread;
     private volatile boolean closed;
 
@@ -56,11 +56,11 @@ public final class UcxMemory implements AutoCloseable {
         mapped = map(slots);
         boolean good = false;
         try {
-            place = new FabricPlace(slots.address(), slots.byteSize(), worker.address(), key());
+            descriptor = new FabricPlace(slots.address(), slots.byteSize(), worker.address(), key());
             good = true;
         } finally {
             if (!good) {
-                worker.ucp().status(UcpCall.MEM_UNMAP, worker.context(), mapped);
+                worker.ucpLibrary().status(UcpFunction.MEM_UNMAP, worker.context(), mapped);
             }
         }
         thread = Thread.ofPlatform().daemon().name("kvcache-ucx").start(this::serve);
@@ -69,7 +69,7 @@ public final class UcxMemory implements AutoCloseable {
     /// Whether UCX is installed here.
     public static boolean possible() {
         try {
-            Ucp.load();
+            UcpLibrary.load();
             return true;
         } catch (IOException missing) {
             return false;
@@ -80,8 +80,8 @@ public final class UcxMemory implements AutoCloseable {
     ///
     /// @param transports as UCX names them, such as `tcp`, `shm` or `rc,tcp`; empty for all that there are
     /// @throws IOException when UCX is missing, or cannot use these transports or this memory
-    public static UcxMemory offer(SharedMemory memory, String transports) throws IOException {
-        return offer(memory, transports, "");
+    public static UcxMemory export(SharedMemory memory, String transports) throws IOException {
+        return export(memory, transports, "");
     }
 
     /// Offers the slots of a store.
@@ -89,7 +89,7 @@ public final class UcxMemory implements AutoCloseable {
     /// @param transports as above
     /// @param devices of networks, as UCX names them, such as `lo` for this machine; empty for all
     /// @throws IOException when UCX is missing, or cannot use these or this memory
-    public static UcxMemory offer(SharedMemory memory, String transports, String devices) throws IOException {
+    public static UcxMemory export(SharedMemory memory, String transports, String devices) throws IOException {
         UcpWorker worker = UcpWorker.open(transports, devices);
         boolean good = false;
         try {
@@ -110,25 +110,25 @@ public final class UcxMemory implements AutoCloseable {
         params.set(JAVA_LONG, MAP_LENGTH, slots.byteSize());
         params.set(JAVA_INT, MAP_PROTECTION, PROTECTION);
         MemorySegment out = worker.arena().allocate(ADDRESS);
-        worker.ucp().require(UcpCall.MEM_MAP, worker.context(), params, out);
-        return Ucp.pointer(out);
+        worker.ucpLibrary().require(UcpFunction.MEM_MAP, worker.context(), params, out);
+        return UcpLibrary.pointer(out);
     }
 
     private byte[] key() throws IOException {
         MemorySegment out = worker.arena().allocate(ADDRESS);
         MemorySegment length = worker.arena().allocate(JAVA_LONG);
-        worker.ucp().require(UcpCall.RKEY_PACK, worker.context(), mapped, out, length);
-        MemorySegment packed = Ucp.pointer(out);
+        worker.ucpLibrary().require(UcpFunction.RKEY_PACK, worker.context(), mapped, out, length);
+        MemorySegment packed = UcpLibrary.pointer(out);
         try {
             return UcpWorker.bytes(packed, length);
         } finally {
-            worker.ucp().call(UcpCall.RKEY_BUFFER_RELEASE, packed);
+            worker.ucpLibrary().call(UcpFunction.RKEY_BUFFER_RELEASE, packed);
         }
     }
 
     /// What those are told who may read it.
-    public FabricPlace place() {
-        return place;
+    public FabricPlace descriptor() {
+        return descriptor;
     }
 
     private void serve() {
@@ -136,7 +136,7 @@ public final class UcxMemory implements AutoCloseable {
         while (!closed) {
             if (worker.progress()) {
                 idle = 0;
-            } else if (idle < LOOKS) {
+            } else if (idle < POLLS_BEFORE_SLEEP) {
                 idle++;
                 Thread.onSpinWait();
             } else if (!worker.await()) {
@@ -163,7 +163,7 @@ public final class UcxMemory implements AutoCloseable {
                 interrupted = true;
             }
         }
-        if (worker.ucp().status(UcpCall.MEM_UNMAP, worker.context(), mapped) != Ucp.OK) {
+        if (worker.ucpLibrary().status(UcpFunction.MEM_UNMAP, worker.context(), mapped) != UcpLibrary.OK) {
             LOG.log(System.Logger.Level.WARNING, "UCX does not let go of a store's slots");
         }
         worker.close();

@@ -31,7 +31,7 @@ public final class UcxReader implements AutoCloseable {
     private static final long EP_ADDRESS_AND_ERRORS = 1 | 1 << 1;
     private static final long EP_ADDRESS = 8;
     private static final long EP_ERRORS = 16;
-    private static final int NOTICE_DEATH = 1;
+    private static final int PEER_FAILURE_DETECTION = 1;
 
     // Of ucp_request_param_t: flags, of which closing has one.
     private static final long REQUEST_BYTES = 128;
@@ -39,18 +39,18 @@ public final class UcxReader implements AutoCloseable {
     private static final int CLOSE_BY_FORCE = 1;
 
     /// Reads on their way at a time, so that the last ones of many do not wait for all.
-    private static final int AHEAD = 16;
+    private static final int MAX_PENDING = 16;
 
     /// What is tried before it sleeps.
-    private static final int LOOKS = 2000;
+    private static final int POLLS_BEFORE_SLEEP = 2000;
 
     private static final long SLEEP_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
 
     /// For reads that are called off to end.
-    private static final long ENDING_NANOS = TimeUnit.SECONDS.toNanos(2);
+    private static final long CANCEL_TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(2);
 
     private final UcpWorker worker;
-    private final FabricPlace place;
+    private final FabricPlace descriptor;
     private final MethodHandle get;
     private final MethodHandle check;
     private final MemorySegment none;
@@ -59,14 +59,14 @@ public final class UcxReader implements AutoCloseable {
     private final ReentrantLock lock = new ReentrantLock();
     private final Queue<Long> pending = new ArrayDeque<>();
     private volatile boolean usable = true;
-    private boolean noticing;
+    private boolean detectsPeerFailure;
     private boolean closed;
 
     private UcxReader(UcpWorker worker, FabricPlace place) throws IOException {
         this.worker = worker;
-        this.place = place;
-        get = worker.ucp().handle(UcpCall.GET_NBX);
-        check = worker.ucp().handle(UcpCall.REQUEST_CHECK_STATUS);
+        this.descriptor = place;
+        get = worker.ucpLibrary().handle(UcpFunction.GET_NBX);
+        check = worker.ucpLibrary().handle(UcpFunction.REQUEST_CHECK_STATUS);
         none = worker.arena().allocate(REQUEST_BYTES, Long.BYTES);
         endpoint = endpoint();
         boolean good = false;
@@ -75,7 +75,7 @@ public final class UcxReader implements AutoCloseable {
             good = true;
         } finally {
             if (!good) {
-                hangUp();
+                disconnect();
             }
         }
     }
@@ -84,7 +84,7 @@ public final class UcxReader implements AutoCloseable {
     ///
     /// @param offset from the first slot
     /// @param into native memory, as large as the piece
-    public record Piece(long offset, MemorySegment into) {}
+    public record RemoteRead(long offset, MemorySegment into) {}
 
     /// How a read went.
     public enum Outcome {
@@ -94,7 +94,7 @@ public final class UcxReader implements AutoCloseable {
         FAILED,
         /// Not all is here, and memory that it was to be read into may be written at any time: it must not be
         /// used for anything else, ever.
-        STUCK
+        BUFFERS_UNSAFE
     }
 
     /// Connects to whoever offers the slots.
@@ -119,21 +119,22 @@ public final class UcxReader implements AutoCloseable {
     private MemorySegment endpoint() throws IOException {
         MemorySegment params = worker.arena().allocate(EP_BYTES, Long.BYTES);
         params.set(JAVA_LONG, 0, EP_ADDRESS_AND_ERRORS);
-        params.set(ADDRESS, EP_ADDRESS, copied(place.address()));
-        params.set(JAVA_INT, EP_ERRORS, NOTICE_DEATH);
+        params.set(ADDRESS, EP_ADDRESS, copied(descriptor.address()));
+        params.set(JAVA_INT, EP_ERRORS, PEER_FAILURE_DETECTION);
         MemorySegment out = worker.arena().allocate(ADDRESS);
-        noticing = worker.ucp().status(UcpCall.EP_CREATE, worker.handle(), params, out) == Ucp.OK;
-        if (!noticing) {
+        detectsPeerFailure =
+                worker.ucpLibrary().status(UcpFunction.EP_CREATE, worker.handle(), params, out) == UcpLibrary.OK;
+        if (!detectsPeerFailure) {
             params.set(JAVA_INT, EP_ERRORS, 0);
-            worker.ucp().require(UcpCall.EP_CREATE, worker.handle(), params, out);
+            worker.ucpLibrary().require(UcpFunction.EP_CREATE, worker.handle(), params, out);
         }
-        return Ucp.pointer(out);
+        return UcpLibrary.pointer(out);
     }
 
     private MemorySegment key() throws IOException {
         MemorySegment out = worker.arena().allocate(ADDRESS);
-        worker.ucp().require(UcpCall.EP_RKEY_UNPACK, endpoint, copied(place.key()), out);
-        return Ucp.pointer(out);
+        worker.ucpLibrary().require(UcpFunction.EP_RKEY_UNPACK, endpoint, copied(descriptor.key()), out);
+        return UcpLibrary.pointer(out);
     }
 
     private MemorySegment copied(byte[] bytes) {
@@ -142,20 +143,20 @@ public final class UcxReader implements AutoCloseable {
     }
 
     /// Whether it has not failed yet. One that has is of no use any more.
-    public boolean usable() {
+    public boolean isUsable() {
         return usable;
     }
 
     /// Whether so many bytes from an offset on lie in the slots.
-    public boolean has(long offset, long bytes) {
-        return offset >= 0 && bytes >= 0 && offset <= place.bytes() - bytes;
+    public boolean contains(long offset, long bytes) {
+        return offset >= 0 && bytes >= 0 && offset <= descriptor.bytes() - bytes;
     }
 
     /// Reads all pieces, or fails.
     ///
     /// @param pieces each in the slots
     /// @param timeoutNanos for all of them
-    public Outcome read(List<Piece> pieces, long timeoutNanos) {
+    public Outcome read(List<RemoteRead> pieces, long timeoutNanos) {
         long end = System.nanoTime() + timeoutNanos;
         lock.lock();
         try {
@@ -164,38 +165,43 @@ public final class UcxReader implements AutoCloseable {
             }
             boolean good = true;
             for (int next = 0; good && next < pieces.size(); next++) {
-                good = begin(pieces.get(next)) && ended(AHEAD, end);
+                good = begin(pieces.get(next)) && awaitPending(MAX_PENDING, end);
             }
-            return good && ended(0, end) ? Outcome.DONE : giveUp();
+            return good && awaitPending(0, end) ? Outcome.DONE : cancelPending();
         } finally {
             lock.unlock();
         }
     }
 
-    private boolean begin(Piece piece) {
-        assert has(piece.offset, piece.into.byteSize()) : piece + " is not in the slots";
+    private boolean begin(RemoteRead remoteRead) {
+        assert contains(remoteRead.offset, remoteRead.into.byteSize()) : remoteRead + " is not in the slots";
         long request;
         try {
             request = (long) get.invokeExact(
-                    endpoint, piece.into, piece.into.byteSize(), place.base() + piece.offset, key, none);
+                    endpoint,
+                    remoteRead.into,
+                    remoteRead.into.byteSize(),
+                    descriptor.base() + remoteRead.offset,
+                    key,
+                    none);
         } catch (Throwable bug) {
-            throw Ucp.bug(bug);
+            throw UcpLibrary.unexpected(bug);
         }
-        if (Ucp.pending(request)) {
+        if (UcpLibrary.isPending(request)) {
             pending.add(request);
             return true;
         }
-        return request == Ucp.OK;
+        return request == UcpLibrary.OK;
     }
 
     /// Waits until no more than so many are on their way; answers whether those that ended did so well, in time.
-    private boolean ended(int most, long end) {
+    private boolean awaitPending(int most, long end) {
         int idle = 0;
         while (pending.size() > most) {
             int status = status(pending.element());
-            if (status != Ucp.IN_PROGRESS) {
-                worker.ucp().call(UcpCall.REQUEST_FREE, pending.remove());
-                if (status != Ucp.OK) {
+            if (status != UcpLibrary.IN_PROGRESS) {
+                worker.ucpLibrary().call(UcpFunction.REQUEST_FREE, pending.remove());
+                if (status != UcpLibrary.OK) {
                     return false;
                 }
             } else if (worker.progress()) {
@@ -203,14 +209,14 @@ public final class UcxReader implements AutoCloseable {
             } else if (System.nanoTime() - end > 0) {
                 return false;
             } else {
-                rest(idle++);
+                backOff(idle++);
             }
         }
         return true;
     }
 
-    private static void rest(int idle) {
-        if (idle < LOOKS) {
+    private static void backOff(int idle) {
+        if (idle < POLLS_BEFORE_SLEEP) {
             Thread.onSpinWait();
         } else {
             LockSupport.parkNanos(SLEEP_NANOS);
@@ -219,38 +225,38 @@ public final class UcxReader implements AutoCloseable {
 
     private int status(long request) {
         try {
-            return Ucp.status((int) check.invokeExact(request));
+            return UcpLibrary.status((int) check.invokeExact(request));
         } catch (Throwable bug) {
-            throw Ucp.bug(bug);
+            throw UcpLibrary.unexpected(bug);
         }
     }
 
     /// Calls off what is on its way.
-    private Outcome giveUp() {
+    private Outcome cancelPending() {
         usable = false;
-        hangUp();
-        long end = System.nanoTime() + ENDING_NANOS;
+        disconnect();
+        long end = System.nanoTime() + CANCEL_TIMEOUT_NANOS;
         while (!pending.isEmpty() && System.nanoTime() - end < 0) {
-            ended(pending.size() - 1, end);
+            awaitPending(pending.size() - 1, end);
         }
         if (!pending.isEmpty()) {
             LOG.log(System.Logger.Level.WARNING, pending.size() + " reads over UCX do not end; their memory is lost");
         }
-        return pending.isEmpty() ? Outcome.FAILED : Outcome.STUCK;
+        return pending.isEmpty() ? Outcome.FAILED : Outcome.BUFFERS_UNSAFE;
     }
 
-    private void hangUp() {
+    private void disconnect() {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment params = arena.allocate(REQUEST_BYTES, Long.BYTES);
             params.set(JAVA_INT, 0, REQUEST_FLAGS);
-            params.set(JAVA_INT, Integer.BYTES, noticing ? CLOSE_BY_FORCE : 0);
-            long request = worker.ucp().request(UcpCall.EP_CLOSE_NBX, endpoint, params);
-            if (Ucp.pending(request)) {
-                long end = System.nanoTime() + ENDING_NANOS;
-                while (status(request) == Ucp.IN_PROGRESS && System.nanoTime() - end < 0) {
+            params.set(JAVA_INT, Integer.BYTES, detectsPeerFailure ? CLOSE_BY_FORCE : 0);
+            long request = worker.ucpLibrary().request(UcpFunction.EP_CLOSE_NBX, endpoint, params);
+            if (UcpLibrary.isPending(request)) {
+                long end = System.nanoTime() + CANCEL_TIMEOUT_NANOS;
+                while (status(request) == UcpLibrary.IN_PROGRESS && System.nanoTime() - end < 0) {
                     worker.progress();
                 }
-                worker.ucp().call(UcpCall.REQUEST_FREE, request);
+                worker.ucpLibrary().call(UcpFunction.REQUEST_FREE, request);
             }
         }
     }
@@ -264,10 +270,10 @@ public final class UcxReader implements AutoCloseable {
                 return;
             }
             closed = true;
-            worker.ucp().call(UcpCall.RKEY_DESTROY, key);
+            worker.ucpLibrary().call(UcpFunction.RKEY_DESTROY, key);
             if (usable) {
                 usable = false;
-                hangUp();
+                disconnect();
             }
             // What UCX may still write to is better left to it than taken away.
             if (pending.isEmpty()) {

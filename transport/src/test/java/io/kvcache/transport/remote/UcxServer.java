@@ -18,14 +18,14 @@ record UcxServer(TcpEndpoint endpoint, UcxMemory memory, String address) impleme
     /// @param store whose memory is shared
     /// @param transports of UCX
     static UcxServer open(KvCache store, String transports) throws IOException {
-        UcxMemory memory = UcxMemory.offer(Objects.requireNonNull(store.sharedMemory()), transports);
+        UcxMemory memory = UcxMemory.export(Objects.requireNonNull(store.sharedMemory()), transports);
         boolean good = false;
         try {
-            UcxReader.connect(memory.place(), transports).close();
+            UcxReader.connect(memory.descriptor(), transports).close();
             TcpEndpoint endpoint = TcpEndpoint.open(
                     store,
                     new InetSocketAddress(InetAddress.getLoopbackAddress(), 0),
-                    EndpointOptions.DEFAULTS.withFabric(memory.place()));
+                    EndpointOptions.DEFAULTS.withFabric(memory.descriptor()));
             good = true;
             String address = "ucx:127.0.0.1:" + endpoint.address().getPort() + "?tls=" + transports;
             return new UcxServer(endpoint, memory, address);

@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 /// says already stays.
 ///
 /// **Threads.** Any; what the functions allow is for their callers to know.
-final class Ucp {
+final class UcpLibrary {
 
     static final int OK = 0;
     static final int IN_PROGRESS = 1;
@@ -38,9 +38,9 @@ final class Ucp {
             "UCX_WARN_UNUSED_ENV_VARS", "n",
             "UCX_LOG_LEVEL", "fatal");
 
-    private final Map<UcpCall, MethodHandle> calls;
+    private final Map<UcpFunction, MethodHandle> calls;
 
-    private Ucp(Map<UcpCall, MethodHandle> calls) {
+    private UcpLibrary(Map<UcpFunction, MethodHandle> calls) {
         this.calls = calls;
     }
 
@@ -57,11 +57,11 @@ final class Ucp {
                 Linker linker = Linker.nativeLinker();
                 prepare(linker);
                 SymbolLookup library = SymbolLookup.libraryLookup(LIBRARY, Arena.global());
-                Map<UcpCall, MethodHandle> calls = new EnumMap<>(UcpCall.class);
-                for (UcpCall call : UcpCall.values()) {
+                Map<UcpFunction, MethodHandle> calls = new EnumMap<>(UcpFunction.class);
+                for (UcpFunction call : UcpFunction.values()) {
                     calls.put(call, linker.downcallHandle(library.findOrThrow(call.symbol()), call.descriptor()));
                 }
-                return new Ucp(calls);
+                return new UcpLibrary(calls);
             } catch (IllegalArgumentException | NoSuchElementException | UnsupportedOperationException absent) {
                 return String.valueOf(absent.getMessage());
             }
@@ -73,22 +73,22 @@ final class Ucp {
                     linker.defaultLookup().findOrThrow("setenv"),
                     FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_INT));
             try (Arena arena = Arena.ofConfined()) {
-                ENVIRONMENT.forEach(
-                        (name, value) -> Ucp.invoke(setenv, arena.allocateFrom(name), arena.allocateFrom(value), 0));
+                ENVIRONMENT.forEach((name, value) ->
+                        UcpLibrary.invoke(setenv, arena.allocateFrom(name), arena.allocateFrom(value), 0));
             }
         }
     }
 
     /// @throws IOException when the library is missing, or is not what it should be
-    static Ucp load() throws IOException {
-        if (Loaded.UCP instanceof Ucp there) {
+    static UcpLibrary load() throws IOException {
+        if (Loaded.UCP instanceof UcpLibrary there) {
             return there;
         }
         throw new IOException("UCX is not here (" + Loaded.UCP + "); on Debian it is the package libucx0");
     }
 
     /// Calls a function that returns a status.
-    int status(UcpCall call, Object... arguments) {
+    int status(UcpFunction call, Object... arguments) {
         return status((int) Objects.requireNonNull(invoke(handle(call), arguments)));
     }
 
@@ -98,7 +98,7 @@ final class Ucp {
     }
 
     /// Calls a function that returns a status which has to be OK.
-    void require(UcpCall call, Object... arguments) throws IOException {
+    void require(UcpFunction call, Object... arguments) throws IOException {
         int status = status(call, arguments);
         if (status != OK) {
             throw new IOException(call.symbol() + " fails with UCX's status " + status);
@@ -106,17 +106,17 @@ final class Ucp {
     }
 
     /// Calls a function that returns a request.
-    long request(UcpCall call, Object... arguments) {
+    long request(UcpFunction call, Object... arguments) {
         return (long) Objects.requireNonNull(invoke(handle(call), arguments));
     }
 
     /// Calls a function that returns nothing.
-    void call(UcpCall call, Object... arguments) {
+    void call(UcpFunction call, Object... arguments) {
         invoke(handle(call), arguments);
     }
 
     /// For what is called often: its caller invokes it exactly.
-    MethodHandle handle(UcpCall call) {
+    MethodHandle handle(UcpFunction call) {
         return Objects.requireNonNull(calls.get(call));
     }
 
@@ -124,17 +124,17 @@ final class Ucp {
         try {
             return function.invokeWithArguments(arguments);
         } catch (Throwable bug) {
-            throw bug(bug);
+            throw unexpected(bug);
         }
     }
 
     /// Foreign functions throw nothing.
-    static AssertionError bug(Throwable thrown) {
+    static AssertionError unexpected(Throwable thrown) {
         return new AssertionError("a foreign function throws", thrown);
     }
 
     /// Whether a request is an address; else it is a status.
-    static boolean pending(long request) {
+    static boolean isPending(long request) {
         return request > 0;
     }
 

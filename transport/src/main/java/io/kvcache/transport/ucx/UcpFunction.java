@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 /// The functions of libucp that are called, with their signatures on 64-bit Linux. A request is declared to be
 /// a number, not a pointer: small negative ones are failures then, as every other status is.
 @SuppressWarnings("ImmutableEnumChecker") // Function descriptors are immutable, though not annotated so.
-enum UcpCall {
+enum UcpFunction {
     CONFIG_READ(JAVA_INT, ADDRESS, ADDRESS, ADDRESS),
     CONFIG_MODIFY(JAVA_INT, ADDRESS, ADDRESS, ADDRESS),
     CONFIG_RELEASE(null, ADDRESS),
@@ -38,7 +38,7 @@ enum UcpCall {
 
     private final FunctionDescriptor descriptor;
 
-    UcpCall(@Nullable MemoryLayout result, MemoryLayout... arguments) {
+    UcpFunction(@Nullable MemoryLayout result, MemoryLayout... arguments) {
         descriptor = result == null ? FunctionDescriptor.ofVoid(arguments) : FunctionDescriptor.of(result, arguments);
     }
 
