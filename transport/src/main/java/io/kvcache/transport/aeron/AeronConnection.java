@@ -14,8 +14,8 @@ import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.nio.ByteBuffer;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
@@ -102,8 +102,8 @@ final class AeronConnection implements FrameConnection {
         try {
             receive(from, offset, bytes);
             state.onBytesReceived(reader.isInFrame());
-        } catch (Violation malformed) {
-            send(BodyWriter.refusal(
+        } catch (ProtocolException malformed) {
+            send(BodyWriter.errorReply(
                     MessageType.ERROR.code(), 0, Status.INVALID, String.valueOf(malformed.getMessage())));
             close(DisconnectReason.MALFORMED);
         } catch (RuntimeException | Error bug) {
@@ -113,7 +113,7 @@ final class AeronConnection implements FrameConnection {
         return state.isOpen() ? ControlledFragmentHandler.Action.COMMIT : ControlledFragmentHandler.Action.BREAK;
     }
 
-    private void receive(DirectBuffer from, int offset, int bytes) throws Violation {
+    private void receive(DirectBuffer from, int offset, int bytes) throws ProtocolException {
         int taken = 0;
         while (taken < bytes && state.isOpen()) {
             // Whoever hears a frame may wait for long, and the term of a stream that ended meanwhile is unmapped soon.

@@ -7,7 +7,7 @@ import io.kvcache.transport.endpoint.Endpoint;
 import io.kvcache.transport.endpoint.EndpointConnections;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointStats;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.io.IOException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -209,7 +209,7 @@ public final class AeronEndpoint implements AutoCloseable {
             if (streamPair == null) {
                 pendingConnection.reject("no connection came of it");
             }
-        } catch (Violation malformed) {
+        } catch (ProtocolException malformed) {
             LOG.log(System.Logger.Level.DEBUG, "a client does not speak the protocol", malformed);
             pendingConnection.reject(String.valueOf(malformed.getMessage()));
         }

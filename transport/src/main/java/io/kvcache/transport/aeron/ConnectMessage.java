@@ -1,6 +1,6 @@
 package io.kvcache.transport.aeron;
 
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.nio.ByteOrder;
 import org.agrona.DirectBuffer;
 import org.agrona.MutableDirectBuffer;
@@ -27,19 +27,20 @@ record ConnectMessage(int stream, int port) {
     private static final int MAX_PORT = 65_535;
 
     /// @param udp whether a port is needed
-    static ConnectMessage read(DirectBuffer from, int offset, int bytes, boolean udp) throws Violation {
+    static ConnectMessage read(DirectBuffer from, int offset, int bytes, boolean udp) throws ProtocolException {
         if (bytes < BYTES || from.getInt(offset, ByteOrder.LITTLE_ENDIAN) != MAGIC) {
-            throw new Violation("a first message of " + bytes + " bytes; allowed: " + BYTES + ", beginning \"KVCA\"");
+            throw new ProtocolException(
+                    "a first message of " + bytes + " bytes; allowed: " + BYTES + ", beginning \"KVCA\"");
         }
         int version = from.getInt(offset + 4, ByteOrder.LITTLE_ENDIAN);
         if (version != VERSION) {
-            throw new Violation("version = " + version + "; allowed: " + VERSION);
+            throw new ProtocolException("version = " + version + "; allowed: " + VERSION);
         }
         int stream = from.getInt(offset + 8, ByteOrder.LITTLE_ENDIAN);
         int port = from.getInt(offset + 12, ByteOrder.LITTLE_ENDIAN);
         boolean fits = udp ? port > 0 && port <= MAX_PORT : port == 0;
         if (stream == STREAM || !fits) {
-            throw new Violation("stream = %d, port = %d; allowed: any other stream than %d, and %s"
+            throw new ProtocolException("stream = %d, port = %d; allowed: any other stream than %d, and %s"
                     .formatted(stream, port, STREAM, udp ? "1 to 65535" : "0"));
         }
         return new ConnectMessage(stream, port);

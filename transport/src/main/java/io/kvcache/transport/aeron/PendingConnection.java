@@ -5,7 +5,7 @@ import io.aeron.ExclusivePublication;
 import io.aeron.Image;
 import io.aeron.logbuffer.ControlledFragmentHandler;
 import io.aeron.logbuffer.Header;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.util.function.BooleanSupplier;
 import org.agrona.DirectBuffer;
 import org.jspecify.annotations.Nullable;
@@ -17,7 +17,7 @@ final class PendingConnection {
     private final AeronAddress address;
     private final Image in;
     private @Nullable ConnectMessage connectMessage;
-    private @Nullable Violation wrong;
+    private @Nullable ProtocolException wrong;
 
     PendingConnection(AeronDriver media, AeronAddress address, Image in) {
         this.media = media;
@@ -29,9 +29,9 @@ final class PendingConnection {
     ///
     /// @param wanted whether there is still time
     /// @return null when nothing came of it; the media are as retained as they were
-    /// @throws Violation when the first message is not what it should be
+    /// @throws ProtocolException when the first message is not what it should be
     @Nullable
-    StreamPair accept(BooleanSupplier wanted) throws Violation {
+    StreamPair accept(BooleanSupplier wanted) throws ProtocolException {
         AdaptiveIdleStrategy adaptiveIdleStrategy = AdaptiveIdleStrategy.forConnection(address.dedicated());
         while (connectMessage == null && wrong == null) {
             if (in.controlledPoll(this::onFirstFragment, 1) == 0) {
@@ -50,7 +50,7 @@ final class PendingConnection {
     private ControlledFragmentHandler.Action onFirstFragment(DirectBuffer from, int offset, int bytes, Header header) {
         try {
             connectMessage = ConnectMessage.read(from, offset, bytes, !address.isIpc());
-        } catch (Violation malformed) {
+        } catch (ProtocolException malformed) {
             wrong = malformed;
         }
         return ControlledFragmentHandler.Action.COMMIT;

@@ -9,8 +9,8 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.HintCodec;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.nio.LongBuffer;
 
 /// Requests about chains of blocks that are here.
@@ -35,13 +35,14 @@ final class BlockRequestHandler {
         this.share = share;
     }
 
-    RequestDispatcher.RequestAction defineChain(BodyReader body) throws Violation {
+    RequestDispatcher.RequestAction defineChain(BodyReader body) throws ProtocolException {
         chains.define(body);
         return () -> {};
     }
 
     /// `chain` → `u32 device, u32 host, u32 disk`
-    RequestDispatcher.RequestAction match(EndpointRequest request, BodyReader body) throws Violation, RequestException {
+    RequestDispatcher.RequestAction match(EndpointRequest request, BodyReader body)
+            throws ProtocolException, RequestException {
         BlockChain chain = chains.read(body);
         return () -> {
             Match match = endpointContext.cache().match(chain, Long.MAX_VALUE);
@@ -56,11 +57,11 @@ final class BlockRequestHandler {
     /// sent[, places]` ([#write][SharedMemoryHandler]) and as many DATA as sent; then PROGRESS until all has
     /// arrived that will.
     RequestDispatcher.RequestAction acquire(EndpointRequest request, BodyReader body)
-            throws Violation, RequestException {
+            throws ProtocolException, RequestException {
         BlockChain chain = chains.read(body);
         int from = body.count("from");
         int most = body.count("most");
-        long timeout = body.amount("timeout");
+        long timeout = body.nonNegativeLong("timeout");
         int places = SharedMemoryHandler.placeKind(body, SharedMemoryHandler.NOTHING);
         return () -> {
             BlockTable table = endpointContext.cache().acquire(chain, from, timeout);
@@ -129,7 +130,7 @@ final class BlockRequestHandler {
     }
 
     /// `u64 lease, u32 block, u32 count` → `u32 count` and as many DATA; of an object block 0, count 1.
-    RequestDispatcher.RequestAction read(EndpointRequest request, BodyReader body) throws Violation {
+    RequestDispatcher.RequestAction read(EndpointRequest request, BodyReader body) throws ProtocolException {
         long number = body.i64("lease");
         int from = body.count("block");
         int count = body.count("count");
@@ -168,10 +169,10 @@ final class BlockRequestHandler {
     }
 
     /// `u32 count, u32 0, as many u64 lease`, no reply
-    RequestDispatcher.RequestAction release(BodyReader body) throws Violation {
+    RequestDispatcher.RequestAction release(BodyReader body) throws ProtocolException {
         long count = body.count("count");
         LongBuffer numbers =
-                body.skip(Integer.BYTES).span("leases", count * Long.BYTES).asLongBuffer();
+                body.skip(Integer.BYTES).slice("leases", count * Long.BYTES).asLongBuffer();
         return () -> {
             while (numbers.hasRemaining()) {
                 Lease lease = session.leases().remove(numbers.get());
@@ -183,18 +184,20 @@ final class BlockRequestHandler {
     }
 
     /// `chain, u32 from` → `u32 blocks`
-    RequestDispatcher.RequestAction drop(EndpointRequest request, BodyReader body) throws Violation, RequestException {
+    RequestDispatcher.RequestAction drop(EndpointRequest request, BodyReader body)
+            throws ProtocolException, RequestException {
         BlockChain chain = chains.read(body);
         int from = body.count("from");
         return () -> request.reply(new BodyWriter().i32(endpointContext.cache().drop(chain, from)));
     }
 
     /// `chain` and a [hint][HintCodec] → `u8 taken`; a kind that is not known is not taken.
-    RequestDispatcher.RequestAction hint(EndpointRequest request, BodyReader body) throws Violation, RequestException {
+    RequestDispatcher.RequestAction hint(EndpointRequest request, BodyReader body)
+            throws ProtocolException, RequestException {
         BlockChain chain = chains.read(body);
-        HintCodec.Told decodedHint = HintCodec.read(body);
+        HintCodec.DecodedHint decodedHint = HintCodec.read(body);
         return () -> {
-            Hint hint = decodedHint.about(chain);
+            Hint hint = decodedHint.forChain(chain);
             request.reply(new BodyWriter().u8(hint != null && applyHint(hint) ? 1 : 0));
         };
     }

@@ -3,8 +3,8 @@ package io.kvcache.transport.endpoint;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
@@ -65,15 +65,16 @@ final class ChainCache {
 
     /// Reads CHAIN: `u8 slot, u8 source, u16 0, u32 namespace, u32 kept, u32 more, then for each 16 bytes
     /// key, i64 engine hash (big-endian)`. The slot becomes the first blocks of the source and more.
-    void define(BodyReader body) throws Violation {
+    void define(BodyReader body) throws ProtocolException {
         int slot = requireSlot(body.u8("slot"));
         int source = requireSlot(body.u8("source"));
         Namespace namespace = session.namespace(body.skip(Short.BYTES).count("namespace"));
         int kept = body.count("kept");
         long more = body.count("more");
-        ByteBuffer named = body.span("blocks", more * BlockChain.KEY_AND_HASH_BYTES);
+        ByteBuffer named = body.slice("blocks", more * BlockChain.KEY_AND_HASH_BYTES);
         if (namespace == null || namespace.parts().isEmpty()) {
-            throw new Violation("a chain of a namespace without number or without blocks; allowed: those registered");
+            throw new ProtocolException(
+                    "a chain of a namespace without number or without blocks; allowed: those registered");
         }
         Slot from = touchSlot(source);
         if (kept > 0 && from.requestException != null) {
@@ -82,7 +83,7 @@ final class ChainCache {
         }
         BlockChain old = from.chain;
         if (kept > 0 && (old == null || kept > old.length() || !old.namespace().equals(namespace))) {
-            throw new Violation("kept = %d blocks of slot %d; allowed: 0 to %d of the same namespace"
+            throw new ProtocolException("kept = %d blocks of slot %d; allowed: 0 to %d of the same namespace"
                     .formatted(kept, source, old == null ? 0 : old.length()));
         }
         long bytes = (kept + more) * BLOCK_BYTES;
@@ -165,25 +166,25 @@ final class ChainCache {
     }
 
     private static BlockChain extend(Namespace namespace, @Nullable BlockChain old, int kept, ByteBuffer named)
-            throws Violation {
+            throws ProtocolException {
         try {
             return old == null
                     ? BlockChain.ofKeysAndHashes(namespace, named)
                     : old.prefix(kept).extendKeysAndHashes(named);
         } catch (IllegalArgumentException tooLong) {
-            throw new Violation(String.valueOf(tooLong.getMessage()));
+            throw new ProtocolException(String.valueOf(tooLong.getMessage()));
         }
     }
 
     /// Reads `u8 slot, 3 × 0, u32 length`: the chain that is meant.
     ///
     /// @throws RequestException when there was no room for it
-    BlockChain read(BodyReader body) throws Violation, RequestException {
+    BlockChain read(BodyReader body) throws ProtocolException, RequestException {
         return resolve(body).chain;
     }
 
     /// As [#read], for whoever keeps the chain for longer than its request is handled.
-    ResolvedChain resolve(BodyReader body) throws Violation, RequestException {
+    ResolvedChain resolve(BodyReader body) throws ProtocolException, RequestException {
         int number = requireSlot(body.u8("slot"));
         int length = body.skip(3).count("length");
         Slot slot = touchSlot(number);
@@ -192,7 +193,7 @@ final class ChainCache {
         }
         BlockChain chain = slot.chain;
         if (chain == null || length > chain.length()) {
-            throw new Violation("%d blocks of slot %d; allowed: 0 to %d"
+            throw new ProtocolException("%d blocks of slot %d; allowed: 0 to %d"
                     .formatted(length, number, chain == null ? 0 : chain.length()));
         }
         return new ResolvedChain(length == chain.length() ? chain : chain.prefix(length), chain, slot.bytes);
@@ -206,9 +207,9 @@ final class ChainCache {
         }
     }
 
-    private static int requireSlot(int slot) throws Violation {
+    private static int requireSlot(int slot) throws ProtocolException {
         if (slot >= SLOT_COUNT) {
-            throw new Violation("slot = %d; allowed: 0 to %d".formatted(slot, SLOT_COUNT - 1));
+            throw new ProtocolException("slot = %d; allowed: 0 to %d".formatted(slot, SLOT_COUNT - 1));
         }
         return slot;
     }

@@ -5,8 +5,8 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
@@ -33,7 +33,7 @@ final class DiscoveryHandler {
     }
 
     /// `u32 bytes, u32 0`, payload that is thrown away → `u32 1`, then DATA with as many zeros
-    PayloadSink probe(FrameHeader header, EndpointRequest request, BodyReader body) throws Violation {
+    PayloadSink probe(FrameHeader header, EndpointRequest request, BodyReader body) throws ProtocolException {
         int bytes = body.count("bytes");
         int told = header.payloadBytes();
         if (bytes < 1 || bytes > MAX_PROBE_BYTES || told > MAX_PROBE_BYTES) {

@@ -76,9 +76,9 @@ public sealed interface EndpointAuth {
 
     private static Secret validSecret(String what, String secret) {
         byte[] bytes = secret.getBytes(StandardCharsets.UTF_8);
-        if (bytes.length < Secret.SHORTEST_SHARED) {
+        if (bytes.length < Secret.MIN_SHARED_BYTES) {
             throw new IllegalArgumentException(
-                    what + " has " + bytes.length + " bytes; allowed: " + Secret.SHORTEST_SHARED + " and up");
+                    what + " has " + bytes.length + " bytes; allowed: " + Secret.MIN_SHARED_BYTES + " and up");
         }
         return new Secret(bytes);
     }
@@ -103,9 +103,9 @@ public sealed interface EndpointAuth {
     /// so that it takes as long to refuse.
     default List<Secret> secretsOf(String tenant) {
         return switch (this) {
-            case Unauthenticated unauthenticated -> List.of(Secret.none(Secret.SHORTEST_SHARED));
+            case Unauthenticated unauthenticated -> List.of(Secret.zeros(Secret.MIN_SHARED_BYTES));
             case BySecret bySecret -> bySecret.secrets;
-            case ByTenant each -> each.secrets.getOrDefault(tenant, List.of(Secret.random(Secret.SHORTEST_SHARED)));
+            case ByTenant each -> each.secrets.getOrDefault(tenant, List.of(Secret.random(Secret.MIN_SHARED_BYTES)));
             case SingleTenant bound -> bound.auth.secretsOf(tenant);
             case Reloadable reloadable -> current().secretsOf(tenant);
         };

@@ -1,7 +1,7 @@
 package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.KvCache;
-import io.kvcache.transport.wire.FabricPlace;
+import io.kvcache.transport.wire.FabricDescriptor;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
@@ -22,7 +22,7 @@ public record EndpointOptions(
         Limits limits,
         Timeouts timeouts,
         NamespaceFilter namespaces,
-        @Nullable FabricPlace fabric,
+        @Nullable FabricDescriptor fabric,
         Map<String, KvCache> domains,
         String aeron) {
 
@@ -125,7 +125,7 @@ public record EndpointOptions(
 
     /// With slots that can be read one-sided, which must be those of the store that is served; null for
     /// none.
-    public EndpointOptions withFabric(@Nullable FabricPlace other) {
+    public EndpointOptions withFabric(@Nullable FabricDescriptor other) {
         return new EndpointOptions(auth, limits, timeouts, namespaces, other, domains, aeron);
     }
 

@@ -17,7 +17,7 @@ record EndpointRequest(
         MessageType type, long number, long deadlineNanos, FrameSink frameSink, EndpointCounters counters) {
 
     static EndpointRequest of(MessageType type, FrameHeader header, FrameSink frameSink, EndpointCounters counters) {
-        long told = header.word();
+        long told = header.deadlineOrStatus();
         return new EndpointRequest(type, header.request(), told > 0 ? told : Long.MAX_VALUE, frameSink, counters);
     }
 
@@ -58,7 +58,7 @@ record EndpointRequest(
     private void reject(Status status, String text, boolean ofChain) {
         counters.refusals.increment();
         if (number != 0) {
-            frameSink.send(BodyWriter.refusal(type.code(), number, status, text, ofChain));
+            frameSink.send(BodyWriter.errorReply(type.code(), number, status, text, ofChain));
         }
     }
 }

@@ -8,7 +8,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.ObjectHintCodec;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -31,11 +31,11 @@ final class ObjectRequestHandler {
         this.share = share;
     }
 
-    static Namespace namespace(ClientSession session, BodyReader body) throws Violation {
+    static Namespace namespace(ClientSession session, BodyReader body) throws ProtocolException {
         int id = body.count("namespace");
         Namespace namespace = session.namespace(id);
         if (namespace == null) {
-            throw new Violation("namespace = %d; allowed: those that REGISTER has answered".formatted(id));
+            throw new ProtocolException("namespace = %d; allowed: those that REGISTER has answered".formatted(id));
         }
         return namespace;
     }
@@ -43,7 +43,7 @@ final class ObjectRequestHandler {
     @SuppressWarnings("ArrayRecordComponent") // never compared
     private record NamedObject(Namespace namespace, byte[] key) {
 
-        static NamedObject read(ClientSession session, BodyReader body) throws Violation {
+        static NamedObject read(ClientSession session, BodyReader body) throws ProtocolException {
             Namespace namespace = ObjectRequestHandler.namespace(session, body);
             return new NamedObject(namespace, body.bytes("key", body.count("key bytes")));
         }
@@ -51,12 +51,12 @@ final class ObjectRequestHandler {
 
     /// `u32 namespace, u32 key bytes, u8 send, u8 places, 6 × 0, u64 timeout, key` → `u64 lease (0: not
     /// here), u64 bytes, u8 sent`, [places][SharedMemoryHandler] and DATA if sent
-    RequestDispatcher.RequestAction get(EndpointRequest request, BodyReader body) throws Violation {
+    RequestDispatcher.RequestAction get(EndpointRequest request, BodyReader body) throws ProtocolException {
         Namespace namespace = namespace(session, body);
         int keyBytes = body.count("key bytes");
         boolean send = body.u8("send") != 0;
         boolean places = body.u8("places") != 0;
-        long timeout = request.boundedTimeout(body.skip(6).amount("timeout"));
+        long timeout = request.boundedTimeout(body.skip(6).nonNegativeLong("timeout"));
         byte[] key = body.bytes("key", keyBytes);
         KvCache cache = endpointContext.cache();
         if (timeout == 0) {
@@ -94,7 +94,7 @@ final class ObjectRequestHandler {
     }
 
     /// `u32 namespace, u32 key bytes, key` → `u8 here`
-    RequestDispatcher.RequestAction contains(EndpointRequest request, BodyReader body) throws Violation {
+    RequestDispatcher.RequestAction contains(EndpointRequest request, BodyReader body) throws ProtocolException {
         NamedObject namedObject = NamedObject.read(session, body);
         return () -> request.reply(new BodyWriter()
                 .u8(endpointContext.cache().containsObject(namedObject.namespace, namedObject.key) ? 1 : 0));
@@ -102,9 +102,9 @@ final class ObjectRequestHandler {
 
     /// `u32 namespace` and a [hint][ObjectHintCodec] → `u32 taken`; a kind that is not known is
     /// not.
-    RequestDispatcher.RequestAction hint(EndpointRequest request, BodyReader body) throws Violation {
+    RequestDispatcher.RequestAction hint(EndpointRequest request, BodyReader body) throws ProtocolException {
         Namespace namespace = namespace(session, body);
-        ObjectHintCodec.Told decodedObjectHint = ObjectHintCodec.read(body);
+        ObjectHintCodec.DecodedObjectHint decodedObjectHint = ObjectHintCodec.read(body);
         return () -> {
             ObjectHint hint = decodedObjectHint.hint();
             request.reply(
@@ -139,7 +139,7 @@ final class ObjectRequestHandler {
     }
 
     /// `u32 namespace, u32 key bytes, key` → `u8 was here`
-    RequestDispatcher.RequestAction drop(EndpointRequest request, BodyReader body) throws Violation {
+    RequestDispatcher.RequestAction drop(EndpointRequest request, BodyReader body) throws ProtocolException {
         NamedObject namedObject = NamedObject.read(session, body);
         return () -> request.reply(new BodyWriter()
                 .u8(endpointContext.cache().dropObject(namedObject.namespace, namedObject.key) ? 1 : 0));

@@ -9,9 +9,9 @@ import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
-import io.kvcache.transport.wire.Outcomes;
+import io.kvcache.transport.wire.OutcomeCodec;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.function.Supplier;
@@ -39,11 +39,11 @@ final class PutRequestHandler {
 
     /// `chain, u32 index, u32 part, u64 timeout` → `u8 outcome, u8 cause, 6 × 0, u64 reservation`
     RequestDispatcher.RequestAction reserve(EndpointRequest request, BodyReader body)
-            throws Violation, RequestException {
+            throws ProtocolException, RequestException {
         ChainCache.ResolvedChain resolvedChain = chains.resolve(body);
         int index = body.count("index");
         int part = body.count("part");
-        long timeout = request.boundedTimeout(body.amount("timeout"));
+        long timeout = request.boundedTimeout(body.nonNegativeLong("timeout"));
         return () -> runReserve(request, timeout, holds.retain(resolvedChain), () -> {
             BlockWriter writer = endpointContext.cache().put(resolvedChain.chain(), index, part, timeout);
             sendReservation(request, writer.outcome(), new UploadReservation.BlockReservation(writer));
@@ -51,11 +51,11 @@ final class PutRequestHandler {
     }
 
     /// `u32 namespace, u32 key bytes, u64 bytes, u64 timeout, key` → as [#reserve]
-    RequestDispatcher.RequestAction reserveObject(EndpointRequest request, BodyReader body) throws Violation {
+    RequestDispatcher.RequestAction reserveObject(EndpointRequest request, BodyReader body) throws ProtocolException {
         Namespace namespace = ObjectRequestHandler.namespace(session, body);
         int keyBytes = body.count("key bytes");
-        long bytes = body.amount("bytes");
-        long timeout = request.boundedTimeout(body.amount("timeout"));
+        long bytes = body.nonNegativeLong("bytes");
+        long timeout = request.boundedTimeout(body.nonNegativeLong("timeout"));
         byte[] key = body.bytes("key", keyBytes);
         return () -> runReserve(request, timeout, EndpointContext.HeapReservation.NONE, () -> {
             ObjectWriter writer = endpointContext.cache().putObject(namespace, key, bytes, timeout);
@@ -88,8 +88,8 @@ final class PutRequestHandler {
             reservation.close();
         }
         request.reply(new BodyWriter()
-                .u8(Outcomes.code(outcome))
-                .u8(Outcomes.cause(outcome))
+                .u8(OutcomeCodec.code(outcome))
+                .u8(OutcomeCodec.cause(outcome))
                 .u16(0)
                 .i32(0)
                 .i64(number));
@@ -110,7 +110,7 @@ final class PutRequestHandler {
     }
 
     /// `u64 reservation`, no reply
-    RequestDispatcher.RequestAction abandon(BodyReader body) throws Violation {
+    RequestDispatcher.RequestAction abandon(BodyReader body) throws ProtocolException {
         long number = body.i64("reservation");
         return () -> {
             UploadReservation reservation = session.reservations().remove(number);
@@ -121,7 +121,7 @@ final class PutRequestHandler {
     }
 
     /// `u64 reservation, u32 checksum, u32 0`, payload → `u8 outcome`
-    PayloadSink fill(FrameHeader header, EndpointRequest request, BodyReader body) throws Violation {
+    PayloadSink fill(FrameHeader header, EndpointRequest request, BodyReader body) throws ProtocolException {
         long number = body.i64("reservation");
         int checksum = body.i32("checksum");
         UploadReservation reservation = session.reservations().remove(number);
@@ -156,7 +156,8 @@ final class PutRequestHandler {
     }
 
     /// `chain, u32 index, u32 part, u32 checksum, u32 0`, payload → `u8 outcome, u8 sealed, 6 × 0`
-    PayloadSink put(FrameHeader header, EndpointRequest request, BodyReader body) throws Violation, RequestException {
+    PayloadSink put(FrameHeader header, EndpointRequest request, BodyReader body)
+            throws ProtocolException, RequestException {
         BlockChain chain = chains.read(body);
         int index = body.count("index");
         int part = body.count("part");
@@ -168,7 +169,7 @@ final class PutRequestHandler {
     }
 
     /// `u32 namespace, u32 key bytes, u32 checksum, u32 0, key`, payload → as [#put]
-    PayloadSink putObject(FrameHeader header, EndpointRequest request, BodyReader body) throws Violation {
+    PayloadSink putObject(FrameHeader header, EndpointRequest request, BodyReader body) throws ProtocolException {
         Namespace namespace = ObjectRequestHandler.namespace(session, body);
         int keyBytes = body.count("key bytes");
         int checksum = body.i32("checksum");

@@ -5,8 +5,8 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 
 /// Hands the requests of one connection to those who know how.
 final class RequestDispatcher {
@@ -44,7 +44,7 @@ final class RequestDispatcher {
         return session;
     }
 
-    void onMessage(MessageType type, EndpointRequest request, BodyReader body) throws Violation {
+    void onMessage(MessageType type, EndpointRequest request, BodyReader body) throws ProtocolException {
         blockSender.onNextRequest();
         RequestAction requestAction;
         try {
@@ -67,7 +67,7 @@ final class RequestDispatcher {
     }
 
     private RequestAction parse(MessageType type, EndpointRequest request, BodyReader body)
-            throws Violation, RequestException {
+            throws ProtocolException, RequestException {
         return switch (type) {
             case PING, RENEW -> () -> request.reply(new BodyWriter());
             case SHARE -> share.share(request);
@@ -100,13 +100,13 @@ final class RequestDispatcher {
             case DROP_OBJECT -> objects.drop(request, body);
             case HINT_OBJECTS -> objects.hint(request, body);
             case FILL, PUT, PUT_OBJECT, PROBE ->
-                throw new Violation(type + " without a payload; allowed: 1 byte and up");
+                throw new ProtocolException(type + " without a payload; allowed: 1 byte and up");
             case ERROR, HELLO, AUTH, PROGRESS, DATA ->
-                throw new Violation("message " + type + " from a client that is in; allowed: requests");
+                throw new ProtocolException("message " + type + " from a client that is in; allowed: requests");
         };
     }
 
-    PayloadSink onPayload(FrameHeader header, EndpointRequest request, BodyReader body) throws Violation {
+    PayloadSink onPayload(FrameHeader header, EndpointRequest request, BodyReader body) throws ProtocolException {
         blockSender.onNextRequest();
         try {
             return payloadSink(header, request, body);
@@ -116,7 +116,7 @@ final class RequestDispatcher {
     }
 
     private PayloadSink payloadSink(FrameHeader header, EndpointRequest request, BodyReader body)
-            throws Violation, RequestException {
+            throws ProtocolException, RequestException {
         return switch (request.type()) {
             case FILL -> puts.fill(header, request, body);
             case PUT -> puts.put(header, request, body);

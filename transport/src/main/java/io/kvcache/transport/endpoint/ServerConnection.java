@@ -8,8 +8,8 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import org.jspecify.annotations.Nullable;
 
 /// One connection, from its first frame to its last: first who it is, then requests in order.
@@ -59,9 +59,9 @@ final class ServerConnection implements FrameHandler {
     }
 
     @Override
-    public void onMessage(FrameHeader header, BodyReader body) throws Violation {
+    public void onMessage(FrameHeader header, BodyReader body) throws ProtocolException {
         MessageType type = MessageType.of(header.type());
-        if (header.reply() || type == MessageType.ERROR) {
+        if (header.isReply() || type == MessageType.ERROR) {
             return;
         }
         counters.requests.increment();
@@ -79,11 +79,11 @@ final class ServerConnection implements FrameHandler {
         counters.refusals.increment();
         if (header.request() != 0) {
             String text = "message type " + header.type() + " is not known here";
-            frameSink.send(BodyWriter.refusal(header.type(), header.request(), Status.UNSUPPORTED, text));
+            frameSink.send(BodyWriter.errorReply(header.type(), header.request(), Status.UNSUPPORTED, text));
         }
     }
 
-    private void handshake(MessageType type, FrameHeader header, BodyReader body) throws Violation {
+    private void handshake(MessageType type, FrameHeader header, BodyReader body) throws ProtocolException {
         ClientSession welcomed =
                 serverHandshake.onMessage(type, EndpointRequest.of(type, header, frameSink, counters), body);
         if (welcomed != null) {
@@ -98,14 +98,14 @@ final class ServerConnection implements FrameHandler {
     }
 
     @Override
-    public PayloadSink onPayload(FrameHeader header, BodyReader body) throws Violation {
+    public PayloadSink onPayload(FrameHeader header, BodyReader body) throws ProtocolException {
         MessageType type = MessageType.of(header.type());
         RequestDispatcher open = requestDispatcher;
         if (open == null) {
-            throw new Violation("a payload before AUTH; allowed: HELLO and AUTH, without");
+            throw new ProtocolException("a payload before AUTH; allowed: HELLO and AUTH, without");
         }
         counters.requests.increment();
-        if (type == null || header.reply()) {
+        if (type == null || header.isReply()) {
             return PayloadSink.discard(header.payloadBytes(), sum -> refuseUnknown(header));
         }
         return open.onPayload(header, EndpointRequest.of(type, header, frameSink, counters), body);

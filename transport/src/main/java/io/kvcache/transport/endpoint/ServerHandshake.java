@@ -5,12 +5,12 @@ import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.Challenge;
+import io.kvcache.transport.wire.HandshakeProof;
 import io.kvcache.transport.wire.Hello;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Proof;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import io.kvcache.transport.wire.Welcome;
 import java.util.ArrayList;
 import java.util.List;
@@ -43,7 +43,7 @@ final class ServerHandshake {
 
     /// Answers the session, once there is one.
     @Nullable
-    ClientSession onMessage(MessageType type, EndpointRequest request, BodyReader body) throws Violation {
+    ClientSession onMessage(MessageType type, EndpointRequest request, BodyReader body) throws ProtocolException {
         Hello said = hello;
         Challenge asked = challenge;
         if (type == MessageType.HELLO && said == null) {
@@ -51,15 +51,15 @@ final class ServerHandshake {
             return null;
         }
         if (type == MessageType.AUTH && said != null && asked != null) {
-            return admit(said, asked, new Secret(body.bytes("proof", Proof.BYTES)), request);
+            return admit(said, asked, new Secret(body.bytes("proof", HandshakeProof.BYTES)), request);
         }
         String allowed = said == null ? "HELLO" : "AUTH";
-        throw new Violation("message %s at the beginning; allowed: %s".formatted(type, allowed));
+        throw new ProtocolException("message %s at the beginning; allowed: %s".formatted(type, allowed));
     }
 
-    private void onHello(Hello said, EndpointRequest request) throws Violation {
+    private void onHello(Hello said, EndpointRequest request) throws ProtocolException {
         if (said.version() < Hello.VERSION) {
-            throw new Violation("version = %d; allowed: %d and up".formatted(said.version(), Hello.VERSION));
+            throw new ProtocolException("version = %d; allowed: %d and up".formatted(said.version(), Hello.VERSION));
         }
         endpointAuth = endpoint.context().options().auth().current();
         EndpointContext endpointContext = endpoint.context().forTenant(endpointAuth.tenantRestriction(said.tenant()));
@@ -71,7 +71,7 @@ final class ServerHandshake {
         Challenge asked = new Challenge(
                 Hello.VERSION,
                 endpointAuth.requiresProof(),
-                memory | fabric | staging | Challenge.PUTS | Challenge.SAYINGS | Challenge.OBJECT_SAYINGS,
+                memory | fabric | staging | Challenge.PUTS | Challenge.HINTS | Challenge.OBJECT_HINTS,
                 Secret.random(Hello.NONCE_BYTES));
         hello = said;
         challenge = asked;
@@ -79,7 +79,7 @@ final class ServerHandshake {
     }
 
     private @Nullable ClientSession admit(Hello said, Challenge asked, Secret shown, EndpointRequest request) {
-        ClientSession joined = said.begins() ? null : joinedSession(said);
+        ClientSession joined = said.startsSession() ? null : joinedSession(said);
         Secret right;
         boolean unseen;
         synchronized (endpoint.authThrottle().lockFor(frameSink.peerAddress())) {
@@ -101,7 +101,7 @@ final class ServerHandshake {
         if (right == null) {
             return reject(request, Status.UNAUTHORIZED, "the proof is wrong: another secret, or an unknown tenant");
         }
-        if (said.begins() && endpoint.context().gracefulShutdown().isStarted()) {
+        if (said.startsSession() && endpoint.context().gracefulShutdown().isStarted()) {
             request.reject(Status.BUSY, GracefulShutdown.REJECTION_MESSAGE);
             frameSink.close(DisconnectReason.SHUTDOWN);
             return null;
@@ -116,13 +116,14 @@ final class ServerHandshake {
             frameSink.close(DisconnectReason.OVER_LIMIT);
             return null;
         }
-        ClientSession session = said.begins() ? endpoint.beginSession(said, endpointAuth, right) : joined;
+        ClientSession session = said.startsSession() ? endpoint.beginSession(said, endpointAuth, right) : joined;
         if (session == null || !session.addConnection(frameSink)) {
             return reject(request, Status.UNAUTHORIZED, "there is no such session");
         }
-        startedSession = said.begins();
-        Secret mine =
-                endpointAuth.requiresProof() ? new Proof(right, said, asked).ofServer() : Secret.none(Proof.BYTES);
+        startedSession = said.startsSession();
+        Secret mine = endpointAuth.requiresProof()
+                ? new HandshakeProof(right, said, asked).serverProof()
+                : Secret.zeros(HandshakeProof.BYTES);
         int leaseMillis = (int) TimeUnit.NANOSECONDS.toMillis(session.leaseNanos());
         frameSink.send(new Welcome(session.number(), session.ticket(), leaseMillis, mine).frame(request.number()));
         return session;
@@ -143,7 +144,7 @@ final class ServerHandshake {
         }
         Secret right = null;
         for (Secret each : good) {
-            if (!endpointAuth.requiresProof() || shown.equals(new Proof(each, said, asked).ofClient())) {
+            if (!endpointAuth.requiresProof() || shown.equals(new HandshakeProof(each, said, asked).clientProof())) {
                 right = each;
             }
         }

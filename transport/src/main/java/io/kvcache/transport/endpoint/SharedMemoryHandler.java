@@ -5,10 +5,10 @@ import io.kvcache.core.ObjectView;
 import io.kvcache.core.SharedMemory;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.FabricPlace;
-import io.kvcache.transport.wire.ShareCodec;
+import io.kvcache.transport.wire.FabricDescriptor;
+import io.kvcache.transport.wire.ProtocolException;
+import io.kvcache.transport.wire.SharedMemoryCodec;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.lang.foreign.MemorySegment;
 import java.nio.LongBuffer;
 import java.util.List;
@@ -36,19 +36,19 @@ final class SharedMemoryHandler {
         this.blockSender = blockSender;
     }
 
-    /// → see [ShareCodec]
+    /// → see [SharedMemoryCodec]
     RequestDispatcher.RequestAction share(EndpointRequest request) {
         return () -> {
             BodyWriter reply = new BodyWriter(256);
-            ShareCodec.write(memory().files(), reply);
+            SharedMemoryCodec.write(memory().files(), reply);
             request.reply(reply);
         };
     }
 
-    /// → see [io.kvcache.transport.wire.FabricPlace]
+    /// → see [io.kvcache.transport.wire.FabricDescriptor]
     RequestDispatcher.RequestAction fabric(EndpointRequest request) {
         return () -> {
-            FabricPlace place = endpointContext.options().fabric();
+            FabricDescriptor place = endpointContext.options().fabric();
             if (place == null) {
                 throw new RequestException(Status.UNSUPPORTED, "this server's memory is on no fabric");
             }
@@ -60,10 +60,10 @@ final class SharedMemoryHandler {
     }
 
     /// What a client wants to be told of places, which it may not say.
-    static int placeKind(BodyReader body, int defaultValue) throws Violation {
-        int kind = body.more() ? body.u8("places") : defaultValue;
+    static int placeKind(BodyReader body, int defaultValue) throws ProtocolException {
+        int kind = body.hasRemaining() ? body.u8("places") : defaultValue;
         if (kind > OFFSETS) {
-            throw new Violation("places = %d; allowed: 0 to %d".formatted(kind, OFFSETS));
+            throw new ProtocolException("places = %d; allowed: 0 to %d".formatted(kind, OFFSETS));
         }
         return kind;
     }
@@ -83,7 +83,7 @@ final class SharedMemoryHandler {
 
     /// `u64 lease, u32 block, u32 count[, u8 places]` → as [#writePlaces]; with a count of 0 for any lease, to learn
     /// whether it is held
-    RequestDispatcher.RequestAction places(EndpointRequest request, BodyReader body) throws Violation {
+    RequestDispatcher.RequestAction places(EndpointRequest request, BodyReader body) throws ProtocolException {
         long number = body.i64("lease");
         int from = body.count("block");
         int count = body.count("count");
@@ -146,10 +146,10 @@ final class SharedMemoryHandler {
     }
 
     /// `u32 count, u32 0, as many u64 handle`, no reply
-    RequestDispatcher.RequestAction touch(BodyReader body) throws Violation {
+    RequestDispatcher.RequestAction touch(BodyReader body) throws ProtocolException {
         long count = body.count("count");
         LongBuffer handles =
-                body.skip(Integer.BYTES).span("handles", count * Long.BYTES).asLongBuffer();
+                body.skip(Integer.BYTES).slice("handles", count * Long.BYTES).asLongBuffer();
         return () -> {
             SharedMemory memory = memory();
             while (handles.hasRemaining()) {

@@ -10,10 +10,10 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.StagedBytes;
-import io.kvcache.transport.wire.StagingPlace;
+import io.kvcache.transport.wire.ProtocolException;
+import io.kvcache.transport.wire.StagedRange;
+import io.kvcache.transport.wire.StagingDescriptor;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
@@ -43,13 +43,13 @@ final class StagedPutHandler {
         uploadCompletion = new UploadCompletion(endpointContext);
     }
 
-    /// `u64 bytes` → see [StagingPlace]
-    RequestDispatcher.RequestAction stage(EndpointRequest request, BodyReader body) throws Violation {
-        long bytes = body.amount("bytes");
+    /// `u64 bytes` → see [StagingDescriptor]
+    RequestDispatcher.RequestAction stage(EndpointRequest request, BodyReader body) throws ProtocolException {
+        long bytes = body.nonNegativeLong("bytes");
         return () -> {
             StagingArea area = area(share.memory(), bytes);
             BodyWriter reply = new BodyWriter(64);
-            new StagingPlace(area.bytes(), area.header(), area.file()).write(reply);
+            new StagingDescriptor(area.bytes(), area.header(), area.file()).write(reply);
             request.reply(reply);
         };
     }
@@ -65,10 +65,10 @@ final class StagedPutHandler {
         }
     }
 
-    /// `u64 reservation`, [StagedBytes] → `u8 outcome`
-    RequestDispatcher.RequestAction fill(EndpointRequest request, BodyReader body) throws Violation {
+    /// `u64 reservation`, [StagedRange] → `u8 outcome`
+    RequestDispatcher.RequestAction fill(EndpointRequest request, BodyReader body) throws ProtocolException {
         long number = body.i64("reservation");
-        StagedBytes staged = StagedBytes.read(body);
+        StagedRange staged = StagedRange.read(body);
         return () -> {
             UploadReservation reservation = session.reservations().remove(number);
             if (reservation == null) {
@@ -78,12 +78,13 @@ final class StagedPutHandler {
         };
     }
 
-    /// `chain, u32 index, u32 part`, [StagedBytes] → `u8 outcome, u8 sealed, 6 × 0`
-    RequestDispatcher.RequestAction put(EndpointRequest request, BodyReader body) throws Violation, RequestException {
+    /// `chain, u32 index, u32 part`, [StagedRange] → `u8 outcome, u8 sealed, 6 × 0`
+    RequestDispatcher.RequestAction put(EndpointRequest request, BodyReader body)
+            throws ProtocolException, RequestException {
         BlockChain chain = chains.read(body);
         int index = body.count("index");
         int part = body.count("part");
-        StagedBytes staged = StagedBytes.read(body);
+        StagedRange staged = StagedRange.read(body);
         return () -> {
             BlockWriter writer = endpointContext.cache().put(chain, index, part, 0);
             if (writer.outcome() == PutOutcome.RESERVED) {
@@ -99,11 +100,11 @@ final class StagedPutHandler {
         };
     }
 
-    /// `u32 namespace, u32 key bytes`, [StagedBytes], `key` → as [#put]
-    RequestDispatcher.RequestAction putObject(EndpointRequest request, BodyReader body) throws Violation {
+    /// `u32 namespace, u32 key bytes`, [StagedRange], `key` → as [#put]
+    RequestDispatcher.RequestAction putObject(EndpointRequest request, BodyReader body) throws ProtocolException {
         Namespace namespace = ObjectRequestHandler.namespace(session, body);
         int keyBytes = body.count("key bytes");
-        StagedBytes staged = StagedBytes.read(body);
+        StagedRange staged = StagedRange.read(body);
         byte[] key = body.bytes("key", keyBytes);
         return () -> {
             ObjectWriter writer = endpointContext.cache().putObject(namespace, key, staged.bytes(), 0);
@@ -123,7 +124,7 @@ final class StagedPutHandler {
     private void seal(
             EndpointRequest request,
             UploadReservation reservation,
-            StagedBytes staged,
+            StagedRange staged,
             UploadCompletion.ExpectedUpload expectedUpload)
             throws RequestException {
         ChunkedCrc sum = new ChunkedCrc();
@@ -140,7 +141,7 @@ final class StagedPutHandler {
         uploadCompletion.seal(request, reservation, sum, expectedUpload);
     }
 
-    private void copy(StagedBytes staged, List<MemorySegment> room, ChunkedCrc sum) throws RequestException {
+    private void copy(StagedRange staged, List<MemorySegment> room, ChunkedCrc sum) throws RequestException {
         StagingArea area = session.staging().area();
         if (area == null) {
             throw new RequestException(Status.INVALID, "this session has no staging memory; allowed: after STAGE");

@@ -9,9 +9,9 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.EventCodec;
 import io.kvcache.transport.wire.NamespaceCodec;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.StatsCodec;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.util.List;
 
 /// Requests about namespaces and the store as a whole.
@@ -32,7 +32,7 @@ final class StoreRequestHandler {
     }
 
     /// A namespace → `u32 number`, and where memory is shared `u32` that its records have
-    RequestDispatcher.RequestAction register(EndpointRequest request, BodyReader body) throws Violation {
+    RequestDispatcher.RequestAction register(EndpointRequest request, BodyReader body) throws ProtocolException {
         Namespace namespace = namespace(body);
         return () -> {
             String only = session.onlyTenant();
@@ -58,16 +58,16 @@ final class StoreRequestHandler {
         };
     }
 
-    private static Namespace namespace(BodyReader body) throws Violation {
+    private static Namespace namespace(BodyReader body) throws ProtocolException {
         try {
             return NamespaceCodec.read(body);
         } catch (IllegalArgumentException impossible) {
-            throw new Violation(String.valueOf(impossible.getMessage()));
+            throw new ProtocolException(String.valueOf(impossible.getMessage()));
         }
     }
 
     /// `u32 namespace` → `u64 blocks and objects`
-    RequestDispatcher.RequestAction drop(EndpointRequest request, BodyReader body) throws Violation {
+    RequestDispatcher.RequestAction drop(EndpointRequest request, BodyReader body) throws ProtocolException {
         Namespace namespace = ObjectRequestHandler.namespace(session, body);
         return () -> request.reply(new BodyWriter().i64(endpointContext.cache().drop(namespace)));
     }
@@ -83,7 +83,7 @@ final class StoreRequestHandler {
     }
 
     /// `u64 sequence, u32 most` → `u64 next, u8 lost, 3 × 0, u32 events`, and these
-    RequestDispatcher.RequestAction events(EndpointRequest request, BodyReader body) throws Violation {
+    RequestDispatcher.RequestAction events(EndpointRequest request, BodyReader body) throws ProtocolException {
         long sequence = body.i64("sequence");
         int most = body.count("most");
         return () -> {
@@ -111,7 +111,7 @@ final class StoreRequestHandler {
     /// `u64 snapshot (0: take one), u32 first, u32 0` → `u64 snapshot, u64 next, u32 stored, u32
     /// namespaces, u32 events, u32 0`, for each namespace that the session has registered `u32 number in
     /// events, u32 number of the session`, and events from the first on.
-    RequestDispatcher.RequestAction snapshot(EndpointRequest request, BodyReader body) throws Violation {
+    RequestDispatcher.RequestAction snapshot(EndpointRequest request, BodyReader body) throws ProtocolException {
         long number = body.i64("snapshot");
         int first = body.count("first");
         return () -> {
@@ -160,8 +160,8 @@ final class StoreRequestHandler {
     }
 
     /// `u64 timeout` → `u8 durable`
-    RequestDispatcher.RequestAction flush(EndpointRequest request, BodyReader body) throws Violation {
-        long timeout = request.boundedTimeout(body.amount("timeout"));
+    RequestDispatcher.RequestAction flush(EndpointRequest request, BodyReader body) throws ProtocolException {
+        long timeout = request.boundedTimeout(body.nonNegativeLong("timeout"));
         return () -> {
             requireFlushAllowed();
             endpointContext.later(

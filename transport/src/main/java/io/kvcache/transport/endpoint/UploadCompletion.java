@@ -4,7 +4,7 @@ import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.Outcomes;
+import io.kvcache.transport.wire.OutcomeCodec;
 import io.kvcache.transport.wire.Status;
 import java.lang.foreign.MemorySegment;
 import java.util.function.Function;
@@ -18,12 +18,12 @@ record UploadCompletion(EndpointContext endpointContext) {
 
     /// The answer to a request that fills room it had.
     static ExpectedUpload forFill(int checksum) {
-        return new ExpectedUpload(checksum, outcome -> new BodyWriter().u8(Outcomes.code(outcome)));
+        return new ExpectedUpload(checksum, outcome -> new BodyWriter().u8(OutcomeCodec.code(outcome)));
     }
 
     /// The answer to a request that reserves and fills.
     static ExpectedUpload forPut(int checksum) {
-        return new ExpectedUpload(checksum, outcome -> putReply(PutOutcome.RESERVED, Outcomes.code(outcome)));
+        return new ExpectedUpload(checksum, outcome -> putReply(PutOutcome.RESERVED, OutcomeCodec.code(outcome)));
     }
 
     /// The answer to one that found no room to fill.
@@ -33,9 +33,9 @@ record UploadCompletion(EndpointContext endpointContext) {
 
     private static BodyWriter putReply(PutOutcome outcome, int sealed) {
         return new BodyWriter()
-                .u8(Outcomes.code(outcome))
+                .u8(OutcomeCodec.code(outcome))
                 .u8(sealed)
-                .u8(Outcomes.cause(outcome))
+                .u8(OutcomeCodec.cause(outcome))
                 .u8(0)
                 .i32(0);
     }

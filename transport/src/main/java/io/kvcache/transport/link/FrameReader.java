@@ -2,7 +2,7 @@ package io.kvcache.transport.link;
 
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.FrameHeader;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
 
@@ -64,8 +64,8 @@ public final class FrameReader {
 
     /// As many bytes lie at the last target, whose position is behind them.
     ///
-    /// @throws Violation when they are not what the protocol allows; the reader must not be used any more
-    public void bytesWritten(int bytes) throws Violation {
+    /// @throws ProtocolException when they are not what the protocol allows; the reader must not be used any more
+    public void bytesWritten(int bytes) throws ProtocolException {
         handler.onBytesReceived();
         if (payloadSink != null) {
             copyPayload(payloadSink, bytes);
@@ -83,21 +83,21 @@ public final class FrameReader {
         return header != null || filled > consumed;
     }
 
-    private boolean step() throws Violation {
+    private boolean step() throws ProtocolException {
         if (payloadSink != null) {
             return copyPayload(payloadSink);
         }
         return header == null ? readHeader() : readBody(header);
     }
 
-    private boolean readHeader() throws Violation {
+    private boolean readHeader() throws ProtocolException {
         if (filled - consumed < FrameHeader.BYTES) {
             return false;
         }
         FrameHeader next = FrameHeader.read(input.limit(filled).position(consumed));
         int most = handler.maxBodyBytes();
         if (next.bodyBytes() > most) {
-            throw new Violation(
+            throw new ProtocolException(
                     "a body of %d bytes; allowed at this moment: 0 to %d".formatted(next.bodyBytes(), most));
         }
         header = next;
@@ -106,7 +106,7 @@ public final class FrameReader {
         return true;
     }
 
-    private boolean readBody(FrameHeader of) throws Violation {
+    private boolean readBody(FrameHeader of) throws ProtocolException {
         int bytes = Math.min(filled - consumed, of.bodyBytes() - body.position());
         copy(bytes, ensureCapacity(bytes, of.bodyBytes()));
         if (body.position() < of.bodyBytes()) {
@@ -148,7 +148,7 @@ public final class FrameReader {
     }
 
     /// Copies to its slot what came in one piece with the header.
-    private boolean copyPayload(PayloadSink into) throws Violation {
+    private boolean copyPayload(PayloadSink into) throws ProtocolException {
         int there = filled - consumed;
         if (there == 0) {
             return false;
@@ -166,7 +166,7 @@ public final class FrameReader {
         consumed += bytes;
     }
 
-    private void copyPayload(PayloadSink into, int bytes) throws Violation {
+    private void copyPayload(PayloadSink into, int bytes) throws ProtocolException {
         boolean last = into.remainingBytes() == bytes;
         if (last) {
             payloadSink = null;

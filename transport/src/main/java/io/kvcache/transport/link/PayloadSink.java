@@ -1,7 +1,7 @@
 package io.kvcache.transport.link;
 
 import io.kvcache.core.store.ChunkedCrc;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.util.List;
@@ -34,7 +34,7 @@ public final class PayloadSink {
         /// The payload is complete.
         ///
         /// @param sum of the bytes so far; empty of one that was thrown away
-        void onComplete(ChunkedCrc sum) throws Violation;
+        void onComplete(ChunkedCrc sum) throws ProtocolException;
     }
 
     /// @param first where it begins
@@ -98,7 +98,7 @@ public final class PayloadSink {
     }
 
     /// As many bytes lie at the last target; its position is behind them.
-    void bytesWritten(int bytes) throws Violation {
+    void bytesWritten(int bytes) throws ProtocolException {
         remaining -= bytes;
         if (wanted) {
             int end = view.position();

@@ -6,7 +6,7 @@ import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Payload;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.TimeUnit;
@@ -63,16 +63,16 @@ final class BandwidthProbe implements DataConnection.ReplyHandler {
     }
 
     @Override
-    public void onReply(BodyReader body) throws Violation {
+    public void onReply(BodyReader body) throws ProtocolException {
         body.count("count");
         replied = true;
     }
 
     @Override
-    public PayloadSink onData(FrameHeader header, BodyReader body) throws Violation {
+    public PayloadSink onData(FrameHeader header, BodyReader body) throws ProtocolException {
         int bytes = header.payloadBytes();
         if (bytes > left) {
-            throw new Violation("a probe is answered by %d bytes; allowed: up to %d".formatted(bytes, left));
+            throw new ProtocolException("a probe is answered by %d bytes; allowed: up to %d".formatted(bytes, left));
         }
         return PayloadSink.discard(bytes, sum -> left -= bytes);
     }

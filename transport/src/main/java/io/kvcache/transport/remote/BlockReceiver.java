@@ -7,7 +7,7 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
 
@@ -32,7 +32,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
     /// Makes the table of a reply, and says how many blocks come.
     @FunctionalInterface
     private interface TableOpener {
-        OpenedTable open(BodyReader reply) throws Violation;
+        OpenedTable open(BodyReader reply) throws ProtocolException;
     }
 
     private record OpenedTable(RemoteBlockTable table, int count) {}
@@ -95,13 +95,13 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
 
     private static OpenedTable openTable(
             RemoteCacheContext remoteCacheContext, RemoteSession remoteSession, BlockQuery blockQuery, BodyReader reply)
-            throws Violation {
+            throws ProtocolException {
         long lease = reply.i64("lease");
         int ready = reply.count("ready");
         int end = reply.count("end");
         int sent = reply.count("sent");
         if (sent > ready || sent > blockQuery.chain.length() - blockQuery.from) {
-            throw new Violation("%d blocks sent; allowed: 0 to %d".formatted(sent, ready));
+            throw new ProtocolException("%d blocks sent; allowed: 0 to %d".formatted(sent, ready));
         }
         RemoteBlockTable.LeasedRange leasedRange =
                 new RemoteBlockTable.LeasedRange(lease, blockQuery.from, end, blockQuery.blockBytes(), Long.MAX_VALUE);
@@ -133,7 +133,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
     }
 
     @Override
-    public void onReply(BodyReader body) throws Violation {
+    public void onReply(BodyReader body) throws ProtocolException {
         OpenedTable openedTable = tableOpener.open(body);
         table = openedTable.table;
         expected = openedTable.count;
@@ -141,15 +141,16 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
     }
 
     @Override
-    public PayloadSink onData(FrameHeader header, BodyReader body) throws Violation {
+    public PayloadSink onData(FrameHeader header, BodyReader body) throws ProtocolException {
         RemoteBlockTable into = table;
         int index = body.count("index");
         checksum = body.i32("checksum");
         if (into == null || expected == 0 || index != next) {
-            throw new Violation("block %d; allowed: %d of %d more".formatted(index, next, expected));
+            throw new ProtocolException("block %d; allowed: %d of %d more".formatted(index, next, expected));
         }
         if (header.payloadBytes() != into.blockBytes()) {
-            throw new Violation("a block of %d bytes; allowed: %d".formatted(header.payloadBytes(), into.blockBytes()));
+            throw new ProtocolException(
+                    "a block of %d bytes; allowed: %d".formatted(header.payloadBytes(), into.blockBytes()));
         }
         next = index + 1;
         pooledBuffer = broken ? null : remoteCacheContext.buffers().allocate(into.blockBytes());

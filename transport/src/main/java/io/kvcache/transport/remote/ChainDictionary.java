@@ -44,7 +44,7 @@ final class ChainDictionary {
         Frame prependTo(Frame request) {
             Frame all = request;
             for (int i = before.size() - 1; i >= 0; i--) {
-                all = all.after(before.get(i));
+                all = all.precededBy(before.get(i));
             }
             return all;
         }

@@ -9,12 +9,12 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Challenge;
 import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.HandshakeProof;
 import io.kvcache.transport.wire.Hello;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Proof;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import io.kvcache.transport.wire.Welcome;
 import java.io.IOException;
 import java.util.Objects;
@@ -66,7 +66,7 @@ final class ClientHandshake implements FrameHandler {
                 joined == null ? 0 : joined.session(),
                 options.sharedMemory() == SharedMemoryMode.OFF ? 0 : Hello.SHARED_MEMORY,
                 Secret.random(Hello.NONCE_BYTES),
-                joined == null ? Secret.none(Hello.TICKET_BYTES) : joined.ticket(),
+                joined == null ? Secret.zeros(Hello.TICKET_BYTES) : joined.ticket(),
                 (int) options.lease().toMillis(),
                 options.tenant());
         ClientHandshake handshake = new ClientHandshake(handshakeSettings, hello);
@@ -99,13 +99,13 @@ final class ClientHandshake implements FrameHandler {
                     Status.UNSUPPORTED, "version = " + challenge.version() + "; allowed: " + Hello.VERSION);
         }
         Secret secret = handshakeSettings.options.secret();
-        Proof proof = new Proof(secret == null ? Secret.none(1) : secret, hello, challenge);
-        Secret shown = challenge.secret() ? proof.ofClient() : Secret.none(Proof.BYTES);
+        HandshakeProof proof = new HandshakeProof(secret == null ? Secret.zeros(1) : secret, hello, challenge);
+        Secret shown = challenge.proofRequired() ? proof.clientProof() : Secret.zeros(HandshakeProof.BYTES);
         frameConnection.send(new BodyWriter().bytes(shown.bytes()).request(MessageType.AUTH, 2, patienceNanos));
         while (welcome == null) {
             pump(frameConnection);
         }
-        if (secret != null && !welcome.proof().equals(proof.ofServer())) {
+        if (secret != null && !welcome.proof().equals(proof.serverProof())) {
             throw RpcException.rejected(Status.UNAUTHORIZED, "the server does not know the secret");
         }
         return welcome;
@@ -122,7 +122,7 @@ final class ClientHandshake implements FrameHandler {
     }
 
     @Override
-    public void onMessage(FrameHeader header, BodyReader body) throws Violation {
+    public void onMessage(FrameHeader header, BodyReader body) throws ProtocolException {
         if (next != null) {
             next.onMessage(header, body);
         } else if (header.status() != Status.OK) {
@@ -135,9 +135,9 @@ final class ClientHandshake implements FrameHandler {
     }
 
     @Override
-    public PayloadSink onPayload(FrameHeader header, BodyReader body) throws Violation {
+    public PayloadSink onPayload(FrameHeader header, BodyReader body) throws ProtocolException {
         if (next == null) {
-            throw new Violation("a payload in the handshake; allowed: none");
+            throw new ProtocolException("a payload in the handshake; allowed: none");
         }
         return next.onPayload(header, body);
     }

@@ -10,8 +10,8 @@ import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -44,13 +44,13 @@ final class ControlConnection implements FrameHandler {
     /// Reads the body of a reply, on the reading thread.
     @FunctionalInterface
     interface ReplyParser<T> {
-        T parse(BodyReader body) throws Violation;
+        T parse(BodyReader body) throws ProtocolException;
     }
 
     /// @param concernsChain whether it is about one
     private record PendingCall<T>(ReplyParser<T> parser, CompletableFuture<T> result, boolean concernsChain) {
 
-        void complete(BodyReader body) throws Violation {
+        void complete(BodyReader body) throws ProtocolException {
             result.complete(parser.parse(body));
         }
     }
@@ -160,12 +160,12 @@ final class ControlConnection implements FrameHandler {
     }
 
     @Override
-    public void onMessage(FrameHeader header, BodyReader body) throws Violation {
+    public void onMessage(FrameHeader header, BodyReader body) throws ProtocolException {
         if (header.type() == MessageType.PROGRESS.code()) {
             progress.accept(new LeaseProgress(body.i64("lease"), body.count("ready"), body.count("end")));
             return;
         }
-        PendingCall<?> call = header.reply() ? calls.remove(header.request()) : null;
+        PendingCall<?> call = header.isReply() ? calls.remove(header.request()) : null;
         if (call != null && header.status() == Status.OK) {
             completeCall(call, body);
         } else if (call != null) {
@@ -180,18 +180,18 @@ final class ControlConnection implements FrameHandler {
         call.result.completeExceptionally(refusal);
     }
 
-    private static void completeCall(PendingCall<?> call, BodyReader body) throws Violation {
+    private static void completeCall(PendingCall<?> call, BodyReader body) throws ProtocolException {
         try {
             call.complete(body);
-        } catch (Violation malformed) {
+        } catch (ProtocolException malformed) {
             call.result.completeExceptionally(RpcException.noReply(String.valueOf(malformed.getMessage())));
             throw malformed;
         }
     }
 
     @Override
-    public PayloadSink onPayload(FrameHeader header, BodyReader body) throws Violation {
-        throw new Violation("a payload of type " + header.type() + " that nobody asked for; allowed: none");
+    public PayloadSink onPayload(FrameHeader header, BodyReader body) throws ProtocolException {
+        throw new ProtocolException("a payload of type " + header.type() + " that nobody asked for; allowed: none");
     }
 
     @Override

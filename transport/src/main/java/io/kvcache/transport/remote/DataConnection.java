@@ -11,8 +11,8 @@ import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.util.List;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -36,11 +36,11 @@ final class DataConnection implements FrameHandler {
     interface ReplyHandler {
 
         /// The reply is there.
-        void onReply(BodyReader body) throws Violation;
+        void onReply(BodyReader body) throws ProtocolException;
 
         /// Bytes are coming: says where they go.
-        default PayloadSink onData(FrameHeader header, BodyReader body) throws Violation {
-            throw new Violation("a payload of type " + header.type() + "; allowed: none");
+        default PayloadSink onData(FrameHeader header, BodyReader body) throws ProtocolException {
+            throw new ProtocolException("a payload of type " + header.type() + "; allowed: none");
         }
 
         /// Whether all has come.
@@ -55,7 +55,7 @@ final class DataConnection implements FrameHandler {
         Frame nextFrame(long number);
 
         /// The next answer is there.
-        void onReply(BodyReader body) throws Violation;
+        void onReply(BodyReader body) throws ProtocolException;
 
         /// It is a refusal.
         void onRejected(RpcException refusal);
@@ -188,7 +188,7 @@ final class DataConnection implements FrameHandler {
     }
 
     @Override
-    public void onMessage(FrameHeader header, BodyReader body) throws Violation {
+    public void onMessage(FrameHeader header, BodyReader body) throws ProtocolException {
         if (header.type() == MessageType.ERROR.code()) {
             return;
         }
@@ -199,7 +199,7 @@ final class DataConnection implements FrameHandler {
         }
         ReplyHandler with = requireReplyHandler(header);
         if (replied) {
-            throw new Violation("a second answer to request %d; allowed: one".formatted(number));
+            throw new ProtocolException("a second answer to request %d; allowed: one".formatted(number));
         }
         replied = true;
         if (header.status() == Status.OK) {
@@ -209,9 +209,10 @@ final class DataConnection implements FrameHandler {
         }
     }
 
-    private void message(FrameHeader header, BodyReader body, RequestPipeline asking) throws Violation {
-        if (header.request() != lastReplied + 1 || !header.reply()) {
-            throw new Violation("an answer to request %d; allowed: to %d".formatted(header.request(), lastReplied + 1));
+    private void message(FrameHeader header, BodyReader body, RequestPipeline asking) throws ProtocolException {
+        if (header.request() != lastReplied + 1 || !header.isReply()) {
+            throw new ProtocolException(
+                    "an answer to request %d; allowed: to %d".formatted(header.request(), lastReplied + 1));
         }
         lastReplied++;
         if (header.status() == Status.OK) {
@@ -222,14 +223,14 @@ final class DataConnection implements FrameHandler {
     }
 
     @Override
-    public PayloadSink onPayload(FrameHeader header, BodyReader body) throws Violation {
+    public PayloadSink onPayload(FrameHeader header, BodyReader body) throws ProtocolException {
         return requireReplyHandler(header).onData(header, body);
     }
 
-    private ReplyHandler requireReplyHandler(FrameHeader header) throws Violation {
+    private ReplyHandler requireReplyHandler(FrameHeader header) throws ProtocolException {
         ReplyHandler with = replyHandler;
-        if (with == null || header.request() != number || !header.reply()) {
-            throw new Violation("an answer to request %d; allowed: to %d".formatted(header.request(), number));
+        if (with == null || header.request() != number || !header.isReply()) {
+            throw new ProtocolException("an answer to request %d; allowed: to %d".formatted(header.request(), number));
         }
         return with;
     }

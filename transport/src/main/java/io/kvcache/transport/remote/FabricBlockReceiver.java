@@ -5,7 +5,7 @@ import io.kvcache.transport.ucx.UcxReader;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -27,7 +27,7 @@ final class FabricBlockReceiver implements DataConnection.ReplyHandler {
     /// Makes the table of a reply, up to where the places begin.
     @FunctionalInterface
     private interface TableOpener {
-        RemoteBlockTable open(BodyReader reply) throws Violation;
+        RemoteBlockTable open(BodyReader reply) throws ProtocolException;
     }
 
     /// Where a block lies in the slots, and the checksum it has there.
@@ -104,10 +104,10 @@ final class FabricBlockReceiver implements DataConnection.ReplyHandler {
     }
 
     @Override
-    public void onReply(BodyReader body) throws Violation {
+    public void onReply(BodyReader body) throws ProtocolException {
         table = tableOpener.open(body);
         replied = true;
-        int count = body.more() ? body.count("places") : 0;
+        int count = body.hasRemaining() ? body.count("places") : 0;
         if (count > 0) {
             body.skip(Integer.BYTES);
         }

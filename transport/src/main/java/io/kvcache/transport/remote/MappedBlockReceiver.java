@@ -4,7 +4,7 @@ import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import org.jspecify.annotations.Nullable;
 
 /// Blocks that are leased where they lie: nothing is sent but their places.
@@ -21,7 +21,7 @@ final class MappedBlockReceiver implements DataConnection.ReplyHandler {
     /// Makes the table of a reply, up to where the places begin.
     @FunctionalInterface
     private interface TableOpener {
-        RemoteBlockTable open(BodyReader reply) throws Violation;
+        RemoteBlockTable open(BodyReader reply) throws ProtocolException;
     }
 
     private MappedBlockReceiver(
@@ -73,7 +73,7 @@ final class MappedBlockReceiver implements DataConnection.ReplyHandler {
             RemoteSession remoteSession,
             BlockReceiver.BlockQuery blockQuery,
             BodyReader reply)
-            throws Violation {
+            throws ProtocolException {
         long lease = reply.i64("lease");
         reply.count("ready");
         int end = reply.count("end");
@@ -113,12 +113,12 @@ final class MappedBlockReceiver implements DataConnection.ReplyHandler {
     record BlockRange(int from, int count) {}
 
     @Override
-    public void onReply(BodyReader body) throws Violation {
+    public void onReply(BodyReader body) throws ProtocolException {
         RemoteBlockTable into = tableOpener.open(body);
         table = into;
         replied = true;
         all = true;
-        int count = body.more() ? body.count("places") : 0;
+        int count = body.hasRemaining() ? body.count("places") : 0;
         if (count > 0) {
             body.skip(Integer.BYTES);
         }

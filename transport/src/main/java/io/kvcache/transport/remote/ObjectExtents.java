@@ -2,7 +2,7 @@ package io.kvcache.transport.remote;
 
 import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.wire.BodyReader;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -17,8 +17,8 @@ record ObjectExtents(int checksum, long handle, List<Extent> extents) {
     record Extent(long offset, long bytes) {}
 
     /// Reads what follows `sent` in the reply to GET_OBJECT; null when nothing does.
-    static @Nullable ObjectExtents read(BodyReader body) throws Violation {
-        if (!body.more()) {
+    static @Nullable ObjectExtents read(BodyReader body) throws ProtocolException {
+        if (!body.hasRemaining()) {
             return null;
         }
         int checksum = body.skip(3).i32("checksum");

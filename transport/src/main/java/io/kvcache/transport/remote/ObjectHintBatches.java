@@ -32,7 +32,7 @@ final class ObjectHintBatches {
     private static int batchStart(List<byte[]> keys, int end) {
         int begin = end;
         long bytes = 0;
-        while (begin > 0 && end - begin < ObjectHintCodec.MOST_KEYS && bytes < ObjectHintCodec.MOST_KEY_BYTES) {
+        while (begin > 0 && end - begin < ObjectHintCodec.MAX_KEYS && bytes < ObjectHintCodec.MAX_KEY_BYTES) {
             bytes += Integer.BYTES + keys.get(--begin).length;
         }
         return begin;

@@ -3,7 +3,7 @@ package io.kvcache.transport.remote;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 
 /// Asks for a resident object and where it lies, without its bytes.
 final class ObjectLookup implements DataConnection.ReplyHandler {
@@ -26,7 +26,7 @@ final class ObjectLookup implements DataConnection.ReplyHandler {
     }
 
     @Override
-    public void onReply(BodyReader body) throws Violation {
+    public void onReply(BodyReader body) throws ProtocolException {
         foundObject = ObjectReceiver.FoundObject.read(body);
         replied = true;
     }

@@ -7,7 +7,7 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
@@ -33,9 +33,10 @@ final class ObjectReceiver implements DataConnection.ReplyHandler {
 
         static final FoundObject NOT_FOUND = new FoundObject(0, 0, false, null);
 
-        static FoundObject read(BodyReader body) throws Violation {
+        static FoundObject read(BodyReader body) throws ProtocolException {
             long lease = body.i64("lease");
-            return new FoundObject(lease, body.amount("bytes"), body.u8("sent") != 0, ObjectExtents.read(body));
+            return new FoundObject(
+                    lease, body.nonNegativeLong("bytes"), body.u8("sent") != 0, ObjectExtents.read(body));
         }
     }
 
@@ -100,7 +101,7 @@ final class ObjectReceiver implements DataConnection.ReplyHandler {
     }
 
     @Override
-    public void onReply(BodyReader body) throws Violation {
+    public void onReply(BodyReader body) throws ProtocolException {
         if (foundObject.lease == 0) {
             foundObject = FoundObject.read(body);
             dataExpected = foundObject.sent;
@@ -111,11 +112,11 @@ final class ObjectReceiver implements DataConnection.ReplyHandler {
     }
 
     @Override
-    public PayloadSink onData(FrameHeader header, BodyReader body) throws Violation {
+    public PayloadSink onData(FrameHeader header, BodyReader body) throws ProtocolException {
         body.count("index");
         int checksum = body.i32("checksum");
         if (!dataExpected || header.payloadBytes() != foundObject.bytes) {
-            throw new Violation(
+            throw new ProtocolException(
                     "an object of %d bytes; allowed: %d".formatted(header.payloadBytes(), foundObject.bytes));
         }
         ReceiveBuffers.PooledBuffer pooledBuffer = remoteCacheContext.buffers().allocate(foundObject.bytes);

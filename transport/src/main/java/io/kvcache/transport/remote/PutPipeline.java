@@ -8,10 +8,10 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Outcomes;
+import io.kvcache.transport.wire.OutcomeCodec;
 import io.kvcache.transport.wire.Payload;
-import io.kvcache.transport.wire.StagedBytes;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
+import io.kvcache.transport.wire.StagedRange;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -66,11 +66,11 @@ final class PutPipeline implements DataConnection.RequestPipeline {
     /// @param sealed null when there was no room to fill
     record PutReply(PutOutcome outcome, @Nullable SealOutcome sealed) {
 
-        static PutReply read(BodyReader reply) throws Violation {
+        static PutReply read(BodyReader reply) throws ProtocolException {
             int code = reply.u8("outcome");
             int sealed = reply.u8("sealed");
-            PutOutcome outcome = Outcomes.put(code, reply.u8("cause"));
-            return new PutReply(outcome, outcome == PutOutcome.RESERVED ? Outcomes.seal(sealed) : null);
+            PutOutcome outcome = OutcomeCodec.put(code, reply.u8("cause"));
+            return new PutReply(outcome, outcome == PutOutcome.RESERVED ? OutcomeCodec.seal(sealed) : null);
         }
 
         boolean isStored() {
@@ -168,7 +168,7 @@ final class PutPipeline implements DataConnection.RequestPipeline {
         inFlight.addLast(new InFlightPut(place));
         ChunkedCrc crc = new ChunkedCrc();
         crc.copy(block, 0, place.segment(blockBytes));
-        StagedBytes there = place.toRange(blockBytes, crc.value());
+        StagedRange there = place.toRange(blockBytes, crc.value());
         return withChain(body -> there.write(body)
                 .request(
                         MessageType.PUT_STAGED,
@@ -196,7 +196,7 @@ final class PutPipeline implements DataConnection.RequestPipeline {
     }
 
     @Override
-    public void onReply(BodyReader body) throws Violation {
+    public void onReply(BodyReader body) throws ProtocolException {
         PutReply putReply = PutReply.read(body);
         boolean staged = inFlight.removeFirst().freeBuffer();
         if (rejection != null) {

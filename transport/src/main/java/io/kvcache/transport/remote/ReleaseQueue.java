@@ -44,7 +44,9 @@ final class ReleaseQueue {
 
     /// A request after what is given back.
     static Frame prepend(Frame request, List<Long> leases) {
-        return leases.isEmpty() ? request : request.after(releaseBody(leases).request(MessageType.RELEASE, 0, 0));
+        return leases.isEmpty()
+                ? request
+                : request.precededBy(releaseBody(leases).request(MessageType.RELEASE, 0, 0));
     }
 
     /// The body of RELEASE.

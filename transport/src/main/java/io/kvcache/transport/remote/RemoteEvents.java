@@ -9,7 +9,7 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.EventCodec;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -104,14 +104,14 @@ final class RemoteEvents implements EventStream {
         return (remoteSession.previousSessions() % MAX_SESSIONS) << SESSION_SHIFT;
     }
 
-    private static EventBatch batch(BodyReader reply) throws Violation {
+    private static EventBatch batch(BodyReader reply) throws ProtocolException {
         long next = reply.i64("next");
         boolean lost = reply.u8("lost") != 0;
         int count = reply.skip(3).count("events");
         return new EventBatch(events(reply, count), lost, next);
     }
 
-    private static List<CacheEvent> events(BodyReader reply, int count) throws Violation {
+    private static List<CacheEvent> events(BodyReader reply, int count) throws ProtocolException {
         List<CacheEvent> events = new ArrayList<>();
         for (int i = 0; i < count; i++) {
             events.add(EventCodec.read(reply));
@@ -122,7 +122,7 @@ final class RemoteEvents implements EventStream {
     /// A piece of a snapshot.
     private record Page(long number, long next, int stored, Map<Integer, Integer> names, List<CacheEvent> events) {
 
-        static Page read(BodyReader reply) throws Violation {
+        static Page read(BodyReader reply) throws ProtocolException {
             long number = reply.i64("snapshot");
             long next = reply.i64("next");
             int stored = reply.count("stored");

@@ -18,8 +18,8 @@ import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.HintCodec;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.ObjectHintCodec;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.StatsCodec;
-import io.kvcache.transport.wire.Violation;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -163,7 +163,7 @@ public final class RemoteKvCache implements KvCache {
                         late -> {}));
     }
 
-    static Match parseMatch(BodyReader reply) throws Violation {
+    static Match parseMatch(BodyReader reply) throws ProtocolException {
         return new Match(reply.count("device"), reply.count("host"), reply.count("disk"));
     }
 
@@ -232,7 +232,7 @@ public final class RemoteKvCache implements KvCache {
         return rpcClient.callOrThrow(remoteSession -> remoteSession.call(
                 MessageType.DROP_NAMESPACE,
                 new BodyWriter().i32(remoteSession.namespaceNumber(namespace)),
-                reply -> reply.amount("dropped"),
+                reply -> reply.nonNegativeLong("dropped"),
                 NO_WAIT));
     }
 
@@ -273,7 +273,7 @@ public final class RemoteKvCache implements KvCache {
         return taken;
     }
 
-    private static boolean parseBoolean(BodyReader reply) throws Violation {
+    private static boolean parseBoolean(BodyReader reply) throws ProtocolException {
         return reply.u8("yes") != 0;
     }
 

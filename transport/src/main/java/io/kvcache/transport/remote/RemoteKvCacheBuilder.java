@@ -49,9 +49,9 @@ public final class RemoteKvCacheBuilder {
     /// that it knows it too.
     public RemoteKvCacheBuilder secret(String value) {
         byte[] bytes = value.getBytes(StandardCharsets.UTF_8);
-        if (bytes.length < Secret.SHORTEST_SHARED) {
+        if (bytes.length < Secret.MIN_SHARED_BYTES) {
             throw new IllegalArgumentException(
-                    "the secret has " + bytes.length + " bytes; allowed: " + Secret.SHORTEST_SHARED + " and up");
+                    "the secret has " + bytes.length + " bytes; allowed: " + Secret.MIN_SHARED_BYTES + " and up");
         }
         secret = new Secret(bytes);
         return this;

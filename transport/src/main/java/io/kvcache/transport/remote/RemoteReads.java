@@ -9,7 +9,7 @@ import io.kvcache.transport.ucx.UcxReader;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -73,7 +73,7 @@ final class RemoteReads {
     /// Runs before any news of the lease is read.
     private RemoteBlockTable openTable(
             RemoteSession remoteSession, BlockChain chain, int from, long timeoutNanos, BodyReader reply)
-            throws Violation {
+            throws ProtocolException {
         long lease = reply.i64("lease");
         int ready = reply.count("ready");
         int end = reply.count("end");

@@ -6,8 +6,8 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Outcomes;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.OutcomeCodec;
+import io.kvcache.transport.wire.ProtocolException;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -29,8 +29,8 @@ final class RemoteReservations {
     /// @param reservation if there is one
     private record ReserveReply(PutOutcome outcome, long reservation) {
 
-        static ReserveReply read(BodyReader reply) throws Violation {
-            PutOutcome outcome = Outcomes.put(reply.u8("outcome"), reply.u8("cause"));
+        static ReserveReply read(BodyReader reply) throws ProtocolException {
+            PutOutcome outcome = OutcomeCodec.put(reply.u8("outcome"), reply.u8("cause"));
             return new ReserveReply(outcome, reply.skip(6).i64("reservation"));
         }
     }

@@ -11,14 +11,14 @@ import io.kvcache.transport.ucx.UcxReader;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Challenge;
-import io.kvcache.transport.wire.FabricPlace;
+import io.kvcache.transport.wire.FabricDescriptor;
 import io.kvcache.transport.wire.Hello;
 import io.kvcache.transport.wire.HintCodec;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.NamespaceCodec;
-import io.kvcache.transport.wire.ShareCodec;
+import io.kvcache.transport.wire.ProtocolException;
+import io.kvcache.transport.wire.SharedMemoryCodec;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.io.IOException;
 import java.util.Map;
 import java.util.Set;
@@ -74,15 +74,15 @@ final class RemoteSession {
         counters = sessionSettings.counters;
         previousSessions = sessionSettings.previousSessions;
         route = sessionSettings.route;
-        serverSupportsPut = openedConnection.challenge().can(Challenge.PUTS);
-        serverStagesObjects = openedConnection.challenge().can(Challenge.STAGED_OBJECTS);
-        serverTakesHints = openedConnection.challenge().can(Challenge.SAYINGS);
-        serverTakesObjectHints = openedConnection.challenge().can(Challenge.OBJECT_SAYINGS);
+        serverSupportsPut = openedConnection.challenge().hasCapability(Challenge.PUTS);
+        serverStagesObjects = openedConnection.challenge().hasCapability(Challenge.STAGED_OBJECTS);
+        serverTakesHints = openedConnection.challenge().hasCapability(Challenge.HINTS);
+        serverTakesObjectHints = openedConnection.challenge().hasCapability(Challenge.OBJECT_HINTS);
         stagingClient = new StagingClient(
-                this, openedConnection.challenge().can(Challenge.STAGING) ? options.stagingBytes() : 0);
+                this, openedConnection.challenge().hasCapability(Challenge.STAGING) ? options.stagingBytes() : 0);
         data = new DataConnectionPool(connector, options, callTimeouts, releaseQueue, openedConnection.welcome());
-        serverSharesMemory = openedConnection.challenge().can(Hello.SHARED_MEMORY);
-        serverHasFabric = openedConnection.challenge().can(Challenge.FABRIC);
+        serverSharesMemory = openedConnection.challenge().hasCapability(Hello.SHARED_MEMORY);
+        serverHasFabric = openedConnection.challenge().hasCapability(Challenge.FABRIC);
         renewNanos = TimeUnit.MILLISECONDS.toNanos(openedConnection.welcome().leaseMillis()) / 3;
         control = new ControlConnection(openedConnection, releaseQueue, this::onProgress, () -> {
             closed = true;
@@ -140,7 +140,7 @@ final class RemoteSession {
             return;
         }
         try {
-            SharedMemoryFiles files = call(MessageType.SHARE, new BodyWriter(), ShareCodec::read, 0);
+            SharedMemoryFiles files = call(MessageType.SHARE, new BodyWriter(), SharedMemoryCodec::read, 0);
             shared.set(SharedStore.open(files, counters));
             if (closed) {
                 unmapSharedMemory();
@@ -172,7 +172,7 @@ final class RemoteSession {
             if (!serverHasFabric) {
                 throw new IOException("the server's memory is on no fabric");
             }
-            FabricPlace place = call(MessageType.FABRIC, new BodyWriter(), FabricPlace::read, 0);
+            FabricDescriptor place = call(MessageType.FABRIC, new BodyWriter(), FabricDescriptor::read, 0);
             fabric.set(UcxReader.connect(place, transports));
             if (closed) {
                 unmapSharedMemory();
@@ -239,7 +239,7 @@ final class RemoteSession {
 
     /// Whether the server takes a hint.
     boolean supportsHint(Hint hint) {
-        return serverTakesHints || !HintCodec.isOfLater(hint);
+        return serverTakesHints || !HintCodec.requiresHintsCapability(hint);
     }
 
     /// Whether the server takes hints about objects.
@@ -274,9 +274,10 @@ final class RemoteSession {
     /// What a namespace is called in this session, and in the records of a server that shares its memory.
     private record RegisteredNumbers(int number, int recordNumber) {
 
-        static RegisteredNumbers read(BodyReader reply) throws Violation {
+        static RegisteredNumbers read(BodyReader reply) throws ProtocolException {
             return new RegisteredNumbers(
-                    reply.count("number"), reply.more() ? reply.count("in records") : SharedStore.ANY_NAMESPACE);
+                    reply.count("number"),
+                    reply.hasRemaining() ? reply.count("in records") : SharedStore.ANY_NAMESPACE);
         }
     }
 
@@ -381,7 +382,7 @@ final class RemoteSession {
         }
     }
 
-    private static boolean ignoreBody(BodyReader body) throws Violation {
+    private static boolean ignoreBody(BodyReader body) throws ProtocolException {
         return true;
     }
 

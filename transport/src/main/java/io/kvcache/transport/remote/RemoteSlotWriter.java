@@ -6,9 +6,9 @@ import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Outcomes;
+import io.kvcache.transport.wire.OutcomeCodec;
 import io.kvcache.transport.wire.Payload;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
@@ -161,8 +161,8 @@ final class RemoteSlotWriter {
         private boolean done;
 
         @Override
-        public void onReply(BodyReader body) throws Violation {
-            outcome = Outcomes.seal(body.u8("outcome"));
+        public void onReply(BodyReader body) throws ProtocolException {
+            outcome = OutcomeCodec.seal(body.u8("outcome"));
             done = true;
         }
 

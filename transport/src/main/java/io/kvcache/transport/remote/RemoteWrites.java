@@ -11,8 +11,8 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -233,7 +233,7 @@ final class RemoteWrites {
         }
 
         @Override
-        public void onReply(BodyReader body) throws Violation {
+        public void onReply(BodyReader body) throws ProtocolException {
             putReply = PutPipeline.PutReply.read(body);
         }
 

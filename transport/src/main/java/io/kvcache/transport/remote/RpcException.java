@@ -1,8 +1,8 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 
 /// A request that got no answer, or a refusal.
 final class RpcException extends Exception {
@@ -26,10 +26,10 @@ final class RpcException extends Exception {
 
     /// As the server says it: `text`, and behind it whether the chain is the reason, which older
     /// ones do not say.
-    static RpcException rejected(Status status, BodyReader body) throws Violation {
+    static RpcException rejected(Status status, BodyReader body) throws ProtocolException {
         String text = body.text("text");
         boolean chains = status == Status.BUSY || status == Status.INVALID;
-        return new RpcException(true, status, text, chains && (!body.more() || body.u8("of the chain") != 0));
+        return new RpcException(true, status, text, chains && (!body.hasRemaining() || body.u8("of the chain") != 0));
     }
 
     static RpcException noReply(String why) {

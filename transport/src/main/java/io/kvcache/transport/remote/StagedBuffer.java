@@ -1,7 +1,7 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.transport.shm.StagingMemory;
-import io.kvcache.transport.wire.StagedBytes;
+import io.kvcache.transport.wire.StagedRange;
 import java.lang.foreign.MemorySegment;
 
 /// A place that the server can read.
@@ -13,8 +13,8 @@ record StagedBuffer(StagingMemory.Allocation allocation) implements PutBuffer {
     }
 
     /// What is said of bytes that lie there.
-    StagedBytes toRange(long bytes, int checksum) {
-        return new StagedBytes(allocation.offset(), bytes, checksum);
+    StagedRange toRange(long bytes, int checksum) {
+        return new StagedRange(allocation.offset(), bytes, checksum);
     }
 
     @Override

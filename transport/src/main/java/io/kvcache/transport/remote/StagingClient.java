@@ -5,7 +5,7 @@ import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.shm.StagingMemory;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.StagingPlace;
+import io.kvcache.transport.wire.StagingDescriptor;
 import java.io.IOException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
@@ -63,8 +63,8 @@ final class StagingClient {
     }
 
     private StagingMemory open(SharedMemoryFiles files) throws IOException, RpcException {
-        StagingPlace place =
-                remoteSession.call(MessageType.STAGE, new BodyWriter().i64(wantedBytes), StagingPlace::read, 0);
+        StagingDescriptor place =
+                remoteSession.call(MessageType.STAGE, new BodyWriter().i64(wantedBytes), StagingDescriptor::read, 0);
         return StagingMemory.open(files, place);
     }
 

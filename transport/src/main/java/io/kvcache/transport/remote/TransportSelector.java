@@ -6,7 +6,7 @@ import io.kvcache.transport.tcp.TcpConnector;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.io.IOException;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
@@ -158,7 +158,7 @@ final class TransportSelector {
         private boolean done;
 
         @Override
-        public void onReply(BodyReader body) throws Violation {
+        public void onReply(BodyReader body) throws ProtocolException {
             aeron = body.text("aeron");
             done = true;
         }

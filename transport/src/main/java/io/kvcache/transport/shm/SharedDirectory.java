@@ -2,7 +2,7 @@ package io.kvcache.transport.shm;
 
 import io.kvcache.core.SharedMemoryFiles;
 import io.kvcache.core.StagingHeader;
-import io.kvcache.transport.wire.StagingPlace;
+import io.kvcache.transport.wire.StagingDescriptor;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -72,7 +72,7 @@ final class SharedDirectory {
     /// has another name, and one that it made for somebody else another head.
     ///
     /// @throws IOException when it is no such file
-    MemorySegment mapStaging(StagingPlace place, Arena arena) throws IOException {
+    MemorySegment mapStaging(StagingDescriptor place, Arena arena) throws IOException {
         if (!STAGING_FILE_NAME.matcher(place.file()).matches()) {
             throw new IOException(
                     folder + " has staging memory of the name \"" + place.file() + "\"; allowed: " + STAGING_FILE_NAME);

@@ -3,7 +3,7 @@ package io.kvcache.transport.shm;
 import io.kvcache.core.SharedMemoryFiles;
 import io.kvcache.core.StagingHeader;
 import io.kvcache.core.memory.Pages;
-import io.kvcache.transport.wire.StagingPlace;
+import io.kvcache.transport.wire.StagingDescriptor;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
@@ -30,7 +30,7 @@ public final class StagingMemory {
     ///
     /// @param files of the store, which are mapped here
     /// @throws IOException when it is not there, not this user's, or not what it is said to be
-    public static StagingMemory open(SharedMemoryFiles files, StagingPlace place) throws IOException {
+    public static StagingMemory open(SharedMemoryFiles files, StagingDescriptor place) throws IOException {
         SharedMapping mapping = new SharedMapping();
         try {
             long most = Pages.MAX_BYTES;

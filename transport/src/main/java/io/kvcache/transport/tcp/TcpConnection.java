@@ -9,8 +9,8 @@ import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.net.Inet6Address;
@@ -132,7 +132,7 @@ final class TcpConnection implements FrameConnection {
             close(DisconnectReason.MALFORMED);
         } catch (IOException broken) {
             close(DisconnectReason.BROKEN);
-        } catch (Violation malformed) {
+        } catch (ProtocolException malformed) {
             refuse(String.valueOf(malformed.getMessage()));
         } catch (RuntimeException | Error bug) {
             close(DisconnectReason.INTERNAL);
@@ -146,7 +146,7 @@ final class TcpConnection implements FrameConnection {
     }
 
     private void refuse(String why) {
-        send(BodyWriter.refusal(MessageType.ERROR.code(), 0, Status.INVALID, why));
+        send(BodyWriter.errorReply(MessageType.ERROR.code(), 0, Status.INVALID, why));
         close(DisconnectReason.MALFORMED);
     }
 

@@ -5,7 +5,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.kvcache.core.SharedMemory;
-import io.kvcache.transport.wire.FabricPlace;
+import io.kvcache.transport.wire.FabricDescriptor;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.locks.LockSupport;
@@ -47,7 +47,7 @@ public final class UcxMemory implements AutoCloseable {
 
     private final UcpWorker worker;
     private final MemorySegment mapped;
-    private final FabricPlace descriptor;
+    private final FabricDescriptor descriptor;
     private final Thread thread;
     private volatile boolean closed;
 
@@ -56,7 +56,7 @@ public final class UcxMemory implements AutoCloseable {
         mapped = map(slots);
         boolean good = false;
         try {
-            descriptor = new FabricPlace(slots.address(), slots.byteSize(), worker.address(), key());
+            descriptor = new FabricDescriptor(slots.address(), slots.byteSize(), worker.address(), key());
             good = true;
         } finally {
             if (!good) {
@@ -127,7 +127,7 @@ public final class UcxMemory implements AutoCloseable {
     }
 
     /// What those are told who may read it.
-    public FabricPlace descriptor() {
+    public FabricDescriptor descriptor() {
         return descriptor;
     }
 

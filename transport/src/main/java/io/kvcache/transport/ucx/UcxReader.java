@@ -4,7 +4,7 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.kvcache.transport.wire.FabricPlace;
+import io.kvcache.transport.wire.FabricDescriptor;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -50,7 +50,7 @@ public final class UcxReader implements AutoCloseable {
     private static final long CANCEL_TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(2);
 
     private final UcpWorker worker;
-    private final FabricPlace descriptor;
+    private final FabricDescriptor descriptor;
     private final MethodHandle get;
     private final MethodHandle check;
     private final MemorySegment none;
@@ -62,7 +62,7 @@ public final class UcxReader implements AutoCloseable {
     private boolean detectsPeerFailure;
     private boolean closed;
 
-    private UcxReader(UcpWorker worker, FabricPlace place) throws IOException {
+    private UcxReader(UcpWorker worker, FabricDescriptor place) throws IOException {
         this.worker = worker;
         this.descriptor = place;
         get = worker.ucpLibrary().handle(UcpFunction.GET_NBX);
@@ -101,7 +101,7 @@ public final class UcxReader implements AutoCloseable {
     ///
     /// @param transports as UCX names them; empty for all that there are
     /// @throws IOException when UCX is missing, or has no way there
-    public static UcxReader connect(FabricPlace place, String transports) throws IOException {
+    public static UcxReader connect(FabricDescriptor place, String transports) throws IOException {
         UcpWorker worker = UcpWorker.open(transports, "");
         boolean good = false;
         try {

@@ -17,86 +17,86 @@ public final class BodyReader {
         this.body = body.slice().order(ByteOrder.LITTLE_ENDIAN);
     }
 
-    public int u8(String field) throws Violation {
-        return need(field, 1).get() & 0xFF;
+    public int u8(String field) throws ProtocolException {
+        return requireBytes(field, 1).get() & 0xFF;
     }
 
-    public int u16(String field) throws Violation {
-        return need(field, Short.BYTES).getShort() & 0xFFFF;
+    public int u16(String field) throws ProtocolException {
+        return requireBytes(field, Short.BYTES).getShort() & 0xFFFF;
     }
 
     /// A count or an index.
     ///
-    /// @throws Violation when it is above 2^31 - 1
-    public int count(String field) throws Violation {
+    /// @throws ProtocolException when it is above 2^31 - 1
+    public int count(String field) throws ProtocolException {
         int value = i32(field);
         if (value < 0) {
-            throw new Violation(
+            throw new ProtocolException(
                     "%s = %d; allowed: 0 to %d".formatted(field, Integer.toUnsignedLong(value), Integer.MAX_VALUE));
         }
         return value;
     }
 
-    public int i32(String field) throws Violation {
-        return need(field, Integer.BYTES).getInt();
+    public int i32(String field) throws ProtocolException {
+        return requireBytes(field, Integer.BYTES).getInt();
     }
 
-    public long i64(String field) throws Violation {
-        return need(field, Long.BYTES).getLong();
+    public long i64(String field) throws ProtocolException {
+        return requireBytes(field, Long.BYTES).getLong();
     }
 
     /// A length of time or a size.
     ///
-    /// @throws Violation when it is above 2^63 - 1
-    public long amount(String field) throws Violation {
+    /// @throws ProtocolException when it is above 2^63 - 1
+    public long nonNegativeLong(String field) throws ProtocolException {
         long value = i64(field);
         if (value < 0) {
-            throw new Violation(
+            throw new ProtocolException(
                     "%s = %s; allowed: 0 to %d".formatted(field, Long.toUnsignedString(value), Long.MAX_VALUE));
         }
         return value;
     }
 
     /// A copy of the next bytes.
-    public byte[] bytes(String field, int count) throws Violation {
-        need(field, count);
+    public byte[] bytes(String field, int count) throws ProtocolException {
+        requireBytes(field, count);
         byte[] copy = new byte[count];
         body.get(copy);
         return copy;
     }
 
     /// The next bytes in place.
-    public ByteBuffer span(String field, long count) throws Violation {
-        need(field, count);
+    public ByteBuffer slice(String field, long count) throws ProtocolException {
+        requireBytes(field, count);
         ByteBuffer span = body.slice(body.position(), (int) count).order(ByteOrder.LITTLE_ENDIAN);
         body.position(body.position() + (int) count);
         return span;
     }
 
     /// A text: u16 length in bytes, then UTF-8.
-    public String text(String field) throws Violation {
-        ByteBuffer utf8 = span(field, u16(field));
+    public String text(String field) throws ProtocolException {
+        ByteBuffer utf8 = slice(field, u16(field));
         try {
             return StandardCharsets.UTF_8.newDecoder().decode(utf8).toString();
         } catch (CharacterCodingException e) {
-            throw new Violation(field + " is not UTF-8; allowed: well-formed UTF-8");
+            throw new ProtocolException(field + " is not UTF-8; allowed: well-formed UTF-8");
         }
     }
 
     /// Whether fields follow that an earlier version did not have.
-    public boolean more() {
+    public boolean hasRemaining() {
         return body.hasRemaining();
     }
 
     /// Passes over bytes that mean nothing yet.
-    public BodyReader skip(int count) throws Violation {
-        span("reserved", count);
+    public BodyReader skip(int count) throws ProtocolException {
+        slice("reserved", count);
         return this;
     }
 
-    private ByteBuffer need(String field, long count) throws Violation {
+    private ByteBuffer requireBytes(String field, long count) throws ProtocolException {
         if (count > body.remaining()) {
-            throw new Violation("the body ends %d bytes after its byte %d; allowed: at least %d for %s"
+            throw new ProtocolException("the body ends %d bytes after its byte %d; allowed: at least %d for %s"
                     .formatted(body.remaining(), body.position(), count, field));
         }
         return body;

@@ -8,13 +8,13 @@ import java.util.Arrays;
 /// Collects the fields of a body in order, and makes a frame of them.
 public final class BodyWriter {
 
-    private static final int USUAL_BYTES = 64;
-    private static final int TEXT_BYTES = 0xFFFF;
+    private static final int DEFAULT_BYTES = 64;
+    private static final int MAX_TEXT_BYTES = 0xFFFF;
 
     private ByteBuffer body;
 
     public BodyWriter() {
-        this(USUAL_BYTES);
+        this(DEFAULT_BYTES);
     }
 
     /// @param bytes that will probably be needed
@@ -28,22 +28,22 @@ public final class BodyWriter {
     }
 
     public BodyWriter u8(int value) {
-        room(1).put((byte) value);
+        ensureCapacity(1).put((byte) value);
         return this;
     }
 
     public BodyWriter u16(int value) {
-        room(Short.BYTES).putShort((short) value);
+        ensureCapacity(Short.BYTES).putShort((short) value);
         return this;
     }
 
     public BodyWriter i32(int value) {
-        room(Integer.BYTES).putInt(value);
+        ensureCapacity(Integer.BYTES).putInt(value);
         return this;
     }
 
     public BodyWriter i64(long value) {
-        room(Long.BYTES).putLong(value);
+        ensureCapacity(Long.BYTES).putLong(value);
         return this;
     }
 
@@ -53,20 +53,20 @@ public final class BodyWriter {
     }
 
     public BodyWriter bytes(byte[] bytes) {
-        room(bytes.length).put(bytes);
+        ensureCapacity(bytes.length).put(bytes);
         return this;
     }
 
     /// A text: u16 length in bytes, then UTF-8.
     public BodyWriter text(String text) {
         byte[] utf8 = Utf8.encode("text", text);
-        u16(Math.min(utf8.length, TEXT_BYTES));
-        return bytes(utf8.length <= TEXT_BYTES ? utf8 : Arrays.copyOf(utf8, TEXT_BYTES));
+        u16(Math.min(utf8.length, MAX_TEXT_BYTES));
+        return bytes(utf8.length <= MAX_TEXT_BYTES ? utf8 : Arrays.copyOf(utf8, MAX_TEXT_BYTES));
     }
 
     /// The fields of another body, after those of this one.
     public BodyWriter append(BodyWriter other) {
-        room(other.size()).put(other.body.duplicate().flip().position(FrameHeader.BYTES));
+        ensureCapacity(other.size()).put(other.body.duplicate().flip().position(FrameHeader.BYTES));
         return this;
     }
 
@@ -75,7 +75,7 @@ public final class BodyWriter {
         return body.position() - FrameHeader.BYTES;
     }
 
-    private ByteBuffer room(int bytes) {
+    private ByteBuffer ensureCapacity(int bytes) {
         if (body.remaining() < bytes) {
             ByteBuffer larger = allocate(2 * body.capacity() + bytes);
             body = larger.put(body.flip());
@@ -108,12 +108,12 @@ public final class BodyWriter {
     /// A reply that says what is wrong.
     ///
     /// @param type as in the request, known or not
-    public static Frame refusal(int type, long request, Status status, String text) {
+    public static Frame errorReply(int type, long request, Status status, String text) {
         return shortened(text).frame(type, FrameHeader.REPLY, request, status.code(), Payload.NONE);
     }
 
     /// The same, and whether it is for the chain that the request is about.
-    public static Frame refusal(int type, long request, Status status, String text, boolean ofChain) {
+    public static Frame errorReply(int type, long request, Status status, String text, boolean ofChain) {
         BodyWriter body = shortened(text);
         if (status == Status.BUSY || status == Status.INVALID) {
             body.u8(ofChain ? 1 : 0);

@@ -3,11 +3,11 @@ package io.kvcache.transport.wire;
 /// The reply to HELLO: what the server speaks, and what the client has to prove.
 ///
 /// @param version that will be spoken
-/// @param secret whether a proof is asked for
+/// @param proofRequired whether a proof is asked for
 /// @param capabilities bits of what the server can do: [Hello#SHARED_MEMORY], [#PUTS], [#FABRIC],
-///     [#STAGING], [#STAGED_OBJECTS], [#SAYINGS] and [#OBJECT_SAYINGS]
+///     [#STAGING], [#STAGED_OBJECTS], [#HINTS] and [#OBJECT_HINTS]
 /// @param nonce 32 random bytes
-public record Challenge(int version, boolean secret, long capabilities, Secret nonce) {
+public record Challenge(int version, boolean proofRequired, long capabilities, Secret nonce) {
 
     /// It takes PUT and PUT_OBJECT: room, bytes and answer in one round trip.
     public static final long PUTS = 2;
@@ -22,23 +22,23 @@ public record Challenge(int version, boolean secret, long capabilities, Secret n
     public static final long STAGED_OBJECTS = 16;
 
     /// It takes hints that label and weigh blocks, and that give them a time.
-    public static final long SAYINGS = 32;
+    public static final long HINTS = 32;
 
     /// It takes HINT_OBJECTS.
-    public static final long OBJECT_SAYINGS = 64;
+    public static final long OBJECT_HINTS = 64;
 
     /// Whether the server has a capability.
-    public boolean can(long capability) {
+    public boolean hasCapability(long capability) {
         return (capabilities & capability) != 0;
     }
 
     public Frame frame(long request) {
         BodyWriter to = new BodyWriter();
-        to.u16(version).u16(secret ? 1 : 0).i32(0).i64(capabilities).bytes(nonce.bytes());
+        to.u16(version).u16(proofRequired ? 1 : 0).i32(0).i64(capabilities).bytes(nonce.bytes());
         return to.reply(MessageType.HELLO, request);
     }
 
-    public static Challenge read(BodyReader from) throws Violation {
+    public static Challenge read(BodyReader from) throws ProtocolException {
         int version = from.u16("version");
         boolean secret = from.u16("secret") != 0;
         long capabilities = from.skip(Integer.BYTES).i64("capabilities");

@@ -23,7 +23,7 @@ public final class EventCodec {
         to.i32(event.depth()).i32(0).i64(event.engineHash()).i64(event.parentEngineHash());
     }
 
-    public static CacheEvent read(BodyReader from) throws Violation {
+    public static CacheEvent read(BodyReader from) throws ProtocolException {
         long sequence = from.i64("sequence");
         EventKind kind = kind(from.u8("kind"));
         TierKind tier = tier(from.u8("tier"));
@@ -39,7 +39,7 @@ public final class EventCodec {
                 sequence, kind, tier, namespace, keyHi, keyLo, parentHi, parentLo, depth, engineHash, parentEngineHash);
     }
 
-    private static long bigEndian(BodyReader from) throws Violation {
+    private static long bigEndian(BodyReader from) throws ProtocolException {
         return Long.reverseBytes(from.i64("key"));
     }
 
@@ -52,13 +52,13 @@ public final class EventCodec {
         };
     }
 
-    private static EventKind kind(int code) throws Violation {
+    private static EventKind kind(int code) throws ProtocolException {
         return switch (code) {
             case 0 -> EventKind.STORED;
             case 1 -> EventKind.EVICTED;
             case 2 -> EventKind.DROPPED;
             case 3 -> EventKind.REPLACED;
-            default -> throw new Violation("event kind = " + code + "; allowed: 0 to 3");
+            default -> throw new ProtocolException("event kind = " + code + "; allowed: 0 to 3");
         };
     }
 
@@ -71,13 +71,13 @@ public final class EventCodec {
         };
     }
 
-    private static TierKind tier(int code) throws Violation {
+    private static TierKind tier(int code) throws ProtocolException {
         return switch (code) {
             case 0 -> TierKind.DEVICE;
             case 1 -> TierKind.HOST;
             case 2 -> TierKind.DISK;
             case 3 -> TierKind.REMOTE;
-            default -> throw new Violation("tier = " + code + "; allowed: 0 to 3");
+            default -> throw new ProtocolException("tier = " + code + "; allowed: 0 to 3");
         };
     }
 }

@@ -9,7 +9,7 @@ import java.nio.ByteBuffer;
 public record Frame(ByteBuffer head, Payload payload) {
 
     /// This frame with one without payload before it, to be sent as one.
-    public Frame after(Frame first) {
+    public Frame precededBy(Frame first) {
         ByteBuffer both = ByteBuffer.allocate(first.head.remaining() + head.remaining());
         both.put(first.head.duplicate()).put(head.duplicate());
         return new Frame(both.flip(), payload);

@@ -15,9 +15,9 @@ import java.nio.ByteOrder;
 /// @param request number that the reply repeats; 0 where no reply is wanted
 /// @param bodyBytes 0 to [#MAX_BODY_BYTES]
 /// @param payloadBytes 0 to [#MAX_PAYLOAD_BYTES]
-/// @param word of a request how many nanoseconds its sender will wait for the reply (0: not told), of a
+/// @param deadlineOrStatus of a request how many nanoseconds its sender will wait for the reply (0: not told), of a
 ///     reply its [Status]
-public record FrameHeader(int type, int flags, long request, int bodyBytes, int payloadBytes, long word) {
+public record FrameHeader(int type, int flags, long request, int bodyBytes, int payloadBytes, long deadlineOrStatus) {
 
     public static final int BYTES = 32;
 
@@ -37,12 +37,12 @@ public record FrameHeader(int type, int flags, long request, int bodyBytes, int 
 
     /// Reads a header at the buffer's position and moves behind it.
     ///
-    /// @throws Violation when it is none
-    public static FrameHeader read(ByteBuffer from) throws Violation {
+    /// @throws ProtocolException when it is none
+    public static FrameHeader read(ByteBuffer from) throws ProtocolException {
         from.order(ByteOrder.LITTLE_ENDIAN);
         int magic = from.getInt();
         if (magic != MAGIC) {
-            throw new Violation("magic = 0x%08x; allowed: 0x%08x, \"KVC1\"".formatted(magic, MAGIC));
+            throw new ProtocolException("magic = 0x%08x; allowed: 0x%08x, \"KVC1\"".formatted(magic, MAGIC));
         }
         int type = from.getShort() & U16;
         int flags = from.getShort() & U16;
@@ -54,9 +54,9 @@ public record FrameHeader(int type, int flags, long request, int bodyBytes, int 
         return new FrameHeader(type, flags, request, (int) body, (int) payload, from.getLong());
     }
 
-    private static void check(String what, long bytes, int most) throws Violation {
+    private static void check(String what, long bytes, int most) throws ProtocolException {
         if (bytes > most) {
-            throw new Violation("a %s of %d bytes; allowed: 0 to %d".formatted(what, bytes, most));
+            throw new ProtocolException("a %s of %d bytes; allowed: 0 to %d".formatted(what, bytes, most));
         }
     }
 
@@ -64,16 +64,16 @@ public record FrameHeader(int type, int flags, long request, int bodyBytes, int 
     public void write(ByteBuffer to) {
         to.order(ByteOrder.LITTLE_ENDIAN);
         to.putInt(MAGIC).putShort((short) type).putShort((short) flags).putLong(request);
-        to.putInt(bodyBytes).putInt(payloadBytes).putLong(word);
+        to.putInt(bodyBytes).putInt(payloadBytes).putLong(deadlineOrStatus);
     }
 
     /// Whether this is a reply or belongs to one.
-    public boolean reply() {
+    public boolean isReply() {
         return (flags & REPLY) != 0;
     }
 
     /// The status of a reply.
     public Status status() {
-        return Status.of(word);
+        return Status.of(deadlineOrStatus);
     }
 }

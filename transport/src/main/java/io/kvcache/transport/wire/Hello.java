@@ -23,7 +23,7 @@ public record Hello(
     public static final int TICKET_BYTES = 16;
 
     /// Whether a session begins; else a connection joins one.
-    public boolean begins() {
+    public boolean startsSession() {
         return session == 0;
     }
 
@@ -34,7 +34,7 @@ public record Hello(
         return to.request(MessageType.HELLO, request, deadlineNanos);
     }
 
-    public static Hello read(BodyReader from) throws Violation {
+    public static Hello read(BodyReader from) throws ProtocolException {
         int version = from.u16("version");
         int lease = from.skip(Short.BYTES).count("lease");
         long session = from.i64("session");

@@ -22,26 +22,26 @@ public final class HintCodec {
     static final int WEIGH = 4;
     static final int EXPIRE = 5;
 
-    private static final float WHOLE = 255;
+    private static final float WEIGHT_SCALE = 255;
 
-    private static final Told UNKNOWN = chain -> null;
+    private static final DecodedHint UNKNOWN = chain -> null;
 
     private HintCodec() {}
 
     /// A hint that was read; of which chain is told apart.
     @FunctionalInterface
-    public interface Told {
+    public interface DecodedHint {
 
         /// The hint about a chain, or null for a kind that is not known here.
         ///
         /// @throws IllegalArgumentException when the hint does not fit the chain
         @Nullable
-        Hint about(BlockChain chain);
+        Hint forChain(BlockChain chain);
     }
 
-    /// Whether servers know a hint only with [Challenge#SAYINGS]; one without it would close the
+    /// Whether servers know a hint only with [Challenge#HINTS]; one without it would close the
     /// connection.
-    public static boolean isOfLater(Hint hint) {
+    public static boolean requiresHintsCapability(Hint hint) {
         return switch (hint) {
             case Hint.Expect _, Hint.Pin _, Hint.Forget _ -> false;
             case Hint.Label _, Hint.Weigh _, Hint.Expire _ -> true;
@@ -68,14 +68,14 @@ public final class HintCodec {
 
     private static void write(List<Float> weights, BodyWriter to) {
         to.i32(weights.size()).i32(0);
-        weights.forEach(weight -> to.u8(Math.round(weight * WHOLE)));
+        weights.forEach(weight -> to.u8(Math.round(weight * WEIGHT_SCALE)));
     }
 
     /// Reads a hint. A kind that is not known is read as that.
-    public static Told read(BodyReader from) throws Violation {
+    public static DecodedHint read(BodyReader from) throws ProtocolException {
         int kind = from.u8("kind");
         int first = from.skip(3).count("from");
-        long nanos = from.amount("nanos");
+        long nanos = from.nonNegativeLong("nanos");
         return switch (kind) {
             case EXPECT -> chain -> new Hint.Expect(chain, nanos);
             case PIN -> chain -> new Hint.Pin(chain, nanos);
@@ -93,14 +93,14 @@ public final class HintCodec {
         };
     }
 
-    static RequestLabel label(BodyReader from) throws Violation {
+    static RequestLabel label(BodyReader from) throws ProtocolException {
         RequestKind kind = RequestKind.of(from.u8("kind of request"));
         boolean last = from.u8("last") != 0;
         int turn = from.skip(Short.BYTES).count("turn");
         return new RequestLabel(kind, from.i64("session"), turn, last);
     }
 
-    private static byte[] weights(BodyReader from) throws Violation {
+    private static byte[] weights(BodyReader from) throws ProtocolException {
         return from.bytes("weights", weightsOf(from));
     }
 
@@ -113,12 +113,12 @@ public final class HintCodec {
         }
         List<Float> weights = new ArrayList<>(told.length);
         for (byte weight : told) {
-            weights.add((weight & 0xFF) / WHOLE);
+            weights.add((weight & 0xFF) / WEIGHT_SCALE);
         }
         return new Hint.Weigh(chain, first, weights);
     }
 
-    private static int weightsOf(BodyReader from) throws Violation {
+    private static int weightsOf(BodyReader from) throws ProtocolException {
         int count = from.count("count");
         from.skip(Integer.BYTES);
         return count;

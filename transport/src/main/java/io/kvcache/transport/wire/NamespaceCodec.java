@@ -40,12 +40,12 @@ public final class NamespaceCodec {
 
     /// Reads a namespace.
     ///
-    /// @throws Violation when the body is too short or a number stands for nothing
+    /// @throws ProtocolException when the body is too short or a number stands for nothing
     /// @throws IllegalArgumentException when there can be no such namespace
-    public static Namespace read(BodyReader from) throws Violation {
+    public static Namespace read(BodyReader from) throws ProtocolException {
         int parts = from.count("parts");
         if (parts > Namespace.MAX_PARTS) {
-            throw new Violation("parts = %d; allowed: 0 to %d".formatted(parts, Namespace.MAX_PARTS));
+            throw new ProtocolException("parts = %d; allowed: 0 to %d".formatted(parts, Namespace.MAX_PARTS));
         }
         Namespace.Builder to = Namespace.builder(from.skip(Integer.BYTES).text("model"));
         to.revision(from.text("revision")).dtype(from.text("dtype")).layout(from.text("layout"));
@@ -56,7 +56,7 @@ public final class NamespaceCodec {
         return to.build();
     }
 
-    private static Part part(BodyReader from) throws Violation {
+    private static Part part(BodyReader from) throws ProtocolException {
         int group = from.u16("group");
         int rank = from.u16("rank");
         PartKind kind = kind(from.u8("kind"));
@@ -81,12 +81,12 @@ public final class NamespaceCodec {
         };
     }
 
-    private static PartKind kind(int code) throws Violation {
+    private static PartKind kind(int code) throws ProtocolException {
         return switch (code) {
             case 0 -> PartKind.FULL;
             case 1 -> PartKind.WINDOW;
             case 2 -> PartKind.STATE;
-            default -> throw new Violation("kind = " + code + "; allowed: 0 to 2");
+            default -> throw new ProtocolException("kind = " + code + "; allowed: 0 to 2");
         };
     }
 
@@ -101,7 +101,7 @@ public final class NamespaceCodec {
         };
     }
 
-    private static Dtype dtype(int code) throws Violation {
+    private static Dtype dtype(int code) throws ProtocolException {
         return switch (code) {
             case 0 -> Dtype.F32;
             case 1 -> Dtype.F16;
@@ -109,7 +109,7 @@ public final class NamespaceCodec {
             case 3 -> Dtype.FP8_E4M3;
             case 4 -> Dtype.FP8_E5M2;
             case 5 -> Dtype.INT8;
-            default -> throw new Violation("dtype = " + code + "; allowed: 0 to 5");
+            default -> throw new ProtocolException("dtype = " + code + "; allowed: 0 to 5");
         };
     }
 
@@ -120,11 +120,11 @@ public final class NamespaceCodec {
         };
     }
 
-    private static AxisOrder order(int code) throws Violation {
+    private static AxisOrder order(int code) throws ProtocolException {
         return switch (code) {
             case 0 -> AxisOrder.LAYER_KV_HEAD_TOKEN;
             case 1 -> AxisOrder.LAYER_KV_TOKEN_HEAD;
-            default -> throw new Violation("order = " + code + "; allowed: 0 to 1");
+            default -> throw new ProtocolException("order = " + code + "; allowed: 0 to 1");
         };
     }
 }

@@ -14,19 +14,19 @@ import org.jspecify.annotations.Nullable;
 public final class ObjectHintCodec {
 
     /// Keys of one message, so that a server is not long with one.
-    public static final int MOST_KEYS = 8192;
+    public static final int MAX_KEYS = 8192;
 
     /// What a writer puts into one message at most, of keys with their lengths.
-    public static final int MOST_KEY_BYTES = 2 << 20;
+    public static final int MAX_KEY_BYTES = 2 << 20;
 
-    private static final float WHOLE = 255;
-    private static final int REST_OF_WEIGHT = 7;
+    private static final float WEIGHT_SCALE = 255;
+    private static final int WEIGHT_PADDING_BYTES = 7;
 
     private ObjectHintCodec() {}
 
     /// Writes what is behind the namespace's number.
     ///
-    /// @param keys at most [#MOST_KEYS]
+    /// @param keys at most [#MAX_KEYS]
     public static void write(ObjectHint hint, List<byte[]> keys, BodyWriter to) {
         to.i32(keys.size());
         switch (hint) {
@@ -36,8 +36,8 @@ public final class ObjectHintCodec {
             case ObjectHint.Label label -> HintCodec.write(label.label(), head(to, HintCodec.LABEL, 0));
             case ObjectHint.Weigh weigh ->
                 head(to, HintCodec.WEIGH, 0)
-                        .u8(Math.round(weigh.weight() * WHOLE))
-                        .bytes(new byte[REST_OF_WEIGHT]);
+                        .u8(Math.round(weigh.weight() * WEIGHT_SCALE))
+                        .bytes(new byte[WEIGHT_PADDING_BYTES]);
             case ObjectHint.Expire expire -> head(to, HintCodec.EXPIRE, expire.afterNanos());
         }
         keys.forEach(key -> to.i32(key.length).bytes(key));
@@ -50,16 +50,16 @@ public final class ObjectHintCodec {
     /// What was said.
     ///
     /// @param hint null for a kind that is not known here; there are no keys then
-    public record Told(@Nullable ObjectHint hint, List<byte[]> keys) {}
+    public record DecodedObjectHint(@Nullable ObjectHint hint, List<byte[]> keys) {}
 
     /// Reads what is behind the namespace's number.
-    public static Told read(BodyReader from) throws Violation {
+    public static DecodedObjectHint read(BodyReader from) throws ProtocolException {
         int count = from.count("keys");
-        if (count > MOST_KEYS) {
-            throw new Violation("keys = %d; allowed: 0 to %d".formatted(count, MOST_KEYS));
+        if (count > MAX_KEYS) {
+            throw new ProtocolException("keys = %d; allowed: 0 to %d".formatted(count, MAX_KEYS));
         }
         int kind = from.u8("kind");
-        long nanos = from.skip(3).skip(Integer.BYTES).amount("nanos");
+        long nanos = from.skip(3).skip(Integer.BYTES).nonNegativeLong("nanos");
         ObjectHint hint = switch (kind) {
             case HintCodec.EXPECT -> new ObjectHint.Expect(nanos);
             case HintCodec.PIN -> new ObjectHint.Pin(nanos);
@@ -73,19 +73,20 @@ public final class ObjectHintCodec {
         for (int i = 0; i < count && hint != null; i++) {
             keys.add(key(from));
         }
-        return new Told(hint, keys);
+        return new DecodedObjectHint(hint, keys);
     }
 
-    private static ObjectHint weight(BodyReader from) throws Violation {
-        float weight = from.u8("weight") / WHOLE;
-        from.skip(REST_OF_WEIGHT);
+    private static ObjectHint weight(BodyReader from) throws ProtocolException {
+        float weight = from.u8("weight") / WEIGHT_SCALE;
+        from.skip(WEIGHT_PADDING_BYTES);
         return new ObjectHint.Weigh(weight);
     }
 
-    private static byte[] key(BodyReader from) throws Violation {
+    private static byte[] key(BodyReader from) throws ProtocolException {
         int bytes = from.count("key bytes");
         if (bytes < 1 || bytes > KvCache.MAX_OBJECT_KEY_BYTES) {
-            throw new Violation("key bytes = %d; allowed: 1 to %d".formatted(bytes, KvCache.MAX_OBJECT_KEY_BYTES));
+            throw new ProtocolException(
+                    "key bytes = %d; allowed: 1 to %d".formatted(bytes, KvCache.MAX_OBJECT_KEY_BYTES));
         }
         return from.bytes("key", bytes);
     }

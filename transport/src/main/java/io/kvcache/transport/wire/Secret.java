@@ -9,7 +9,7 @@ import java.security.SecureRandom;
 public final class Secret {
 
     /// Bytes of the shortest secret that two sides may share: random, it cannot be guessed.
-    public static final int SHORTEST_SHARED = 16;
+    public static final int MIN_SHARED_BYTES = 16;
 
     private static final SecureRandom RANDOM = new SecureRandom();
 
@@ -27,7 +27,7 @@ public final class Secret {
     }
 
     /// As many zeros, where nothing is to be kept secret.
-    public static Secret none(int count) {
+    public static Secret zeros(int count) {
         return new Secret(new byte[count]);
     }
 

@@ -49,7 +49,7 @@ public final class StatsCodec {
     /// Reads statistics.
     ///
     /// @param names the namespaces by the session's numbers
-    public static CacheStats read(BodyReader from, Map<Integer, Namespace> names) throws Violation {
+    public static CacheStats read(BodyReader from, Map<Integer, Namespace> names) throws ProtocolException {
         CacheStats.Memory host =
                 new CacheStats.Memory(count(from), count(from), (int) count(from), (int) count(from), count(from));
         CacheStats.Records records = new CacheStats.Records((int) count(from), (int) count(from), count(from));
@@ -74,7 +74,7 @@ public final class StatsCodec {
                 namespaces);
     }
 
-    private static long[] counts(BodyReader from, int count) throws Violation {
+    private static long[] counts(BodyReader from, int count) throws ProtocolException {
         long[] counts = new long[count];
         for (int i = 0; i < count; i++) {
             counts[i] = count(from);
@@ -83,7 +83,7 @@ public final class StatsCodec {
     }
 
     private static void namespace(BodyReader from, Map<Integer, Namespace> names, List<NamespaceStats> to)
-            throws Violation {
+            throws ProtocolException {
         Namespace name = names.get(from.count("namespace"));
         from.skip(Integer.BYTES);
         long[] numbers = new long[7];
@@ -96,7 +96,7 @@ public final class StatsCodec {
         }
     }
 
-    private static long count(BodyReader from) throws Violation {
+    private static long count(BodyReader from) throws ProtocolException {
         return from.i64("count");
     }
 }

@@ -14,11 +14,11 @@ public record Welcome(long session, Secret ticket, int leaseMillis, Secret proof
         return to.reply(MessageType.AUTH, request);
     }
 
-    public static Welcome read(BodyReader from) throws Violation {
+    public static Welcome read(BodyReader from) throws ProtocolException {
         long session = from.i64("session");
         Secret ticket = new Secret(from.bytes("ticket", Hello.TICKET_BYTES));
         int lease = from.count("lease");
         from.skip(Integer.BYTES);
-        return new Welcome(session, ticket, lease, new Secret(from.bytes("proof", Proof.BYTES)));
+        return new Welcome(session, ticket, lease, new Secret(from.bytes("proof", HandshakeProof.BYTES)));
     }
 }

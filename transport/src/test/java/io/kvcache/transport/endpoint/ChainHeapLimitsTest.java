@@ -8,8 +8,8 @@ import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Collections;
@@ -41,14 +41,14 @@ final class ChainHeapLimitsTest {
         endpointFixture.requireNothingLeft();
     }
 
-    private static void tell(TestClient testClient, int slot, int blocks) throws Violation {
+    private static void tell(TestClient testClient, int slot, int blocks) throws ProtocolException {
         testClient.send(
                 MessageType.CHAIN,
                 TestClient.chain(
                         slot, testClient.register(EndpointFixture.SPACE), EndpointFixture.chain(slot, blocks)));
     }
 
-    private static void require(TestClient testClient, int slot, Status status, String text) throws Violation {
+    private static void require(TestClient testClient, int slot, Status status, String text) throws ProtocolException {
         RecordingSink.ReceivedFrame reply = testClient.request(MessageType.MATCH, TestClient.chainReference(slot, 1));
         assertThat(reply.header().status()).isEqualTo(status);
         if (status != Status.OK) {
@@ -57,7 +57,8 @@ final class ChainHeapLimitsTest {
     }
 
     @Test
-    void givenAChainThatIsTooLong_whenSpokenOf_thenRefusedWithTheLimitAndTheConnectionGoesOn() throws Violation {
+    void givenAChainThatIsTooLong_whenSpokenOf_thenRefusedWithTheLimitAndTheConnectionGoesOn()
+            throws ProtocolException {
         try (Endpoint endpoint = endpointFixture.open(OPTIONS)) {
             TestClient testClient = TestClient.connect(endpoint);
             tell(testClient, 0, 101);
@@ -73,7 +74,8 @@ final class ChainHeapLimitsTest {
     }
 
     @Test
-    void givenAConnectionWithManyChains_whenOneMoreIsTold_thenTheOneUsedLeastRecentlyIsGivenUp() throws Violation {
+    void givenAConnectionWithManyChains_whenOneMoreIsTold_thenTheOneUsedLeastRecentlyIsGivenUp()
+            throws ProtocolException {
         try (Endpoint endpoint = endpointFixture.open(OPTIONS)) {
             TestClient testClient = TestClient.connect(endpoint);
             tell(testClient, 0, 100);
@@ -95,7 +97,7 @@ final class ChainHeapLimitsTest {
     }
 
     @Test
-    void givenAChainTooLongForAConnection_whenTold_thenItIsBusyAndTheOthersStay() throws Violation {
+    void givenAChainTooLongForAConnection_whenTold_thenItIsBusyAndTheOthersStay() throws ProtocolException {
         HeapLimits limits = new HeapLimits(300, 200L * ChainCache.BLOCK_BYTES, 300L * ChainCache.BLOCK_BYTES, 1, 1);
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS.withHeap(limits))) {
             TestClient testClient = TestClient.connect(endpoint);
@@ -108,7 +110,7 @@ final class ChainHeapLimitsTest {
     }
 
     @Test
-    void givenConnectionsThatTookAll_whenAnotherTells_thenTheOneThatTookMostGivesUp() throws Violation {
+    void givenConnectionsThatTookAll_whenAnotherTells_thenTheOneThatTookMostGivesUp() throws ProtocolException {
         try (Endpoint endpoint = endpointFixture.open(OPTIONS)) {
             TestClient first = TestClient.connect(endpoint);
             tell(first, 0, 100);
@@ -156,7 +158,7 @@ final class ChainHeapLimitsTest {
     }
 
     @Test
-    void givenAPutOfAChainWithoutRoom_whenItsBytesCome_thenTheyAreThrownAwayAndItIsRefused() throws Violation {
+    void givenAPutOfAChainWithoutRoom_whenItsBytesCome_thenTheyAreThrownAwayAndItIsRefused() throws ProtocolException {
         try (Endpoint endpoint = endpointFixture.open(OPTIONS)) {
             TestClient testClient = TestClient.connect(endpoint);
             tell(testClient, 0, 101);

@@ -8,7 +8,7 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.link.DisconnectReason;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -42,7 +42,7 @@ final class DataFramesTest {
     }
 
     /// A client whose first namespace is number 1, and which has told of a chain of two blocks in slot 5.
-    private TestClient testClient() throws Violation {
+    private TestClient testClient() throws ProtocolException {
         TestClient testClient = TestClient.connect(endpoint);
         assertThat(testClient.register(SPACE)).isEqualTo(1);
         assertAnswers(testClient, """
@@ -55,7 +55,7 @@ final class DataFramesTest {
     }
 
     /// Puts the first block by RESERVE and FILL, and the second one by PUT.
-    private static void putBoth(TestClient testClient) throws Violation {
+    private static void putBoth(TestClient testClient) throws ProtocolException {
         assertAnswers(testClient, """
                 4b564331 2000 0000 0100000000000000 18000000 00000000 0000000000000000
                 05 000000 02000000 00000000 00000000 0000000000000000
@@ -82,7 +82,7 @@ final class DataFramesTest {
     }
 
     @Test
-    void givenAChain_whenPutMatchedAndGot_thenTheseBytesBothWays() throws Violation {
+    void givenAChain_whenPutMatchedAndGot_thenTheseBytesBothWays() throws ProtocolException {
         TestClient testClient = testClient();
         putBoth(testClient);
         // MATCH: two blocks in host memory
@@ -131,7 +131,7 @@ final class DataFramesTest {
     }
 
     @Test
-    void givenAChain_whenHintedAboutAbandonedAndDropped_thenTheseBytesBothWays() throws Violation {
+    void givenAChain_whenHintedAboutAbandonedAndDropped_thenTheseBytesBothWays() throws ProtocolException {
         TestClient testClient = testClient();
         putBoth(testClient);
         // HINT: expected in a second
@@ -213,7 +213,7 @@ final class DataFramesTest {
     }
 
     @Test
-    void givenAnObject_whenPutGotAndDropped_thenTheseBytesBothWays() throws Violation {
+    void givenAnObject_whenPutGotAndDropped_thenTheseBytesBothWays() throws ProtocolException {
         TestClient testClient = testClient();
         // RESERVE_OBJECT: 32 bytes under "key"; FILL with the sum of both
         assertAnswers(testClient, """

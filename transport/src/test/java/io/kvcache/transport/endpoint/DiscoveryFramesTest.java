@@ -2,7 +2,7 @@ package io.kvcache.transport.endpoint;
 
 import static io.kvcache.transport.endpoint.HexFrames.assertAnswers;
 
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -17,7 +17,7 @@ final class DiscoveryFramesTest {
     }
 
     @Test
-    void givenAnotherWay_whenAskedForOffers_thenItIsTold() throws Violation {
+    void givenAnotherWay_whenAskedForOffers_thenItIsTold() throws ProtocolException {
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS.withAeron("aeron:udp?endpoint=h:1"))) {
             assertAnswers(TestClient.connect(endpoint), """
                     4b564331 0a00 0000 0500000000000000 00000000 00000000 0000000000000000
@@ -29,7 +29,7 @@ final class DiscoveryFramesTest {
     }
 
     @Test
-    void givenNoOtherWay_whenAskedForOffers_thenTheTextIsEmpty() throws Violation {
+    void givenNoOtherWay_whenAskedForOffers_thenTheTextIsEmpty() throws ProtocolException {
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
             assertAnswers(TestClient.connect(endpoint), """
                     4b564331 0a00 0000 0500000000000000 00000000 00000000 0000000000000000
@@ -41,7 +41,7 @@ final class DiscoveryFramesTest {
     }
 
     @Test
-    void givenAProbe_whenItsBytesAreThere_thenAsManyZerosAsItWantsComeBack() throws Violation {
+    void givenAProbe_whenItsBytesAreThere_thenAsManyZerosAsItWantsComeBack() throws ProtocolException {
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
             assertAnswers(TestClient.connect(endpoint), """
                     4b564331 0b00 0000 0600000000000000 08000000 02000000 0000000000000000
@@ -58,7 +58,7 @@ final class DiscoveryFramesTest {
     }
 
     @Test
-    void givenAProbeOfTooMuchOrNothing_whenSent_thenItIsRefusedAndTheConnectionGoesOn() throws Violation {
+    void givenAProbeOfTooMuchOrNothing_whenSent_thenItIsRefusedAndTheConnectionGoesOn() throws ProtocolException {
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
             TestClient testClient = TestClient.connect(endpoint);
             for (String wanted : new String[] {"00000000", "01001000"}) {

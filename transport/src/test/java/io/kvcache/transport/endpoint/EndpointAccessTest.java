@@ -10,9 +10,9 @@ import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.NamespaceCodec;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import io.kvcache.transport.wire.Welcome;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -34,7 +34,7 @@ final class EndpointAccessTest {
     }
 
     @Test
-    void givenASecret_whenTheProofIsWrong_thenUnauthorized() throws Violation {
+    void givenASecret_whenTheProofIsWrong_thenUnauthorized() throws ProtocolException {
         try (Endpoint endpoint =
                 endpointFixture.open(EndpointFixture.OPTIONS.withAuth(EndpointAuth.secret("0123456789abcdef")))) {
             TestClient right = new TestClient(endpoint);
@@ -116,7 +116,7 @@ final class EndpointAccessTest {
     }
 
     @Test
-    void givenTenants_whenOneNamesAnothersNamespace_thenForbidden() throws Violation {
+    void givenTenants_whenOneNamesAnothersNamespace_thenForbidden() throws ProtocolException {
         Map<String, String> secrets = Map.of("a", "secret of tenant a", "b", "secret of tenant b");
         try (Endpoint endpoint =
                 endpointFixture.open(EndpointFixture.OPTIONS.withAuth(EndpointAuth.tenants(secrets)))) {
@@ -139,7 +139,7 @@ final class EndpointAccessTest {
                     .isEqualTo(Status.FORBIDDEN);
             assertThatThrownBy(() ->
                             testClient.send(MessageType.CHAIN, TestClient.chain(0, 2, EndpointFixture.chain(1, 1))))
-                    .isInstanceOf(Violation.class);
+                    .isInstanceOf(ProtocolException.class);
             testClient.end(DisconnectReason.MALFORMED);
             TestClient stranger = new TestClient(endpoint);
             assertThat(stranger.handshake("a", "secret of tenant b", null)
@@ -157,7 +157,7 @@ final class EndpointAccessTest {
     }
 
     @Test
-    void givenManyWhoSayNothing_whenAClientComes_thenTheOldestOfTheirPlaceGivesWay() throws Violation {
+    void givenManyWhoSayNothing_whenAClientComes_thenTheOldestOfTheirPlaceGivesWay() throws ProtocolException {
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS.withMaxConnections(2))) {
             TestClient slow = new TestClient(endpoint, "10.0.0.1");
             TestClient silent = new TestClient(endpoint, "10.0.0.2");
@@ -177,7 +177,7 @@ final class EndpointAccessTest {
     }
 
     @Test
-    void givenAWrongTicket_whenJoined_thenUnauthorized() throws Violation {
+    void givenAWrongTicket_whenJoined_thenUnauthorized() throws ProtocolException {
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
             TestClient testClient = new TestClient(endpoint);
             Welcome welcome = Welcome.read(testClient.handshake("", null, null).reader());
@@ -190,7 +190,7 @@ final class EndpointAccessTest {
     }
 
     @Test
-    void givenAStranger_whenALongBodyIsAnnounced_thenTheConnectionIsOverBeforeItComes() throws Violation {
+    void givenAStranger_whenALongBodyIsAnnounced_thenTheConnectionIsOverBeforeItComes() throws ProtocolException {
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
             byte[] half = Arrays.copyOf(
                     RecordingSink.bytes(new BodyWriter()
@@ -199,7 +199,7 @@ final class EndpointAccessTest {
                     FrameHeader.BYTES + 1);
             TestClient stranger = new TestClient(endpoint);
             assertThatThrownBy(() -> stranger.request(half))
-                    .isInstanceOf(Violation.class)
+                    .isInstanceOf(ProtocolException.class)
                     .hasMessageContaining("131073 bytes; allowed at this moment: 0 to 131072");
             stranger.end(DisconnectReason.MALFORMED);
             TestClient known = TestClient.connect(endpoint);
@@ -217,7 +217,7 @@ final class EndpointAccessTest {
             if (type == MessageType.ERROR) {
                 return;
             }
-            assertThatThrownBy(() -> testClient.request(type, body)).isInstanceOf(Violation.class);
+            assertThatThrownBy(() -> testClient.request(type, body)).isInstanceOf(ProtocolException.class);
             testClient.end(DisconnectReason.MALFORMED);
         }
     }

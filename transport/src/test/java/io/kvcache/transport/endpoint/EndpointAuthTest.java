@@ -12,8 +12,8 @@ import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.NamespaceCodec;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import io.kvcache.transport.wire.Welcome;
 import java.util.ArrayList;
 import java.util.List;
@@ -54,21 +54,22 @@ final class EndpointAuthTest {
         return new Endpoint(store, EndpointOptions.DEFAULTS.withAuth(endpointAuth), System::nanoTime);
     }
 
-    private static Status greeted(Endpoint endpoint, String tenant, String secret) throws Violation {
+    private static Status greeted(Endpoint endpoint, String tenant, String secret) throws ProtocolException {
         TestClient testClient = new TestClient(endpoint);
         Status status = testClient.handshake(tenant, secret, null).header().status();
         testClient.end(DisconnectReason.PEER_CLOSED);
         return status;
     }
 
-    private static RecordingSink.ReceivedFrame registered(TestClient testClient, Namespace namespace) throws Violation {
+    private static RecordingSink.ReceivedFrame registered(TestClient testClient, Namespace namespace)
+            throws ProtocolException {
         BodyWriter body = new BodyWriter();
         NamespaceCodec.write(namespace, body);
         return testClient.request(MessageType.REGISTER, body);
     }
 
     @Test
-    void givenTwoSecrets_whenShown_thenEachIsGoodAndNoOther() throws Violation {
+    void givenTwoSecrets_whenShown_thenEachIsGoodAndNoOther() throws ProtocolException {
         try (Endpoint endpoint = open(EndpointAuth.secrets(List.of(OLD, NEW)))) {
             assertThat(greeted(endpoint, "", OLD)).isEqualTo(Status.OK);
             assertThat(greeted(endpoint, "", NEW)).isEqualTo(Status.OK);
@@ -77,7 +78,7 @@ final class EndpointAuthTest {
     }
 
     @Test
-    void givenTenantsWithSecrets_whenShown_thenEachIsGoodForItsTenantOnly() throws Violation {
+    void givenTenantsWithSecrets_whenShown_thenEachIsGoodForItsTenantOnly() throws ProtocolException {
         try (Endpoint endpoint =
                 open(EndpointAuth.tenantSecrets(Map.of("a", List.of(OLD, NEW), "b", List.of("secret of tenant b"))))) {
             assertThat(greeted(endpoint, "a", OLD)).isEqualTo(Status.OK);
@@ -88,7 +89,7 @@ final class EndpointAuthTest {
     }
 
     @Test
-    void givenSecretsThatChange_whenShown_thenThoseOfTheMomentCountAndSessionsGoOn() throws Violation {
+    void givenSecretsThatChange_whenShown_thenThoseOfTheMomentCountAndSessionsGoOn() throws ProtocolException {
         AtomicReference<EndpointAuth> said = new AtomicReference<>(EndpointAuth.secret(OLD));
         try (Endpoint endpoint = open(new EndpointAuth.Reloadable(said::get))) {
             TestClient before = new TestClient(endpoint);
@@ -116,7 +117,7 @@ final class EndpointAuthTest {
     }
 
     @Test
-    void givenAStrangerWhoGuesses_whenTooOften_thenNothingIsLookedAtForAMinute() throws Violation {
+    void givenAStrangerWhoGuesses_whenTooOften_thenNothingIsLookedAtForAMinute() throws ProtocolException {
         AtomicLong now = new AtomicLong();
         log.setLevel(Level.OFF);
         EndpointOptions options = EndpointOptions.DEFAULTS.withAuth(EndpointAuth.secret(OLD));
@@ -163,7 +164,7 @@ final class EndpointAuthTest {
     }
 
     @Test
-    void givenAClientWithTheNextSecret_whenItBecomesGood_thenItsEarlierTriesAreForgotten() throws Violation {
+    void givenAClientWithTheNextSecret_whenItBecomesGood_thenItsEarlierTriesAreForgotten() throws ProtocolException {
         log.setLevel(Level.OFF);
         AtomicReference<EndpointAuth> said = new AtomicReference<>(EndpointAuth.secret(OLD));
         try (Endpoint endpoint = open(new EndpointAuth.Reloadable(said::get))) {
@@ -177,7 +178,7 @@ final class EndpointAuthTest {
 
     @Test
     void givenWrongProofs_whenLogged_thenTheFirstAndTheLastOnlyAndNothingThatAStrangerWroteMakesALine()
-            throws Violation {
+            throws ProtocolException {
         List<String> lines = new ArrayList<>();
         Handler handler = new Handler() {
             @Override
@@ -209,7 +210,7 @@ final class EndpointAuthTest {
     }
 
     @Test
-    void givenTheNameOfOneTenant_whenAnothersNamespaceIsAskedFor_thenForbidden() throws Violation {
+    void givenTheNameOfOneTenant_whenAnothersNamespaceIsAskedFor_thenForbidden() throws ProtocolException {
         try (Endpoint endpoint = open(new EndpointAuth.SingleTenant("default", EndpointAuth.secret(OLD)))) {
             TestClient testClient = new TestClient(endpoint);
             assertThat(testClient.handshake("a", OLD, null).header().status()).isEqualTo(Status.OK);
@@ -228,7 +229,8 @@ final class EndpointAuthTest {
     }
 
     @Test
-    void givenANamespaceThatIsKeptBack_whenRegistered_thenItIsSaidWhyAndTheStoreNeverHearsOfIt() throws Violation {
+    void givenANamespaceThatIsKeptBack_whenRegistered_thenItIsSaidWhyAndTheStoreNeverHearsOfIt()
+            throws ProtocolException {
         NamespaceFilter rule = namespace -> namespace.model().equals("kept") ? "kept is not for clients" : null;
         EndpointOptions options = EndpointOptions.DEFAULTS.withNamespaces(rule);
         try (Endpoint endpoint = new Endpoint(store, options, System::nanoTime)) {

@@ -17,9 +17,9 @@ import io.kvcache.transport.shm.ShmDirectory;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Payload;
-import io.kvcache.transport.wire.StagedBytes;
+import io.kvcache.transport.wire.ProtocolException;
+import io.kvcache.transport.wire.StagedRange;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
@@ -65,7 +65,7 @@ final class EndpointFuzzTest {
     private final MemorySegment bytes = Arena.ofAuto().allocate(BLOCK_BYTES);
 
     @Test
-    void givenFramesThatAreAlmostRight_whenSent_thenNothingIsLeft() throws Violation {
+    void givenFramesThatAreAlmostRight_whenSent_thenNothingIsLeft() throws ProtocolException {
         try (ShmDirectory folder = ShmDirectory.make();
                 TieredKvCache store = TieredKvCache.builder()
                         .shareMemory(folder.path())
@@ -94,7 +94,7 @@ final class EndpointFuzzTest {
                         sent++;
                         refused += judge(testClient.request(mutated(request())));
                     }
-                } catch (Violation expected) {
+                } catch (ProtocolException expected) {
                     assertThat(expected).as("seed %d", SEED).hasMessageContaining("allowed");
                     violations++;
                     end = DisconnectReason.MALFORMED;
@@ -142,7 +142,7 @@ final class EndpointFuzzTest {
     private static int judge(List<RecordingSink.ReceivedFrame> replies) {
         int refused = 0;
         for (RecordingSink.ReceivedFrame reply : replies) {
-            Status status = reply.header().reply() ? reply.header().status() : Status.OK;
+            Status status = reply.header().isReply() ? reply.header().status() : Status.OK;
             assertThat(status).as("a bug, seed %d", SEED).isNotEqualTo(Status.FAILED);
             refused += status == Status.OK ? 0 : 1;
         }
@@ -234,7 +234,7 @@ final class EndpointFuzzTest {
     private void staged(BodyWriter body) {
         long size = random.nextInt(4) == 0 ? random.nextInt(2 * BLOCK_BYTES) : BLOCK_BYTES;
         int checksum = random.nextInt(4) == 0 ? random.nextInt() : ZEROS;
-        new StagedBytes(random.nextInt(4) * 2000L, size, checksum).write(body);
+        new StagedRange(random.nextInt(4) * 2000L, size, checksum).write(body);
     }
 
     private BodyWriter about(BodyWriter body) {

@@ -16,8 +16,8 @@ import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.NamespaceCodec;
 import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import io.kvcache.transport.wire.Welcome;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -39,12 +39,12 @@ final class EndpointTest {
         endpointFixture.requireNothingLeft();
     }
 
-    private static long lease(TestClient testClient, int slot, int length) throws Violation {
+    private static long lease(TestClient testClient, int slot, int length) throws ProtocolException {
         BodyWriter body = TestClient.chainReference(slot, length).i32(0).i32(0).i64(0);
         return testClient.request(MessageType.ACQUIRE, body).reader().i64("lease");
     }
 
-    private static long reserve(TestClient testClient, int slot, BlockChain chain, int index) throws Violation {
+    private static long reserve(TestClient testClient, int slot, BlockChain chain, int index) throws ProtocolException {
         BodyWriter body = TestClient.chainReference(slot, chain.length())
                 .i32(index)
                 .i32(0)
@@ -55,7 +55,7 @@ final class EndpointTest {
     }
 
     @Test
-    void givenStoredBlocks_whenAcquired_thenEachComesWithItsBytesAndChecksum() throws Violation {
+    void givenStoredBlocks_whenAcquired_thenEachComesWithItsBytesAndChecksum() throws ProtocolException {
         BlockChain chain = endpointFixture.stored(1, 3);
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
             TestClient testClient = TestClient.connect(endpoint);
@@ -85,7 +85,7 @@ final class EndpointTest {
     }
 
     @Test
-    void givenALease_whenItsClientIsSilent_thenItEndsWithTheSession() throws Violation {
+    void givenALease_whenItsClientIsSilent_thenItEndsWithTheSession() throws ProtocolException {
         BlockChain chain = endpointFixture.stored(1, 3);
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
             TestClient testClient = TestClient.connect(endpoint);
@@ -112,7 +112,7 @@ final class EndpointTest {
     }
 
     @Test
-    void givenAFrameThatTakesLongerThanALease_whenItsBytesCome_thenItsClientIsNotSilent() throws Violation {
+    void givenAFrameThatTakesLongerThanALease_whenItsBytesCome_thenItsClientIsNotSilent() throws ProtocolException {
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
             TestClient testClient = TestClient.connect(endpoint);
             byte[] frame =
@@ -129,13 +129,13 @@ final class EndpointTest {
         }
     }
 
-    private static BlockChain tell(TestClient testClient, int slot, BlockChain chain) throws Violation {
+    private static BlockChain tell(TestClient testClient, int slot, BlockChain chain) throws ProtocolException {
         testClient.send(MessageType.CHAIN, TestClient.chain(slot, testClient.register(EndpointFixture.SPACE), chain));
         return chain;
     }
 
     @Test
-    void givenAConnectionThatBreaks_whenItWasTheSessionsFirst_thenAllItHeldIsBack() throws Violation {
+    void givenAConnectionThatBreaks_whenItWasTheSessionsFirst_thenAllItHeldIsBack() throws ProtocolException {
         BlockChain chain = endpointFixture.stored(1, 3);
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
             TestClient testClient = new TestClient(endpoint);
@@ -155,7 +155,7 @@ final class EndpointTest {
     }
 
     @Test
-    void givenALeaseWhoseAnswerMayBeLost_whenItsConnectionBreaks_thenItEnds() throws Violation {
+    void givenALeaseWhoseAnswerMayBeLost_whenItsConnectionBreaks_thenItEnds() throws ProtocolException {
         BlockChain chain = endpointFixture.stored(1, 3);
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
             TestClient testClient = new TestClient(endpoint);
@@ -174,7 +174,7 @@ final class EndpointTest {
     }
 
     @Test
-    void givenAConnectionThatBreaksInAPayload_whenLookedUp_thenTheRoomIsBack() throws Violation {
+    void givenAConnectionThatBreaksInAPayload_whenLookedUp_thenTheRoomIsBack() throws ProtocolException {
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS);
                 Arena arena = Arena.ofConfined()) {
             TestClient testClient = TestClient.connect(endpoint);
@@ -193,7 +193,7 @@ final class EndpointTest {
     }
 
     @Test
-    void givenBytesWithoutTheirChecksum_whenFilled_thenRefusedAndNotFindable() throws Violation {
+    void givenBytesWithoutTheirChecksum_whenFilled_thenRefusedAndNotFindable() throws ProtocolException {
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS);
                 Arena arena = Arena.ofConfined()) {
             TestClient testClient = TestClient.connect(endpoint);
@@ -223,7 +223,7 @@ final class EndpointTest {
     }
 
     @Test
-    void givenAChainThatGrowsAndForks_whenToldByWhatIsNew_thenMatchedAsAWhole() throws Violation {
+    void givenAChainThatGrowsAndForks_whenToldByWhatIsNew_thenMatchedAsAWhole() throws ProtocolException {
         BlockChain chain = endpointFixture.stored(1, 6);
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
             TestClient testClient = TestClient.connect(endpoint);
@@ -242,14 +242,14 @@ final class EndpointTest {
                 assertThat(reply.skip(4).i32("host")).isEqualTo(length);
             }
             assertThatThrownBy(() -> testClient.request(MessageType.MATCH, TestClient.chainReference(0, 3)))
-                    .isInstanceOf(Violation.class)
+                    .isInstanceOf(ProtocolException.class)
                     .hasMessageContainingAll("3 blocks", "slot 0", "0 to 2");
             testClient.end(DisconnectReason.MALFORMED);
         }
     }
 
     @Test
-    void givenAnUnknownMessage_whenAsked_thenUnsupportedAndTheConnectionGoesOn() throws Violation {
+    void givenAnUnknownMessage_whenAsked_thenUnsupportedAndTheConnectionGoesOn() throws ProtocolException {
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
             TestClient testClient = TestClient.connect(endpoint);
             byte[] unknown = RecordingSink.bytes(new BodyWriter().i64(5).request(MessageType.PING, 77, 0));
@@ -283,7 +283,7 @@ final class EndpointTest {
     }
 
     @Test
-    void givenAServerThatIsClosed_whenAskedForWhatMayWait_thenNothingWaits() throws Violation {
+    void givenAServerThatIsClosed_whenAskedForWhatMayWait_thenNothingWaits() throws ProtocolException {
         Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS);
         TestClient testClient = TestClient.connect(endpoint);
         tell(testClient, 0, EndpointFixture.chain(1, 1));
@@ -296,7 +296,7 @@ final class EndpointTest {
     }
 
     @Test
-    void givenMoreThanAllowed_whenAsked_thenRefusedWithTheLimit() throws Violation {
+    void givenMoreThanAllowed_whenAsked_thenRefusedWithTheLimit() throws ProtocolException {
         BlockChain chain = endpointFixture.stored(1, 1);
         try (Endpoint endpoint = endpointFixture.open(
                 EndpointFixture.OPTIONS.withMaxConnections(1).withMaxHandles(2))) {
@@ -322,7 +322,7 @@ final class EndpointTest {
     }
 
     @Test
-    void givenAnotherShape_whenRegistered_thenBothShapesAreTold() throws Violation {
+    void givenAnotherShape_whenRegistered_thenBothShapesAreTold() throws ProtocolException {
         endpointFixture.store().register(EndpointFixture.SPACE);
         BlockShape other = BlockShape.kv(2, 1, 1024, 16, Dtype.BF16);
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {

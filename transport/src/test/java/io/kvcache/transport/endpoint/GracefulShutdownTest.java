@@ -15,8 +15,8 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import io.kvcache.transport.wire.Welcome;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -53,25 +53,25 @@ final class GracefulShutdownTest {
         return endpoint.isDrained(moving);
     }
 
-    private TestClient testClient() throws Violation {
+    private TestClient testClient() throws ProtocolException {
         TestClient testClient = TestClient.connect(endpoint);
         testClient.send(MessageType.CHAIN, TestClient.chain(0, testClient.register(SPACE), chain));
         return testClient;
     }
 
-    private static RecordingSink.ReceivedFrame reserve(TestClient testClient) throws Violation {
+    private static RecordingSink.ReceivedFrame reserve(TestClient testClient) throws ProtocolException {
         return testClient.request(
                 MessageType.RESERVE,
                 TestClient.chainReference(0, 1).i32(0).i32(0).i64(0));
     }
 
-    private static long reservation(RecordingSink.ReceivedFrame reply) throws Violation {
+    private static long reservation(RecordingSink.ReceivedFrame reply) throws ProtocolException {
         BodyReader body = reply.reader();
         assertThat(body.u8("outcome")).isZero();
         return body.skip(7).i64("reservation");
     }
 
-    private RecordingSink.ReceivedFrame fill(TestClient testClient, long reservation) throws Violation {
+    private RecordingSink.ReceivedFrame fill(TestClient testClient, long reservation) throws ProtocolException {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment bytes = arena.allocate(BYTES);
             BlockContent.of(chain.key(0)).fill(bytes);
@@ -84,7 +84,7 @@ final class GracefulShutdownTest {
     }
 
     @Test
-    void givenAPutThatHasItsRoom_whenDraining_thenItIsWaitedForAndStored() throws Violation {
+    void givenAPutThatHasItsRoom_whenDraining_thenItIsWaitedForAndStored() throws ProtocolException {
         TestClient testClient = testClient();
         long reservation = reservation(reserve(testClient));
 
@@ -99,7 +99,7 @@ final class GracefulShutdownTest {
     }
 
     @Test
-    void givenAServerThatGoesDown_whenSomethingNewIsAskedFor_thenBusyAndNothingIsHeld() throws Violation {
+    void givenAServerThatGoesDown_whenSomethingNewIsAskedFor_thenBusyAndNothingIsHeld() throws ProtocolException {
         TestClient testClient = testClient();
         assertThat(fill(testClient, reservation(reserve(testClient))).header().status())
                 .isEqualTo(Status.OK);
@@ -122,7 +122,7 @@ final class GracefulShutdownTest {
     }
 
     @Test
-    void givenASession_whenDraining_thenAnotherConnectionMayJoinIt() throws Violation {
+    void givenASession_whenDraining_thenAnotherConnectionMayJoinIt() throws ProtocolException {
         TestClient first = new TestClient(endpoint);
         Welcome welcome = Welcome.read(first.handshake("", null, null).reader());
 

@@ -8,9 +8,9 @@ import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Hello;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
@@ -51,7 +51,7 @@ final class HandshakeFuzzTest {
                     refused += judge(testClient.request(first()));
                     refused += judge(testClient.request(second()));
                     refused += judge(testClient.request(second()));
-                } catch (Violation expected) {
+                } catch (ProtocolException expected) {
                     assertThat(expected).as("seed %d", SEED).hasMessageContaining("allowed");
                     violations++;
                     end = DisconnectReason.MALFORMED;
@@ -89,7 +89,7 @@ final class HandshakeFuzzTest {
                 random.nextInt(4) == 0 ? random.nextInt(3) : 0,
                 0,
                 Secret.random(Hello.NONCE_BYTES),
-                Secret.none(Hello.TICKET_BYTES),
+                Secret.zeros(Hello.TICKET_BYTES),
                 random.nextInt(),
                 random.nextBoolean() ? "" : "someone");
         byte[] right = RecordingSink.bytes(hello.frame(1, 0));

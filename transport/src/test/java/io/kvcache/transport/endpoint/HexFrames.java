@@ -6,7 +6,7 @@ import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.Payload;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -41,17 +41,17 @@ final class HexFrames {
     }
 
     /// Sends a frame, and waits for these answers.
-    static void assertAnswers(TestClient testClient, String request, String answers) throws Violation {
+    static void assertAnswers(TestClient testClient, String request, String answers) throws ProtocolException {
         String heard = hex(testClient.request(HEX.parseHex(spaceless(request))));
         assertHears(testClient, heard, answers);
     }
 
     /// Waits for frames that nothing of this moment has asked for.
-    static void assertHears(TestClient testClient, String frames) throws Violation {
+    static void assertHears(TestClient testClient, String frames) throws ProtocolException {
         assertHears(testClient, "", frames);
     }
 
-    private static void assertHears(TestClient testClient, String before, String frames) throws Violation {
+    private static void assertHears(TestClient testClient, String before, String frames) throws ProtocolException {
         String expected = spaceless(frames);
         String heard = before;
         long start = System.nanoTime();

@@ -10,9 +10,9 @@ import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.StagedBytes;
+import io.kvcache.transport.wire.ProtocolException;
+import io.kvcache.transport.wire.StagedRange;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -43,11 +43,11 @@ final class MaliciousStagingTest {
         stagingFile.write(0, BYTES);
         stagingFile.write(31, new byte[] {0});
         StagedEndpointFixture.assertRefused(
-                StagedEndpointFixture.put(testClient, new StagedBytes(0, 32, CHECKSUM)), Status.CORRUPT, "checksum 0x");
+                StagedEndpointFixture.put(testClient, new StagedRange(0, 32, CHECKSUM)), Status.CORRUPT, "checksum 0x");
         assertThat(serving.endpoint().stats().corrupt()).isEqualTo(1);
         assertThat(serving.store().stats().records().live()).isZero();
         stagingFile.write(31, new byte[] {31});
-        assertThat(StagedEndpointFixture.put(testClient, new StagedBytes(0, 32, CHECKSUM))
+        assertThat(StagedEndpointFixture.put(testClient, new StagedRange(0, 32, CHECKSUM))
                         .header()
                         .status())
                 .isEqualTo(Status.OK);
@@ -59,17 +59,17 @@ final class MaliciousStagingTest {
     void givenAPlaceOutside_whenPut_thenInvalidAndTheRoomIsGivenBack() throws Exception {
         TestClient testClient = serving.testClient();
         serving.staging(testClient);
-        for (StagedBytes outside : List.of(
-                new StagedBytes(2 * PAGE - 31, 32, CHECKSUM),
-                new StagedBytes(2 * PAGE, 32, CHECKSUM),
-                new StagedBytes(Long.MAX_VALUE, 32, CHECKSUM),
-                new StagedBytes(Long.MAX_VALUE - 31, 32, CHECKSUM))) {
+        for (StagedRange outside : List.of(
+                new StagedRange(2 * PAGE - 31, 32, CHECKSUM),
+                new StagedRange(2 * PAGE, 32, CHECKSUM),
+                new StagedRange(Long.MAX_VALUE, 32, CHECKSUM),
+                new StagedRange(Long.MAX_VALUE - 31, 32, CHECKSUM))) {
             StagedEndpointFixture.assertRefused(
                     StagedEndpointFixture.put(testClient, outside), Status.INVALID, "allowed: up to 8192");
         }
         for (long bytes : new long[] {0, 31, 33, Long.MAX_VALUE}) {
             StagedEndpointFixture.assertRefused(
-                    StagedEndpointFixture.put(testClient, new StagedBytes(0, bytes, CHECKSUM)),
+                    StagedEndpointFixture.put(testClient, new StagedRange(0, bytes, CHECKSUM)),
                     Status.INVALID,
                     "the room is for 32");
         }
@@ -85,30 +85,30 @@ final class MaliciousStagingTest {
         StagedEndpointFixture.StagingFile stagingFile = serving.staging(testClient);
         stagingFile.write(0, BYTES);
         StagedEndpointFixture.assertRefused(
-                object(testClient, objects, new StagedBytes(0, 32, CHECKSUM)), Status.CORRUPT, "checksum 0x");
+                object(testClient, objects, new StagedRange(0, 32, CHECKSUM)), Status.CORRUPT, "checksum 0x");
         StagedEndpointFixture.assertRefused(
-                object(testClient, objects, new StagedBytes(2 * PAGE, 32, CHECKSUM)),
+                object(testClient, objects, new StagedRange(2 * PAGE, 32, CHECKSUM)),
                 Status.INVALID,
                 "allowed: up to 8192");
         StagedEndpointFixture.assertRefused(
-                object(testClient, objects, new StagedBytes(0, 3 * PAGE, CHECKSUM)),
+                object(testClient, objects, new StagedRange(0, 3 * PAGE, CHECKSUM)),
                 Status.INVALID,
                 "allowed: up to 8192");
         for (long bytes : new long[] {0, Long.MAX_VALUE}) {
             StagedEndpointFixture.assertRefused(
-                    object(testClient, objects, new StagedBytes(0, bytes, CHECKSUM)),
+                    object(testClient, objects, new StagedRange(0, bytes, CHECKSUM)),
                     Status.INVALID,
                     Long.toString(bytes));
         }
         stagingFile.truncate(PAGE + 31);
         StagedEndpointFixture.assertRefused(
-                object(testClient, objects, new StagedBytes(0, 32, CHECKSUM)), Status.GONE, "cut short");
+                object(testClient, objects, new StagedRange(0, 32, CHECKSUM)), Status.GONE, "cut short");
         assertThat(serving.store().stats().records().live()).isZero();
         testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
-    private static RecordingSink.ReceivedFrame object(TestClient testClient, int namespace, StagedBytes staged)
-            throws Violation {
+    private static RecordingSink.ReceivedFrame object(TestClient testClient, int namespace, StagedRange staged)
+            throws ProtocolException {
         BodyWriter body = staged.write(new BodyWriter().i32(namespace).i32(1));
         return testClient.request(MessageType.PUT_OBJECT_STAGED, body.u8(7));
     }
@@ -117,7 +117,7 @@ final class MaliciousStagingTest {
     void givenAPlaceOutside_whenFilled_thenTheReservationIsUsedUp() throws Exception {
         TestClient testClient = serving.testClient();
         serving.staging(testClient);
-        BodyWriter outside = new StagedBytes(2 * PAGE, 32, CHECKSUM)
+        BodyWriter outside = new StagedRange(2 * PAGE, 32, CHECKSUM)
                 .write(new BodyWriter().i64(StagedEndpointFixture.reserve(testClient)));
         StagedEndpointFixture.assertRefused(
                 testClient.request(MessageType.FILL_STAGED, outside), Status.INVALID, "allowed");
@@ -134,12 +134,12 @@ final class MaliciousStagingTest {
         for (long left : new long[] {PAGE + 31, PAGE, 1, 0}) {
             stagingFile.truncate(left);
             StagedEndpointFixture.assertRefused(
-                    StagedEndpointFixture.put(hostile, new StagedBytes(0, 32, CHECKSUM)), Status.GONE, "cut short");
+                    StagedEndpointFixture.put(hostile, new StagedRange(0, 32, CHECKSUM)), Status.GONE, "cut short");
         }
         assertThat(serving.store().stats().records().live()).isZero();
         TestClient other = serving.testClient();
         serving.staging(other).write(0, BYTES);
-        assertThat(StagedEndpointFixture.put(other, new StagedBytes(0, 32, CHECKSUM))
+        assertThat(StagedEndpointFixture.put(other, new StagedRange(0, 32, CHECKSUM))
                         .header()
                         .status())
                 .isEqualTo(Status.OK);
@@ -155,7 +155,7 @@ final class MaliciousStagingTest {
         stagingFile.write(0, BYTES);
         Files.delete(stagingFile.file());
         Files.write(stagingFile.file(), new byte[3 * PAGE]);
-        assertThat(StagedEndpointFixture.put(testClient, new StagedBytes(0, 32, CHECKSUM))
+        assertThat(StagedEndpointFixture.put(testClient, new StagedRange(0, 32, CHECKSUM))
                         .header()
                         .status())
                 .isEqualTo(Status.OK);
@@ -167,7 +167,7 @@ final class MaliciousStagingTest {
     void givenNoStage_whenPut_thenInvalidAndTheRoomIsGivenBack() throws Exception {
         TestClient testClient = serving.testClient();
         StagedEndpointFixture.assertRefused(
-                StagedEndpointFixture.put(testClient, new StagedBytes(0, 32, CHECKSUM)),
+                StagedEndpointFixture.put(testClient, new StagedRange(0, 32, CHECKSUM)),
                 Status.INVALID,
                 "allowed: after STAGE");
         assertThat(serving.store().stats().puts().abandoned()).isEqualTo(1);
@@ -193,7 +193,7 @@ final class MaliciousStagingTest {
             }
         });
         for (int i = 0; i < 500; i++) {
-            Status status = StagedEndpointFixture.put(testClient, new StagedBytes(0, 32, CHECKSUM))
+            Status status = StagedEndpointFixture.put(testClient, new StagedRange(0, 32, CHECKSUM))
                     .header()
                     .status();
             if (status == Status.OK) {

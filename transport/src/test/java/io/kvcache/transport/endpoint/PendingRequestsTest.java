@@ -11,8 +11,8 @@ import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.time.Duration;
@@ -62,7 +62,7 @@ final class PendingRequestsTest {
     }
 
     /// Waits for room for as long as there is time, and does not say how long that is.
-    private static TestClient reserving(Endpoint endpoint) throws Violation {
+    private static TestClient reserving(Endpoint endpoint) throws ProtocolException {
         TestClient testClient = TestClient.connect(endpoint);
         BodyWriter body =
                 new BodyWriter().i32(testClient.register(EndpointFixture.SPACE)).i32(1);
@@ -74,7 +74,7 @@ final class PendingRequestsTest {
     }
 
     @Test
-    void givenAPutThatWaitsForRoom_whenItsSessionEnds_thenItWaitsNoMore() throws Violation {
+    void givenAPutThatWaitsForRoom_whenItsSessionEnds_thenItWaitsNoMore() throws ProtocolException {
         fill();
         try (Endpoint endpoint = open(store, EndpointOptions.DEFAULTS)) {
             reserving(endpoint).end(DisconnectReason.PEER_CLOSED);
@@ -85,7 +85,7 @@ final class PendingRequestsTest {
     }
 
     @Test
-    void givenAPutThatWaitsForRoom_whenTheEndpointIsClosed_thenNothingUsesTheStoreAnyMore() throws Violation {
+    void givenAPutThatWaitsForRoom_whenTheEndpointIsClosed_thenNothingUsesTheStoreAnyMore() throws ProtocolException {
         fill();
         Endpoint endpoint = open(store, EndpointOptions.DEFAULTS);
         TestClient testClient = reserving(endpoint);
@@ -110,14 +110,15 @@ final class PendingRequestsTest {
                 });
     }
 
-    private static List<RecordingSink.ReceivedFrame> get(TestClient testClient, int namespace) throws Violation {
+    private static List<RecordingSink.ReceivedFrame> get(TestClient testClient, int namespace)
+            throws ProtocolException {
         BodyWriter body =
                 new BodyWriter().i32(namespace).i32(1).u8(0).u8(0).u16(0).i32(0);
         return testClient.request(body.i64(1_000_000).u8(1).request(MessageType.GET_OBJECT, 9, 0));
     }
 
     @Test
-    void givenObjectsThatAreSlow_whenAskedFor_thenTheyAreRequestsThatWait() throws Violation {
+    void givenObjectsThatAreSlow_whenAskedFor_thenTheyAreRequestsThatWait() throws ProtocolException {
         CompletableFuture<@Nullable ObjectView> object = new CompletableFuture<>();
         try (Endpoint endpoint = open(slow(object), EndpointOptions.DEFAULTS.withMaxPendingRequests(1))) {
             TestClient testClient = TestClient.connect(endpoint);

@@ -14,8 +14,8 @@ import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
@@ -66,7 +66,7 @@ final class PutFramesTest {
         store.close();
     }
 
-    private TestClient testClient() throws Violation {
+    private TestClient testClient() throws ProtocolException {
         TestClient testClient = TestClient.connect(endpoint);
         testClient.send(MessageType.CHAIN, TestClient.chain(5, testClient.register(SPACE), chain));
         return testClient;
@@ -98,7 +98,7 @@ final class PutFramesTest {
     }
 
     @Test
-    void givenABlock_whenPut_thenTheseBytesBothWays() throws Violation {
+    void givenABlock_whenPut_thenTheseBytesBothWays() throws ProtocolException {
         TestClient testClient = testClient();
         assertAnswer(testClient.request(put(0)).getFirst(), "2300", "0700000000000000", "00", "00");
         assertAnswer(testClient.request(put(0)).getFirst(), "2300", "0700000000000000", "01", "00");
@@ -111,7 +111,7 @@ final class PutFramesTest {
     }
 
     @Test
-    void givenAnObject_whenPut_thenTheseBytesBothWays() throws Violation {
+    void givenAnObject_whenPut_thenTheseBytesBothWays() throws ProtocolException {
         TestClient testClient = testClient();
         assertAnswer(testClient.request(bytes(PUT_OBJECT + BYTES)).getFirst(), "2c00", "0800000000000000", "00", "00");
         try (ObjectView view = store.getObject(SPACE, "key".getBytes(StandardCharsets.UTF_8))) {
@@ -122,7 +122,7 @@ final class PutFramesTest {
     }
 
     @Test
-    void givenABlockOfAnotherNamespaceUnderTheKey_whenPut_thenBusyWithTheCauseBehindIt() throws Violation {
+    void givenABlockOfAnotherNamespaceUnderTheKey_whenPut_thenBusyWithTheCauseBehindIt() throws ProtocolException {
         Namespace other = Namespace.of("other", BlockShape.kv(1, 1, 8, 1, Dtype.BF16));
         store.register(other);
         BlockChain same = BlockChain.ofKeys(other, List.of(chain.key(0)));
@@ -142,7 +142,7 @@ final class PutFramesTest {
     }
 
     @Test
-    void givenTheBlockBeforeIsMissing_whenPut_thenNoParentAndTheConnectionGoesOn() throws Violation {
+    void givenTheBlockBeforeIsMissing_whenPut_thenNoParentAndTheConnectionGoesOn() throws ProtocolException {
         TestClient testClient = testClient();
         assertAnswer(testClient.request(put(1)).getFirst(), "2300", "0700000000000000", "03", "00");
         assertAnswer(testClient.request(put(0)).getFirst(), "2300", "0700000000000000", "00", "00");
@@ -151,7 +151,7 @@ final class PutFramesTest {
     }
 
     @Test
-    void givenAChangedByte_whenPut_thenCorruptAndTheRoomIsGivenBack() throws Violation {
+    void givenAChangedByte_whenPut_thenCorruptAndTheRoomIsGivenBack() throws ProtocolException {
         TestClient testClient = testClient();
         for (byte[] frame : List.of(put(0), bytes(PUT_OBJECT + BYTES))) {
             frame[frame.length - 1] ^= 1;
@@ -164,7 +164,7 @@ final class PutFramesTest {
     }
 
     @Test
-    void givenAnotherSizeOrPlace_whenPut_thenInvalidAndTheConnectionGoesOn() throws Violation {
+    void givenAnotherSizeOrPlace_whenPut_thenInvalidAndTheConnectionGoesOn() throws ProtocolException {
         TestClient testClient = testClient();
         byte[] shorter = Arrays.copyOf(put(0), put(0).length - 1);
         shorter[20] = 31;
@@ -176,7 +176,7 @@ final class PutFramesTest {
     }
 
     @Test
-    void givenAConnectionThatBreaksWithinTheBytes_whenPut_thenTheRoomIsGivenBack() throws Violation {
+    void givenAConnectionThatBreaksWithinTheBytes_whenPut_thenTheRoomIsGivenBack() throws ProtocolException {
         TestClient testClient = testClient();
         byte[] whole = put(0);
         assertThat(testClient.request(Arrays.copyOf(whole, whole.length - 5))).isEmpty();
@@ -186,7 +186,7 @@ final class PutFramesTest {
     }
 
     @Test
-    void givenAServerThatGoesDown_whenPut_thenBusyAndNothingIsStored() throws Violation {
+    void givenAServerThatGoesDown_whenPut_thenBusyAndNothingIsStored() throws ProtocolException {
         TestClient testClient = testClient();
         endpoint.drain();
         assertThat(testClient.request(put(0)).getFirst().header().status()).isEqualTo(Status.BUSY);
@@ -201,10 +201,10 @@ final class PutFramesTest {
     }
 
     @Test
-    void givenNoBytes_whenPut_thenTheConnectionIsOver() throws Violation {
+    void givenNoBytes_whenPut_thenTheConnectionIsOver() throws ProtocolException {
         TestClient testClient = testClient();
         assertThatThrownBy(() -> testClient.request(MessageType.PUT, TestClient.chainReference(5, 1)))
-                .isInstanceOf(Violation.class)
+                .isInstanceOf(ProtocolException.class)
                 .hasMessageContaining("PUT without a payload");
         testClient.end(DisconnectReason.MALFORMED);
     }

@@ -11,7 +11,7 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.link.DisconnectReason;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.lang.foreign.MemorySegment;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
@@ -112,7 +112,7 @@ final class SessionFramesTest {
 
     /// A client whose first namespace is number 1, and which has told of a chain of two blocks in slot 5 that the
     /// store has.
-    private TestClient testClient() throws Violation {
+    private TestClient testClient() throws ProtocolException {
         TestClient testClient = TestClient.connect(endpoint);
         assertThat(testClient.register(SPACE)).isEqualTo(1);
         assertAnswers(testClient, """
@@ -135,7 +135,7 @@ final class SessionFramesTest {
     }
 
     @Test
-    void givenASession_whenItIsKeptAlive_thenTheseBytesBothWays() throws Violation {
+    void givenASession_whenItIsKeptAlive_thenTheseBytesBothWays() throws ProtocolException {
         TestClient testClient = testClient();
         // PING and RENEW say nothing
         assertAnswers(testClient, """
@@ -152,7 +152,7 @@ final class SessionFramesTest {
     }
 
     @Test
-    void givenBlocksThatComeLate_whenTheyAreThere_thenThisNews() throws Violation {
+    void givenBlocksThatComeLate_whenTheyAreThere_thenThisNews() throws ProtocolException {
         TestClient testClient = testClient();
         // ACQUIRE: from block 0, none sent, 4,096 ns; lease 1, one ready, end 2, none sent
         assertAnswers(testClient, """
@@ -172,7 +172,7 @@ final class SessionFramesTest {
     }
 
     @Test
-    void givenAStore_whenFlushedToldOfAndEmptied_thenTheseBytesBothWays() throws Violation {
+    void givenAStore_whenFlushedToldOfAndEmptied_thenTheseBytesBothWays() throws ProtocolException {
         TestClient testClient = testClient();
         // FLUSH: 4,096 ns; there is nothing to be made durable
         assertAnswers(testClient, """

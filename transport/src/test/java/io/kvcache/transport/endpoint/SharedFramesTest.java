@@ -9,7 +9,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.SharedMemory;
 import io.kvcache.transport.link.DisconnectReason;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -44,7 +44,7 @@ final class SharedFramesTest {
     }
 
     @Test
-    void givenBlocks_whenAcquiredInPlace_thenTheseBytesBothWays() throws Violation {
+    void givenBlocks_whenAcquiredInPlace_thenTheseBytesBothWays() throws ProtocolException {
         TestClient testClient = serving.testClient();
         String first;
         String second;
@@ -107,7 +107,7 @@ final class SharedFramesTest {
     }
 
     @Test
-    void givenAnObject_whenAskedWhereItLies_thenTheseBytesBothWays() throws Violation {
+    void givenAnObject_whenAskedWhereItLies_thenTheseBytesBothWays() throws ProtocolException {
         TestClient testClient = serving.testClient();
         String handle;
         String place;

@@ -13,8 +13,8 @@ import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
@@ -63,7 +63,8 @@ final class SnapshotCursorsTest {
         store.close();
     }
 
-    private static BodyReader answer(TestClient testClient, long number, int first, Status status) throws Violation {
+    private static BodyReader answer(TestClient testClient, long number, int first, Status status)
+            throws ProtocolException {
         BodyWriter body = new BodyWriter().i64(number).i32(first).i32(0);
         List<RecordingSink.ReceivedFrame> heard = testClient.request(body.request(MessageType.SNAPSHOT, 5, 0));
         long start = System.nanoTime();
@@ -75,20 +76,20 @@ final class SnapshotCursorsTest {
         return heard.getFirst().reader();
     }
 
-    private static long taken(TestClient testClient) throws Violation {
+    private static long taken(TestClient testClient) throws ProtocolException {
         BodyReader reply = answer(testClient, 0, 0, Status.OK);
         long number = reply.i64("snapshot");
         assertThat(reply.skip(8).count("stored")).isEqualTo(ENTRIES);
         return number;
     }
 
-    private static void requireBusy(TestClient testClient) throws Violation {
+    private static void requireBusy(TestClient testClient) throws ProtocolException {
         assertThat(answer(testClient, 0, 0, Status.BUSY).text("text"))
                 .contains("1 snapshots are being read; allowed: 1");
     }
 
     @Test
-    void givenASnapshotThatIsRead_whenAnotherClientWantsOne_thenItIsBusyUntilTheLastPiece() throws Violation {
+    void givenASnapshotThatIsRead_whenAnotherClientWantsOne_thenItIsBusyUntilTheLastPiece() throws ProtocolException {
         try (Endpoint endpoint = new Endpoint(store, OPTIONS, nanos::get)) {
             TestClient first = TestClient.connect(endpoint);
             TestClient second = TestClient.connect(endpoint);
@@ -107,7 +108,7 @@ final class SnapshotCursorsTest {
     }
 
     @Test
-    void givenASnapshotThatNobodyReadsOn_whenTimePassesOrItsSessionEnds_thenItsPlaceIsFree() throws Violation {
+    void givenASnapshotThatNobodyReadsOn_whenTimePassesOrItsSessionEnds_thenItsPlaceIsFree() throws ProtocolException {
         try (Endpoint endpoint = new Endpoint(store, OPTIONS, nanos::get)) {
             TestClient first = TestClient.connect(endpoint);
             TestClient second = TestClient.connect(endpoint);
@@ -129,7 +130,7 @@ final class SnapshotCursorsTest {
     }
 
     @Test
-    void givenMoreEntriesThanAllowed_whenASnapshotIsWanted_thenRefusedWithBothNumbers() throws Violation {
+    void givenMoreEntriesThanAllowed_whenASnapshotIsWanted_thenRefusedWithBothNumbers() throws ProtocolException {
         EndpointOptions fewer = OPTIONS.withHeap(limits(ENTRIES - 1));
         try (Endpoint endpoint = new Endpoint(store, fewer, nanos::get)) {
             TestClient testClient = TestClient.connect(endpoint);

@@ -13,10 +13,10 @@ import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.shm.ShmDirectory;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.StagedBytes;
-import io.kvcache.transport.wire.StagingPlace;
+import io.kvcache.transport.wire.ProtocolException;
+import io.kvcache.transport.wire.StagedRange;
+import io.kvcache.transport.wire.StagingDescriptor;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.io.IOException;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
@@ -81,14 +81,14 @@ final class StagedEndpointFixture implements AutoCloseable {
     }
 
     /// A client that has told of the chain, in slot 5.
-    TestClient testClient() throws Violation {
+    TestClient testClient() throws ProtocolException {
         TestClient testClient = TestClient.connect(endpoint);
         testClient.send(MessageType.CHAIN, TestClient.chain(5, testClient.register(SPACE), chain));
         return testClient;
     }
 
     /// A session's staging memory, as its client sees it.
-    record StagingFile(StagingPlace place, Path file) {
+    record StagingFile(StagingDescriptor place, Path file) {
 
         void write(long offset, byte[] bytes) throws IOException {
             try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
@@ -103,26 +103,27 @@ final class StagedEndpointFixture implements AutoCloseable {
         }
     }
 
-    StagingFile staging(TestClient testClient) throws Violation {
-        StagingPlace place =
-                StagingPlace.read(testClient.request(bytes(STAGE)).getFirst().reader());
+    StagingFile staging(TestClient testClient) throws ProtocolException {
+        StagingDescriptor place = StagingDescriptor.read(
+                testClient.request(bytes(STAGE)).getFirst().reader());
         return new StagingFile(place, folder.path().resolve(place.file()));
     }
 
     /// Puts the first block.
-    static RecordingSink.ReceivedFrame put(TestClient testClient, StagedBytes staged) throws Violation {
+    static RecordingSink.ReceivedFrame put(TestClient testClient, StagedRange staged) throws ProtocolException {
         return testClient.request(
                 MessageType.PUT_STAGED,
                 staged.write(TestClient.chainReference(5, 2).i32(0).i32(0)));
     }
 
     /// Reserves room for the first block.
-    static long reserve(TestClient testClient) throws Violation {
+    static long reserve(TestClient testClient) throws ProtocolException {
         BodyWriter body = TestClient.chainReference(5, 2).i32(0).i32(0).i64(0);
         return testClient.request(MessageType.RESERVE, body).reader().skip(8).i64("reservation");
     }
 
-    static void assertRefused(RecordingSink.ReceivedFrame reply, Status status, String... words) throws Violation {
+    static void assertRefused(RecordingSink.ReceivedFrame reply, Status status, String... words)
+            throws ProtocolException {
         assertThat(reply.header().status()).isEqualTo(status);
         assertThat(reply.reader().text("text")).contains(words);
     }

@@ -17,8 +17,8 @@ import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Hello;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Secret;
-import io.kvcache.transport.wire.StagedBytes;
-import io.kvcache.transport.wire.StagingPlace;
+import io.kvcache.transport.wire.StagedRange;
+import io.kvcache.transport.wire.StagingDescriptor;
 import io.kvcache.transport.wire.Status;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -148,7 +148,7 @@ final class StagedFramesTest {
     /// objects; no fabric.
     @Test
     void givenAServerThatStages_whenItAnswersHello_thenTheseCapabilities() throws Exception {
-        Hello hello = new Hello(1, 0, 0, Secret.none(32), Secret.none(16), 0, "");
+        Hello hello = new Hello(1, 0, 0, Secret.zeros(32), Secret.zeros(16), 0, "");
         TestClient testClient = new TestClient(serving.endpoint());
         String challenge = hex(testClient.request(hello.frame(1, 0)).getFirst());
         assertThat(challenge).startsWith(hex("""
@@ -188,7 +188,7 @@ final class StagedFramesTest {
     void givenABodyThatIsLonger_whenPut_thenWhatIsNotKnownIsIgnored() throws Exception {
         TestClient testClient = serving.testClient();
         serving.staging(testClient).write(0, BYTES);
-        BodyWriter longer = new StagedBytes(0, 32, CHECKSUM)
+        BodyWriter longer = new StagedRange(0, 32, CHECKSUM)
                 .write(TestClient.chainReference(5, 2).i32(0).i32(0))
                 .i64(-1);
         assertThat(testClient.request(MessageType.PUT_STAGED, longer).header().status())
@@ -228,7 +228,7 @@ final class StagedFramesTest {
         for (long[] wantedAndGot : new long[][] {{1, PAGE}, {PAGE, PAGE}, {PAGE + 1, 2 * PAGE}, {1L << 40, 2 * PAGE}}) {
             TestClient testClient = serving.testClient();
             BodyWriter wanted = new BodyWriter().i64(wantedAndGot[0]);
-            StagingPlace place = StagingPlace.read(
+            StagingDescriptor place = StagingDescriptor.read(
                     testClient.request(MessageType.STAGE, wanted).reader());
             assertThat(place.bytes()).isEqualTo(wantedAndGot[1]);
             testClient.end(DisconnectReason.PEER_CLOSED);
@@ -246,7 +246,7 @@ final class StagedFramesTest {
         StagedEndpointFixture.reserve(testClient);
         serving.endpoint().drain();
         StagedEndpointFixture.assertRefused(
-                StagedEndpointFixture.put(testClient, new StagedBytes(PAGE, 32, CHECKSUM)), Status.BUSY, "going down");
+                StagedEndpointFixture.put(testClient, new StagedRange(PAGE, 32, CHECKSUM)), Status.BUSY, "going down");
         StagedEndpointFixture.assertRefused(
                 testClient
                         .request(StagedEndpointFixture.bytes(StagedEndpointFixture.STAGE))

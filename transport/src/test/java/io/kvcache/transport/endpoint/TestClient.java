@@ -9,12 +9,12 @@ import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Challenge;
 import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.HandshakeProof;
 import io.kvcache.transport.wire.Hello;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.NamespaceCodec;
-import io.kvcache.transport.wire.Proof;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Secret;
-import io.kvcache.transport.wire.Violation;
 import io.kvcache.transport.wire.Welcome;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -42,7 +42,7 @@ final class TestClient {
     }
 
     /// One that has said who it is.
-    static TestClient connect(Endpoint endpoint) throws Violation {
+    static TestClient connect(Endpoint endpoint) throws ProtocolException {
         TestClient testClient = new TestClient(endpoint);
         testClient.handshake("", null, null);
         return testClient;
@@ -50,13 +50,13 @@ final class TestClient {
 
     /// Says who it is; answers what it was told last.
     RecordingSink.ReceivedFrame handshake(String tenant, @Nullable String secret, @Nullable Welcome joined)
-            throws Violation {
+            throws ProtocolException {
         Hello hello = new Hello(
                 1,
                 joined == null ? 0 : joined.session(),
                 0,
                 Secret.random(32),
-                joined == null ? Secret.none(16) : joined.ticket(),
+                joined == null ? Secret.zeros(16) : joined.ticket(),
                 0,
                 tenant);
         Challenge challenge =
@@ -64,32 +64,32 @@ final class TestClient {
         Secret known = new Secret((secret == null ? "" : secret).getBytes(StandardCharsets.UTF_8));
         byte[] proof = secret == null
                 ? new byte[32]
-                : new Proof(known, hello, challenge).ofClient().bytes();
+                : new HandshakeProof(known, hello, challenge).clientProof().bytes();
         return request(new BodyWriter().bytes(proof).request(MessageType.AUTH, 2, 0))
                 .getFirst();
     }
 
-    List<RecordingSink.ReceivedFrame> request(Frame frame) throws Violation {
+    List<RecordingSink.ReceivedFrame> request(Frame frame) throws ProtocolException {
         return request(RecordingSink.bytes(frame));
     }
 
-    List<RecordingSink.ReceivedFrame> request(byte[] bytes) throws Violation {
+    List<RecordingSink.ReceivedFrame> request(byte[] bytes) throws ProtocolException {
         RecordingSink.feed(reader, bytes, MAX_CHUNK_BYTES);
         return recordingSink.take();
     }
 
     /// Asks, and answers what comes first.
-    RecordingSink.ReceivedFrame request(MessageType type, BodyWriter body) throws Violation {
+    RecordingSink.ReceivedFrame request(MessageType type, BodyWriter body) throws ProtocolException {
         number++;
         return request(body.request(type, number, 0)).getFirst();
     }
 
     /// Says what has no answer.
-    void send(MessageType type, BodyWriter body) throws Violation {
+    void send(MessageType type, BodyWriter body) throws ProtocolException {
         request(body.request(type, 0, 0));
     }
 
-    int register(Namespace namespace) throws Violation {
+    int register(Namespace namespace) throws ProtocolException {
         BodyWriter body = new BodyWriter();
         NamespaceCodec.write(namespace, body);
         return request(MessageType.REGISTER, body).reader().count("number");
@@ -115,7 +115,7 @@ final class TestClient {
         return recordingSink.reason();
     }
 
-    List<RecordingSink.ReceivedFrame> receivedFrames() throws Violation {
+    List<RecordingSink.ReceivedFrame> receivedFrames() throws ProtocolException {
         return recordingSink.take();
     }
 

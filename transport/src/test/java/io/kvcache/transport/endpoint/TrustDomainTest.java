@@ -20,9 +20,9 @@ import io.kvcache.transport.tcp.TcpEndpoint;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.NamespaceCodec;
-import io.kvcache.transport.wire.ShareCodec;
+import io.kvcache.transport.wire.ProtocolException;
+import io.kvcache.transport.wire.SharedMemoryCodec;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import io.kvcache.transport.wire.Welcome;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -162,18 +162,18 @@ final class TrustDomainTest {
     }
 
     @Test
-    void givenSomebodyOfNoDomain_whenHeTriesAllWaysToTheFilesOfOne_thenHeGetsNone() throws Violation {
+    void givenSomebodyOfNoDomain_whenHeTriesAllWaysToTheFilesOfOne_thenHeGetsNone() throws ProtocolException {
         try (Endpoint endpoint = new Endpoint(common, options(), System::nanoTime)) {
             TestClient a = new TestClient(endpoint);
             Welcome welcomeOfA =
                     Welcome.read(a.handshake("a", secret("a"), null).reader());
-            assertThat(ShareCodec.read(a.request(MessageType.SHARE, new BodyWriter())
+            assertThat(SharedMemoryCodec.read(a.request(MessageType.SHARE, new BodyWriter())
                                     .reader())
                             .directory())
                     .isEqualTo(folderOfA.path().toString());
             TestClient b = new TestClient(endpoint);
             b.handshake("b", secret("b"), null);
-            assertThat(ShareCodec.read(b.request(MessageType.SHARE, new BodyWriter())
+            assertThat(SharedMemoryCodec.read(b.request(MessageType.SHARE, new BodyWriter())
                                     .reader())
                             .directory())
                     .isEqualTo(folderOfB.path().toString());
@@ -195,12 +195,12 @@ final class TrustDomainTest {
         }
     }
 
-    private static Status status(TestClient testClient, MessageType type, BodyWriter body) throws Violation {
+    private static Status status(TestClient testClient, MessageType type, BodyWriter body) throws ProtocolException {
         return testClient.request(type, body).header().status();
     }
 
     private static Status greeted(Endpoint endpoint, String name, String who, @Nullable Welcome joined)
-            throws Violation {
+            throws ProtocolException {
         TestClient testClient = new TestClient(endpoint);
         Status status = testClient.handshake(name, secret(who), joined).header().status();
         testClient.end(DisconnectReason.UNAUTHORIZED);
@@ -209,7 +209,7 @@ final class TrustDomainTest {
 
     @Test
     void givenAStoreThatADomainMaps_whenServedToOthersToo_thenNothingOfTheirsGetsInAndTheyGetNoMapping()
-            throws Violation {
+            throws ProtocolException {
         EndpointOptions alone = EndpointOptions.DEFAULTS.withAuth(EndpointAuth.tenants(SECRETS));
         try (Endpoint endpoint = new Endpoint(storeOfA, alone, System::nanoTime)) {
             TestClient c = new TestClient(endpoint);

@@ -10,7 +10,7 @@ import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Payload;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.io.ByteArrayOutputStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -33,12 +33,12 @@ final class FrameReaderTest {
         private final Arena arena = Arena.ofAuto();
 
         @Override
-        public void onMessage(FrameHeader header, BodyReader body) throws Violation {
+        public void onMessage(FrameHeader header, BodyReader body) throws ProtocolException {
             heard.add("%d %s".formatted(header.request(), body.text("text")));
         }
 
         @Override
-        public PayloadSink onPayload(FrameHeader header, BodyReader body) throws Violation {
+        public PayloadSink onPayload(FrameHeader header, BodyReader body) throws ProtocolException {
             String text = body.text("text");
             int first = header.payloadBytes() / 3;
             List<MemorySegment> pieces = first == 0
@@ -73,7 +73,7 @@ final class FrameReaderTest {
 
     @ParameterizedTest
     @ValueSource(ints = {1, 7, 31, 32, 33, 1000, 1 << 20})
-    void givenFramesCutAnywhere_whenRead_thenTheSameFrames(int most) throws Violation {
+    void givenFramesCutAnywhere_whenRead_thenTheSameFrames(int most) throws ProtocolException {
         Random random = new Random(most);
         ByteArrayOutputStream all = new ByteArrayOutputStream();
         List<String> expected = new ArrayList<>();
@@ -98,7 +98,7 @@ final class FrameReaderTest {
     }
 
     @Test
-    void givenHalfAFrame_whenAsked_thenItIsInIt() throws Violation {
+    void givenHalfAFrame_whenAsked_thenItIsInIt() throws ProtocolException {
         FrameReader reader = new FrameReader(new Recorder(), 4096);
         byte[] bytes = RecordingSink.bytes(withPayload(1, new byte[9000]));
         for (int at = 0; at < bytes.length; at++) {
@@ -132,12 +132,12 @@ final class FrameReaderTest {
 
     private static void assertRefused(byte[] bytes, String... words) {
         assertThatThrownBy(() -> RecordingSink.feed(new FrameReader(new Recorder(), 4096), bytes, 100))
-                .isInstanceOf(Violation.class)
+                .isInstanceOf(ProtocolException.class)
                 .hasMessageContainingAll(words);
     }
 
     @Test
-    void givenALargeBodyAnnounced_whenItDoesNotCome_thenItsMemoryIsNotTaken() throws Violation {
+    void givenALargeBodyAnnounced_whenItDoesNotCome_thenItsMemoryIsNotTaken() throws ProtocolException {
         List<FrameReader> readers = new ArrayList<>();
         for (int i = 0; i < 2000; i++) { // 8 GB, if it were
             FrameReader reader = new FrameReader(new Recorder(), 64);
@@ -149,7 +149,7 @@ final class FrameReaderTest {
     }
 
     @Test
-    void givenALongBody_whenItIsHandled_thenItsMemoryIsNotKept() throws Violation {
+    void givenALongBody_whenItIsHandled_thenItsMemoryIsNotKept() throws ProtocolException {
         Recorder recorder = new Recorder();
         FrameReader reader = new FrameReader(recorder, 4096);
         Frame brief = message(1, "x".repeat(60_000));
@@ -168,7 +168,7 @@ final class FrameReaderTest {
     }
 
     @Test
-    void givenDiscardedPayloads_whenRead_thenWhatFollowsIsHeard() throws Violation {
+    void givenDiscardedPayloads_whenRead_thenWhatFollowsIsHeard() throws ProtocolException {
         List<String> heard = new ArrayList<>();
         FrameHandler handler = new FrameHandler() {
             @Override

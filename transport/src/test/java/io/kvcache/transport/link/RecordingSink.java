@@ -3,7 +3,7 @@ package io.kvcache.transport.link;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.FrameHeader;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.io.ByteArrayOutputStream;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -54,7 +54,7 @@ public final class RecordingSink implements FrameSink {
     }
 
     /// Feeds bytes to a reader, at most `most` at a time.
-    public static void feed(FrameReader reader, byte[] bytes, int most) throws Violation {
+    public static void feed(FrameReader reader, byte[] bytes, int most) throws ProtocolException {
         int at = 0;
         while (at < bytes.length) {
             ByteBuffer target = reader.writableBuffer();
@@ -66,7 +66,7 @@ public final class RecordingSink implements FrameSink {
     }
 
     /// The frames that bytes are.
-    public static List<ReceivedFrame> frames(byte[] bytes) throws Violation {
+    public static List<ReceivedFrame> frames(byte[] bytes) throws ProtocolException {
         List<ReceivedFrame> frames = new ArrayList<>();
         ByteBuffer from = ByteBuffer.wrap(bytes);
         while (from.hasRemaining()) {
@@ -104,7 +104,7 @@ public final class RecordingSink implements FrameSink {
     }
 
     /// What was sent since the last time.
-    public synchronized List<ReceivedFrame> take() throws Violation {
+    public synchronized List<ReceivedFrame> take() throws ProtocolException {
         List<ReceivedFrame> frames = frames(sent.toByteArray());
         sent.reset();
         return frames;

@@ -9,8 +9,8 @@ import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.nio.ByteBuffer;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
@@ -27,11 +27,11 @@ final class BusySnapshotTest {
             FrameHeader header = FrameHeader.read(ByteBuffer.wrap(frame));
             if (header.type() == MessageType.SNAPSHOT.code() && answers.incrementAndGet() <= 2) {
                 byte[] refusal = RecordingSink.bytes(
-                        BodyWriter.refusal(header.type(), header.request(), Status.BUSY, "not just now"));
+                        BodyWriter.errorReply(header.type(), header.request(), Status.BUSY, "not just now"));
                 return new InProcessServer.MutatedFrame(refusal, false);
             }
             return new InProcessServer.MutatedFrame(frame, false);
-        } catch (Violation impossible) {
+        } catch (ProtocolException impossible) {
             throw new AssertionError(impossible);
         }
     }

@@ -93,7 +93,7 @@ final class FrameCorruptor implements InProcessServer.FrameMutator {
     private byte[] more(byte[] frame) {
         byte[] other = switch (random.nextInt(4)) {
             case 0 -> frame;
-            case 1 -> RecordingSink.bytes(BodyWriter.refusal(0, 0, Status.INVALID, "something; allowed: else"));
+            case 1 -> RecordingSink.bytes(BodyWriter.errorReply(0, 0, Status.INVALID, "something; allowed: else"));
             default ->
                 RecordingSink.bytes(new BodyWriter()
                         .i64(random.nextInt(8))

@@ -9,7 +9,7 @@ import io.kvcache.transport.link.FrameReader;
 import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.Frame;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.util.ArrayDeque;
 import java.util.Collection;
 import java.util.Deque;
@@ -132,7 +132,7 @@ final class InProcessServer implements Connector {
         private void serve(byte[] bytes) {
             try {
                 RecordingSink.feed(serverReader, bytes, MAX_CHUNK_BYTES);
-            } catch (Violation malformed) {
+            } catch (ProtocolException malformed) {
                 bugs.add(new AssertionError("the client has said what it must not", malformed));
                 last = true;
             }
@@ -157,7 +157,7 @@ final class InProcessServer implements Connector {
                 } else {
                     RecordingSink.feed(clientReader, bytes, MAX_CHUNK_BYTES);
                 }
-            } catch (Violation malformed) {
+            } catch (ProtocolException malformed) {
                 close(DisconnectReason.MALFORMED);
             } catch (InterruptedException stopped) {
                 Thread.currentThread().interrupt();

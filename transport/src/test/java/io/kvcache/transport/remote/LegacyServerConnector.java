@@ -10,7 +10,7 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.Challenge;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.io.IOException;
 
 /// Connects to servers as if they had no capabilities.
@@ -24,19 +24,19 @@ record LegacyServerConnector(Connector connector) implements Connector {
     private record CapabilityFilter(FrameHandler handler) implements FrameHandler {
 
         @Override
-        public void onMessage(FrameHeader header, BodyReader body) throws Violation {
+        public void onMessage(FrameHeader header, BodyReader body) throws ProtocolException {
             handler.onMessage(header, header.type() == MessageType.HELLO.code() ? without(Challenge.read(body)) : body);
         }
 
-        private static BodyReader without(Challenge challenge) throws Violation {
-            Challenge less = new Challenge(challenge.version(), challenge.secret(), 0, challenge.nonce());
+        private static BodyReader without(Challenge challenge) throws ProtocolException {
+            Challenge less = new Challenge(challenge.version(), challenge.proofRequired(), 0, challenge.nonce());
             return RecordingSink.frames(RecordingSink.bytes(less.frame(1)))
                     .getFirst()
                     .reader();
         }
 
         @Override
-        public PayloadSink onPayload(FrameHeader header, BodyReader body) throws Violation {
+        public PayloadSink onPayload(FrameHeader header, BodyReader body) throws ProtocolException {
             return handler.onPayload(header, body);
         }
 

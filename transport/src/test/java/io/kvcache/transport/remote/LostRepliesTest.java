@@ -17,7 +17,7 @@ import io.kvcache.transport.tcp.TcpEndpoint;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
@@ -49,14 +49,14 @@ final class LostRepliesTest {
     private record DroppingHandler(FrameHandler handler, MessageType type, AtomicBoolean lost) implements FrameHandler {
 
         @Override
-        public void onMessage(FrameHeader header, BodyReader body) throws Violation {
+        public void onMessage(FrameHeader header, BodyReader body) throws ProtocolException {
             if (header.type() != type.code() || !lost.compareAndSet(false, true)) {
                 handler.onMessage(header, body);
             }
         }
 
         @Override
-        public PayloadSink onPayload(FrameHeader header, BodyReader body) throws Violation {
+        public PayloadSink onPayload(FrameHeader header, BodyReader body) throws ProtocolException {
             return handler.onPayload(header, body);
         }
 

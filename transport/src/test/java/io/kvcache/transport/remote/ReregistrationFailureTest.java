@@ -10,8 +10,8 @@ import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -31,11 +31,11 @@ final class ReregistrationFailureTest {
             FrameHeader header = FrameHeader.read(ByteBuffer.wrap(frame));
             if (header.type() == MessageType.REGISTER.code() && registrations.incrementAndGet() == 2) {
                 byte[] refusal = RecordingSink.bytes(
-                        BodyWriter.refusal(header.type(), header.request(), status, "not just now"));
+                        BodyWriter.errorReply(header.type(), header.request(), status, "not just now"));
                 return new InProcessServer.MutatedFrame(refusal, false);
             }
             return new InProcessServer.MutatedFrame(frame, false);
-        } catch (Violation impossible) {
+        } catch (ProtocolException impossible) {
             throw new AssertionError(impossible);
         }
     }

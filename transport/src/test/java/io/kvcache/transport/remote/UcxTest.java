@@ -8,7 +8,7 @@ import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.shm.ShmDirectory;
 import io.kvcache.transport.tcp.TcpEndpoint;
-import io.kvcache.transport.wire.FabricPlace;
+import io.kvcache.transport.wire.FabricDescriptor;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -136,7 +136,7 @@ final class UcxTest {
 
     @Test
     void givenAPlaceThatNobodyServes_whenBlocksAreRead_thenTheyComeByMessage() throws IOException {
-        FabricPlace nowhere = new FabricPlace(4096, 1 << 20, new byte[] {0, 1, 2}, new byte[] {3});
+        FabricDescriptor nowhere = new FabricDescriptor(4096, 1 << 20, new byte[] {0, 1, 2}, new byte[] {3});
         try (TcpEndpoint endpoint = open(EndpointOptions.DEFAULTS.withFabric(nowhere));
                 RemoteKvCache cache =
                         connect("ucx:127.0.0.1:" + endpoint.address().getPort() + "?tls=no_such_transport")) {

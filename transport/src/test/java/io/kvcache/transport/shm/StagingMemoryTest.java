@@ -9,7 +9,7 @@ import io.kvcache.core.SharedMemoryFiles;
 import io.kvcache.core.StagingArea;
 import io.kvcache.core.StagingHeader;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.wire.StagingPlace;
+import io.kvcache.transport.wire.StagingDescriptor;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -45,8 +45,8 @@ final class StagingMemoryTest {
         folder.close();
     }
 
-    private static StagingPlace place(StagingArea area) {
-        return new StagingPlace(area.bytes(), area.header(), area.file());
+    private static StagingDescriptor place(StagingArea area) {
+        return new StagingDescriptor(area.bytes(), area.header(), area.file());
     }
 
     @Test
@@ -92,22 +92,22 @@ final class StagingMemoryTest {
             Files.write(beside, new byte[2 * PAGE]);
             for (String other :
                     List.of(files.slots(), files.records(), "lock", "stage-x", "../stage-1-1", "/etc/passwd", "")) {
-                assertThatThrownBy(() -> StagingMemory.open(files, new StagingPlace(PAGE, mine, other)))
+                assertThatThrownBy(() -> StagingMemory.open(files, new StagingDescriptor(PAGE, mine, other)))
                         .isInstanceOf(IOException.class)
                         .hasMessageContaining("allowed: stage-");
             }
-            assertThatThrownBy(() -> StagingMemory.open(files, new StagingPlace(PAGE, mine, "stage-1-1")))
+            assertThatThrownBy(() -> StagingMemory.open(files, new StagingDescriptor(PAGE, mine, "stage-1-1")))
                     .isInstanceOf(IOException.class)
                     .hasMessageContaining("is no file of");
             StagingHeader another = new StagingHeader(mine.ticket() + 1);
-            assertThatThrownBy(() -> StagingMemory.open(files, new StagingPlace(PAGE, another, area.file())))
+            assertThatThrownBy(() -> StagingMemory.open(files, new StagingDescriptor(PAGE, another, area.file())))
                     .isInstanceOf(IOException.class)
                     .hasMessageContaining("another ticket");
-            assertThatThrownBy(() -> StagingMemory.open(files, new StagingPlace(PAGE + 1, mine, area.file())))
+            assertThatThrownBy(() -> StagingMemory.open(files, new StagingDescriptor(PAGE + 1, mine, area.file())))
                     .isInstanceOf(IOException.class)
                     .hasMessageContaining("has 8192 bytes; allowed: 8193");
             for (long bytes : new long[] {0, Long.MAX_VALUE}) {
-                assertThatThrownBy(() -> StagingMemory.open(files, new StagingPlace(bytes, mine, area.file())))
+                assertThatThrownBy(() -> StagingMemory.open(files, new StagingDescriptor(bytes, mine, area.file())))
                         .isInstanceOf(IOException.class)
                         .hasMessageContaining("allowed: 1 to");
             }

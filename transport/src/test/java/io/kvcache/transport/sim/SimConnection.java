@@ -8,8 +8,8 @@ import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Violation;
 import java.lang.foreign.MemorySegment;
 import java.util.Collection;
 import java.util.concurrent.atomic.AtomicReference;
@@ -55,8 +55,8 @@ final class SimConnection implements FrameConnection {
                 reader.bytesWritten(bytes);
                 readSince = reader.isInFrame() ? System.nanoTime() | 1 : 0;
             }
-        } catch (Violation malformed) {
-            send(BodyWriter.refusal(MessageType.ERROR.code(), 0, Status.INVALID, String.valueOf(malformed)));
+        } catch (ProtocolException malformed) {
+            send(BodyWriter.errorReply(MessageType.ERROR.code(), 0, Status.INVALID, String.valueOf(malformed)));
             close(DisconnectReason.MALFORMED);
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();

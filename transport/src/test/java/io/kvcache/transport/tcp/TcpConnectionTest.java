@@ -12,7 +12,7 @@ import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Payload;
-import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.ProtocolException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.foreign.Arena;
@@ -38,8 +38,8 @@ final class TcpConnectionTest {
         public void onMessage(FrameHeader header, BodyReader body) {}
 
         @Override
-        public PayloadSink onPayload(FrameHeader header, BodyReader body) throws Violation {
-            throw new Violation("nobody sends any");
+        public PayloadSink onPayload(FrameHeader header, BodyReader body) throws ProtocolException {
+            throw new ProtocolException("nobody sends any");
         }
 
         @Override

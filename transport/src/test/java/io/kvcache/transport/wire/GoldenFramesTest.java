@@ -48,7 +48,7 @@ final class GoldenFramesTest {
         return hex.replaceAll("\\s", "");
     }
 
-    private static BodyReader body(String hex) throws Violation {
+    private static BodyReader body(String hex) throws ProtocolException {
         byte[] all = HEX.parseHex(spaceless(hex));
         return RecordingSink.frames(all).getFirst().reader();
     }
@@ -70,11 +70,11 @@ final class GoldenFramesTest {
     }
 
     private static Hello hello() {
-        return new Hello(1, 0, 0, counting(32), Secret.none(16), 10_000, "acme0");
+        return new Hello(1, 0, 0, counting(32), Secret.zeros(16), 10_000, "acme0");
     }
 
     @Test
-    void givenHello_whenWrittenAndRead_thenTheseBytes() throws Violation {
+    void givenHello_whenWrittenAndRead_thenTheseBytes() throws ProtocolException {
         assertThat(hex(hello().frame(1, 5_000_000_000L))).isEqualTo(spaceless(HELLO));
         assertThat(Hello.read(body(HELLO))).isEqualTo(hello());
     }
@@ -86,7 +86,7 @@ final class GoldenFramesTest {
             """;
 
     @Test
-    void givenAChallenge_whenWrittenAndRead_thenTheseBytes() throws Violation {
+    void givenAChallenge_whenWrittenAndRead_thenTheseBytes() throws ProtocolException {
         Challenge challenge = new Challenge(1, true, 0, counting(32));
         assertThat(hex(challenge.frame(1))).isEqualTo(spaceless(CHALLENGE));
         assertThat(Challenge.read(body(CHALLENGE))).isEqualTo(challenge);
@@ -96,10 +96,10 @@ final class GoldenFramesTest {
     @Test
     void givenASecret_whenProved_thenTheseProofs() {
         Secret secret = new Secret("sixteen bytes ok".getBytes(StandardCharsets.US_ASCII));
-        Proof proof = new Proof(secret, hello(), new Challenge(1, true, 0, counting(32)));
-        assertThat(HEX.formatHex(proof.ofClient().bytes()))
+        HandshakeProof proof = new HandshakeProof(secret, hello(), new Challenge(1, true, 0, counting(32)));
+        assertThat(HEX.formatHex(proof.clientProof().bytes()))
                 .isEqualTo("a188c77fc84ccfa5cdae459939224df43e28f8e117125c936b8b191effd232d7");
-        assertThat(HEX.formatHex(proof.ofServer().bytes()))
+        assertThat(HEX.formatHex(proof.serverProof().bytes()))
                 .isEqualTo("c7b177d496e5a32a587e04bb6308e4b792046640e27a3f1061efcb04cd5af64d");
     }
 
@@ -110,7 +110,7 @@ final class GoldenFramesTest {
             """;
 
     @Test
-    void givenAWelcome_whenWrittenAndRead_thenTheseBytes() throws Violation {
+    void givenAWelcome_whenWrittenAndRead_thenTheseBytes() throws ProtocolException {
         Welcome welcome = new Welcome(7, counting(16), 10_000, counting(32));
         assertThat(hex(welcome.frame(2))).isEqualTo(spaceless(WELCOME));
         assertThat(Welcome.read(body(WELCOME))).isEqualTo(welcome);
@@ -124,7 +124,7 @@ final class GoldenFramesTest {
             """;
 
     @Test
-    void givenANamespace_whenWrittenAndRead_thenTheseBytes() throws Violation {
+    void givenANamespace_whenWrittenAndRead_thenTheseBytes() throws ProtocolException {
         BlockShape shape = new BlockShape(5, 1, 6, 7, 16, Dtype.BF16, AxisOrder.LAYER_KV_TOKEN_HEAD);
         Namespace namespace = Namespace.builder("m")
                 .revision("r")
@@ -146,7 +146,7 @@ final class GoldenFramesTest {
             """;
 
     @Test
-    void givenAnEvent_whenWrittenAndRead_thenTheseBytes() throws Violation {
+    void givenAnEvent_whenWrittenAndRead_thenTheseBytes() throws ProtocolException {
         CacheEvent event = new CacheEvent(
                 5,
                 EventKind.DROPPED,
@@ -166,7 +166,7 @@ final class GoldenFramesTest {
     }
 
     @Test
-    void givenStatistics_whenWrittenAndRead_thenTheSameAndOnlyOfKnownNamespaces() throws Violation {
+    void givenStatistics_whenWrittenAndRead_thenTheSameAndOnlyOfKnownNamespaces() throws ProtocolException {
         Namespace mine = Namespace.objects("mine", "t");
         Namespace other = Namespace.objects("other", "t");
         NamespaceStats numbers = new NamespaceStats(mine, 21, 22, 23, 24, 25, 26, 27);
@@ -210,21 +210,22 @@ final class GoldenFramesTest {
             """;
 
     @Test
-    void givenSharedFiles_whenWrittenAndRead_thenTheseBytes() throws Violation {
+    void givenSharedFiles_whenWrittenAndRead_thenTheseBytes() throws ProtocolException {
         SharedMemoryFiles files =
                 new SharedMemoryFiles("/dev/shm/store", "slots-1", "records-1", 0x0123_4567_89AB_CDEFL);
         BodyWriter reply = new BodyWriter();
-        ShareCodec.write(files, reply);
+        SharedMemoryCodec.write(files, reply);
         assertThat(hex(reply.reply(MessageType.SHARE, 9))).isEqualTo(spaceless(SHARED));
-        assertThat(ShareCodec.read(body(SHARED))).isEqualTo(files);
+        assertThat(SharedMemoryCodec.read(body(SHARED))).isEqualTo(files);
     }
 
     @Test
-    void givenAServerThatSharesMemory_whenItAnswersHello_thenItsCapabilityIsBitZero() throws Violation {
+    void givenAServerThatSharesMemory_whenItAnswersHello_thenItsCapabilityIsBitZero() throws ProtocolException {
         Challenge challenge = new Challenge(1, true, Hello.SHARED_MEMORY, counting(32));
         assertThat(hex(challenge.frame(1)).substring(80, 96)).isEqualTo("0100000000000000");
-        assertThat(challenge.can(Hello.SHARED_MEMORY)).isTrue();
-        assertThat(Challenge.read(body(CHALLENGE)).can(Hello.SHARED_MEMORY)).isFalse();
+        assertThat(challenge.hasCapability(Hello.SHARED_MEMORY)).isTrue();
+        assertThat(Challenge.read(body(CHALLENGE)).hasCapability(Hello.SHARED_MEMORY))
+                .isFalse();
     }
 
     @Test
@@ -235,8 +236,8 @@ final class GoldenFramesTest {
                         Challenge.FABRIC,
                         Challenge.STAGING,
                         Challenge.STAGED_OBJECTS,
-                        Challenge.SAYINGS,
-                        Challenge.OBJECT_SAYINGS))
+                        Challenge.HINTS,
+                        Challenge.OBJECT_HINTS))
                 .containsExactly(1L << 0, 1L << 1, 1L << 2, 1L << 3, 1L << 4, 1L << 5, 1L << 6);
     }
 
@@ -249,16 +250,16 @@ final class GoldenFramesTest {
             """;
 
     @Test
-    void givenAHintAboutObjects_whenWrittenAndRead_thenTheseBytes() throws Violation {
+    void givenAHintAboutObjects_whenWrittenAndRead_thenTheseBytes() throws ProtocolException {
         ObjectHint label = new ObjectHint.Label(new RequestLabel(RequestKind.AGENT, 0x0123_4567_89AB_CDEFL, 5, true));
         BodyWriter request = new BodyWriter().i32(3);
         ObjectHintCodec.write(label, List.of("k1".getBytes(US_ASCII), "k22".getBytes(US_ASCII)), request);
         assertThat(hex(request.request(MessageType.HINT_OBJECTS, 13, 0))).isEqualTo(spaceless(HINT_OBJECTS));
         BodyReader body = body(HINT_OBJECTS);
         assertThat(body.count("namespace")).isEqualTo(3);
-        ObjectHintCodec.Told told = ObjectHintCodec.read(body);
-        assertThat(told.hint()).isEqualTo(label);
-        assertThat(told.keys()).containsExactly("k1".getBytes(US_ASCII), "k22".getBytes(US_ASCII));
+        ObjectHintCodec.DecodedObjectHint decodedObjectHint = ObjectHintCodec.read(body);
+        assertThat(decodedObjectHint.hint()).isEqualTo(label);
+        assertThat(decodedObjectHint.keys()).containsExactly("k1".getBytes(US_ASCII), "k22".getBytes(US_ASCII));
     }
 
     private static final String STAGED = """
@@ -268,12 +269,13 @@ final class GoldenFramesTest {
             """;
 
     @Test
-    void givenStagingMemory_whenWrittenAndRead_thenTheseBytes() throws Violation {
-        StagingPlace place = new StagingPlace(64 << 20, new StagingHeader(0x0123_4567_89AB_CDEFL), "stage-1-0");
+    void givenStagingMemory_whenWrittenAndRead_thenTheseBytes() throws ProtocolException {
+        StagingDescriptor place =
+                new StagingDescriptor(64 << 20, new StagingHeader(0x0123_4567_89AB_CDEFL), "stage-1-0");
         BodyWriter reply = new BodyWriter();
         place.write(reply);
         assertThat(hex(reply.reply(MessageType.STAGE, 10))).isEqualTo(spaceless(STAGED));
-        assertThat(StagingPlace.read(body(STAGED))).isEqualTo(place);
+        assertThat(StagingDescriptor.read(body(STAGED))).isEqualTo(place);
     }
 
     private static final String FABRIC = """
@@ -282,11 +284,11 @@ final class GoldenFramesTest {
             """;
 
     @Test
-    void givenAPlaceOnAFabric_whenWrittenAndRead_thenTheseBytes() throws Violation {
+    void givenAPlaceOnAFabric_whenWrittenAndRead_thenTheseBytes() throws ProtocolException {
         BodyWriter reply = new BodyWriter();
-        new FabricPlace(4096, 64 << 20, HEX.parseHex("a1a2"), HEX.parseHex("b1b2b3")).write(reply);
+        new FabricDescriptor(4096, 64 << 20, HEX.parseHex("a1a2"), HEX.parseHex("b1b2b3")).write(reply);
         assertThat(hex(reply.reply(MessageType.FABRIC, 11))).isEqualTo(spaceless(FABRIC));
-        FabricPlace read = FabricPlace.read(body(FABRIC));
+        FabricDescriptor read = FabricDescriptor.read(body(FABRIC));
         assertThat(read.base()).isEqualTo(4096);
         assertThat(read.bytes()).isEqualTo(64 << 20);
         assertThat(HEX.formatHex(read.address())).isEqualTo("a1a2");
@@ -295,15 +297,16 @@ final class GoldenFramesTest {
 
     @Test
     void givenARefusal_whenWritten_thenTheseBytes() {
-        assertThat(hex(BodyWriter.refusal(99, 5, Status.UNSUPPORTED, "nope"))).isEqualTo(spaceless(REFUSAL));
+        assertThat(hex(BodyWriter.errorReply(99, 5, Status.UNSUPPORTED, "nope")))
+                .isEqualTo(spaceless(REFUSAL));
     }
 
     @Test
-    void givenALongerBody_whenRead_thenWhatIsNotKnownIsIgnored() throws Violation {
+    void givenALongerBody_whenRead_thenWhatIsNotKnownIsIgnored() throws ProtocolException {
         byte[] longer = Arrays.copyOf(HEX.parseHex(spaceless(CHALLENGE)), 32 + 48 + 20);
         longer[16] = 48 + 20;
         assertThat(Challenge.read(RecordingSink.frames(longer).getFirst().reader())
-                        .secret())
+                        .proofRequired())
                 .isTrue();
     }
 
@@ -313,7 +316,7 @@ final class GoldenFramesTest {
         shorter[16] = 20;
         assertThatThrownBy(() ->
                         Challenge.read(RecordingSink.frames(shorter).getFirst().reader()))
-                .isInstanceOf(Violation.class)
+                .isInstanceOf(ProtocolException.class)
                 .hasMessageContainingAll("nonce", "32", "4");
     }
 

@@ -33,30 +33,30 @@ final class HintCodecTest {
     }
 
     @Test
-    void givenAsManyWeightsAsBlocks_whenRead_thenTheyAreThese() throws Violation {
-        assertThat(HintCodec.read(weights(0, 2)).about(CHAIN)).isEqualTo(new Hint.Weigh(CHAIN, 0, List.of(0f, 0f)));
-        assertThat(HintCodec.read(weights(1, 1)).about(CHAIN)).isEqualTo(new Hint.Weigh(CHAIN, 1, List.of(0f)));
-        assertThat(HintCodec.read(weights(2, 0)).about(CHAIN)).isEqualTo(new Hint.Weigh(CHAIN, 2, List.of()));
+    void givenAsManyWeightsAsBlocks_whenRead_thenTheyAreThese() throws ProtocolException {
+        assertThat(HintCodec.read(weights(0, 2)).forChain(CHAIN)).isEqualTo(new Hint.Weigh(CHAIN, 0, List.of(0f, 0f)));
+        assertThat(HintCodec.read(weights(1, 1)).forChain(CHAIN)).isEqualTo(new Hint.Weigh(CHAIN, 1, List.of(0f)));
+        assertThat(HintCodec.read(weights(2, 0)).forChain(CHAIN)).isEqualTo(new Hint.Weigh(CHAIN, 2, List.of()));
     }
 
     @Test
-    void givenMoreWeightsThanBlocks_whenRead_thenTheyAreRefused() throws Violation {
-        HintCodec.Told told = HintCodec.read(weights(1, 2));
-        assertThatThrownBy(() -> told.about(CHAIN))
+    void givenMoreWeightsThanBlocks_whenRead_thenTheyAreRefused() throws ProtocolException {
+        HintCodec.DecodedHint decodedHint = HintCodec.read(weights(1, 2));
+        assertThatThrownBy(() -> decodedHint.forChain(CHAIN))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessage("2 weights from block 1 on; the chain has 2 blocks");
-        HintCodec.Told behind = HintCodec.read(weights(Integer.MAX_VALUE, 1));
-        assertThatThrownBy(() -> behind.about(CHAIN)).isInstanceOf(IllegalArgumentException.class);
+        HintCodec.DecodedHint behind = HintCodec.read(weights(Integer.MAX_VALUE, 1));
+        assertThatThrownBy(() -> behind.forChain(CHAIN)).isInstanceOf(IllegalArgumentException.class);
     }
 
     /// As objects they take twenty times as much as in the frame.
     @Test
-    void givenAFrameFullOfWeights_whenReadForAShortChain_thenItTakesNoMoreHeapThanTheFrame() throws Violation {
+    void givenAFrameFullOfWeights_whenReadForAShortChain_thenItTakesNoMoreHeapThanTheFrame() throws ProtocolException {
         BodyReader body = weights(0, FrameHeader.MAX_BODY_BYTES - 24);
         ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
         long before = threads.getCurrentThreadAllocatedBytes();
-        HintCodec.Told told = HintCodec.read(body);
-        assertThatThrownBy(() -> told.about(CHAIN)).isInstanceOf(IllegalArgumentException.class);
+        HintCodec.DecodedHint decodedHint = HintCodec.read(body);
+        assertThatThrownBy(() -> decodedHint.forChain(CHAIN)).isInstanceOf(IllegalArgumentException.class);
         assertThat(threads.getCurrentThreadAllocatedBytes() - before).isLessThan(4L * FrameHeader.MAX_BODY_BYTES);
     }
 }

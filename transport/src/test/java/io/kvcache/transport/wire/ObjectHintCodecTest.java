@@ -14,13 +14,13 @@ final class ObjectHintCodecTest {
 
     private static final List<byte[]> KEYS = List.of(new byte[] {1}, new byte[4096]);
 
-    private static BodyReader reader(BodyWriter written) throws Violation {
+    private static BodyReader reader(BodyWriter written) throws ProtocolException {
         byte[] frame = RecordingSink.bytes(written.request(MessageType.HINT_OBJECTS, 1, 0));
         return RecordingSink.frames(frame).getFirst().reader();
     }
 
     @Test
-    void givenEachHint_whenWrittenAndRead_thenItIsTheSame() throws Violation {
+    void givenEachHint_whenWrittenAndRead_thenItIsTheSame() throws ProtocolException {
         List<ObjectHint> hints = List.of(
                 new ObjectHint.Expect(5),
                 new ObjectHint.Pin(Long.MAX_VALUE),
@@ -31,33 +31,33 @@ final class ObjectHintCodecTest {
         for (ObjectHint hint : hints) {
             BodyWriter to = new BodyWriter();
             ObjectHintCodec.write(hint, KEYS, to);
-            ObjectHintCodec.Told told = ObjectHintCodec.read(reader(to));
-            assertThat(told.hint()).isEqualTo(hint);
-            assertThat(told.keys()).containsExactlyElementsOf(KEYS);
+            ObjectHintCodec.DecodedObjectHint decodedObjectHint = ObjectHintCodec.read(reader(to));
+            assertThat(decodedObjectHint.hint()).isEqualTo(hint);
+            assertThat(decodedObjectHint.keys()).containsExactlyElementsOf(KEYS);
         }
     }
 
     @Test
-    void givenAKindOfALaterVersion_whenRead_thenItIsNoneAndItsKeysAreNotLookedFor() throws Violation {
-        ObjectHintCodec.Told told = ObjectHintCodec.read(
+    void givenAKindOfALaterVersion_whenRead_thenItIsNoneAndItsKeysAreNotLookedFor() throws ProtocolException {
+        ObjectHintCodec.DecodedObjectHint decodedObjectHint = ObjectHintCodec.read(
                 reader(new BodyWriter().i32(3).i32(9).i32(0).i64(0).i32(1)));
-        assertThat(told.hint()).isNull();
-        assertThat(told.keys()).isEmpty();
+        assertThat(decodedObjectHint.hint()).isNull();
+        assertThat(decodedObjectHint.keys()).isEmpty();
     }
 
     @Test
     void givenKeysThatCannotBe_whenRead_thenTheyAreRefusedWithWhatMay() {
         assertThatThrownBy(() -> ObjectHintCodec.read(
                         reader(new BodyWriter().i32(8193).i32(2).i32(0).i64(0))))
-                .isInstanceOf(Violation.class)
+                .isInstanceOf(ProtocolException.class)
                 .hasMessage("keys = 8193; allowed: 0 to 8192");
         assertThatThrownBy(() -> ObjectHintCodec.read(
                         reader(new BodyWriter().i32(1).i32(2).i32(0).i64(0).i32(0))))
-                .isInstanceOf(Violation.class)
+                .isInstanceOf(ProtocolException.class)
                 .hasMessage("key bytes = 0; allowed: 1 to 4096");
         assertThatThrownBy(() -> ObjectHintCodec.read(
                         reader(new BodyWriter().i32(2).i32(2).i32(0).i64(0).i32(4097))))
-                .isInstanceOf(Violation.class)
+                .isInstanceOf(ProtocolException.class)
                 .hasMessage("key bytes = 4097; allowed: 1 to 4096");
     }
 }

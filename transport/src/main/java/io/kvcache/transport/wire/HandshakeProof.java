@@ -14,7 +14,7 @@ import javax.crypto.spec.SecretKeySpec;
 /// The labels differ, so that neither side can be made to compute the other's proof. It protects the
 /// handshake, not what follows: whoever can change packets can take the connection over, so a link that
 /// is not trusted needs a tunnel.
-public final class Proof {
+public final class HandshakeProof {
 
     public static final int BYTES = 32;
 
@@ -26,17 +26,17 @@ public final class Proof {
     private final Challenge challenge;
 
     /// Of one handshake.
-    public Proof(Secret secret, Hello hello, Challenge challenge) {
+    public HandshakeProof(Secret secret, Hello hello, Challenge challenge) {
         this.secret = secret;
         this.hello = hello;
         this.challenge = challenge;
     }
 
-    public Secret ofClient() {
+    public Secret clientProof() {
         return compute(CLIENT);
     }
 
-    public Secret ofServer() {
+    public Secret serverProof() {
         return compute(SERVER);
     }
 

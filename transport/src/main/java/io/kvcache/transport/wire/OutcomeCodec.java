@@ -4,9 +4,9 @@ import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 
 /// The numbers of the outcomes of putting.
-public final class Outcomes {
+public final class OutcomeCodec {
 
-    private Outcomes() {}
+    private OutcomeCodec() {}
 
     public static int code(PutOutcome outcome) {
         return switch (outcome) {
@@ -26,14 +26,14 @@ public final class Outcomes {
     /// The outcome of a code.
     ///
     /// @param cause what [#cause] tells; 0 of an older server
-    public static PutOutcome put(int code, int cause) throws Violation {
+    public static PutOutcome put(int code, int cause) throws ProtocolException {
         return switch (code) {
             case 0 -> PutOutcome.RESERVED;
             case 1 -> PutOutcome.PRESENT;
             case 2 -> cause == 1 ? PutOutcome.FOREIGN : PutOutcome.BUSY;
             case 3 -> PutOutcome.NO_PARENT;
             case 4 -> PutOutcome.NO_ROOM;
-            default -> throw new Violation("put outcome = " + code + "; allowed: 0 to 4");
+            default -> throw new ProtocolException("put outcome = " + code + "; allowed: 0 to 4");
         };
     }
 
@@ -45,12 +45,12 @@ public final class Outcomes {
         };
     }
 
-    public static SealOutcome seal(int code) throws Violation {
+    public static SealOutcome seal(int code) throws ProtocolException {
         return switch (code) {
             case 0 -> SealOutcome.SEALED;
             case 1 -> SealOutcome.PENDING;
             case 2 -> SealOutcome.DROPPED;
-            default -> throw new Violation("seal outcome = " + code + "; allowed: 0 to 2");
+            default -> throw new ProtocolException("seal outcome = " + code + "; allowed: 0 to 2");
         };
     }
 }

@@ -8,14 +8,14 @@ import io.kvcache.core.StagingHeader;
 /// @param bytes that are the client's, behind the [StagingHeader]
 /// @param head what the file begins with
 /// @param file name in the directory that SHARE told
-public record StagingPlace(long bytes, StagingHeader head, String file) {
+public record StagingDescriptor(long bytes, StagingHeader head, String file) {
 
     public void write(BodyWriter to) {
         to.i64(bytes).i64(head.ticket()).text(file);
     }
 
-    public static StagingPlace read(BodyReader from) throws Violation {
-        long bytes = from.amount("bytes");
-        return new StagingPlace(bytes, new StagingHeader(from.i64("ticket")), from.text("file"));
+    public static StagingDescriptor read(BodyReader from) throws ProtocolException {
+        long bytes = from.nonNegativeLong("bytes");
+        return new StagingDescriptor(bytes, new StagingHeader(from.i64("ticket")), from.text("file"));
     }
 }

@@ -8,28 +8,28 @@ package io.kvcache.transport.wire;
 /// @param address of whoever serves them, as UCX packs it
 /// @param key to them, as UCX packs it: who has it can read all that is in them
 @SuppressWarnings("ArrayRecordComponent") // never compared
-public record FabricPlace(long base, long bytes, byte[] address, byte[] key) {
+public record FabricDescriptor(long base, long bytes, byte[] address, byte[] key) {
 
     /// Far more than UCX packs on any machine.
-    private static final int MOST_BYTES = 1 << 16;
+    private static final int MAX_BYTES = 1 << 16;
 
     public void write(BodyWriter to) {
         to.i64(base).i64(bytes).i32(address.length).i32(key.length);
         to.bytes(address).bytes(key);
     }
 
-    public static FabricPlace read(BodyReader from) throws Violation {
+    public static FabricDescriptor read(BodyReader from) throws ProtocolException {
         long base = from.i64("base");
-        long bytes = from.amount("bytes");
+        long bytes = from.nonNegativeLong("bytes");
         int addressBytes = length(from, "address bytes");
         int keyBytes = length(from, "key bytes");
-        return new FabricPlace(base, bytes, from.bytes("address", addressBytes), from.bytes("key", keyBytes));
+        return new FabricDescriptor(base, bytes, from.bytes("address", addressBytes), from.bytes("key", keyBytes));
     }
 
-    private static int length(BodyReader from, String field) throws Violation {
+    private static int length(BodyReader from, String field) throws ProtocolException {
         int length = from.count(field);
-        if (length > MOST_BYTES) {
-            throw new Violation("%s = %d; allowed: 0 to %d".formatted(field, length, MOST_BYTES));
+        if (length > MAX_BYTES) {
+            throw new ProtocolException("%s = %d; allowed: 0 to %d".formatted(field, length, MAX_BYTES));
         }
         return length;
     }

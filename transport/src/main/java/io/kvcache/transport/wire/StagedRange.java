@@ -6,17 +6,17 @@ package io.kvcache.transport.wire;
 /// @param offset from the first byte behind the head
 /// @param bytes of the block or object
 /// @param checksum of them, and of the key of an object behind them
-public record StagedBytes(long offset, long bytes, int checksum) {
+public record StagedRange(long offset, long bytes, int checksum) {
 
     public BodyWriter write(BodyWriter to) {
         return to.i64(offset).i64(bytes).i32(checksum).i32(0);
     }
 
-    public static StagedBytes read(BodyReader from) throws Violation {
-        long offset = from.amount("offset");
-        long bytes = from.amount("bytes");
+    public static StagedRange read(BodyReader from) throws ProtocolException {
+        long offset = from.nonNegativeLong("offset");
+        long bytes = from.nonNegativeLong("bytes");
         int checksum = from.i32("checksum");
         from.skip(Integer.BYTES);
-        return new StagedBytes(offset, bytes, checksum);
+        return new StagedRange(offset, bytes, checksum);
     }
 }
