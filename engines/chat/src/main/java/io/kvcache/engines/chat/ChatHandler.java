@@ -21,22 +21,22 @@ final class ChatHandler extends SimpleChannelInboundHandler<FullHttpRequest> {
     private static final Logger LOG = System.getLogger(ChatHandler.class.getName());
 
     /// Requests that a client may send before the answer to the one before them.
-    private static final int MOST_AHEAD = 16;
+    private static final int MAX_PIPELINED = 16;
 
-    private final Desk desk;
-    private final Deque<FullHttpRequest> ahead = new ArrayDeque<>();
+    private final ChatRequestQueue queue;
+    private final Deque<FullHttpRequest> pipelined = new ArrayDeque<>();
     private boolean busy;
 
-    ChatHandler(Desk desk) {
-        this.desk = desk;
+    ChatHandler(ChatRequestQueue chatRequestQueue) {
+        this.queue = chatRequestQueue;
     }
 
     @Override
     protected void channelRead0(ChannelHandlerContext context, FullHttpRequest request) {
         if (!busy) {
             answer(context, request);
-        } else if (ahead.size() < MOST_AHEAD) {
-            ahead.add(request.retain());
+        } else if (pipelined.size() < MAX_PIPELINED) {
+            pipelined.add(request.retain());
         } else {
             context.close();
         }
@@ -44,36 +44,40 @@ final class ChatHandler extends SimpleChannelInboundHandler<FullHttpRequest> {
 
     private void answer(ChannelHandlerContext context, FullHttpRequest request) {
         busy = true;
-        Reply reply = new Reply(
+        SseResponder sseResponder = new SseResponder(
                 context.channel(),
                 HttpUtil.isKeepAlive(request),
-                () -> context.executor().execute(() -> next(context)));
+                () -> context.executor().execute(() -> answerNext(context)));
         String path = new QueryStringDecoder(request.uri()).path();
         switch (path) {
-            case "/v1/chat/completions" -> post(request, reply, true);
-            case "/v1/completions" -> post(request, reply, false);
-            case "/v1/models" -> reply.whole(200, desk.models());
-            case "/health" -> reply.whole(200, "{\"status\":\"ok\"}");
-            case "/stats" -> reply.whole(200, desk.stats());
-            case "/metrics" -> reply.metrics(desk.metrics());
+            case "/v1/chat/completions" -> submit(request, sseResponder, true);
+            case "/v1/completions" -> submit(request, sseResponder, false);
+            case "/v1/models" -> sseResponder.send(200, queue.models());
+            case "/health" -> sseResponder.send(200, "{\"status\":\"ok\"}");
+            case "/stats" -> sseResponder.send(200, queue.stats());
+            case "/metrics" -> sseResponder.sendMetrics(queue.metrics());
             default ->
-                reply.whole(
+                sseResponder.send(
                         404,
-                        Answers.error("invalid_request_error", "unknown_url", "", "there is no " + path + " here"));
+                        CompletionResponses.error(
+                                "invalid_request_error", "unknown_url", "", "there is no " + path + " here"));
         }
     }
 
-    private void post(FullHttpRequest request, Reply reply, boolean chat) {
+    private void submit(FullHttpRequest request, SseResponder sseResponder, boolean chat) {
         if (request.method().equals(HttpMethod.POST)) {
-            desk.take(chat, ByteBufUtil.getBytes(request.content()), reply);
+            queue.submit(chat, ByteBufUtil.getBytes(request.content()), sseResponder);
         } else {
-            reply.whole(405, Answers.error("invalid_request_error", "method_not_allowed", "", "only POST goes there"));
+            sseResponder.send(
+                    405,
+                    CompletionResponses.error(
+                            "invalid_request_error", "method_not_allowed", "", "only POST goes there"));
         }
     }
 
-    private void next(ChannelHandlerContext context) {
+    private void answerNext(ChannelHandlerContext context) {
         busy = false;
-        FullHttpRequest request = ahead.poll();
+        FullHttpRequest request = pipelined.poll();
         if (request != null) {
             try {
                 answer(context, request);
@@ -85,8 +89,8 @@ final class ChatHandler extends SimpleChannelInboundHandler<FullHttpRequest> {
 
     @Override
     public void channelInactive(ChannelHandlerContext context) {
-        ahead.forEach(FullHttpRequest::release);
-        ahead.clear();
+        pipelined.forEach(FullHttpRequest::release);
+        pipelined.clear();
         context.fireChannelInactive();
     }
 

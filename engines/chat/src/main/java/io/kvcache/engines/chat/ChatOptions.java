@@ -6,24 +6,24 @@ import java.net.InetSocketAddress;
 ///
 /// @param address where it listens; port 0 takes any that is free
 /// @param model the name it answers to, as clients see it; requests that name another one are refused
-/// @param mostTokens of an answer when a request does not say, 1 and up
-/// @param mostWaiting requests that wait for the model at once, 1 and up; a further one is refused
-/// @param mostBytes of a request's body, 1 and up
-public record ChatOptions(InetSocketAddress address, String model, int mostTokens, int mostWaiting, int mostBytes) {
+/// @param maxTokens of an answer when a request does not say, 1 and up
+/// @param maxWaiting requests that wait for the model at once, 1 and up; a further one is refused
+/// @param maxBodyBytes of a request's body, 1 and up
+public record ChatOptions(InetSocketAddress address, String model, int maxTokens, int maxWaiting, int maxBodyBytes) {
 
-    private static final int TOKENS = 256;
-    private static final int WAITING = 64;
-    private static final int BYTES = 8 << 20;
+    private static final int DEFAULT_MAX_TOKENS = 256;
+    private static final int DEFAULT_MAX_WAITING = 64;
+    private static final int DEFAULT_MAX_BODY_BYTES = 8 << 20;
 
     public ChatOptions {
-        atLeastOne("mostTokens", mostTokens);
-        atLeastOne("mostWaiting", mostWaiting);
-        atLeastOne("mostBytes", mostBytes);
+        atLeastOne("mostTokens", maxTokens);
+        atLeastOne("mostWaiting", maxWaiting);
+        atLeastOne("mostBytes", maxBodyBytes);
     }
 
     /// 256 tokens an answer, 64 requests that wait, 8 MiB a request.
     public static ChatOptions of(InetSocketAddress address, String model) {
-        return new ChatOptions(address, model, TOKENS, WAITING, BYTES);
+        return new ChatOptions(address, model, DEFAULT_MAX_TOKENS, DEFAULT_MAX_WAITING, DEFAULT_MAX_BODY_BYTES);
     }
 
     private static void atLeastOne(String name, int value) {

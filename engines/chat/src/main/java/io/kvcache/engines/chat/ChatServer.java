@@ -36,16 +36,17 @@ import java.util.concurrent.TimeUnit;
 /// **Threads.** One for all connections, one that generates.
 public final class ChatServer implements AutoCloseable {
 
-    private static final long QUIET_MILLIS = 0;
+    private static final long QUIET_PERIOD_MILLIS = 0;
     private static final long STOP_SECONDS = 10;
 
-    private final Desk desk;
+    private final ChatRequestQueue queue;
     private final EventLoopGroup loop;
     private final ChannelGroup connections;
     private final Channel listener;
 
-    private ChatServer(Desk desk, EventLoopGroup loop, ChannelGroup connections, Channel listener) {
-        this.desk = desk;
+    private ChatServer(
+            ChatRequestQueue chatRequestQueue, EventLoopGroup loop, ChannelGroup connections, Channel listener) {
+        this.queue = chatRequestQueue;
         this.loop = loop;
         this.connections = connections;
         this.listener = listener;
@@ -59,7 +60,7 @@ public final class ChatServer implements AutoCloseable {
             PrefixCachedGenerator<JlamaModel> generator, ChatOptions options, List<MeterBinder> meters)
             throws IOException {
         PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
-        Desk desk = new Desk(generator, options, registry);
+        ChatRequestQueue chatRequestQueue = new ChatRequestQueue(generator, options, registry);
         new GeneratorMetrics(generator, options.model()).bindTo(registry);
         meters.forEach(each -> each.bindTo(registry));
         EventLoopGroup loop = new MultiThreadIoEventLoopGroup(1, NioIoHandler.newFactory());
@@ -73,13 +74,13 @@ public final class ChatServer implements AutoCloseable {
                         connections.add(channel);
                         channel.pipeline()
                                 .addLast(new HttpServerCodec())
-                                .addLast(new HttpObjectAggregator(options.mostBytes()))
-                                .addLast(new ChatHandler(desk));
+                                .addLast(new HttpObjectAggregator(options.maxBodyBytes()))
+                                .addLast(new ChatHandler(chatRequestQueue));
                     }
                 })
                 .bind(options.address())
                 .awaitUninterruptibly();
-        ChatServer server = new ChatServer(desk, loop, connections, bound.channel());
+        ChatServer server = new ChatServer(chatRequestQueue, loop, connections, bound.channel());
         if (!bound.isSuccess()) {
             server.close();
             throw new IOException(
@@ -100,7 +101,8 @@ public final class ChatServer implements AutoCloseable {
     public void close() {
         listener.close().awaitUninterruptibly();
         connections.close().awaitUninterruptibly();
-        desk.close();
-        loop.shutdownGracefully(QUIET_MILLIS, STOP_SECONDS, TimeUnit.SECONDS).awaitUninterruptibly();
+        queue.close();
+        loop.shutdownGracefully(QUIET_PERIOD_MILLIS, STOP_SECONDS, TimeUnit.SECONDS)
+                .awaitUninterruptibly();
     }
 }

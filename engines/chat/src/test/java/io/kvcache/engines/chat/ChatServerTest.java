@@ -443,12 +443,12 @@ final class ChatServerTest {
     }
 
     /// The tokens of a prompt and its answer without the last one, whose keys and values are never computed.
-    private static int[] computed(String prompt, int mostTokens) {
+    private static int[] computed(String prompt, int maxTokens) {
         int[] tokens = llama.model().encode(prompt);
         int[] said = llama.generator()
                 .generate(
                         new GenerationRequest(
-                                tokens, mostTokens, 0, 0, llama.model().stops(), false),
+                                tokens, maxTokens, 0, 0, llama.model().stops(), false),
                         TokenListener.NOBODY)
                 .tokens();
         int[] all = Arrays.copyOf(tokens, tokens.length + said.length - 1);

@@ -18,43 +18,43 @@ import io.netty.handler.codec.http.LastHttpContent;
 /// The answer to one request over HTTP: whole, or as a stream of server-sent events.
 ///
 /// **Threads.** One at a time; Netty brings what is written to the connection's loop, in order.
-final class Reply {
+final class SseResponder {
 
     private final Channel channel;
     private final boolean keepAlive;
     private final Runnable done;
-    private boolean opened;
+    private boolean streaming;
     private boolean ended;
 
     /// @param keepAlive whether the connection stays for the next request
     /// @param done run, on the connection's loop or not, once all is written
-    Reply(Channel channel, boolean keepAlive, Runnable done) {
+    SseResponder(Channel channel, boolean keepAlive, Runnable done) {
         this.channel = channel;
         this.keepAlive = keepAlive;
         this.done = done;
     }
 
     /// Whether somebody still listens.
-    boolean wanted() {
+    boolean isConnected() {
         return channel.isActive();
     }
 
-    boolean opened() {
-        return opened;
+    boolean isStreaming() {
+        return streaming;
     }
 
     /// Answers wholly.
-    void whole(int status, String json) {
-        whole(status, HttpHeaderValues.APPLICATION_JSON.toString(), json);
+    void send(int status, String json) {
+        send(status, HttpHeaderValues.APPLICATION_JSON.toString(), json);
     }
 
     /// Answers by the text that Prometheus reads.
-    void metrics(String text) {
-        whole(200, "text/plain; version=0.0.4; charset=utf-8", text);
+    void sendMetrics(String text) {
+        send(200, "text/plain; version=0.0.4; charset=utf-8", text);
     }
 
-    private void whole(int status, String type, String text) {
-        opened = true;
+    private void send(int status, String type, String text) {
+        streaming = true;
         ByteBuf body = ByteBufUtil.writeUtf8(channel.alloc(), text);
         DefaultFullHttpResponse response =
                 new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, HttpResponseStatus.valueOf(status), body);
@@ -65,8 +65,8 @@ final class Reply {
     }
 
     /// Begins a stream.
-    void open() {
-        opened = true;
+    void startStream() {
+        streaming = true;
         HttpResponse response = new DefaultHttpResponse(HttpVersion.HTTP_1_1, HttpResponseStatus.OK);
         response.headers().set(HttpHeaderNames.CONTENT_TYPE, "text/event-stream; charset=utf-8");
         response.headers().set(HttpHeaderNames.CACHE_CONTROL, HttpHeaderValues.NO_CACHE);
@@ -76,12 +76,12 @@ final class Reply {
     }
 
     /// Sends one event.
-    void piece(String json) {
+    void sendEvent(String json) {
         channel.writeAndFlush(new DefaultHttpContent(ByteBufUtil.writeUtf8(channel.alloc(), "data: " + json + "\n\n")));
     }
 
     /// Ends a stream.
-    void end() {
+    void endStream() {
         channel.write(new DefaultHttpContent(ByteBufUtil.writeUtf8(channel.alloc(), "data: [DONE]\n\n")));
         finish(LastHttpContent.EMPTY_LAST_CONTENT);
     }
@@ -89,8 +89,8 @@ final class Reply {
     /// Says that something broke: by a status where there is still one to say, else by an end that comes
     /// too early.
     void fail(int status, String json) {
-        if (!opened) {
-            whole(status, json);
+        if (!streaming) {
+            send(status, json);
         } else if (!ended) {
             channel.close();
         }

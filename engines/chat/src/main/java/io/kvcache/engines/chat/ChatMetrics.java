@@ -18,7 +18,7 @@ import java.util.function.Supplier;
 /// | `kv.chat.waiting` | | requests |
 ///
 /// **Threads.** Any.
-final class ChatMeters {
+final class ChatMetrics {
 
     /// From a short answer of a small model to a long one that waited in a queue.
     private static final Duration[] BOUNDS = {
@@ -49,14 +49,14 @@ final class ChatMeters {
     }
 
     /// @param waiting requests that wait for the model
-    ChatMeters(MeterRegistry registry, Supplier<Number> waiting) {
+    ChatMetrics(MeterRegistry registry, Supplier<Number> waiting) {
         this.registry = registry;
         Gauge.builder("kv.chat.waiting", waiting)
                 .description("Requests that wait for the model.")
                 .register(registry);
     }
 
-    void ended(String path, Outcome outcome) {
+    void recordOutcome(String path, Outcome outcome) {
         Counter.builder("kv.chat.requests")
                 .description("Requests for an answer, by what became of them.")
                 .tag("path", path)
@@ -65,12 +65,12 @@ final class ChatMeters {
                 .increment();
     }
 
-    void firstToken(String path, long nanos) {
+    void recordFirstToken(String path, long nanos) {
         timer("kv.chat.first.token", path, "Time from a request to its first token, waiting included.")
                 .record(Duration.ofNanos(nanos));
     }
 
-    void answered(String path, long nanos) {
+    void recordLatency(String path, long nanos) {
         timer("kv.chat.latency", path, "Time from a request to the end of its answer, waiting included.")
                 .record(Duration.ofNanos(nanos));
     }

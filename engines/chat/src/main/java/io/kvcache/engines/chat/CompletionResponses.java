@@ -7,7 +7,7 @@ import tools.jackson.databind.json.JsonMapper;
 import tools.jackson.databind.node.ObjectNode;
 
 /// The JSON of one answer, whole or in pieces, as the protocol has it.
-final class Answers {
+final class CompletionResponses {
 
     private static final JsonMapper JSON = JsonMapper.builder().build();
 
@@ -17,7 +17,7 @@ final class Answers {
     private final long created;
 
     /// @param created seconds since 1970
-    Answers(boolean chat, String model, long created) {
+    CompletionResponses(boolean chat, String model, long created) {
         this.chat = chat;
         this.model = model;
         this.created = created;
@@ -29,37 +29,37 @@ final class Answers {
     /// @param prompt of the prompt
     /// @param cached of those, from the store
     /// @param completion of the answer
-    record Usage(int prompt, int cached, int completion) {
+    record TokenUsage(int prompt, int cached, int completion) {
 
-        static Usage of(Generation made) {
-            return new Usage(made.promptTokens(), made.cachedTokens(), made.tokens().length);
+        static TokenUsage of(Generation made) {
+            return new TokenUsage(made.promptTokens(), made.cachedTokens(), made.tokens().length);
         }
     }
 
     /// The whole answer.
-    String whole(String text, String end, Usage usage) {
-        ObjectNode root = head(chat ? "chat.completion" : "text_completion");
-        ObjectNode choice = choice(root, end);
+    String completion(String text, String end, TokenUsage usage) {
+        ObjectNode root = responseRoot(chat ? "chat.completion" : "text_completion");
+        ObjectNode choice = addChoice(root, end);
         if (chat) {
             choice.putObject("message").put("role", "assistant").put("content", text);
         } else {
             choice.put("text", text);
         }
-        put(usage, root);
+        addUsage(usage, root);
         return root.toString();
     }
 
     /// The first piece of a chat, which has no text but says whose it is.
-    String opening() {
-        ObjectNode root = head("chat.completion.chunk");
-        choice(root, null).putObject("delta").put("role", "assistant").put("content", "");
+    String firstChunk() {
+        ObjectNode root = responseRoot("chat.completion.chunk");
+        addChoice(root, null).putObject("delta").put("role", "assistant").put("content", "");
         return root.toString();
     }
 
     /// A piece.
-    String piece(String text) {
-        ObjectNode root = head(chat ? "chat.completion.chunk" : "text_completion");
-        ObjectNode choice = choice(root, null);
+    String textChunk(String text) {
+        ObjectNode root = responseRoot(chat ? "chat.completion.chunk" : "text_completion");
+        ObjectNode choice = addChoice(root, null);
         if (chat) {
             choice.putObject("delta").put("content", text);
         } else {
@@ -69,9 +69,9 @@ final class Answers {
     }
 
     /// The last piece, which says why there are no more.
-    String closing(String end) {
-        ObjectNode root = head(chat ? "chat.completion.chunk" : "text_completion");
-        ObjectNode choice = choice(root, end);
+    String lastChunk(String end) {
+        ObjectNode root = responseRoot(chat ? "chat.completion.chunk" : "text_completion");
+        ObjectNode choice = addChoice(root, end);
         if (chat) {
             choice.putObject("delta");
         } else {
@@ -81,10 +81,10 @@ final class Answers {
     }
 
     /// The piece after the last one, of those who asked for it.
-    String usage(Usage usage) {
-        ObjectNode root = head(chat ? "chat.completion.chunk" : "text_completion");
+    String usageChunk(TokenUsage usage) {
+        ObjectNode root = responseRoot(chat ? "chat.completion.chunk" : "text_completion");
         root.putArray("choices");
-        put(usage, root);
+        addUsage(usage, root);
         return root.toString();
     }
 
@@ -116,7 +116,7 @@ final class Answers {
         return root.toString();
     }
 
-    private ObjectNode head(String object) {
+    private ObjectNode responseRoot(String object) {
         return JSON.createObjectNode()
                 .put("id", id)
                 .put("object", object)
@@ -124,7 +124,7 @@ final class Answers {
                 .put("model", model);
     }
 
-    private static ObjectNode choice(ObjectNode root, @Nullable String end) {
+    private static ObjectNode addChoice(ObjectNode root, @Nullable String end) {
         ObjectNode choice = root.putArray("choices").addObject().put("index", 0);
         if (end == null) {
             choice.putNull("finish_reason");
@@ -134,7 +134,7 @@ final class Answers {
         return choice;
     }
 
-    private static void put(Usage usage, ObjectNode root) {
+    private static void addUsage(TokenUsage usage, ObjectNode root) {
         root.putObject("usage")
                 .put("prompt_tokens", usage.prompt())
                 .put("completion_tokens", usage.completion())

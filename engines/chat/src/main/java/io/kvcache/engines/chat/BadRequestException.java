@@ -1,7 +1,7 @@
 package io.kvcache.engines.chat;
 
 /// A request that cannot be answered, and why.
-final class BadRequest extends Exception {
+final class BadRequestException extends Exception {
 
     private static final long serialVersionUID = 1;
 
@@ -14,7 +14,7 @@ final class BadRequest extends Exception {
     /// @param status of the answer, 400 or 404
     /// @param code for programs, as OpenAI names it where it has a name
     /// @param field the request's field that is wrong; empty for the request itself
-    BadRequest(int status, String code, String field, String message) {
+    BadRequestException(int status, String code, String field, String message) {
         super(message);
         this.status = status;
         this.code = code;
@@ -22,13 +22,13 @@ final class BadRequest extends Exception {
     }
 
     /// A field whose value is wrong.
-    static BadRequest value(String field, String message) {
-        return new BadRequest(BAD_REQUEST, "invalid_value", field, message);
+    static BadRequestException invalidValue(String field, String message) {
+        return new BadRequestException(BAD_REQUEST, "invalid_value", field, message);
     }
 
     /// A body that is not what it must be.
-    static BadRequest body(String message) {
-        return new BadRequest(BAD_REQUEST, "invalid_json", "", message);
+    static BadRequestException invalidBody(String message) {
+        return new BadRequestException(BAD_REQUEST, "invalid_json", "", message);
     }
 
     int status() {
@@ -37,6 +37,6 @@ final class BadRequest extends Exception {
 
     /// The error as the protocol has it.
     String json() {
-        return Answers.error("invalid_request_error", code, field, String.valueOf(getMessage()));
+        return CompletionResponses.error("invalid_request_error", code, field, String.valueOf(getMessage()));
     }
 }
