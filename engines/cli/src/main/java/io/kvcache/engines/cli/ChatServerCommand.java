@@ -47,7 +47,7 @@ import picocli.CommandLine.Spec;
         sortOptions = false)
 final class ChatServerCommand implements Callable<Integer>, ServingCommand {
 
-    private static final int MOST_PORT = 65_535;
+    private static final int MAX_PORT = 65_535;
     private static final long FLUSH_SECONDS = 30;
 
     @Spec
@@ -98,13 +98,13 @@ final class ChatServerCommand implements Callable<Integer>, ServingCommand {
             paramLabel = "SHARE",
             defaultValue = "0",
             description = "Share of the hits that are computed all the same and compared, 0 to 1. Default: none.")
-    private double verified;
+    private double verifiedShare;
 
     @Override
     public Integer call() throws IOException, InterruptedException {
         GeneratorOptions options = options();
-        KvCache store = open();
-        ServedModel served = ServedModel.open(Optional.ofNullable(model));
+        KvCache store = openStore();
+        JlamaTextEngine served = JlamaTextEngine.open(Optional.ofNullable(model));
         PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(served.model(), store, options);
         ChatServer server = ChatServer.start(
                 generator,
@@ -113,7 +113,7 @@ final class ChatServerCommand implements Callable<Integer>, ServingCommand {
                         served.model().fingerprint().model()),
                 meters(store));
         Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(server, generator, served, store)));
-        say("KVCache answers at http://" + server.address().getAddress().getHostAddress() + ":"
+        printLine("KVCache answers at http://" + server.address().getAddress().getHostAddress() + ":"
                 + server.address().getPort() + "/v1 with "
                 + served.model().fingerprint().model() + " by Jlama "
                 + served.model().fingerprint().build());
@@ -123,19 +123,19 @@ final class ChatServerCommand implements Callable<Integer>, ServingCommand {
 
     private GeneratorOptions options() {
         try {
-            if (port < 0 || port > MOST_PORT) {
-                throw new IllegalArgumentException("--port is " + port + ", must be 0 to " + MOST_PORT);
+            if (port < 0 || port > MAX_PORT) {
+                throw new IllegalArgumentException("--port is " + port + ", must be 0 to " + MAX_PORT);
             }
             if (cache != null && disk != null) {
                 throw new IllegalArgumentException("--cache and --disk: the blocks are there or here");
             }
-            return GeneratorOptions.DEFAULTS.withBlockTokens(blockTokens).withVerifiedShare(verified);
+            return GeneratorOptions.DEFAULTS.withBlockTokens(blockTokens).withVerifiedShare(verifiedShare);
         } catch (IllegalArgumentException wrong) {
-            throw mistake(wrong);
+            throw parameterError(wrong);
         }
     }
 
-    private KvCache open() throws IOException {
+    private KvCache openStore() throws IOException {
         try {
             if (cache != null) {
                 return RemoteKvCache.connect(cache);
@@ -148,7 +148,7 @@ final class ChatServerCommand implements Callable<Integer>, ServingCommand {
             }
             return builder.build();
         } catch (IllegalArgumentException wrong) {
-            throw mistake(wrong);
+            throw parameterError(wrong);
         } catch (DiskDirectoryException | UncheckedIOException refused) {
             throw new IOException(refused.getMessage(), refused);
         }
@@ -174,28 +174,28 @@ final class ChatServerCommand implements Callable<Integer>, ServingCommand {
                 ByteSize.parse(given.substring(colon + 1)).bytes());
     }
 
-    private ParameterException mistake(IllegalArgumentException wrong) {
+    private ParameterException parameterError(IllegalArgumentException wrong) {
         return new ParameterException(spec.commandLine(), "kvcache chat-server: " + wrong.getMessage(), wrong);
     }
 
     private void stop(
-            ChatServer server, PrefixCachedGenerator<JlamaModel> generator, ServedModel served, KvCache store) {
+            ChatServer server, PrefixCachedGenerator<JlamaModel> generator, JlamaTextEngine served, KvCache store) {
         server.close();
         generator.close();
         if (disk != null && !store.flush(TimeUnit.SECONDS.toNanos(FLUSH_SECONDS))) {
-            say("KVCache: not all blocks got to disk in time");
+            printLine("KVCache: not all blocks got to disk in time");
         }
         store.close();
         try {
             served.close();
         } catch (IOException left) {
-            say("KVCache: " + left.getMessage());
+            printLine("KVCache: " + left.getMessage());
         }
-        say("KVCache stopped");
+        printLine("KVCache stopped");
         Runtime.getRuntime().halt(0);
     }
 
-    private void say(String line) {
+    private void printLine(String line) {
         PrintWriter out = spec.commandLine().getOut();
         out.println(line);
         out.flush();

@@ -18,12 +18,12 @@ final class EngineDemo {
 
     private static final int QUESTIONS = 20;
     private static final int TURNS = 6;
-    private static final int ANSWER = 24;
+    private static final int ANSWER_TOKENS = 24;
     private static final int BLOCK_TOKENS = 16;
     private static final long HOST_BYTES = 512L << 20;
-    private static final Duration PATIENCE = Duration.ofSeconds(60);
+    private static final Duration STORE_TIMEOUT = Duration.ofSeconds(60);
 
-    private static final String SYSTEM =
+    private static final String SYSTEM_PROMPT =
             "You are the assistant of a small library. Answer in two or three plain sentences,"
                     + " name the shelf where a book stands, and say so when you do not know. Books are lent for four weeks and may"
                     + " be kept for four more, unless somebody else waits for them. New readers need a card, which costs nothing and"
@@ -63,7 +63,7 @@ final class EngineDemo {
         }
 
         /// Whether no token was another one, and the store had something to give.
-        public boolean passed() {
+        public boolean isPassed() {
             return rows.stream().allMatch(Row::equal) && rows.stream().anyMatch(row -> row.cachedTokens() > 0);
         }
 
@@ -92,18 +92,21 @@ final class EngineDemo {
                         engine.model(), cache, GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS))) {
             // What the JVM has still to compile would be counted to whoever is first.
             generator.generate(
-                    GenerationRequest.greedy(engine.encode(SYSTEM), ANSWER).uncached(), _ -> true);
+                    GenerationRequest.greedy(engine.encode(SYSTEM_PROMPT), ANSWER_TOKENS)
+                            .uncached(),
+                    _ -> true);
             for (int i = 0; i < QUESTIONS; i++) {
                 String question = "\nReader " + (i + 1) + ": do you have a book about " + TOPICS.get(i % TOPICS.size())
                         + "?\nYou: ";
-                ask(generator, "question " + (i + 1), engine.encode(SYSTEM + question), rows);
+                ask(generator, "question " + (i + 1), engine.encode(SYSTEM_PROMPT + question), rows);
             }
             int[] chat = engine.encode("A chat about the sea.");
             for (int turn = 1; turn <= TURNS; turn++) {
-                chat = joined(
+                chat = concatenate(
                         chat,
-                        engine.encodeMore("\nReader: and what comes after that, please, in turn " + turn + "?\nYou: "));
-                chat = joined(chat, ask(generator, "turn " + turn, chat, rows));
+                        engine.encodeContinuation(
+                                "\nReader: and what comes after that, please, in turn " + turn + "?\nYou: "));
+                chat = concatenate(chat, ask(generator, "turn " + turn, chat, rows));
             }
         }
         return new Result(engine.describe(), rows);
@@ -111,7 +114,7 @@ final class EngineDemo {
 
     private int[] ask(PrefixCachedGenerator<?> generator, String name, int[] prompt, List<Row> rows)
             throws InterruptedException {
-        GenerationRequest request = GenerationRequest.greedy(prompt, ANSWER);
+        GenerationRequest request = GenerationRequest.greedy(prompt, ANSWER_TOKENS);
         boolean storeFirst = rows.size() % 2 == 0;
         Generation one = generator.generate(storeFirst ? request : request.uncached(), _ -> true);
         await(generator);
@@ -132,12 +135,12 @@ final class EngineDemo {
     }
 
     private static void await(PrefixCachedGenerator<?> generator) throws InterruptedException {
-        if (!generator.awaitStored(PATIENCE)) {
-            throw new IllegalStateException("blocks were still being stored after " + PATIENCE);
+        if (!generator.awaitStored(STORE_TIMEOUT)) {
+            throw new IllegalStateException("blocks were still being stored after " + STORE_TIMEOUT);
         }
     }
 
-    private static int[] joined(int[] first, int[] second) {
+    private static int[] concatenate(int[] first, int[] second) {
         int[] all = Arrays.copyOf(first, first.length + second.length);
         System.arraycopy(second, 0, all, first.length, second.length);
         return all;

@@ -50,16 +50,17 @@ final class EngineDemoCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException, InterruptedException {
         EngineKind kind = EngineKind.of(engine)
-                .orElseThrow(() -> mistake("--engine is '" + engine + "', must be: " + EngineKind.options(), null));
+                .orElseThrow(() ->
+                        parameterError("--engine is '" + engine + "', must be: " + EngineKind.optionNames(), null));
         try {
-            return new EngineDemoPage(spec.commandLine().getOut(), json)
+            return new EngineDemoReport(spec.commandLine().getOut(), json)
                     .show(kind, Optional.ofNullable(model), Optional.ofNullable(library));
         } catch (IllegalArgumentException refused) {
-            throw mistake(String.valueOf(refused.getMessage()), refused);
+            throw parameterError(String.valueOf(refused.getMessage()), refused);
         }
     }
 
-    private ParameterException mistake(String text, @Nullable Throwable cause) {
+    private ParameterException parameterError(String text, @Nullable Throwable cause) {
         return new ParameterException(spec.commandLine(), "kvcache engines demo: " + text, cause);
     }
 }

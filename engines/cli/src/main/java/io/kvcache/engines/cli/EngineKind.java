@@ -32,7 +32,7 @@ enum EngineKind {
     }
 
     /// What a user may name.
-    public static String options() {
+    public static String optionNames() {
         return Arrays.stream(values()).map(EngineKind::option).collect(Collectors.joining(", "));
     }
 
@@ -47,7 +47,7 @@ enum EngineKind {
     }
 
     /// Whether what it needs is on the class path.
-    public boolean here() {
+    public boolean isAvailable() {
         return switch (this) {
             case JLAMA -> true;
             case LLAMACPP -> LlamaLibrary.isBundled();
@@ -57,10 +57,10 @@ enum EngineKind {
     /// The engine with a model of random weights, of 25 million parameters.
     ///
     /// @throws IOException when there is no room for the model, or no library
-    public TextEngine random() throws IOException {
+    public TextEngine openRandom() throws IOException {
         return switch (this) {
-            case JLAMA -> ServedModel.open(Optional.empty());
-            case LLAMACPP -> LlamaEngine.random(RandomGguf.MEDIUM, ModelOptions.defaults(), Optional.empty());
+            case JLAMA -> JlamaTextEngine.open(Optional.empty());
+            case LLAMACPP -> LlamaTextEngine.random(RandomGguf.MEDIUM, ModelOptions.defaults(), Optional.empty());
         };
     }
 
@@ -74,18 +74,18 @@ enum EngineKind {
         return switch (this) {
             case JLAMA -> {
                 require(library.isEmpty(), "--library is for --engine llamacpp");
-                yield ServedModel.open(model);
+                yield JlamaTextEngine.open(model);
             }
             case LLAMACPP -> {
                 require(model.isEmpty(), "--model is for --engine jlama; llama.cpp gets one of random weights");
-                yield LlamaEngine.random(RandomGguf.MEDIUM, ModelOptions.defaults(), library);
+                yield LlamaTextEngine.random(RandomGguf.MEDIUM, ModelOptions.defaults(), library);
             }
         };
     }
 
-    private static void require(boolean right, String otherwise) {
+    private static void require(boolean right, String message) {
         if (!right) {
-            throw new IllegalArgumentException(otherwise);
+            throw new IllegalArgumentException(message);
         }
     }
 }

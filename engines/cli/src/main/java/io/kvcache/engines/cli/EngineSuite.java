@@ -5,7 +5,7 @@ import io.kvcache.bench.suite.Effort;
 import io.kvcache.bench.suite.Measure;
 import io.kvcache.bench.suite.Question;
 import io.kvcache.bench.suite.Suite;
-import io.kvcache.engines.cli.EnginePairs.Pair;
+import io.kvcache.engines.cli.EnginePairBenchmark.Pair;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
@@ -14,33 +14,33 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.ToDoubleFunction;
 
-/// What a store is worth to an inference engine in this JVM: [EnginePairs] with Jlama, and with llama.cpp
+/// What a store is worth to an inference engine in this JVM: [EnginePairBenchmark] with Jlama, and with llama.cpp
 /// where its library is.
 final class EngineSuite {
 
     /// One effort takes this many times its rounds of pairs: a pair is of seconds, and its figures vary
     /// by a tenth.
-    private static final int PAIRS_A_ROUND = 3;
+    private static final int PAIRS_PER_ROUND = 3;
 
     private static final double MILLIS = 1e6;
 
     /// Measured once, by the first question that asks.
-    private static final Map<Asked, List<Pair>> MEASURED = new HashMap<>();
+    private static final Map<MeasurementKey, List<Pair>> MEASURED = new HashMap<>();
 
-    private record Asked(EngineKind engine, Effort effort) {}
+    private record MeasurementKey(EngineKind engine, Effort runLength) {}
 
     private EngineSuite() {}
 
     static Suite suite() {
-        List<Question> questions = new ArrayList<>(of(EngineKind.JLAMA, 1.0 / 12));
-        if (EngineKind.LLAMACPP.here()) {
-            questions.addAll(of(EngineKind.LLAMACPP, 1.0 / 3));
+        List<Question> questions = new ArrayList<>(benchmarks(EngineKind.JLAMA, 1.0 / 12));
+        if (EngineKind.LLAMACPP.isAvailable()) {
+            questions.addAll(benchmarks(EngineKind.LLAMACPP, 1.0 / 3));
         }
         return new Suite("engines", "an inference engine with a store before its prefill", questions);
     }
 
     /// @param firstToken most that the first token may take with the store, as a share of what it takes without
-    private static List<Question> of(EngineKind engine, double firstToken) {
+    private static List<Question> benchmarks(EngineKind engine, double firstToken) {
         return List.of(
                 new Question(
                         engine.option() + "-first-token",
@@ -74,15 +74,16 @@ final class EngineSuite {
     private static Measure millis(EngineKind engine, String name, ToDoubleFunction<Pair> nanos) {
         return new Measure.Rounds(
                 name,
-                effort -> pairs(new Asked(engine, effort)).stream()
+                runLength -> pairs(new MeasurementKey(engine, runLength)).stream()
                         .mapToDouble(pair -> nanos.applyAsDouble(pair) / MILLIS)
                         .toArray());
     }
 
-    private static List<Pair> pairs(Asked asked) {
-        return MEASURED.computeIfAbsent(asked, _ -> {
-            try (TextEngine engine = asked.engine().random()) {
-                return EnginePairs.measure(engine.model(), asked.effort().rounds() * PAIRS_A_ROUND);
+    private static List<Pair> pairs(MeasurementKey measurementKey) {
+        return MEASURED.computeIfAbsent(measurementKey, _ -> {
+            try (TextEngine engine = measurementKey.engine().openRandom()) {
+                return EnginePairBenchmark.measure(
+                        engine.model(), measurementKey.runLength().rounds() * PAIRS_PER_ROUND);
             } catch (IOException failed) {
                 throw new UncheckedIOException(failed);
             } catch (InterruptedException stopped) {

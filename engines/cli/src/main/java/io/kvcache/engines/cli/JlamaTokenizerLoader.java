@@ -27,13 +27,13 @@ public final class JlamaTokenizerLoader implements TokenizerLoader {
         };
     }
 
-    private static ChatMessage message(LoggedPrompt.Turn turn) {
+    private static ChatMessage message(LoggedPrompt.Turn loggedMessage) {
         return new ChatMessage(
-                switch (turn.role()) {
+                switch (loggedMessage.role()) {
                     case SYSTEM -> ChatMessage.Role.SYSTEM;
                     case USER -> ChatMessage.Role.USER;
                     case ASSISTANT -> ChatMessage.Role.ASSISTANT;
                 },
-                turn.content());
+                loggedMessage.content());
     }
 }

@@ -15,7 +15,7 @@ interface TextEngine extends AutoCloseable {
     int[] encode(String text);
 
     /// The tokens of a text that goes on from another one.
-    int[] encodeMore(String text);
+    int[] encodeContinuation(String text);
 
     /// The model's name, and what computes it.
     String describe();

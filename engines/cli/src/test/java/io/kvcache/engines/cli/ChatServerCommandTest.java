@@ -113,7 +113,7 @@ final class ChatServerCommandTest {
         "--host-bytes,much,KiB",
     })
     void givenAnOptionOutOfRange_whenStarted_thenTheMessageSaysWhatIsAllowed(String option, String value, String part) {
-        Shell.Run run = Shell.run("chat-server", option, value);
+        CommandRunner.Run run = CommandRunner.run("chat-server", option, value);
         assertThat(run.exitCode()).isEqualTo(2);
         assertThat(run.err()).contains(part);
     }

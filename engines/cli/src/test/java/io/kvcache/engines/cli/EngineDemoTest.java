@@ -22,7 +22,8 @@ final class EngineDemoTest {
     @Test
     void givenAModel_whenTheDemoRuns_thenEachRequestHasARowAndAllAnswersAreEqual() throws Exception {
         Path model = RandomLlama.SMALL.write(folder);
-        Shell.Run answer = Shell.run("engines", "demo", "--engine", "jlama", "--model", model.toString());
+        CommandRunner.Run answer =
+                CommandRunner.run("engines", "demo", "--engine", "jlama", "--model", model.toString());
         assertThat(answer.exitCode()).as(answer.out() + answer.err()).isZero();
         assertThat(answer.out().lines().filter(line -> line.matches("(question|turn) \\d+ .*")))
                 .hasSize(26);
@@ -34,20 +35,22 @@ final class EngineDemoTest {
         NativeNeeds.assume();
         // Threads of llama.cpp's spin while they wait for each other, which takes long on a busy machine.
         ModelOptions one = ModelOptions.defaults().withThreads(1);
-        try (TextEngine engine = LlamaEngine.random(RandomGguf.SMALL, one, Optional.empty())) {
+        try (TextEngine engine = LlamaTextEngine.random(RandomGguf.SMALL, one, Optional.empty())) {
             EngineDemo.Result result = new EngineDemo(engine, _ -> {}).run();
             assertThat(result.rows()).hasSize(26).allMatch(EngineDemo.Row::equal);
-            assertThat(result.passed()).isTrue();
+            assertThat(result.isPassed()).isTrue();
             assertThat(result.model()).contains("random-llama.gguf, llama.cpp b4916");
         }
     }
 
     @Test
     void givenWhatIsForTheOtherEngine_whenTheDemoIsAsked_thenItSaysForWhich() {
-        Shell.Run model = Shell.run("engines", "demo", "--engine", "llamacpp", "--model", folder.toString());
+        CommandRunner.Run model =
+                CommandRunner.run("engines", "demo", "--engine", "llamacpp", "--model", folder.toString());
         assertThat(model.exitCode()).isEqualTo(2);
         assertThat(model.err()).contains("--model is for --engine jlama");
-        Shell.Run library = Shell.run("engines", "demo", "--engine", "jlama", "--library", folder.toString());
+        CommandRunner.Run library =
+                CommandRunner.run("engines", "demo", "--engine", "jlama", "--library", folder.toString());
         assertThat(library.exitCode()).isEqualTo(2);
         assertThat(library.err()).contains("--library is for --engine llamacpp");
     }
@@ -55,21 +58,22 @@ final class EngineDemoTest {
     @Test
     void givenNoLibraryThere_whenTheDemoRuns_thenItNamesTheFile() {
         String nothing = folder.resolve("libllama.so").toString();
-        Shell.Run answer = Shell.run("engines", "demo", "--engine", "llamacpp", "--library", nothing);
+        CommandRunner.Run answer = CommandRunner.run("engines", "demo", "--engine", "llamacpp", "--library", nothing);
         assertThat(answer.exitCode()).isEqualTo(1);
         assertThat(answer.err()).contains(nothing);
     }
 
     @Test
     void givenAnotherEngine_whenTheDemoIsAskedForIt_thenItSaysWhichThereAre() {
-        Shell.Run answer = Shell.run("engines", "demo", "--engine", "none");
+        CommandRunner.Run answer = CommandRunner.run("engines", "demo", "--engine", "none");
         assertThat(answer.exitCode()).isEqualTo(2);
         assertThat(answer.err()).contains("--engine is 'none', must be: jlama");
     }
 
     @Test
     void givenNoModelThere_whenTheDemoRuns_thenItNamesTheFolder() {
-        Shell.Run answer = Shell.run("engines", "demo", "--engine", "jlama", "--model", folder.toString());
+        CommandRunner.Run answer =
+                CommandRunner.run("engines", "demo", "--engine", "jlama", "--model", folder.toString());
         assertThat(answer.exitCode()).isEqualTo(1);
         assertThat(answer.err()).contains(folder.toString(), "config.json");
     }
@@ -77,9 +81,9 @@ final class EngineDemoTest {
     @Test
     void givenPairs_whenMeasured_thenTheSharedBlocksCameFromTheStoreAndNothingElseDid() throws Exception {
         RandomLlama tiny = new RandomLlama(128, 256, 2, 2, 1, 2048, 7);
-        List<EnginePairs.Pair> pairs;
-        try (ServedModel served = ServedModel.random(tiny)) {
-            pairs = EnginePairs.measure(served.model(), 2);
+        List<EnginePairBenchmark.Pair> pairs;
+        try (JlamaTextEngine served = JlamaTextEngine.random(tiny)) {
+            pairs = EnginePairBenchmark.measure(served.model(), 2);
         }
         assertThat(pairs).hasSize(2).allSatisfy(pair -> {
             assertThat(pair.hit().cachedTokens()).isEqualTo(992);
@@ -93,10 +97,10 @@ final class EngineDemoTest {
 
     @Test
     void givenTheQuestions_whenListed_thenEachHasItsBudget() {
-        Shell.Run run = Shell.run("engines", "bench", "--list");
+        CommandRunner.Run run = CommandRunner.run("engines", "bench", "--list");
         assertThat(run.exitCode()).isZero();
         assertThat(run.out()).contains("engines: ", "jlama-first-token", "jlama-cold", "ratio <= 0.03");
-        Shell.Run other = Shell.run("engines", "bench", "--filter", "nothing");
+        CommandRunner.Run other = CommandRunner.run("engines", "bench", "--filter", "nothing");
         assertThat(other.exitCode()).isEqualTo(2);
         assertThat(other.err()).contains("kvcache engines bench: --filter is 'nothing'", "jlama-import");
     }

@@ -8,7 +8,7 @@ final class KvcacheTest {
 
     @Test
     void givenHelp_whenRun_thenTheCommandsOfAllModulesAreListed() {
-        Shell.Run help = Shell.run("help");
+        CommandRunner.Run help = CommandRunner.run("help");
         assertThat(help.exitCode()).isZero();
         assertThat(help.out())
                 .containsSubsequence(
@@ -17,10 +17,10 @@ final class KvcacheTest {
 
     @Test
     void givenACommandOfTheEngines_whenAskedForHelp_thenItExplainsItself() {
-        assertThat(Shell.run("help", "chat-server").out()).contains("--verify");
-        assertThat(Shell.run("engines", "demo", "--help").out()).contains("--library");
-        assertThat(Shell.run("engines", "bench", "--help").out()).contains("--record");
-        Shell.Run none = Shell.run("engines");
+        assertThat(CommandRunner.run("help", "chat-server").out()).contains("--verify");
+        assertThat(CommandRunner.run("engines", "demo", "--help").out()).contains("--library");
+        assertThat(CommandRunner.run("engines", "bench", "--help").out()).contains("--record");
+        CommandRunner.Run none = CommandRunner.run("engines");
         assertThat(none.exitCode()).isEqualTo(2);
         assertThat(none.err()).contains("demo or bench");
     }

@@ -16,7 +16,7 @@ final class TraceImportCommandTest {
     @TempDir
     private Path folder;
 
-    private Shell.Run run(String... more) throws IOException {
+    private CommandRunner.Run run(String... more) throws IOException {
         Path model = RandomLlama.SMALL.writeTokenizer(folder.resolve("model"));
         Path log = Files.write(
                 folder.resolve("log.jsonl"),
@@ -27,7 +27,7 @@ final class TraceImportCommandTest {
         String[] arguments = {
             "trace", "import", log.toString(), "--tokenizer", model.toString(), "--out", trace().toString()
         };
-        return Shell.run(Stream.of(arguments, more).flatMap(Stream::of).toArray(String[]::new));
+        return CommandRunner.run(Stream.of(arguments, more).flatMap(Stream::of).toArray(String[]::new));
     }
 
     private Path trace() {
@@ -36,18 +36,19 @@ final class TraceImportCommandTest {
 
     @Test
     void givenALog_whenImported_thenTheTraceCanBeReplayedAndHoldsNoWords() throws Exception {
-        Shell.Run run = run();
+        CommandRunner.Run run = run();
         assertThat(run.err()).contains("log.jsonl:2: messages must be an array").doesNotContain("log.jsonl:1");
         assertThat(run.out()).contains("2 requests, 1 lines skipped").contains("blocks of 512");
         assertThat(run.exitCode()).isZero();
         assertThat(Files.readString(trace())).doesNotContain("secret");
-        Shell.Run replay = Shell.run("replay", "--trace", trace().toString(), "--policy", "lru", "--blocks", "100");
+        CommandRunner.Run replay =
+                CommandRunner.run("replay", "--trace", trace().toString(), "--policy", "lru", "--blocks", "100");
         assertThat(replay.exitCode()).isZero();
     }
 
     @Test
     void givenALineThatIsRefused_whenImported_thenItFailsAndWritesNothing() throws Exception {
-        Shell.Run run = run("--malformed", "refuse");
+        CommandRunner.Run run = run("--malformed", "refuse");
         assertThat(run.exitCode()).isEqualTo(1);
         assertThat(run.err()).contains("log.jsonl:2: ");
         assertThat(trace()).doesNotExist();
@@ -58,8 +59,8 @@ final class TraceImportCommandTest {
         Path nowhere = folder.resolve("nowhere").resolve("trace.jsonl");
         Path log = folder.resolve("log.jsonl");
         for (Path out : List.of(nowhere, folder, log)) {
-            Shell.Run run =
-                    Shell.run("trace", "import", log.toString(), "--tokenizer", "none", "--out", out.toString());
+            CommandRunner.Run run = CommandRunner.run(
+                    "trace", "import", log.toString(), "--tokenizer", "none", "--out", out.toString());
             assertThat(run.exitCode()).isEqualTo(2);
             assertThat(run.err()).contains("--out is '" + out, "must be");
         }
@@ -68,7 +69,7 @@ final class TraceImportCommandTest {
 
     @Test
     void givenAnUnknownSizeOfBlocks_whenImported_thenUsageErrorSaysWhichThereAre() throws Exception {
-        Shell.Run run = run("--block-tokens", "64");
+        CommandRunner.Run run = run("--block-tokens", "64");
         assertThat(run.exitCode()).isEqualTo(2);
         assertThat(run.err()).contains("64", "512 or 16");
     }

@@ -18,26 +18,30 @@ class VulnerableJarsTest {
 
     /// @param from the first version that has it
     /// @param fixed the first after it that does not
-    private record Hole(String artifact, String from, String fixed, String advisory) {}
+    private record KnownVulnerability(String artifact, String from, String fixed, String advisory) {}
 
-    private static final List<Hole> HOLES = List.of(
-            new Hole("jinjava", "0", "2.7.5", "CVE-2025-59340: a template makes objects of any class"),
-            new Hole("jinjava", "2.8", "2.8.1", "CVE-2025-59340: a template makes objects of any class"),
-            new Hole("jinjava", "0", "2.7.6", "CVE-2026-25526: a loop of a template reaches classes"),
-            new Hole("jinjava", "2.8", "2.8.3", "CVE-2026-25526: a loop of a template reaches classes"),
-            new Hole("snakeyaml", "0", "2.0", "CVE-2022-1471: a document makes objects of any class"),
-            new Hole("commons-lang3", "0", "3.18.0", "CVE-2025-48924: endless recursion on long class names"),
-            new Hole("commons-net", "0", "3.9.0", "CVE-2021-37533: an FTP server names the host that is connected to"),
-            new Hole("guava", "0", "32.0.0", "CVE-2023-2976: temporary files that others may read"),
-            new Hole("jackson-databind", "0", "2.13.4.2", "CVE-2022-42003: endless recursion on nested arrays"),
-            new Hole("jackson-core", "0", "2.15.0", "CVE-2025-52999: endless recursion on nested input"),
-            new Hole("jackson-core", "2.15.0", "2.18.8", "CVE-2026-68494: numbers of any length"),
-            new Hole("jackson-core", "2.19", "2.21.4", "CVE-2026-68494: numbers of any length"),
-            new Hole("jackson-core", "2.22", "2.22.1", "CVE-2026-68494: numbers of any length"),
-            new Hole("jackson-core", "3.0", "3.1.0", "GHSA-72hv-8253-57qq: numbers of any length"),
-            new Hole("jackson-core", "3.2", "3.2.1", "CVE-2026-68494: numbers of any length"),
-            new Hole("netty-codec-http", "0", "4.2.5", "CVE-2025-58056: requests smuggled by chunks' line ends"),
-            new Hole(
+    private static final List<KnownVulnerability> HOLES = List.of(
+            new KnownVulnerability("jinjava", "0", "2.7.5", "CVE-2025-59340: a template makes objects of any class"),
+            new KnownVulnerability("jinjava", "2.8", "2.8.1", "CVE-2025-59340: a template makes objects of any class"),
+            new KnownVulnerability("jinjava", "0", "2.7.6", "CVE-2026-25526: a loop of a template reaches classes"),
+            new KnownVulnerability("jinjava", "2.8", "2.8.3", "CVE-2026-25526: a loop of a template reaches classes"),
+            new KnownVulnerability("snakeyaml", "0", "2.0", "CVE-2022-1471: a document makes objects of any class"),
+            new KnownVulnerability(
+                    "commons-lang3", "0", "3.18.0", "CVE-2025-48924: endless recursion on long class names"),
+            new KnownVulnerability(
+                    "commons-net", "0", "3.9.0", "CVE-2021-37533: an FTP server names the host that is connected to"),
+            new KnownVulnerability("guava", "0", "32.0.0", "CVE-2023-2976: temporary files that others may read"),
+            new KnownVulnerability(
+                    "jackson-databind", "0", "2.13.4.2", "CVE-2022-42003: endless recursion on nested arrays"),
+            new KnownVulnerability("jackson-core", "0", "2.15.0", "CVE-2025-52999: endless recursion on nested input"),
+            new KnownVulnerability("jackson-core", "2.15.0", "2.18.8", "CVE-2026-68494: numbers of any length"),
+            new KnownVulnerability("jackson-core", "2.19", "2.21.4", "CVE-2026-68494: numbers of any length"),
+            new KnownVulnerability("jackson-core", "2.22", "2.22.1", "CVE-2026-68494: numbers of any length"),
+            new KnownVulnerability("jackson-core", "3.0", "3.1.0", "GHSA-72hv-8253-57qq: numbers of any length"),
+            new KnownVulnerability("jackson-core", "3.2", "3.2.1", "CVE-2026-68494: numbers of any length"),
+            new KnownVulnerability(
+                    "netty-codec-http", "0", "4.2.5", "CVE-2025-58056: requests smuggled by chunks' line ends"),
+            new KnownVulnerability(
                     "netty-codec-compression",
                     "0",
                     "4.2.5",
@@ -83,10 +87,12 @@ class VulnerableJarsTest {
         }
         String version = name.group(2);
         return HOLES.stream()
-                .filter(hole -> hole.artifact().equals(name.group(1)))
-                .filter(hole -> compare(hole.from(), version) <= 0 && compare(version, hole.fixed()) < 0)
+                .filter(knownVulnerability -> knownVulnerability.artifact().equals(name.group(1)))
+                .filter(knownVulnerability -> compare(knownVulnerability.from(), version) <= 0
+                        && compare(version, knownVulnerability.fixed()) < 0)
                 .findFirst()
-                .map(hole -> jar + " has " + hole.advisory() + "; fixed in " + hole.fixed());
+                .map(knownVulnerability ->
+                        jar + " has " + knownVulnerability.advisory() + "; fixed in " + knownVulnerability.fixed());
     }
 
     private static int compare(String version, String other) {

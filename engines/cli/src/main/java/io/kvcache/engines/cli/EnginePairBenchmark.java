@@ -18,18 +18,18 @@ import java.util.SplittableRandom;
 ///
 /// Blocks are of 16 tokens, so 992 of the 1,048 come from the store. All answers have to be equal, else
 /// there are no figures.
-final class EnginePairs {
+final class EnginePairBenchmark {
 
-    private static final int SHARED = 1000;
-    private static final int NEW = 48;
-    private static final int ANSWER = 8;
+    private static final int SHARED_TOKENS = 1000;
+    private static final int NEW_TOKENS = 48;
+    private static final int ANSWER_TOKENS = 8;
     private static final int BLOCK_TOKENS = 16;
     private static final int FIRST_TOKEN = 3;
     private static final int WARM_UPS = 2;
     private static final long HOST_BYTES = 512L << 20;
-    private static final Duration PATIENCE = Duration.ofSeconds(60);
+    private static final Duration STORE_TIMEOUT = Duration.ofSeconds(60);
 
-    private EnginePairs() {}
+    private EnginePairBenchmark() {}
 
     /// One round.
     ///
@@ -69,7 +69,7 @@ final class EnginePairs {
                         model, cache, GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS))) {
             List<Pair> pairs = new ArrayList<>();
             for (int round = -WARM_UPS; round < rounds; round++) {
-                Pair pair = round(generator, model.vocabulary(), round);
+                Pair pair = measurePair(generator, model.vocabulary(), round);
                 if (round >= 0) {
                     pairs.add(pair);
                 }
@@ -78,19 +78,19 @@ final class EnginePairs {
         }
     }
 
-    private static Pair round(PrefixCachedGenerator<?> generator, int vocabulary, int round)
+    private static Pair measurePair(PrefixCachedGenerator<?> generator, int vocabulary, int round)
             throws InterruptedException {
         SplittableRandom random = new SplittableRandom(round);
-        int[] prefix = tokens(random, vocabulary, SHARED);
-        int[] prompt = Arrays.copyOf(prefix, SHARED + NEW);
-        System.arraycopy(tokens(random, vocabulary, NEW), 0, prompt, SHARED, NEW);
+        int[] prefix = tokens(random, vocabulary, SHARED_TOKENS);
+        int[] prompt = Arrays.copyOf(prefix, SHARED_TOKENS + NEW_TOKENS);
+        System.arraycopy(tokens(random, vocabulary, NEW_TOKENS), 0, prompt, SHARED_TOKENS, NEW_TOKENS);
 
         long before = generator.stats().nanos().store();
         Generation cold = ask(generator, GenerationRequest.greedy(prefix, 1));
         long storing = generator.stats().nanos().store() - before;
         // Whoever is second finds the processor as the first one left it; so they take turns.
         boolean hitFirst = round % 2 == 0;
-        GenerationRequest request = GenerationRequest.greedy(prompt, ANSWER);
+        GenerationRequest request = GenerationRequest.greedy(prompt, ANSWER_TOKENS);
         Generation one = ask(generator, hitFirst ? request : request.uncached());
         Generation two = ask(generator, hitFirst ? request.uncached() : request);
         Generation hit = hitFirst ? one : two;
@@ -98,7 +98,7 @@ final class EnginePairs {
         if (!Arrays.equals(hit.tokens(), plain.tokens())) {
             throw new IllegalStateException("the answer with the store is another one in round " + round);
         }
-        if (hit.cachedTokens() != SHARED / BLOCK_TOKENS * BLOCK_TOKENS || cold.cachedTokens() != 0) {
+        if (hit.cachedTokens() != SHARED_TOKENS / BLOCK_TOKENS * BLOCK_TOKENS || cold.cachedTokens() != 0) {
             throw new IllegalStateException("%d tokens came from the store in round %d, and %d of a new prompt"
                     .formatted(hit.cachedTokens(), round, cold.cachedTokens()));
         }
@@ -108,8 +108,8 @@ final class EnginePairs {
     private static Generation ask(PrefixCachedGenerator<?> generator, GenerationRequest request)
             throws InterruptedException {
         Generation made = generator.generate(request, _ -> true);
-        if (!generator.awaitStored(PATIENCE)) {
-            throw new IllegalStateException("blocks were still being stored after " + PATIENCE);
+        if (!generator.awaitStored(STORE_TIMEOUT)) {
+            throw new IllegalStateException("blocks were still being stored after " + STORE_TIMEOUT);
         }
         return made;
     }

@@ -10,19 +10,19 @@ import java.nio.file.Path;
 import java.util.Optional;
 
 /// llama.cpp with a model of random weights, to which a character is a token.
-record LlamaEngine(LlamaModel model) implements TextEngine {
+record LlamaTextEngine(LlamaModel model) implements TextEngine {
 
     private static final int FIRST_TOKEN = 3;
 
     /// Makes the model's file, loads it and removes it: llama.cpp has it mapped.
     ///
     /// @param named the library; the one of the class path when there is none
-    static LlamaEngine random(RandomGguf weights, ModelOptions options, Optional<Path> named) throws IOException {
+    static LlamaTextEngine random(RandomGguf weights, ModelOptions options, Optional<Path> named) throws IOException {
         LlamaLibrary library = named.isPresent() ? LlamaLibrary.open(named.get()) : LlamaLibrary.bundled();
         Path folder = Files.createTempDirectory("kvcache-llama");
         Path file = folder.resolve("random-llama.gguf");
         try {
-            return new LlamaEngine(LlamaModel.load(library, weights.write(file), options));
+            return new LlamaTextEngine(LlamaModel.load(library, weights.write(file), options));
         } finally {
             Files.deleteIfExists(file);
             Files.delete(folder);
@@ -37,7 +37,7 @@ record LlamaEngine(LlamaModel model) implements TextEngine {
     }
 
     @Override
-    public int[] encodeMore(String text) {
+    public int[] encodeContinuation(String text) {
         return encode(text);
     }
 

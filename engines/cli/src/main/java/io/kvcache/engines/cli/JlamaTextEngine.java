@@ -16,10 +16,10 @@ import org.jspecify.annotations.Nullable;
 
 /// A model that Jlama has loaded: the one that the user named, or one of random weights in a folder
 /// for temporary files, which goes when this is closed.
-final class ServedModel implements TextEngine {
+final class JlamaTextEngine implements TextEngine {
 
     /// A folder in the temporary one, so that a fingerprint shows a name that is the same every time.
-    private static final String NAME = "random-llama";
+    private static final String DIRECTORY_NAME = "random-llama";
 
     /// Kept, because a logger that nobody keeps forgets its level.
     private static final Logger JLAMA = Logger.getLogger("com.github.tjake");
@@ -27,7 +27,7 @@ final class ServedModel implements TextEngine {
     private final @Nullable Path temporary;
     private final JlamaModel model;
 
-    private ServedModel(@Nullable Path temporary, JlamaModel model) {
+    private JlamaTextEngine(@Nullable Path temporary, JlamaModel model) {
         this.temporary = temporary;
         this.model = model;
     }
@@ -35,14 +35,14 @@ final class ServedModel implements TextEngine {
     /// Loads the model of a directory, or makes one of random weights where there is none.
     ///
     /// @throws IOException when the directory has no model, or there is no room for one
-    public static ServedModel open(Optional<Path> directory) throws IOException {
-        return directory.isPresent() ? new ServedModel(null, load(directory.get())) : random(RandomLlama.MEDIUM);
+    public static JlamaTextEngine open(Optional<Path> directory) throws IOException {
+        return directory.isPresent() ? new JlamaTextEngine(null, load(directory.get())) : random(RandomLlama.MEDIUM);
     }
 
-    static ServedModel random(RandomLlama weights) throws IOException {
+    static JlamaTextEngine random(RandomLlama weights) throws IOException {
         Path folder = Files.createTempDirectory("kvcache-llama");
         try {
-            return new ServedModel(folder, load(weights.write(folder.resolve(NAME))));
+            return new JlamaTextEngine(folder, load(weights.write(folder.resolve(DIRECTORY_NAME))));
         } catch (IOException | RuntimeException failed) {
             delete(folder);
             throw failed;
@@ -66,7 +66,7 @@ final class ServedModel implements TextEngine {
     }
 
     @Override
-    public int[] encodeMore(String text) {
+    public int[] encodeContinuation(String text) {
         return model.encodeMore(text);
     }
 

@@ -5,9 +5,9 @@ import java.io.StringWriter;
 import picocli.CommandLine;
 
 /// Runs a command in this process and keeps what it wrote.
-final class Shell {
+final class CommandRunner {
 
-    private Shell() {}
+    private CommandRunner() {}
 
     /// What a command left behind.
     record Run(int exitCode, String out, String err) {}

@@ -9,7 +9,7 @@ import tools.jackson.databind.json.JsonMapper;
 
 /// What `kvcache engines demo` shows: a line a request as it is done, then what it comes to; or one JSON
 /// object.
-record EngineDemoPage(PrintWriter out, boolean json) {
+record EngineDemoReport(PrintWriter out, boolean json) {
 
     /// Runs the demo.
     ///
@@ -36,7 +36,7 @@ record EngineDemoPage(PrintWriter out, boolean json) {
         } else {
             summary(result);
         }
-        return result.passed() ? 0 : 1;
+        return result.isPassed() ? 0 : 1;
     }
 
     private void row(EngineDemo.Row row) {
