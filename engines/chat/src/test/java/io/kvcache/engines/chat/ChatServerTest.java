@@ -449,7 +449,7 @@ final class ChatServerTest {
                 .generate(
                         new GenerationRequest(
                                 tokens, maxTokens, 0, 0, llama.model().stops(), false),
-                        TokenListener.NOBODY)
+                        TokenListener.NONE)
                 .tokens();
         int[] all = Arrays.copyOf(tokens, tokens.length + said.length - 1);
         System.arraycopy(said, 0, all, tokens.length, said.length - 1);

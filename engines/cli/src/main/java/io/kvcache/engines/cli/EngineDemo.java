@@ -126,8 +126,8 @@ final class EngineDemo {
                 name,
                 prompt.length,
                 with.cachedTokens(),
-                with.time().firstTokenNanos() / 1e6,
-                without.time().firstTokenNanos() / 1e6,
+                with.timings().firstTokenNanos() / 1e6,
+                without.timings().firstTokenNanos() / 1e6,
                 Arrays.equals(with.tokens(), without.tokens()));
         rows.add(row);
         listener.accept(row);

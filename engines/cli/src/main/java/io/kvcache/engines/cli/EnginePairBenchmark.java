@@ -42,17 +42,17 @@ final class EnginePairBenchmark {
 
         /// What the store's part of the prompt cost to compute, by its share of the tokens.
         public double replacedNanos() {
-            return (double) plain.time().prefillNanos() * hit.cachedTokens() / hit.promptTokens();
+            return (double) plain.timings().prefillNanos() * hit.cachedTokens() / hit.promptTokens();
         }
 
         /// Looking up and copying in.
         public long importNanos() {
-            return hit.time().lookupNanos() + hit.time().importNanos();
+            return hit.timings().lookupNanos() + hit.timings().importNanos();
         }
 
         /// What having a store cost the prompt that was not in it, on whatever thread.
         public long coldNanos() {
-            return cold.time().lookupNanos() + cold.time().importNanos() + coldStoreNanos;
+            return cold.timings().lookupNanos() + cold.timings().importNanos() + coldStoreNanos;
         }
     }
 

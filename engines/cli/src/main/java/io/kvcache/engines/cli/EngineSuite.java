@@ -49,11 +49,11 @@ final class EngineSuite {
                         millis(
                                 engine,
                                 "with the store",
-                                pair -> pair.hit().time().firstTokenNanos()),
+                                pair -> pair.hit().timings().firstTokenNanos()),
                         millis(
                                 engine,
                                 engine.title() + " alone",
-                                pair -> pair.plain().time().firstTokenNanos()),
+                                pair -> pair.plain().timings().firstTokenNanos()),
                         new Budget.RatioAtMost(firstToken)),
                 new Question(
                         engine.option() + "-import",
@@ -67,7 +67,10 @@ final class EngineSuite {
                         "What does a prompt of 1,000 tokens cost that is not there, on any thread?",
                         "ms",
                         millis(engine, "look-up and store", Pair::coldNanos),
-                        millis(engine, "its prefill", pair -> pair.cold().time().prefillNanos()),
+                        millis(
+                                engine,
+                                "its prefill",
+                                pair -> pair.cold().timings().prefillNanos()),
                         new Budget.RatioAtMost(0.03)));
     }
 

@@ -22,5 +22,5 @@ public interface EngineBlocks {
     /// Whether a block of the sequence is what another sequence of the model has there.
     ///
     /// @param tolerance of elements, see [EngineModel#tolerance()]; 0 for equal bytes
-    boolean same(int block, EngineBlocks other, double tolerance);
+    boolean matches(int block, EngineBlocks other, double tolerance);
 }

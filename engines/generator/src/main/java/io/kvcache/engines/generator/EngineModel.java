@@ -31,12 +31,12 @@ public interface EngineModel {
     /// Whether blocks with tokens of an answer are stored too. An answer's tokens are computed one by one; where
     /// that gives other bits than computing them together, whoever goes on from the answer has them computed
     /// as a part of his prompt, once, and from then on they are stored.
-    boolean keepsAnswers();
+    boolean storesAnswers();
 
     /// A sequence without tokens. The caller closes it.
     ///
     /// @param blockTokens tokens in a block
     /// @param temperature 0 takes the likeliest token
     /// @param seed decides what is drawn at a temperature above 0
-    EngineSequence sequence(int blockTokens, float temperature, long seed);
+    EngineSequence newSequence(int blockTokens, float temperature, long seed);
 }

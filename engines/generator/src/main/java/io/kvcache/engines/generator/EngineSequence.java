@@ -6,7 +6,7 @@ package io.kvcache.engines.generator;
 public interface EngineSequence extends AutoCloseable {
 
     /// Tokens whose state is here.
-    int tokens();
+    int tokenCount();
 
     /// The first blocks, to copy them out, or in where there are no tokens yet.
     EngineBlocks blocks(int count);
@@ -14,7 +14,7 @@ public interface EngineSequence extends AutoCloseable {
     /// Says that of what was copied in, the first tokens are right; the rest is forgotten.
     ///
     /// @param count whole blocks
-    void keep(int count);
+    void truncate(int count);
 
     /// Computes the tokens of the prompt that are not here yet, at least one.
     ///
@@ -24,7 +24,7 @@ public interface EngineSequence extends AutoCloseable {
     /// Computes one more token.
     ///
     /// @return the token after it
-    int step(int token);
+    int decode(int token);
 
     /// What the last choice was made from, by token. A copy.
     float[] logits();

@@ -5,18 +5,24 @@ package io.kvcache.engines.generator;
 /// @param tokens in their order
 /// @param firstLogits what the model said of every token of the vocabulary at the end of the prompt, for
 ///     a temperature of 0; weights to be drawn by for another
-/// @param end why there are no more
+/// @param endReason why there are no more
 /// @param promptTokens of the prompt
 /// @param cachedTokens of the prompt, whose keys and values came from the store
 /// @param verified whether they were computed all the same and compared; those that differed do not count
 ///     as cached
-/// @param time what took how long
+/// @param timings what took how long
 @SuppressWarnings("ArrayRecordComponent")
 public record Generation(
-        int[] tokens, float[] firstLogits, End end, int promptTokens, int cachedTokens, boolean verified, Time time) {
+        int[] tokens,
+        float[] firstLogits,
+        EndReason endReason,
+        int promptTokens,
+        int cachedTokens,
+        boolean verified,
+        Timings timings) {
 
     /// Why a text ends.
-    public enum End {
+    public enum EndReason {
         /// The model said so, by a token that stops.
         STOP,
         /// There are as many tokens as were asked for, or as the model can have.
@@ -32,5 +38,6 @@ public record Generation(
     /// @param prefillNanos to compute the rest of the prompt, and a verification
     /// @param firstTokenNanos until the first token was known, all of the above and its choice included
     /// @param totalNanos until the last one was
-    public record Time(long lookupNanos, long importNanos, long prefillNanos, long firstTokenNanos, long totalNanos) {}
+    public record Timings(
+            long lookupNanos, long importNanos, long prefillNanos, long firstTokenNanos, long totalNanos) {}
 }

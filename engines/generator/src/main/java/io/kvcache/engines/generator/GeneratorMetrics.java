@@ -38,27 +38,30 @@ public final class GeneratorMetrics implements MeterBinder {
     public void bindTo(MeterRegistry registry) {
         timer(registry, "hit", GeneratorStats::hits);
         timer(registry, "miss", GeneratorStats::misses);
-        Series tokens = new Series(
+        TaggedCounters tokens = new TaggedCounters(
                 registry, "kv.engine.tokens", "kind", 1, "Tokens of prompts, saved of those, and generated.");
-        tokens.of("prompt", stats -> stats.tokens().prompt());
-        tokens.of("saved", stats -> stats.tokens().saved());
-        tokens.of("generated", stats -> stats.tokens().generated());
-        Series time = new Series(registry, "kv.engine.time", "step", NANOS, "Seconds that requests took, by step.");
-        time.of("lookup", stats -> stats.nanos().lookup());
-        time.of("import", stats -> stats.nanos().imports());
-        time.of("prefill", stats -> stats.nanos().prefill());
-        time.of("store", stats -> stats.nanos().store());
-        Series blocks = new Series(registry, "kv.engine.blocks", "outcome", 1, "Computed blocks, stored or refused.");
-        blocks.of("stored", stats -> stats.stores().blocks());
-        blocks.of("refused", stats -> stats.stores().refused());
-        Series stores =
-                new Series(registry, "kv.engine.stores", "outcome", 1, "Sequences that were not stored, by cause.");
-        stores.of("skipped", stats -> stats.stores().skipped());
-        stores.of("failed", stats -> stats.stores().failed());
-        Series verified = new Series(
+        tokens.register("prompt", stats -> stats.tokens().prompt());
+        tokens.register("saved", stats -> stats.tokens().saved());
+        tokens.register("generated", stats -> stats.tokens().generated());
+        TaggedCounters time =
+                new TaggedCounters(registry, "kv.engine.time", "step", NANOS, "Seconds that requests took, by step.");
+        time.register("lookup", stats -> stats.nanos().lookup());
+        time.register("import", stats -> stats.nanos().imports());
+        time.register("prefill", stats -> stats.nanos().prefill());
+        time.register("store", stats -> stats.nanos().store());
+        TaggedCounters blocks =
+                new TaggedCounters(registry, "kv.engine.blocks", "outcome", 1, "Computed blocks, stored or refused.");
+        blocks.register("stored", stats -> stats.stores().blocks());
+        blocks.register("refused", stats -> stats.stores().refused());
+        TaggedCounters stores = new TaggedCounters(
+                registry, "kv.engine.stores", "outcome", 1, "Sequences that were not stored, by cause.");
+        stores.register("skipped", stats -> stats.stores().skipped());
+        stores.register("failed", stats -> stats.stores().failed());
+        TaggedCounters verified = new TaggedCounters(
                 registry, "kv.engine.verified", "result", 1, "Hits that were computed all the same, by result.");
-        verified.of("same", stats -> stats.verified().count() - stats.verified().mismatches());
-        verified.of("different", stats -> stats.verified().mismatches());
+        verified.register(
+                "same", stats -> stats.verified().count() - stats.verified().mismatches());
+        verified.register("different", stats -> stats.verified().mismatches());
     }
 
     private void timer(MeterRegistry registry, String result, Function<GeneratorStats, GeneratorStats.Requests> of) {
@@ -74,7 +77,7 @@ public final class GeneratorMetrics implements MeterBinder {
     }
 
     /// Counters of one name that differ in one tag.
-    private final class Series {
+    private final class TaggedCounters {
 
         private final MeterRegistry registry;
         private final String name;
@@ -82,7 +85,7 @@ public final class GeneratorMetrics implements MeterBinder {
         private final double unit;
         private final String description;
 
-        Series(MeterRegistry registry, String name, String tag, double unit, String description) {
+        TaggedCounters(MeterRegistry registry, String name, String tag, double unit, String description) {
             this.registry = registry;
             this.name = name;
             this.tag = tag;
@@ -90,7 +93,7 @@ public final class GeneratorMetrics implements MeterBinder {
             this.description = description;
         }
 
-        void of(String value, ToLongFunction<GeneratorStats> count) {
+        void register(String value, ToLongFunction<GeneratorStats> count) {
             FunctionCounter.builder(name, generator, made -> count.applyAsLong(made.stats()) / unit)
                     .description(description)
                     .tags(tags.and(tag, value))

@@ -25,9 +25,9 @@ import java.util.concurrent.locks.ReentrantLock;
 /// blocks without the prompt's last token, which has to be computed for what follows it, the store gives
 /// the leading ones that it has; they are copied into the sequence, the rest is computed, and after
 /// the last token all full blocks of prompt and answer (of the prompt alone, where the
-/// [model][EngineModel#keepsAnswers()] wants it so) that are new go to the store, beside the next request. A request
+/// [model][EngineModel#storesAnswers()] wants it so) that are new go to the store, beside the next request. A request
 /// that goes on from them waits until they are there, as long as blocks may take to
-/// [arrive][GeneratorOptions#arrival()]. Whatever the store cannot give is computed.
+/// [arrive][GeneratorOptions#loadTimeout()]. Whatever the store cannot give is computed.
 ///
 /// **Verifying.** A share of the hits, chosen at random, is computed all the same and compared block by
 /// block, within the model's [tolerance][EngineModel#tolerance()]. From the first block that differs the
@@ -43,16 +43,16 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
 
     private static final Logger LOG = System.getLogger(PrefixCachedGenerator.class.getName());
 
-    private static final Duration CLOSING = Duration.ofSeconds(30);
+    private static final Duration CLOSE_TIMEOUT = Duration.ofSeconds(30);
 
     private final M model;
     private final KvCache cache;
     private final GeneratorOptions options;
     private final Namespace namespace;
-    private final Counters counters = new Counters();
-    private final Storing storing;
+    private final GeneratorCounters counters = new GeneratorCounters();
+    private final BlockStoreQueue storeQueue;
     private final SplittableRandom random;
-    private final ReentrantLock turn = new ReentrantLock(true);
+    private final ReentrantLock modelLock = new ReentrantLock(true);
 
     /// @param cache embedded or remote; the namespace is registered there
     /// @throws IllegalArgumentException when the store refuses the namespace, for example because a block
@@ -63,7 +63,7 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
         this.options = options;
         namespace = model.namespace(options.blockTokens(), options.tenant(), options.salt());
         cache.register(namespace);
-        storing = new Storing(cache, counters, options.storesWaiting());
+        storeQueue = new BlockStoreQueue(cache, counters, options.maxQueuedStores());
         random = new SplittableRandom(options.seed());
     }
 
@@ -83,11 +83,11 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
     ///     in its context
     public Generation generate(GenerationRequest request, TokenListener listener) {
         check(request.prompt());
-        turn.lock();
+        modelLock.lock();
         try {
             return new Run(request).generate(listener);
         } finally {
-            turn.unlock();
+            modelLock.unlock();
         }
     }
 
@@ -106,23 +106,23 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
 
     /// What has been done until now.
     public GeneratorStats stats() {
-        return counters.read();
+        return counters.snapshot();
     }
 
     /// Waits until the blocks of all that was generated are in the store, or could not be stored.
     ///
     /// @return whether they are done
     public boolean awaitStored(Duration longest) throws InterruptedException {
-        return storing.await(longest.toNanos());
+        return storeQueue.awaitIdle(longest.toNanos());
     }
 
     /// Lets what is being stored end, for half a minute at most.
     @Override
     public void close() {
-        storing.close();
+        storeQueue.close();
         try {
-            if (!storing.await(CLOSING.toNanos())) {
-                LOG.log(Level.WARNING, "blocks of " + namespace + " were still being stored after " + CLOSING);
+            if (!storeQueue.awaitIdle(CLOSE_TIMEOUT.toNanos())) {
+                LOG.log(Level.WARNING, "blocks of " + namespace + " were still being stored after " + CLOSE_TIMEOUT);
             }
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
@@ -146,23 +146,23 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
         }
 
         Generation generate(TokenListener listener) {
-            BlockChain chain = request.cached() ? BlockChain.of(namespace, prompt) : null;
+            BlockChain chain = request.useCache() ? BlockChain.of(namespace, prompt) : null;
             EngineSequence sequence = sequence();
             boolean offered = false;
             try {
                 if (chain != null) {
                     load(sequence, chain);
                     if (cachedBlocks > 0 && random.nextDouble() < options.verifiedShare()) {
-                        sequence = recomputed(sequence, chain);
+                        sequence = recomputeAndVerify(sequence, chain);
                     }
                 }
                 Generation made = decode(sequence, listener);
                 counters.add(made);
                 if (chain != null) {
                     // The last token's keys and values were never computed.
-                    int computed = model.keepsAnswers() ? sequence.tokens() - prompt.length : 0;
+                    int computed = model.storesAnswers() ? sequence.tokenCount() - prompt.length : 0;
                     offered = true;
-                    storing.offer(sequence, chain.extend(Arrays.copyOf(made.tokens(), computed)), cachedBlocks);
+                    storeQueue.offer(sequence, chain.extend(Arrays.copyOf(made.tokens(), computed)), cachedBlocks);
                 }
                 return made;
             } finally {
@@ -173,7 +173,7 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
         }
 
         private EngineSequence sequence() {
-            return model.sequence(options.blockTokens(), request.temperature(), request.seed());
+            return model.newSequence(options.blockTokens(), request.temperature(), request.seed());
         }
 
         /// Copies what the store has into the sequence.
@@ -181,12 +181,13 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
             int usable = (prompt.length - 1) / options.blockTokens();
             if (usable > 0) {
                 BlockChain wanted = chain.prefix(usable);
-                long patience = storing.awaitShared(wanted, options.arrival().toNanos());
+                long patience =
+                        storeQueue.awaitShared(wanted, options.loadTimeout().toNanos());
                 try (BlockTable table = cache.acquire(wanted, 0, patience)) {
                     int blocks = table.await(usable, patience);
                     lookedUp = System.nanoTime() - start;
                     if (blocks > 0) {
-                        copy(table, blocks, sequence);
+                        copyBlocks(table, blocks, sequence);
                     }
                 }
             }
@@ -195,19 +196,19 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
             imported = now - lookedUp;
         }
 
-        private void copy(BlockTable table, int blocks, EngineSequence sequence) {
+        private void copyBlocks(BlockTable table, int blocks, EngineSequence sequence) {
             EngineBlocks into = sequence.blocks(blocks);
             int taken = 0;
             while (taken < blocks && into.copyIn(taken, table.segment(taken))) {
                 taken++;
             }
             cachedBlocks = table.isValid() ? taken : 0;
-            sequence.keep(cachedBlocks * options.blockTokens());
+            sequence.truncate(cachedBlocks * options.blockTokens());
         }
 
         /// The same prompt computed, whose rows should be those of the store; closes what had them from
         /// there.
-        private EngineSequence recomputed(EngineSequence suspect, BlockChain chain) {
+        private EngineSequence recomputeAndVerify(EngineSequence suspect, BlockChain chain) {
             EngineSequence computed = sequence();
             try (suspect) {
                 computed.prefill(Arrays.copyOf(prompt, prompt.length - 1));
@@ -222,7 +223,7 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
         private void compare(EngineSequence suspect, EngineSequence computed, BlockChain chain) {
             verified = true;
             counters.verified.increment();
-            int same = sameBlocks(suspect, computed);
+            int same = countMatchingBlocks(suspect, computed);
             if (same < cachedBlocks) {
                 counters.mismatches.increment();
                 int dropped = cache.drop(chain, same);
@@ -234,11 +235,11 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
             }
         }
 
-        private int sameBlocks(EngineSequence suspect, EngineSequence computed) {
+        private int countMatchingBlocks(EngineSequence suspect, EngineSequence computed) {
             EngineBlocks stored = suspect.blocks(cachedBlocks);
             EngineBlocks fresh = computed.blocks(cachedBlocks);
             for (int block = 0; block < cachedBlocks; block++) {
-                if (!stored.same(block, fresh, model.tolerance())) {
+                if (!stored.matches(block, fresh, model.tolerance())) {
                     return block;
                 }
             }
@@ -249,33 +250,33 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
             int next = sequence.prefill(prompt);
             final long first = System.nanoTime() - start;
             final float[] logits = sequence.logits();
-            int room = Math.min(request.mostTokens(), model.contextLength() - prompt.length);
+            int room = Math.min(request.maxTokens(), model.contextLength() - prompt.length);
             int[] tokens = new int[room];
             int count = 0;
-            Generation.End end = Generation.End.LENGTH;
+            Generation.EndReason endReason = Generation.EndReason.LENGTH;
             while (true) {
                 if (request.stops().contains(next)) {
-                    end = Generation.End.STOP;
+                    endReason = Generation.EndReason.STOP;
                     break;
                 }
                 tokens[count++] = next;
                 if (!listener.accept(next)) {
-                    end = Generation.End.CANCELLED;
+                    endReason = Generation.EndReason.CANCELLED;
                     break;
                 }
                 if (count == room) {
                     break;
                 }
-                next = sequence.step(next);
+                next = sequence.decode(next);
             }
             return new Generation(
                     Arrays.copyOf(tokens, count),
                     logits,
-                    end,
+                    endReason,
                     prompt.length,
                     cachedBlocks * options.blockTokens(),
                     verified,
-                    new Generation.Time(
+                    new Generation.Timings(
                             lookedUp, imported, first - lookedUp - imported, first, System.nanoTime() - start));
         }
     }

@@ -5,7 +5,7 @@ package io.kvcache.engines.generator;
 public interface TokenListener {
 
     /// Does nothing.
-    TokenListener NOBODY = _ -> true;
+    TokenListener NONE = _ -> true;
 
     /// Takes a token, on the thread that generates.
     ///

@@ -33,12 +33,12 @@ public abstract class EqualityContract<M extends EngineModel> {
     private static final int PROMPTS = Integer.getInteger("kvcache.engines.prompts", 48);
     private static final int EACH = Math.max(2, PROMPTS / 8);
     private static final int TOKENS = 12;
-    private static final int LONGEST = 200;
+    private static final int MAX_PROMPT_TOKENS = 200;
     private static final Duration PATIENCE = Duration.ofSeconds(60);
     private static final long HOST_BYTES = 64L << 20;
 
     private final M model;
-    private final Spread spread = new Spread();
+    private final HitDistribution hitDistribution = new HitDistribution();
 
     @TempDir
     private Path folder;
@@ -49,10 +49,10 @@ public abstract class EqualityContract<M extends EngineModel> {
     }
 
     /// What the engine says by itself.
-    protected abstract Said plainly(int[] prompt, int count);
+    protected abstract UncachedAnswer generateUncached(int[] prompt, int count);
 
     /// How much of the prompts came from the store.
-    private static final class Spread {
+    private static final class HitDistribution {
         private int nothing;
         private int something;
         private int everything;
@@ -74,17 +74,17 @@ public abstract class EqualityContract<M extends EngineModel> {
         try (KvCache cache = TieredKvCache.builder().hostBytes(HOST_BYTES).build()) {
             askAll(cache, blockTokens, () -> {});
         }
-        assertThat(spread.everything).isPositive();
+        assertThat(hitDistribution.everything).isPositive();
     }
 
     @ParameterizedTest
     @ValueSource(ints = {16, 64})
     void givenAFullStore_whenItEvicts_thenNoTokenDiffers(int blockTokens) throws Exception {
         try (KvCache cache = TieredKvCache.builder().hostBytes(HOST_BYTES).build()) {
-            Filler filler = new Filler(
+            EvictionLoad evictionLoad = new EvictionLoad(
                     cache,
                     model.namespace(blockTokens, "", "").parts().getFirst().shape());
-            askAll(cache, blockTokens, filler::evictSome);
+            askAll(cache, blockTokens, evictionLoad::evictSome);
             assertThat(cache.stats().removals().evicted()).isPositive();
         }
     }
@@ -92,7 +92,7 @@ public abstract class EqualityContract<M extends EngineModel> {
     @ParameterizedTest
     @ValueSource(ints = {16, 64})
     void givenADisk_whenTheStoreIsOpenedAgain_thenNoTokenDiffers(int blockTokens) throws Exception {
-        int[] base = Prompts.random(blockTokens, LONGEST);
+        int[] base = RandomPrompts.random(blockTokens, MAX_PROMPT_TOKENS);
         try (TieredKvCache cache = onDisk();
                 PrefixCachedGenerator<M> generator = generator(cache, blockTokens)) {
             ask(generator, base);
@@ -101,13 +101,14 @@ public abstract class EqualityContract<M extends EngineModel> {
         }
         try (TieredKvCache cache = onDisk();
                 PrefixCachedGenerator<M> generator = generator(cache, blockTokens)) {
-            KnownBlocks.await(cache, BlockChain.of(generator.namespace(), base), LONGEST / blockTokens);
+            RecoveredBlocks.await(cache, BlockChain.of(generator.namespace(), base), MAX_PROMPT_TOKENS / blockTokens);
             SplittableRandom random = new SplittableRandom(blockTokens);
             for (int i = 0; i < EACH; i++) {
-                int shared = i == 0 ? LONGEST : random.nextInt(LONGEST + 1);
-                int[] prompt = Prompts.diverging(base, shared, 100 + i, LONGEST);
+                int shared = i == 0 ? MAX_PROMPT_TOKENS : random.nextInt(MAX_PROMPT_TOKENS + 1);
+                int[] prompt = RandomPrompts.diverging(base, shared, 100 + i, MAX_PROMPT_TOKENS);
                 Generation made = ask(generator, prompt);
-                assertThat(made.cachedTokens()).isEqualTo(Math.min(shared, LONGEST - 1) / blockTokens * blockTokens);
+                assertThat(made.cachedTokens())
+                        .isEqualTo(Math.min(shared, MAX_PROMPT_TOKENS - 1) / blockTokens * blockTokens);
                 assertThat(generator.awaitStored(PATIENCE)).isTrue();
             }
         }
@@ -122,7 +123,7 @@ public abstract class EqualityContract<M extends EngineModel> {
                         TieredKvCache.builder().hostBytes(HOST_BYTES).build();
                 TcpEndpoint endpoint = TcpEndpoint.open(served, any, EndpointOptions.DEFAULTS)) {
             String address = "127.0.0.1:" + endpoint.address().getPort();
-            int[] base = Prompts.random(blockTokens, LONGEST);
+            int[] base = RandomPrompts.random(blockTokens, MAX_PROMPT_TOKENS);
             try (KvCache first = connect(address);
                     PrefixCachedGenerator<M> generator = generator(first, blockTokens)) {
                 ask(generator, base);
@@ -130,7 +131,8 @@ public abstract class EqualityContract<M extends EngineModel> {
             }
             try (KvCache second = connect(address);
                     PrefixCachedGenerator<M> generator = generator(second, blockTokens)) {
-                assertThat(ask(generator, base).cachedTokens()).isEqualTo((LONGEST - 1) / blockTokens * blockTokens);
+                assertThat(ask(generator, base).cachedTokens())
+                        .isEqualTo((MAX_PROMPT_TOKENS - 1) / blockTokens * blockTokens);
             }
             try (KvCache third = connect(address)) {
                 askAll(third, blockTokens, () -> {});
@@ -142,12 +144,12 @@ public abstract class EqualityContract<M extends EngineModel> {
     private void askAll(KvCache cache, int blockTokens, Runnable between) throws InterruptedException {
         SplittableRandom random = new SplittableRandom(blockTokens);
         try (PrefixCachedGenerator<M> generator = generator(cache, blockTokens)) {
-            int[] before = Prompts.random(1, LONGEST);
+            int[] before = RandomPrompts.random(1, MAX_PROMPT_TOKENS);
             for (int i = 0; i < EACH; i++) {
                 boolean again = i % 3 == 2 || i == EACH - 1;
-                int length = again ? before.length : random.nextInt(blockTokens + 1, LONGEST + 1);
+                int length = again ? before.length : random.nextInt(blockTokens + 1, MAX_PROMPT_TOKENS + 1);
                 int shared = again ? length : random.nextInt(Math.min(length, before.length));
-                int[] prompt = Prompts.diverging(before, shared, i, length);
+                int[] prompt = RandomPrompts.diverging(before, shared, i, length);
                 int usable = (length - 1) / blockTokens;
                 BlockChain chain = BlockChain.of(generator.namespace(), prompt);
                 int known = cache.match(chain.prefix(usable)).blocks();
@@ -155,18 +157,19 @@ public abstract class EqualityContract<M extends EngineModel> {
                 assertThat(made.cachedTokens()).isEqualTo(known * blockTokens);
                 assertThat(generator.awaitStored(PATIENCE)).isTrue();
                 assertThat(cache.match(chain).blocks()).isEqualTo(chain.length());
-                spread.add(known, usable);
+                hitDistribution.add(known, usable);
                 // The next one may go on from the answer, as the next question of a chat does.
-                before = i % 2 == 0 ? prompt : Prompts.joined(prompt, made.tokens());
+                before = i % 2 == 0 ? prompt : RandomPrompts.concatenate(prompt, made.tokens());
                 between.run();
             }
         }
-        assertThat(spread.nothing + spread.something + spread.everything).isEqualTo(EACH);
+        assertThat(hitDistribution.nothing + hitDistribution.something + hitDistribution.everything)
+                .isEqualTo(EACH);
     }
 
     private Generation ask(PrefixCachedGenerator<M> generator, int[] prompt) {
-        Generation made = generator.generate(GenerationRequest.greedy(prompt, TOKENS), TokenListener.NOBODY);
-        Said plain = plainly(prompt, TOKENS);
+        Generation made = generator.generate(GenerationRequest.greedy(prompt, TOKENS), TokenListener.NONE);
+        UncachedAnswer plain = generateUncached(prompt, TOKENS);
         assertThat(made.tokens())
                 .as("of %d tokens, %d cached", prompt.length, made.cachedTokens())
                 .isEqualTo(plain.tokens());
@@ -184,7 +187,7 @@ public abstract class EqualityContract<M extends EngineModel> {
         return new PrefixCachedGenerator<>(
                 model,
                 cache,
-                GeneratorOptions.DEFAULTS.withBlockTokens(blockTokens).withArrival(PATIENCE));
+                GeneratorOptions.DEFAULTS.withBlockTokens(blockTokens).withLoadTimeout(PATIENCE));
     }
 
     private static KvCache connect(String address) {
@@ -200,7 +203,7 @@ public abstract class EqualityContract<M extends EngineModel> {
     }
 
     /// Puts blocks of somebody else, so that the least recently used ones have to go.
-    private static final class Filler {
+    private static final class EvictionLoad {
         private static final int BLOCKS = 64;
 
         private final KvCache cache;
@@ -208,7 +211,7 @@ public abstract class EqualityContract<M extends EngineModel> {
         private final long blockBytes;
         private int chains;
 
-        Filler(KvCache cache, BlockShape shape) {
+        EvictionLoad(KvCache cache, BlockShape shape) {
             this.cache = cache;
             namespace = Namespace.of("somebody else", shape);
             blockBytes = shape.bytes();
@@ -222,7 +225,7 @@ public abstract class EqualityContract<M extends EngineModel> {
                 MemorySegment block = arena.allocate(blockBytes);
                 for (long left = room; left > 0; left -= BLOCKS) {
                     int blocks = (int) Math.min(left, BLOCKS);
-                    int[] tokens = Prompts.random(1_000_000 + chains++, blocks * namespace.blockTokens());
+                    int[] tokens = RandomPrompts.random(1_000_000 + chains++, blocks * namespace.blockTokens());
                     cache.putAll(
                             BlockChain.of(namespace, tokens), 0, Collections.nCopies(blocks, block), KvCache.NO_WAIT);
                 }

@@ -42,7 +42,7 @@ public abstract class VerifyContract<M extends EngineModel> {
     private static final long HOST_BYTES = 64L << 20;
 
     private final M model;
-    private final int[] prompt = Prompts.random(77, LENGTH);
+    private final int[] prompt = RandomPrompts.random(77, LENGTH);
     private int[] right = {};
 
     @TempDir
@@ -55,11 +55,11 @@ public abstract class VerifyContract<M extends EngineModel> {
 
     @BeforeEach
     void ask() {
-        right = plainly(prompt, TOKENS).tokens();
+        right = generateUncached(prompt, TOKENS).tokens();
     }
 
     /// What the engine says by itself.
-    protected abstract Said plainly(int[] start, int count);
+    protected abstract UncachedAnswer generateUncached(int[] start, int count);
 
     /// A byte that is flipped: in a value of the first layer that is at least 2. (Nearly all others make an
     /// element smaller, which may change no token.)
@@ -86,12 +86,12 @@ public abstract class VerifyContract<M extends EngineModel> {
                 cache,
                 GeneratorOptions.DEFAULTS
                         .withBlockTokens(BLOCK_TOKENS)
-                        .withArrival(PATIENCE)
+                        .withLoadTimeout(PATIENCE)
                         .withVerifiedShare(verified));
     }
 
     private Generation ask(PrefixCachedGenerator<M> generator) throws InterruptedException {
-        Generation made = generator.generate(GenerationRequest.greedy(prompt, TOKENS), TokenListener.NOBODY);
+        Generation made = generator.generate(GenerationRequest.greedy(prompt, TOKENS), TokenListener.NONE);
         assertThat(generator.awaitStored(PATIENCE)).isTrue();
         return made;
     }
@@ -195,7 +195,7 @@ public abstract class VerifyContract<M extends EngineModel> {
         flipOnDisk(blocks.get(WRONG_BLOCK));
         try (TieredKvCache cache = onDisk();
                 PrefixCachedGenerator<M> generator = generator(cache, 0)) {
-            KnownBlocks.await(cache, BlockChain.of(generator.namespace(), prompt), WRONG_BLOCK);
+            RecoveredBlocks.await(cache, BlockChain.of(generator.namespace(), prompt), WRONG_BLOCK);
             Generation made = ask(generator);
             assertThat(made.cachedTokens()).isEqualTo(WRONG_BLOCK * BLOCK_TOKENS);
             assertThat(made.tokens()).isEqualTo(right);

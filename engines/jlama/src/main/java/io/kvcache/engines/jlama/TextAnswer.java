@@ -46,6 +46,7 @@ public record TextAnswer(String text, boolean stopped, Generation generation) {
         if (!rest.isEmpty()) {
             listener.accept(rest);
         }
-        return new TextAnswer(text.append(rest).toString(), stop.found() || made.end() == Generation.End.STOP, made);
+        return new TextAnswer(
+                text.append(rest).toString(), stop.found() || made.endReason() == Generation.EndReason.STOP, made);
     }
 }

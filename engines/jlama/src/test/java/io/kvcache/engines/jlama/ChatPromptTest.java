@@ -2,7 +2,7 @@ package io.kvcache.engines.jlama;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.engines.generator.Prompts;
+import io.kvcache.engines.generator.RandomPrompts;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -83,7 +83,7 @@ final class ChatPromptTest {
         int[] before = TestModels.small().encode(CHAT);
         int[] more = TestModels.small().encodeMore("more");
         assertThat(TestModels.small().encode("more")).startsWith(1).endsWith(more);
-        assertThat(Prompts.joined(before, more)).hasSize(before.length + 4);
+        assertThat(RandomPrompts.concatenate(before, more)).hasSize(before.length + 4);
     }
 
     @Test

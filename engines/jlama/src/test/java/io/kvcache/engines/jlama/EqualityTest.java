@@ -1,7 +1,7 @@
 package io.kvcache.engines.jlama;
 
 import io.kvcache.engines.generator.EqualityContract;
-import io.kvcache.engines.generator.Said;
+import io.kvcache.engines.generator.UncachedAnswer;
 
 final class EqualityTest extends EqualityContract<JlamaModel> {
 
@@ -10,7 +10,7 @@ final class EqualityTest extends EqualityContract<JlamaModel> {
     }
 
     @Override
-    protected Said plainly(int[] prompt, int count) {
+    protected UncachedAnswer plainly(int[] prompt, int count) {
         return TestModels.plainly(TestModels.small(), prompt, count);
     }
 }

@@ -20,13 +20,13 @@ import org.junit.jupiter.api.Timeout;
 final class FollowUpTest {
 
     private static final GeneratorOptions OPTIONS =
-            GeneratorOptions.DEFAULTS.withBlockTokens(16).withArrival(Duration.ofSeconds(100));
+            GeneratorOptions.DEFAULTS.withBlockTokens(16).withLoadTimeout(Duration.ofSeconds(100));
     private static final int[] PROMPT = Prompts.random(5, 50);
 
     private final JlamaModel model = TestModels.small();
 
     private static Generation ask(PrefixCachedGenerator<JlamaModel> generator, int[] prompt, int tokens) {
-        return generator.generate(GenerationRequest.greedy(prompt, tokens), TokenListener.NOBODY);
+        return generator.generate(GenerationRequest.greedy(prompt, tokens), TokenListener.NONE);
     }
 
     @Test
@@ -56,7 +56,7 @@ final class FollowUpTest {
         try (KvCache below = TieredKvCache.builder().hostBytes(64L << 20).build()) {
             GatedStore store = GatedStore.over(below);
             try (PrefixCachedGenerator<JlamaModel> generator =
-                    new PrefixCachedGenerator<>(model, store.cache(), OPTIONS.withArrival(Duration.ofDays(1)))) {
+                    new PrefixCachedGenerator<>(model, store.cache(), OPTIONS.withLoadTimeout(Duration.ofDays(1)))) {
                 ask(generator, PROMPT, 4);
                 assertThat(ask(generator, Prompts.random(6, 50), 4).cachedTokens())
                         .isZero();
@@ -70,7 +70,7 @@ final class FollowUpTest {
         try (KvCache below = TieredKvCache.builder().hostBytes(64L << 20).build()) {
             GatedStore store = GatedStore.over(below);
             try (PrefixCachedGenerator<JlamaModel> generator =
-                    new PrefixCachedGenerator<>(model, store.cache(), OPTIONS.withArrival(Duration.ofMillis(20)))) {
+                    new PrefixCachedGenerator<>(model, store.cache(), OPTIONS.withLoadTimeout(Duration.ofMillis(20)))) {
                 Generation first = ask(generator, PROMPT, 4);
                 Generation second = ask(generator, PROMPT, 4);
                 store.gate().countDown();

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.github.tjake.jlama.safetensors.DType;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.engines.generator.GeneratorOptions;
-import io.kvcache.engines.generator.Prompts;
+import io.kvcache.engines.generator.RandomPrompts;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -124,7 +124,7 @@ final class JlamaModelTest {
     /// Equal answers prove something only if different prompts have different ones.
     @Test
     void givenARandomModel_whenItSpeaks_thenItsTokensAreMostlyDistinct() {
-        int[] prompt = Prompts.random(3, 40);
+        int[] prompt = RandomPrompts.random(3, 40);
         int[] said = TestModels.plainly(TestModels.small(), prompt, 32).tokens();
         assertThat(Arrays.stream(said).distinct().count()).isGreaterThan(20);
         prompt[20]++;

@@ -15,7 +15,7 @@ import io.kvcache.engines.generator.GeneratorMetrics;
 import io.kvcache.engines.generator.GeneratorOptions;
 import io.kvcache.engines.generator.GeneratorStats;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
-import io.kvcache.engines.generator.Prompts;
+import io.kvcache.engines.generator.RandomPrompts;
 import io.kvcache.engines.generator.TokenListener;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.EndpointOptions;
@@ -41,7 +41,7 @@ final class PrefixCachedGeneratorTest {
 
     private static final GeneratorOptions BLOCKS_OF_16 = GeneratorOptions.DEFAULTS.withBlockTokens(16);
     private static final Duration PATIENCE = Duration.ofSeconds(60);
-    private static final int[] PROMPT = Prompts.random(5, 50);
+    private static final int[] PROMPT = RandomPrompts.random(5, 50);
 
     private final JlamaModel model = TestModels.small();
 
@@ -51,7 +51,7 @@ final class PrefixCachedGeneratorTest {
 
     private static Generation ask(PrefixCachedGenerator<JlamaModel> generator, int[] prompt)
             throws InterruptedException {
-        Generation made = generator.generate(GenerationRequest.greedy(prompt, 4), TokenListener.NOBODY);
+        Generation made = generator.generate(GenerationRequest.greedy(prompt, 4), TokenListener.NONE);
         assertThat(generator.awaitStored(PATIENCE)).isTrue();
         return made;
     }
@@ -118,8 +118,8 @@ final class PrefixCachedGeneratorTest {
                                 "127.0.0.1:" + endpoint.address().getPort())
                         .requestTimeout(PATIENCE)
                         .connect();
-                PrefixCachedGenerator<JlamaModel> generator =
-                        new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16.withArrival(Duration.ofMillis(20)))) {
+                PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(
+                        model, cache, BLOCKS_OF_16.withLoadTimeout(Duration.ofMillis(20)))) {
             int[] said = TestModels.plainly(model, PROMPT, 4).tokens();
             assertThat(ask(generator, PROMPT).tokens()).isEqualTo(said);
             endpoint.close();
@@ -137,10 +137,11 @@ final class PrefixCachedGeneratorTest {
     void givenAChat_whenItGoesOn_thenTheAnswerBeforeIsTakenFromTheStoreToo() throws Exception {
         try (KvCache cache = store();
                 PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16)) {
-            Generation first = generator.generate(GenerationRequest.greedy(PROMPT, 40), TokenListener.NOBODY);
+            Generation first = generator.generate(GenerationRequest.greedy(PROMPT, 40), TokenListener.NONE);
             assertThat(generator.awaitStored(PATIENCE)).isTrue();
             // 89 of the 90 tokens were computed, and 80 of them are in full blocks.
-            int[] next = Prompts.joined(Prompts.joined(PROMPT, first.tokens()), new int[] {9, 10, 11});
+            int[] next =
+                    RandomPrompts.concatenate(RandomPrompts.concatenate(PROMPT, first.tokens()), new int[] {9, 10, 11});
             Generation second = ask(generator, next);
             assertThat(second.cachedTokens()).isEqualTo(80);
             assertThat(second.tokens())
@@ -156,8 +157,8 @@ final class PrefixCachedGeneratorTest {
         try (KvCache cache = store();
                 PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16)) {
             GenerationRequest request = new GenerationRequest(PROMPT, 6, 0, 0, Set.of(stop), true);
-            Generation made = generator.generate(request, TokenListener.NOBODY);
-            assertThat(made.end()).isEqualTo(Generation.End.STOP);
+            Generation made = generator.generate(request, TokenListener.NONE);
+            assertThat(made.endReason()).isEqualTo(Generation.EndReason.STOP);
             assertThat(made.tokens()).isEqualTo(Arrays.copyOf(said, first));
         }
     }
@@ -171,7 +172,7 @@ final class PrefixCachedGeneratorTest {
                 heard.add(token);
                 return heard.size() < 3;
             });
-            assertThat(made.end()).isEqualTo(Generation.End.CANCELLED);
+            assertThat(made.endReason()).isEqualTo(Generation.EndReason.CANCELLED);
             assertThat(made.tokens())
                     .hasSize(3)
                     .containsExactly(heard.stream().mapToInt(each -> each).toArray());
@@ -184,9 +185,9 @@ final class PrefixCachedGeneratorTest {
                 PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16)) {
             GenerationRequest one = new GenerationRequest(PROMPT, 20, 1, 1, Set.of(), true);
             GenerationRequest two = new GenerationRequest(PROMPT, 20, 1, 2, Set.of(), true);
-            int[] said = generator.generate(one, TokenListener.NOBODY).tokens();
-            assertThat(generator.generate(one, TokenListener.NOBODY).tokens()).isEqualTo(said);
-            assertThat(generator.generate(two, TokenListener.NOBODY).tokens()).isNotEqualTo(said);
+            int[] said = generator.generate(one, TokenListener.NONE).tokens();
+            assertThat(generator.generate(one, TokenListener.NONE).tokens()).isEqualTo(said);
+            assertThat(generator.generate(two, TokenListener.NONE).tokens()).isNotEqualTo(said);
         }
     }
 
@@ -195,12 +196,12 @@ final class PrefixCachedGeneratorTest {
         try (KvCache cache = store();
                 PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16)) {
             GenerationRequest secret = GenerationRequest.greedy(PROMPT, 4).uncached();
-            Generation made = generator.generate(secret, TokenListener.NOBODY);
+            Generation made = generator.generate(secret, TokenListener.NONE);
             assertThat(generator.awaitStored(PATIENCE)).isTrue();
             assertThat(cache.match(BlockChain.of(generator.namespace(), PROMPT)).blocks())
                     .isZero();
             ask(generator, PROMPT);
-            assertThat(generator.generate(secret, TokenListener.NOBODY).cachedTokens())
+            assertThat(generator.generate(secret, TokenListener.NONE).cachedTokens())
                     .isZero();
             assertThat(made.tokens())
                     .isEqualTo(TestModels.plainly(model, PROMPT, 4).tokens());
@@ -214,16 +215,16 @@ final class PrefixCachedGeneratorTest {
                 ExecutorService threads = Executors.newFixedThreadPool(4)) {
             List<Future<Generation>> answers = new ArrayList<>();
             for (int i = 0; i < 12; i++) {
-                int[] prompt = Prompts.diverging(PROMPT, 33, i % 3, 50);
+                int[] prompt = RandomPrompts.diverging(PROMPT, 33, i % 3, 50);
                 answers.add(threads.submit(
-                        () -> generator.generate(GenerationRequest.greedy(prompt, 4), TokenListener.NOBODY)));
+                        () -> generator.generate(GenerationRequest.greedy(prompt, 4), TokenListener.NONE)));
             }
             List<int[]> said = new ArrayList<>();
             for (Future<Generation> answer : answers) {
                 said.add(answer.get(120, TimeUnit.SECONDS).tokens());
             }
             for (int i = 0; i < 12; i++) {
-                int[] prompt = Prompts.diverging(PROMPT, 33, i % 3, 50);
+                int[] prompt = RandomPrompts.diverging(PROMPT, 33, i % 3, 50);
                 assertThat(said.get(i))
                         .isEqualTo(TestModels.plainly(model, prompt, 4).tokens());
             }
@@ -238,7 +239,8 @@ final class PrefixCachedGeneratorTest {
             assertThatThrownBy(() -> ask(generator, new int[] {-1})).hasMessageContaining("0 to 511");
             assertThatThrownBy(() -> ask(generator, new int[1022])).hasMessageContaining("1 to 1021");
             assertThatThrownBy(() -> GenerationRequest.greedy(new int[0], 1)).hasMessageContaining("at least 1");
-            assertThat(ask(generator, Prompts.random(2, 1021)).end()).isEqualTo(Generation.End.LENGTH);
+            assertThat(ask(generator, RandomPrompts.random(2, 1021)).endReason())
+                    .isEqualTo(Generation.EndReason.LENGTH);
         }
     }
 

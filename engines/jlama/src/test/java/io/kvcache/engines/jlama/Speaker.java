@@ -6,9 +6,9 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.engines.generator.Generation;
 import io.kvcache.engines.generator.GenerationRequest;
 import io.kvcache.engines.generator.GeneratorOptions;
-import io.kvcache.engines.generator.KnownBlocks;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
-import io.kvcache.engines.generator.Prompts;
+import io.kvcache.engines.generator.RandomPrompts;
+import io.kvcache.engines.generator.RecoveredBlocks;
 import io.kvcache.engines.generator.TokenListener;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.remote.RemoteKvCache;
@@ -46,11 +46,11 @@ final class Speaker {
         PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(
                 model,
                 cache,
-                GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS).withArrival(PATIENCE));
-        int[] prompt = Prompts.random(77, LENGTH);
-        KnownBlocks.await(
+                GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS).withLoadTimeout(PATIENCE));
+        int[] prompt = RandomPrompts.random(77, LENGTH);
+        RecoveredBlocks.await(
                 cache, BlockChain.of(generator.namespace(), prompt), Integer.parseInt(arguments[3]) / BLOCK_TOKENS);
-        Generation made = generator.generate(GenerationRequest.greedy(prompt, TOKENS), TokenListener.NOBODY);
+        Generation made = generator.generate(GenerationRequest.greedy(prompt, TOKENS), TokenListener.NONE);
         boolean stored = generator.awaitStored(PATIENCE);
         boolean durable = !arguments[1].equals("disk") || cache.flush(PATIENCE.toNanos());
         System.out.println("cached " + made.cachedTokens() + ", said " + Arrays.toString(made.tokens()));

@@ -4,7 +4,7 @@ import com.github.tjake.jlama.model.AbstractModel;
 import com.github.tjake.jlama.tensor.AbstractTensor;
 import com.github.tjake.jlama.tensor.KvBufferCache;
 import com.github.tjake.jlama.tensor.KvBufferCache.KvBuffer;
-import io.kvcache.engines.generator.Said;
+import io.kvcache.engines.generator.UncachedAnswer;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
@@ -38,7 +38,7 @@ final class TestModels {
     }
 
     /// What Jlama says by itself, computed in batches of at most five tokens.
-    static Said plainly(JlamaModel model, int[] prompt, int count) {
+    static UncachedAnswer plainly(JlamaModel model, int[] prompt, int count) {
         AbstractModel engine = model.engine();
         int[] tokens = new int[count];
         float[] first = new float[model.vocabulary()];
@@ -62,6 +62,6 @@ final class TestModels {
                 }
             }
         }
-        return new Said(tokens, first);
+        return new UncachedAnswer(tokens, first);
     }
 }

@@ -2,7 +2,7 @@ package io.kvcache.engines.jlama;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.engines.generator.Prompts;
+import io.kvcache.engines.generator.RandomPrompts;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.tcp.TcpEndpoint;
@@ -56,7 +56,7 @@ final class TwoJvmsTest {
     }
 
     private static String expected(int cached) {
-        int[] prompt = Prompts.random(77, Speaker.LENGTH);
+        int[] prompt = RandomPrompts.random(77, Speaker.LENGTH);
         return "cached " + cached + ", said "
                 + Arrays.toString(TestModels.plainly(TestModels.small(), prompt, Speaker.TOKENS)
                         .tokens());

@@ -1,6 +1,6 @@
 package io.kvcache.engines.jlama;
 
-import io.kvcache.engines.generator.Said;
+import io.kvcache.engines.generator.UncachedAnswer;
 import io.kvcache.engines.generator.VerifyContract;
 
 final class VerifyTest extends VerifyContract<JlamaModel> {
@@ -10,7 +10,7 @@ final class VerifyTest extends VerifyContract<JlamaModel> {
     }
 
     @Override
-    protected Said plainly(int[] start, int count) {
+    protected UncachedAnswer plainly(int[] start, int count) {
         return TestModels.plainly(TestModels.small(), start, count);
     }
 

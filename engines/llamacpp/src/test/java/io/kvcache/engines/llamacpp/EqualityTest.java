@@ -1,7 +1,7 @@
 package io.kvcache.engines.llamacpp;
 
 import io.kvcache.engines.generator.EqualityContract;
-import io.kvcache.engines.generator.Said;
+import io.kvcache.engines.generator.UncachedAnswer;
 
 final class EqualityTest extends EqualityContract<LlamaModel> {
 
@@ -10,7 +10,7 @@ final class EqualityTest extends EqualityContract<LlamaModel> {
     }
 
     @Override
-    protected Said plainly(int[] prompt, int count) {
+    protected UncachedAnswer plainly(int[] prompt, int count) {
         return TestModels.plainly(TestModels.small(), prompt, count);
     }
 }

@@ -13,7 +13,7 @@ import io.kvcache.engines.generator.Generation;
 import io.kvcache.engines.generator.GenerationRequest;
 import io.kvcache.engines.generator.GeneratorOptions;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
-import io.kvcache.engines.generator.Prompts;
+import io.kvcache.engines.generator.RandomPrompts;
 import io.kvcache.engines.generator.TokenListener;
 import io.kvcache.tiers.TieredKvCache;
 import java.lang.foreign.MemorySegment;
@@ -32,7 +32,7 @@ final class LlamaModelTest {
 
     private static final Duration PATIENCE = Duration.ofSeconds(60);
     private static final GeneratorOptions BLOCKS_OF_16 = GeneratorOptions.DEFAULTS.withBlockTokens(16);
-    private static final int[] PROMPT = Prompts.random(5, 50);
+    private static final int[] PROMPT = RandomPrompts.random(5, 50);
     private static final Fingerprint ONE = new Fingerprint("a.gguf", "b4916 ab", "cd", "4 layers", "type 0");
 
     private final LlamaModel model = TestModels.small();
@@ -43,7 +43,7 @@ final class LlamaModelTest {
 
     private static Generation ask(PrefixCachedGenerator<LlamaModel> generator, int[] prompt)
             throws InterruptedException {
-        Generation made = generator.generate(GenerationRequest.greedy(prompt, 4), TokenListener.NOBODY);
+        Generation made = generator.generate(GenerationRequest.greedy(prompt, 4), TokenListener.NONE);
         assertThat(generator.awaitStored(PATIENCE)).isTrue();
         return made;
     }
@@ -112,7 +112,7 @@ final class LlamaModelTest {
 
     @Test
     void givenAHitOfAllButOneToken_whenGenerated_thenLogitsAreThoseOfAFullComputation() throws Exception {
-        int[] prompt = Prompts.random(6, 49);
+        int[] prompt = RandomPrompts.random(6, 49);
         Generation hit;
         try (KvCache cache = store();
                 PrefixCachedGenerator<LlamaModel> generator = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16)) {
@@ -128,9 +128,10 @@ final class LlamaModelTest {
     void givenAnAnswer_whenTheChatGoesOn_thenItIsComputedOnceMoreAndThenStored() throws Exception {
         try (KvCache cache = store();
                 PrefixCachedGenerator<LlamaModel> generator = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16)) {
-            Generation first = generator.generate(GenerationRequest.greedy(PROMPT, 40), TokenListener.NOBODY);
+            Generation first = generator.generate(GenerationRequest.greedy(PROMPT, 40), TokenListener.NONE);
             assertThat(generator.awaitStored(PATIENCE)).isTrue();
-            int[] next = Prompts.joined(Prompts.joined(PROMPT, first.tokens()), new int[] {9, 10, 11});
+            int[] next =
+                    RandomPrompts.concatenate(RandomPrompts.concatenate(PROMPT, first.tokens()), new int[] {9, 10, 11});
             Generation second = ask(generator, next);
             assertThat(second.cachedTokens()).isEqualTo(48);
             assertThat(second.firstLogits())
@@ -217,16 +218,16 @@ final class LlamaModelTest {
                 PrefixCachedGenerator<LlamaModel> generator = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16)) {
             GenerationRequest one = new GenerationRequest(PROMPT, 20, 1, 1, Set.of(), true);
             GenerationRequest two = new GenerationRequest(PROMPT, 20, 1, 2, Set.of(), true);
-            int[] said = generator.generate(one, TokenListener.NOBODY).tokens();
-            assertThat(generator.generate(one, TokenListener.NOBODY).tokens()).isEqualTo(said);
-            assertThat(generator.generate(two, TokenListener.NOBODY).tokens()).isNotEqualTo(said);
+            int[] said = generator.generate(one, TokenListener.NONE).tokens();
+            assertThat(generator.generate(one, TokenListener.NONE).tokens()).isEqualTo(said);
+            assertThat(generator.generate(two, TokenListener.NONE).tokens()).isNotEqualTo(said);
         }
     }
 
     /// Equal answers prove something only if different prompts have different ones.
     @Test
     void givenARandomModel_whenItSpeaks_thenItsTokensAreMostlyDistinct() {
-        int[] prompt = Prompts.random(3, 40);
+        int[] prompt = RandomPrompts.random(3, 40);
         int[] said = TestModels.plainly(model, prompt, 32).tokens();
         assertThat(Arrays.stream(said).distinct().count()).isGreaterThan(20);
         prompt[20]++;

@@ -1,6 +1,6 @@
 package io.kvcache.engines.llamacpp;
 
-import io.kvcache.engines.generator.Said;
+import io.kvcache.engines.generator.UncachedAnswer;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.ValueLayout;
@@ -50,7 +50,7 @@ final class TestModels {
     }
 
     /// What llama.cpp says by itself, of a prompt that is computed at once.
-    static Said plainly(LlamaModel model, int[] prompt, int count) {
+    static UncachedAnswer plainly(LlamaModel model, int[] prompt, int count) {
         int[] all = Arrays.copyOf(prompt, prompt.length + count);
         try (LlamaContext context = model.newContext()) {
             context.decode(prompt, 0, prompt.length);
@@ -62,7 +62,7 @@ final class TestModels {
                 }
                 context.decode(all, i, i + 1);
             }
-            return new Said(Arrays.copyOfRange(all, prompt.length, all.length), first);
+            return new UncachedAnswer(Arrays.copyOfRange(all, prompt.length, all.length), first);
         }
     }
 

@@ -5,9 +5,9 @@ import io.kvcache.core.identity.BlockChain;
 import java.util.concurrent.TimeUnit;
 
 /// What a store that was opened has found on its disk so far, which it does beside its work.
-public final class KnownBlocks {
+public final class RecoveredBlocks {
 
-    private KnownBlocks() {}
+    private RecoveredBlocks() {}
 
     /// Waits until the store knows so many blocks.
     public static void await(KvCache cache, BlockChain chain, int blocks) {

@@ -5,4 +5,4 @@ package io.kvcache.engines.generator;
 /// @param tokens greedy ones
 /// @param logits after the prompt
 @SuppressWarnings("ArrayRecordComponent")
-public record Said(int[] tokens, float[] logits) {}
+public record UncachedAnswer(int[] tokens, float[] logits) {}

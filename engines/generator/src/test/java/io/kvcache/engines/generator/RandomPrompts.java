@@ -4,14 +4,14 @@ import java.util.Arrays;
 import java.util.SplittableRandom;
 
 /// Prompts of random tokens.
-public final class Prompts {
+public final class RandomPrompts {
 
     /// Tokens of the models of random weights.
     public static final int VOCABULARY = 512;
 
     private static final int FIRST = 3;
 
-    private Prompts() {}
+    private RandomPrompts() {}
 
     /// Starts with token 1; then any but the first and the last.
     public static int[] random(long seed, int length) {
@@ -35,7 +35,7 @@ public final class Prompts {
     }
 
     /// One after the other.
-    public static int[] joined(int[] first, int[] second) {
+    public static int[] concatenate(int[] first, int[] second) {
         int[] all = Arrays.copyOf(first, first.length + second.length);
         System.arraycopy(second, 0, all, first.length, second.length);
         return all;

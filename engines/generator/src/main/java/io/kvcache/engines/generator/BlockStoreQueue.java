@@ -23,53 +23,53 @@ import java.util.concurrent.locks.ReentrantLock;
 /// **Ownership.** A sequence that is offered is closed here, stored or not.
 ///
 /// **Threads.** Any.
-final class Storing implements AutoCloseable {
+final class BlockStoreQueue implements AutoCloseable {
 
-    private static final Logger LOG = System.getLogger(Storing.class.getName());
+    private static final Logger LOG = System.getLogger(BlockStoreQueue.class.getName());
 
     private final KvCache cache;
-    private final Counters counters;
-    private final ThreadPoolExecutor thread;
+    private final GeneratorCounters counters;
+    private final ThreadPoolExecutor executor;
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition progress = lock.newCondition();
 
     /// Sequences that were taken and are not done; under the lock.
-    private final List<Taken> underway = new ArrayList<>();
+    private final List<QueuedSequence> queued = new ArrayList<>();
 
     /// A sequence that was taken.
-    private static final class Taken {
+    private static final class QueuedSequence {
 
         private final BlockChain chain;
 
         /// Leading blocks that the store is known to have; under the lock.
         private int stored;
 
-        Taken(BlockChain chain, int stored) {
+        QueuedSequence(BlockChain chain, int stored) {
             this.chain = chain;
             this.stored = stored;
         }
 
         /// Whether it will put blocks that a prompt wants.
-        boolean brings(BlockChain prompt) {
+        boolean willStoreMoreOf(BlockChain prompt) {
             int most = Math.min(chain.length(), prompt.length());
-            return stored < most && sameBlock(prompt, stored);
+            return stored < most && hasSameBlock(prompt, stored);
         }
 
         /// A key stands for all blocks before it too.
-        private boolean sameBlock(BlockChain prompt, int index) {
+        private boolean hasSameBlock(BlockChain prompt, int index) {
             return chain.keyHi(index) == prompt.keyHi(index) && chain.keyLo(index) == prompt.keyLo(index);
         }
     }
 
-    Storing(KvCache cache, Counters counters, int mostWaiting) {
+    BlockStoreQueue(KvCache cache, GeneratorCounters counters, int maxWaiting) {
         this.cache = cache;
         this.counters = counters;
-        thread = new ThreadPoolExecutor(
+        executor = new ThreadPoolExecutor(
                 1,
                 1,
                 0,
                 TimeUnit.SECONDS,
-                new ArrayBlockingQueue<>(mostWaiting),
+                new ArrayBlockingQueue<>(maxWaiting),
                 Thread.ofPlatform().name("kvcache-generator-store").daemon().factory());
     }
 
@@ -77,38 +77,38 @@ final class Storing implements AutoCloseable {
     ///
     /// @param stored leading blocks that the sequence has from the store
     void offer(EngineSequence sequence, BlockChain chain, int stored) {
-        Taken taken = new Taken(chain, stored);
-        begin(taken);
+        QueuedSequence queuedSequence = new QueuedSequence(chain, stored);
+        begin(queuedSequence);
         try {
-            thread.execute(() -> {
+            executor.execute(() -> {
                 try (sequence) {
-                    store(sequence, taken);
+                    store(sequence, queuedSequence);
                 } catch (RuntimeException failed) {
                     counters.failedStores.increment();
                     LOG.log(Level.WARNING, "could not store the blocks of a sequence of " + chain.namespace(), failed);
                 } finally {
-                    end(taken);
+                    end(queuedSequence);
                 }
             });
         } catch (RejectedExecutionException full) {
-            end(taken);
+            end(queuedSequence);
             counters.skippedStores.increment();
             sequence.close();
         }
     }
 
     /// What the store has lost since it was asked is given to it again: the sequence has all of it.
-    private void store(EngineSequence sequence, Taken taken) {
+    private void store(EngineSequence sequence, QueuedSequence queuedSequence) {
         long start = System.nanoTime();
-        BlockChain chain = taken.chain;
+        BlockChain chain = queuedSequence.chain;
         int from = cache.match(chain).blocks();
-        has(taken, from);
+        advance(queuedSequence, from);
         if (from < chain.length()) {
             EngineBlocks blocks = sequence.blocks(chain.length());
             boolean going = true;
             for (int block = from; going && block < chain.length(); block++) {
                 going = put(blocks, chain, block);
-                has(taken, block + 1);
+                advance(queuedSequence, block + 1);
             }
         }
         counters.storeNanos.add(System.nanoTime() - start);
@@ -130,29 +130,29 @@ final class Storing implements AutoCloseable {
         }
     }
 
-    private void begin(Taken taken) {
+    private void begin(QueuedSequence queuedSequence) {
         lock.lock();
         try {
-            underway.add(taken);
+            queued.add(queuedSequence);
         } finally {
             lock.unlock();
         }
     }
 
-    private void has(Taken taken, int blocks) {
+    private void advance(QueuedSequence queuedSequence, int blocks) {
         lock.lock();
         try {
-            taken.stored = blocks;
+            queuedSequence.stored = blocks;
             progress.signalAll();
         } finally {
             lock.unlock();
         }
     }
 
-    private void end(Taken taken) {
+    private void end(QueuedSequence queuedSequence) {
         lock.lock();
         try {
-            underway.remove(taken);
+            queued.remove(queuedSequence);
             progress.signalAll();
         } finally {
             lock.unlock();
@@ -166,7 +166,7 @@ final class Storing implements AutoCloseable {
         long left = timeoutNanos;
         lock.lock();
         try {
-            while (left > 0 && underway.stream().anyMatch(taken -> taken.brings(prompt))) {
+            while (left > 0 && queued.stream().anyMatch(queuedSequence -> queuedSequence.willStoreMoreOf(prompt))) {
                 left = progress.awaitNanos(left);
             }
         } catch (InterruptedException stopped) {
@@ -180,11 +180,11 @@ final class Storing implements AutoCloseable {
     /// Waits until all that was offered is done.
     ///
     /// @return whether it is
-    boolean await(long timeoutNanos) throws InterruptedException {
+    boolean awaitIdle(long timeoutNanos) throws InterruptedException {
         long left = timeoutNanos;
         lock.lock();
         try {
-            while (!underway.isEmpty()) {
+            while (!queued.isEmpty()) {
                 if (left <= 0) {
                     return false;
                 }
@@ -199,6 +199,6 @@ final class Storing implements AutoCloseable {
     /// Ends after what was offered.
     @Override
     public void close() {
-        thread.shutdown();
+        executor.shutdown();
     }
 }

@@ -5,10 +5,10 @@ import java.util.concurrent.atomic.LongAdder;
 /// What a generator counts.
 ///
 /// **Threads.** Any.
-final class Counters {
+final class GeneratorCounters {
 
-    final Kind hits = new Kind();
-    final Kind misses = new Kind();
+    final RequestCounters hits = new RequestCounters();
+    final RequestCounters misses = new RequestCounters();
     final LongAdder promptTokens = new LongAdder();
     final LongAdder savedTokens = new LongAdder();
     final LongAdder generatedTokens = new LongAdder();
@@ -24,32 +24,32 @@ final class Counters {
     final LongAdder storeNanos = new LongAdder();
 
     /// Requests of one kind.
-    static final class Kind {
+    static final class RequestCounters {
         final LongAdder requests = new LongAdder();
         final LongAdder firstTokenNanos = new LongAdder();
 
-        GeneratorStats.Requests read() {
+        GeneratorStats.Requests snapshot() {
             return new GeneratorStats.Requests(requests.sum(), firstTokenNanos.sum());
         }
     }
 
     void add(Generation made) {
-        Generation.Time time = made.time();
-        Kind kind = made.cachedTokens() > 0 && !made.verified() ? hits : misses;
-        kind.requests.increment();
-        kind.firstTokenNanos.add(time.firstTokenNanos());
+        Generation.Timings timings = made.timings();
+        RequestCounters requestCounters = made.cachedTokens() > 0 && !made.verified() ? hits : misses;
+        requestCounters.requests.increment();
+        requestCounters.firstTokenNanos.add(timings.firstTokenNanos());
         promptTokens.add(made.promptTokens());
         savedTokens.add(made.verified() ? 0 : made.cachedTokens());
         generatedTokens.add(made.tokens().length);
-        lookupNanos.add(time.lookupNanos());
-        importNanos.add(time.importNanos());
-        prefillNanos.add(time.prefillNanos());
+        lookupNanos.add(timings.lookupNanos());
+        importNanos.add(timings.importNanos());
+        prefillNanos.add(timings.prefillNanos());
     }
 
-    GeneratorStats read() {
+    GeneratorStats snapshot() {
         return new GeneratorStats(
-                hits.read(),
-                misses.read(),
+                hits.snapshot(),
+                misses.snapshot(),
                 new GeneratorStats.Tokens(promptTokens.sum(), savedTokens.sum(), generatedTokens.sum()),
                 new GeneratorStats.Nanos(lookupNanos.sum(), importNanos.sum(), prefillNanos.sum(), storeNanos.sum()),
                 new GeneratorStats.Stores(
