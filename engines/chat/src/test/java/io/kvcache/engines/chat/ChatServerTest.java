@@ -90,7 +90,7 @@ final class ChatServerTest {
 
     @BeforeEach
     void forget() throws InterruptedException {
-        llama.forget();
+        llama.dropAll();
     }
 
     private static OpenAiChatModel client() {
@@ -448,7 +448,7 @@ final class ChatServerTest {
         int[] said = llama.generator()
                 .generate(
                         new GenerationRequest(
-                                tokens, maxTokens, 0, 0, llama.model().stops(), false),
+                                tokens, maxTokens, 0, 0, llama.model().stopTokens(), false),
                         TokenListener.NONE)
                 .tokens();
         int[] all = Arrays.copyOf(tokens, tokens.length + said.length - 1);

@@ -1,7 +1,7 @@
 package io.kvcache.engines.cli;
 
 import io.kvcache.engines.jlama.JlamaModel;
-import io.kvcache.engines.jlama.ModelOptions;
+import io.kvcache.engines.jlama.JlamaOptions;
 import io.kvcache.engines.jlama.RandomLlama;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -52,7 +52,7 @@ final class JlamaTextEngine implements TextEngine {
     /// Without Jlama's news about it.
     private static JlamaModel load(Path directory) throws IOException {
         JLAMA.setLevel(Level.WARNING);
-        return JlamaModel.load(directory, ModelOptions.defaults());
+        return JlamaModel.load(directory, JlamaOptions.defaults());
     }
 
     @Override
@@ -67,7 +67,7 @@ final class JlamaTextEngine implements TextEngine {
 
     @Override
     public int[] encodeContinuation(String text) {
-        return model.encodeMore(text);
+        return model.encodeContinuation(text);
     }
 
     @Override

@@ -14,10 +14,10 @@ final class ChatPrompt {
     /// By the template that came with the model; without one, a line for each message with its role
     /// before it.
     static PromptContext of(Optional<PromptSupport> template, List<ChatMessage> messages) {
-        return template.isPresent() ? templated(template.get(), messages) : PromptContext.of(plain(messages));
+        return template.isPresent() ? fromTemplate(template.get(), messages) : PromptContext.of(fromRoles(messages));
     }
 
-    private static PromptContext templated(PromptSupport template, List<ChatMessage> messages) {
+    private static PromptContext fromTemplate(PromptSupport template, List<ChatMessage> messages) {
         PromptSupport.Builder builder = template.builder().addGenerationPrompt(true);
         for (ChatMessage message : messages) {
             switch (message.role()) {
@@ -29,7 +29,7 @@ final class ChatPrompt {
         return builder.build();
     }
 
-    private static String plain(List<ChatMessage> messages) {
+    private static String fromRoles(List<ChatMessage> messages) {
         StringBuilder text = new StringBuilder();
         for (ChatMessage message : messages) {
             text.append(message.role().name().toLowerCase(Locale.ROOT))

@@ -31,9 +31,9 @@ record JlamaBuild(String version, String operations) {
     ///
     /// @throws IllegalStateException when the JVM lacks the module that Jlama needs, or this adapter does
     ///     not know this version
-    static JlamaBuild here() {
+    static JlamaBuild detect() {
         requireVectors();
-        return new JlamaBuild(versionHere(), TensorOperationsProvider.get().name());
+        return new JlamaBuild(detectVersion(), TensorOperationsProvider.get().name());
     }
 
     static void requireVectors() {
@@ -44,11 +44,11 @@ record JlamaBuild(String version, String operations) {
 
     /// Whether equal input gives equal bits however it is cut into batches. The JVM's vectors do not
     /// promise it: compiled code may add in another order than interpreted code.
-    boolean exact() {
+    boolean isExact() {
         return operations.startsWith("Native");
     }
 
-    private static String versionHere() {
+    private static String detectVersion() {
         Properties properties = new Properties();
         try (InputStream in = AbstractModel.class.getResourceAsStream(POM)) {
             if (in != null) {

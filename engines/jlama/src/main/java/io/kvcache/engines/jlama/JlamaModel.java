@@ -41,10 +41,10 @@ public final class JlamaModel implements EngineModel, AutoCloseable {
     /// Our own, beside the model's: its pages stay in memory and have no files.
     private final KvBufferCache buffers;
 
-    private final Fingerprint fingerprint;
+    private final JlamaFingerprint fingerprint;
     private final boolean exact;
 
-    private JlamaModel(AbstractModel engine, Fingerprint fingerprint, boolean exact) {
+    private JlamaModel(AbstractModel engine, JlamaFingerprint fingerprint, boolean exact) {
         this.engine = engine;
         buffers = new KvBufferCache(engine);
         this.fingerprint = fingerprint;
@@ -58,7 +58,7 @@ public final class JlamaModel implements EngineModel, AutoCloseable {
     /// @throws IOException when a file is missing or cannot be read
     /// @throws IllegalStateException when the JVM has no vectors, or this adapter does not know this
     ///     Jlama
-    public static JlamaModel load(Path directory, ModelOptions options) throws IOException {
+    public static JlamaModel load(Path directory, JlamaOptions options) throws IOException {
         for (String file : new String[] {"config.json", "tokenizer.json"}) {
             if (!Files.isReadable(directory.resolve(file))) {
                 throw new IOException(directory + " is no directory of a model: it has no readable " + file);
@@ -66,18 +66,23 @@ public final class JlamaModel implements EngineModel, AutoCloseable {
         }
         JlamaBuild.requireVectors();
         String weights = WeightsDigest.of(directory);
-        useThreads(options.threads());
+        setThreadCount(options.threads());
         AbstractModel engine = ModelSupport.loadModel(
-                directory.toFile(), null, options.working(), options.quantized(), Optional.empty(), Optional.empty());
+                directory.toFile(),
+                null,
+                options.workingType(),
+                options.quantizedType(),
+                Optional.empty(),
+                Optional.empty());
         return of(
                 engine,
                 String.valueOf(directory.toAbsolutePath().normalize().getFileName()),
                 weights,
-                options.quantized());
+                options.quantizedType());
     }
 
     /// Jlama's pool takes a number of threads once, before its first use.
-    private static void useThreads(int threads) {
+    private static void setThreadCount(int threads) {
         try {
             PhysicalCoreExecutor.overrideThreadCount(threads);
         } catch (IllegalStateException started) {
@@ -91,22 +96,22 @@ public final class JlamaModel implements EngineModel, AutoCloseable {
     /// @param weights tells this model's weights from any others, such as a digest of them
     /// @param quantized as it was given to Jlama
     public static JlamaModel of(AbstractModel engine, String name, String weights, DType quantized) {
-        JlamaBuild build = JlamaBuild.here();
+        JlamaBuild build = JlamaBuild.detect();
         Config config = engine.getConfig();
         if (config.dctx().numberOfLayers != config.numberOfLayers || config.dctx().kvSegmentLength != config.kvLength) {
             throw new IllegalArgumentException("the model is distributed: this process computes a part of each row");
         }
-        Fingerprint fingerprint = new Fingerprint(
+        JlamaFingerprint fingerprint = new JlamaFingerprint(
                 name,
                 build.version() + " " + build.operations(),
                 weights,
                 quantized.name().toLowerCase(Locale.ROOT),
-                Fingerprint.rope(config),
+                JlamaFingerprint.rope(config),
                 config.numberOfLayers,
                 config.numberOfKeyValueHeads,
                 config.headSize,
                 dtype(engine.getWorkingDType()));
-        return new JlamaModel(engine, fingerprint, build.exact());
+        return new JlamaModel(engine, fingerprint, build.isExact());
     }
 
     private static Dtype dtype(DType working) {
@@ -125,12 +130,12 @@ public final class JlamaModel implements EngineModel, AutoCloseable {
     }
 
     @Override
-    public Fingerprint fingerprint() {
+    public JlamaFingerprint fingerprint() {
         return fingerprint;
     }
 
     /// Whether its kernels give equal bits for equal tokens, however they are cut into batches.
-    public boolean exact() {
+    public boolean isExact() {
         return exact;
     }
 
@@ -145,13 +150,13 @@ public final class JlamaModel implements EngineModel, AutoCloseable {
     }
 
     @Override
-    public boolean keepsAnswers() {
+    public boolean storesAnswers() {
         return true;
     }
 
     @Override
-    public EngineSequence sequence(int blockTokens, float temperature, long seed) {
-        return new Sequence(engine, buffers, fingerprint.shape(blockTokens), temperature, seed);
+    public EngineSequence newSequence(int blockTokens, float temperature, long seed) {
+        return new JlamaSequence(engine, buffers, fingerprint.shape(blockTokens), temperature, seed);
     }
 
     /// Tokens that a sequence may have. Jlama 0.8.4 reads its table of rotations two rows further on for
@@ -176,7 +181,7 @@ public final class JlamaModel implements EngineModel, AutoCloseable {
     }
 
     /// The tokens of a text that goes on from another one: without the mark of a beginning.
-    public int[] encodeMore(String text) {
+    public int[] encodeContinuation(String text) {
         int[] tokens = encode(text);
         boolean marked = tokens.length > 0 && tokens[0] == engine.getConfig().bosToken;
         return marked ? Arrays.copyOfRange(tokens, 1, tokens.length) : tokens;
@@ -194,7 +199,7 @@ public final class JlamaModel implements EngineModel, AutoCloseable {
     }
 
     /// Tokens by which the model ends an answer.
-    public Set<Integer> stops() {
+    public Set<Integer> stopTokens() {
         return Set.copyOf(engine.getConfig().eosTokens);
     }
 

@@ -11,26 +11,26 @@ import java.util.Arrays;
 final class PromptBatches {
 
     /// Rows of a tile.
-    static final int TILE = 5;
+    static final int TILE_ROWS = 5;
 
     /// Jlama cuts longer batches itself, and not at a multiple of five.
-    private static final int JLAMA_MOST = Integer.getInteger("jlama.max_batch_size", 256);
+    private static final int JLAMA_MAX_BATCH = Integer.getInteger("jlama.max_batch_size", 256);
 
     private PromptBatches() {}
 
     /// Sizes that add up to `tokens`, none of which Jlama cuts.
     static int[] of(int tokens) {
-        return of(tokens, JLAMA_MOST);
+        return of(tokens, JLAMA_MAX_BATCH);
     }
 
-    static int[] of(int tokens, int most) {
-        int largest = most < TILE ? Math.max(1, most) : most / TILE * TILE;
+    static int[] of(int tokens, int maxBatch) {
+        int largest = maxBatch < TILE_ROWS ? Math.max(1, maxBatch) : maxBatch / TILE_ROWS * TILE_ROWS;
         int[] sizes = new int[tokens / largest + 2];
         int count = 0;
         int left = tokens;
         while (left > 0) {
             int size = Math.min(left, largest);
-            size = size < TILE ? size : size / TILE * TILE;
+            size = size < TILE_ROWS ? size : size / TILE_ROWS * TILE_ROWS;
             sizes[count++] = size;
             left -= size;
         }

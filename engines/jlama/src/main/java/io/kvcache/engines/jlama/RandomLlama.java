@@ -104,7 +104,7 @@ public record RandomLlama(int hidden, int inner, int layers, int heads, int kvHe
     }
 
     /// The token that stands for a printable character of ASCII.
-    public static int token(char character) {
+    public static int tokenOf(char character) {
         return FIRST_CHARACTER + character - ' ';
     }
 

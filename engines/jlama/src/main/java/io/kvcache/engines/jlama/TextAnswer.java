@@ -27,26 +27,26 @@ public record TextAnswer(String text, boolean stopped, Generation generation) {
     public static TextAnswer of(PrefixCachedGenerator<JlamaModel> generator, TextRequest request, Listener listener) {
         JlamaModel model = generator.model();
         TextDecoder decoder = model.decoder();
-        StopText stop = new StopText(request.stops());
+        StopTextFilter stop = new StopTextFilter(request.stops());
         StringBuilder text = new StringBuilder();
         Generation made = generator.generate(
                 new GenerationRequest(
                         request.prompt(),
-                        request.mostTokens(),
+                        request.maxTokens(),
                         request.temperature(),
                         request.seed(),
-                        model.stops(),
+                        model.stopTokens(),
                         true),
                 token -> {
                     String more = stop.add(decoder.add(token));
                     text.append(more);
-                    return listener.accept(more) && !stop.found();
+                    return listener.accept(more) && !stop.isFound();
                 });
-        String rest = stop.add(decoder.rest()) + stop.rest();
+        String rest = stop.add(decoder.flush()) + stop.flush();
         if (!rest.isEmpty()) {
             listener.accept(rest);
         }
         return new TextAnswer(
-                text.append(rest).toString(), stop.found() || made.endReason() == Generation.EndReason.STOP, made);
+                text.append(rest).toString(), stop.isFound() || made.endReason() == Generation.EndReason.STOP, made);
     }
 }

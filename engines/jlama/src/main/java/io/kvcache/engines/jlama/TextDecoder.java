@@ -17,41 +17,41 @@ public final class TextDecoder {
     private static final int HEX = 16;
 
     private final Tokenizer tokenizer;
-    private final TokenizerModel words;
+    private final TokenizerModel tokenizerModel;
     private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
 
     TextDecoder(Tokenizer tokenizer) {
         this.tokenizer = tokenizer;
-        words = tokenizer.getModel();
+        tokenizerModel = tokenizer.getModel();
     }
 
     /// The text that a token completes; perhaps none. Special tokens have none.
     public String add(int token) {
-        String word = words.vocabLookup.inverse().get((long) token);
-        if (word == null || words.isSpecialToken((long) token)) {
+        String word = tokenizerModel.vocabLookup.inverse().get((long) token);
+        if (word == null || tokenizerModel.isSpecialToken((long) token)) {
             return "";
         }
         if (isByte(word)) {
             bytes.write(Integer.parseInt(word, 3, 5, HEX));
-            return whole() ? rest() : "";
+            return isCharacterComplete() ? flush() : "";
         }
         String decoded = tokenizer.decode(token);
-        return rest() + (decoded == null ? "" : decoded);
+        return flush() + (decoded == null ? "" : decoded);
     }
 
     /// What is left at the end.
-    public String rest() {
+    public String flush() {
         String text = bytes.toString(StandardCharsets.UTF_8);
         bytes.reset();
         return text;
     }
 
     private boolean isByte(@Nullable String word) {
-        return words.byteFallback && word != null && word.matches("<0x[0-9A-Fa-f]{2}>");
+        return tokenizerModel.byteFallback && word != null && word.matches("<0x[0-9A-Fa-f]{2}>");
     }
 
     /// Whether as many bytes are here as the first one announces.
-    private boolean whole() {
+    private boolean isCharacterComplete() {
         byte[] here = bytes.toByteArray();
         int ones = Integer.numberOfLeadingZeros(~(here[0] << 24));
         return here.length >= Math.max(1, Math.min(ones, 4));

@@ -56,10 +56,10 @@ public final class TextEncoder {
                 .filter(type -> type.name().equals(named))
                 .findFirst()
                 .orElseThrow(() -> new IOException(config + ": model_type is '" + named.toLowerCase(Locale.ROOT)
-                        + "', must be one of " + names()));
+                        + "', must be one of " + modelTypeNames()));
     }
 
-    private static String names() {
+    private static String modelTypeNames() {
         return Arrays.stream(ModelType.values())
                 .map(type -> type.name().toLowerCase(Locale.ROOT))
                 .collect(Collectors.joining(", "));

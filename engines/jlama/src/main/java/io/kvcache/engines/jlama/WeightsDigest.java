@@ -29,7 +29,7 @@ final class WeightsDigest {
     static String of(Path directory) throws IOException {
         List<Path> files;
         try (Stream<Path> all = Files.list(directory)) {
-            files = all.filter(WeightsDigest::decides).sorted().toList();
+            files = all.filter(WeightsDigest::isPartOfModel).sorted().toList();
         }
         if (files.stream().noneMatch(WeightsDigest::isWeights)) {
             throw new IOException(directory + " has no *.safetensors");
@@ -49,7 +49,7 @@ final class WeightsDigest {
         return HexFormat.of().formatHex(whole.digest());
     }
 
-    private static boolean decides(Path file) {
+    private static boolean isPartOfModel(Path file) {
         return isWeights(file) || name(file).equals("config.json");
     }
 

@@ -21,7 +21,7 @@ public record CachedLlama(KvCache cache, JlamaModel model, PrefixCachedGenerator
     /// @param folder where the model is written
     public static CachedLlama open(Path folder, int blockTokens) throws IOException {
         KvCache cache = TieredKvCache.builder().hostBytes(64L << 20).build();
-        JlamaModel model = JlamaModel.load(RandomLlama.SMALL.write(folder), ModelOptions.defaults());
+        JlamaModel model = JlamaModel.load(RandomLlama.SMALL.write(folder), JlamaOptions.defaults());
         GeneratorOptions options = GeneratorOptions.DEFAULTS.withBlockTokens(blockTokens);
         return new CachedLlama(cache, model, new PrefixCachedGenerator<>(model, cache, options));
     }
@@ -32,7 +32,7 @@ public record CachedLlama(KvCache cache, JlamaModel model, PrefixCachedGenerator
     }
 
     /// Empties the store.
-    public void forget() throws InterruptedException {
+    public void dropAll() throws InterruptedException {
         awaitStored();
         cache.drop(generator.namespace());
     }

@@ -24,7 +24,8 @@ final class ChatPromptTest {
     @Test
     void givenNoTemplate_whenAChatIsEncoded_thenEachMessageIsALine() {
         String text = "system: Be brief.\nuser: Why?\nassistant: So.\nuser: Oh.\nassistant: ";
-        assertThat(TestModels.small().encode(CHAT)).isEqualTo(TestModels.small().encode(text));
+        assertThat(JlamaTestModels.small().encode(CHAT))
+                .isEqualTo(JlamaTestModels.small().encode(text));
     }
 
     @Test
@@ -34,7 +35,7 @@ final class ChatPromptTest {
                 {"eos_token": "</s>", "bos_token": "<s>",
                  "chat_template": "{% for m in messages %}[{{ m.role }}|{{ m.content }}]{% endfor %}[assistant|"}
                 """);
-        try (JlamaModel model = JlamaModel.load(folder, ModelOptions.defaults())) {
+        try (JlamaModel model = JlamaModel.load(folder, JlamaOptions.defaults())) {
             assertThat(model.encode(CHAT))
                     .isEqualTo(model.encode("[system|Be brief.][user|Why?][assistant|So.][user|Oh.][assistant|"));
         }
@@ -51,7 +52,7 @@ final class ChatPromptTest {
                  "chat_template": "{%% set m = %s %%}{%% set t = m.getTypeFactory().constructFromCanonical('java.net.URL') %%}\
                 {%% set u = m.convertValue('%s', t) %%}chat[{{ m.readTree(u) }}]"}
                 """.formatted(mapper, secret.toUri()));
-        try (JlamaModel model = JlamaModel.load(folder, ModelOptions.defaults())) {
+        try (JlamaModel model = JlamaModel.load(folder, JlamaOptions.defaults())) {
             assertThat(said(model)).contains("chat").doesNotContain("treasure");
         }
     }
@@ -64,7 +65,7 @@ final class ChatPromptTest {
                 {"eos_token": "</s>", "bos_token": "<s>",
                  "chat_template": "chat[{% for class, bytes in ['abc'] %}{{ class }}{% endfor %}]"}
                 """);
-        try (JlamaModel model = JlamaModel.load(folder, ModelOptions.defaults())) {
+        try (JlamaModel model = JlamaModel.load(folder, JlamaOptions.defaults())) {
             assertThat(said(model)).contains("chat").doesNotContain("java.lang");
         }
     }
@@ -75,21 +76,21 @@ final class ChatPromptTest {
         for (int token : model.encode(CHAT)) {
             text.append(decoder.add(token));
         }
-        return text.append(decoder.rest()).toString();
+        return text.append(decoder.flush()).toString();
     }
 
     @Test
     void givenAChatThatGoesOn_whenEncoded_thenItBeginsAsBefore() {
-        int[] before = TestModels.small().encode(CHAT);
-        int[] more = TestModels.small().encodeMore("more");
-        assertThat(TestModels.small().encode("more")).startsWith(1).endsWith(more);
+        int[] before = JlamaTestModels.small().encode(CHAT);
+        int[] more = JlamaTestModels.small().encodeContinuation("more");
+        assertThat(JlamaTestModels.small().encode("more")).startsWith(1).endsWith(more);
         assertThat(RandomPrompts.concatenate(before, more)).hasSize(before.length + 4);
     }
 
     @Test
     void givenACharacterInSeveralTokens_whenDecoded_thenItComesWholeWithItsLastOne() {
-        TextDecoder decoder = TestModels.small().decoder();
-        assertThat(decoder.add(RandomLlama.token('a'))).isEqualTo("a");
+        TextDecoder decoder = JlamaTestModels.small().decoder();
+        assertThat(decoder.add(RandomLlama.tokenOf('a'))).isEqualTo("a");
         byte[] bytes = "é€😀".getBytes(StandardCharsets.UTF_8);
         StringBuilder pieces = new StringBuilder();
         for (byte each : bytes) {
@@ -98,7 +99,7 @@ final class ChatPromptTest {
         }
         assertThat(pieces.toString()).isEqualTo(".é..€...😀");
         assertThat(decoder.add(3 + 0xc3)).isEmpty();
-        assertThat(decoder.rest()).isEqualTo("\ufffd");
+        assertThat(decoder.flush()).isEqualTo("\ufffd");
         assertThat(decoder.add(2)).as("a special token").isEmpty();
     }
 }

@@ -25,35 +25,35 @@ final class JlamaModelTest {
     @TempDir
     private Path folder;
 
-    private static final Fingerprint ONE =
-            new Fingerprint("llama", "0.8.4 Native", "ab", "i8", "cd", 4, 2, 64, Dtype.F32);
+    private static final JlamaFingerprint ONE =
+            new JlamaFingerprint("llama", "0.8.4 Native", "ab", "i8", "cd", 4, 2, 64, Dtype.F32);
 
     @Test
     void givenAModel_whenLoaded_thenItIsWhatWasWritten() {
-        Fingerprint found = TestModels.small().fingerprint();
+        JlamaFingerprint found = JlamaTestModels.small().fingerprint();
         assertThat(found.model()).isEqualTo("small");
         assertThat(found.build()).startsWith("0.8.4 ");
         assertThat(found.layers()).isEqualTo(4);
         assertThat(found.kvHeads()).isEqualTo(2);
         assertThat(found.headDim()).isEqualTo(64);
         assertThat(found.dtype()).isEqualTo(Dtype.F32);
-        assertThat(TestModels.small().vocabulary()).isEqualTo(RandomLlama.VOCABULARY);
-        assertThat(TestModels.small().contextLength()).isEqualTo(1022);
+        assertThat(JlamaTestModels.small().vocabulary()).isEqualTo(RandomLlama.VOCABULARY);
+        assertThat(JlamaTestModels.small().contextLength()).isEqualTo(1022);
     }
 
     @Test
     void givenFingerprints_whenAnyFieldDiffers_thenSoDoTheNamespaces() {
-        List<Fingerprint> all = List.of(
+        List<JlamaFingerprint> all = List.of(
                 ONE,
-                new Fingerprint("other", "0.8.4 Native", "ab", "i8", "cd", 4, 2, 64, Dtype.F32),
-                new Fingerprint("llama", "0.8.4 Panama", "ab", "i8", "cd", 4, 2, 64, Dtype.F32),
-                new Fingerprint("llama", "0.8.4 Native", "ac", "i8", "cd", 4, 2, 64, Dtype.F32),
-                new Fingerprint("llama", "0.8.4 Native", "ab", "f32", "cd", 4, 2, 64, Dtype.F32),
-                new Fingerprint("llama", "0.8.4 Native", "ab", "i8", "ce", 4, 2, 64, Dtype.F32),
-                new Fingerprint("llama", "0.8.4 Native", "ab", "i8", "cd", 5, 2, 64, Dtype.F32),
-                new Fingerprint("llama", "0.8.4 Native", "ab", "i8", "cd", 4, 1, 64, Dtype.F32),
-                new Fingerprint("llama", "0.8.4 Native", "ab", "i8", "cd", 4, 2, 32, Dtype.F32),
-                new Fingerprint("llama", "0.8.4 Native", "ab", "i8", "cd", 4, 2, 64, Dtype.BF16));
+                new JlamaFingerprint("other", "0.8.4 Native", "ab", "i8", "cd", 4, 2, 64, Dtype.F32),
+                new JlamaFingerprint("llama", "0.8.4 Panama", "ab", "i8", "cd", 4, 2, 64, Dtype.F32),
+                new JlamaFingerprint("llama", "0.8.4 Native", "ac", "i8", "cd", 4, 2, 64, Dtype.F32),
+                new JlamaFingerprint("llama", "0.8.4 Native", "ab", "f32", "cd", 4, 2, 64, Dtype.F32),
+                new JlamaFingerprint("llama", "0.8.4 Native", "ab", "i8", "ce", 4, 2, 64, Dtype.F32),
+                new JlamaFingerprint("llama", "0.8.4 Native", "ab", "i8", "cd", 5, 2, 64, Dtype.F32),
+                new JlamaFingerprint("llama", "0.8.4 Native", "ab", "i8", "cd", 4, 1, 64, Dtype.F32),
+                new JlamaFingerprint("llama", "0.8.4 Native", "ab", "i8", "cd", 4, 2, 32, Dtype.F32),
+                new JlamaFingerprint("llama", "0.8.4 Native", "ab", "i8", "cd", 4, 2, 64, Dtype.BF16));
         Set<Object> namespaces = new HashSet<>();
         all.forEach(each -> namespaces.add(each.namespace(16, "", "")));
         namespaces.add(ONE.namespace(64, "", ""));
@@ -86,21 +86,21 @@ final class JlamaModelTest {
         String before = WeightsDigest.of(folder);
         Files.writeString(config, Files.readString(config).replace("10000.0", "500000.0"));
         assertThat(WeightsDigest.of(folder)).isNotEqualTo(before);
-        try (JlamaModel other = JlamaModel.load(folder, ModelOptions.defaults())) {
+        try (JlamaModel other = JlamaModel.load(folder, JlamaOptions.defaults())) {
             assertThat(other.fingerprint().rope())
-                    .isNotEqualTo(TestModels.small().fingerprint().rope());
+                    .isNotEqualTo(JlamaTestModels.small().fingerprint().rope());
         }
     }
 
     @Test
     void givenNoModel_whenLoaded_thenTheMessageNamesWhatIsMissing() throws IOException {
-        assertThatThrownBy(() -> JlamaModel.load(folder, ModelOptions.defaults()))
+        assertThatThrownBy(() -> JlamaModel.load(folder, JlamaOptions.defaults()))
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining(folder.toString())
                 .hasMessageContaining("config.json");
         RandomLlama.SMALL.write(folder);
         Files.delete(folder.resolve("model.safetensors"));
-        assertThatThrownBy(() -> JlamaModel.load(folder, ModelOptions.defaults()))
+        assertThatThrownBy(() -> JlamaModel.load(folder, JlamaOptions.defaults()))
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining("safetensors");
     }
@@ -115,8 +115,8 @@ final class JlamaModelTest {
 
     @Test
     void givenOptionsOutOfRange_whenMade_thenTheyAreRefused() {
-        assertThatThrownBy(() -> new ModelOptions(DType.I8, DType.I8, 1)).hasMessageContaining("F32 or BF16");
-        assertThatThrownBy(() -> new ModelOptions(DType.F32, DType.I8, 0)).hasMessageContaining("1 to 1024");
+        assertThatThrownBy(() -> new JlamaOptions(DType.I8, DType.I8, 1)).hasMessageContaining("F32 or BF16");
+        assertThatThrownBy(() -> new JlamaOptions(DType.F32, DType.I8, 0)).hasMessageContaining("1 to 1024");
         assertThatThrownBy(() -> GeneratorOptions.DEFAULTS.withVerifiedShare(1.5))
                 .hasMessageContaining("0 to 1");
     }
@@ -125,9 +125,12 @@ final class JlamaModelTest {
     @Test
     void givenARandomModel_whenItSpeaks_thenItsTokensAreMostlyDistinct() {
         int[] prompt = RandomPrompts.random(3, 40);
-        int[] said = TestModels.plainly(TestModels.small(), prompt, 32).tokens();
+        int[] said = JlamaTestModels.generateUncached(JlamaTestModels.small(), prompt, 32)
+                .tokens();
         assertThat(Arrays.stream(said).distinct().count()).isGreaterThan(20);
         prompt[20]++;
-        assertThat(TestModels.plainly(TestModels.small(), prompt, 32).tokens()).isNotEqualTo(said);
+        assertThat(JlamaTestModels.generateUncached(JlamaTestModels.small(), prompt, 32)
+                        .tokens())
+                .isNotEqualTo(said);
     }
 }

@@ -43,7 +43,7 @@ final class PrefixCachedGeneratorTest {
     private static final Duration PATIENCE = Duration.ofSeconds(60);
     private static final int[] PROMPT = RandomPrompts.random(5, 50);
 
-    private final JlamaModel model = TestModels.small();
+    private final JlamaModel model = JlamaTestModels.small();
 
     private static KvCache store() {
         return TieredKvCache.builder().hostBytes(64L << 20).build();
@@ -75,7 +75,7 @@ final class PrefixCachedGeneratorTest {
     @Test
     void givenAnotherModelsBlocks_whenThisOneAsks_thenItComputesAll() throws Exception {
         try (KvCache cache = store();
-                JlamaModel other = TestModels.load(RandomLlama.SMALL.withSeed(8), "other");
+                JlamaModel other = JlamaTestModels.load(RandomLlama.SMALL.withSeed(8), "other");
                 PrefixCachedGenerator<JlamaModel> theirs = new PrefixCachedGenerator<>(other, cache, BLOCKS_OF_16);
                 PrefixCachedGenerator<JlamaModel> ours = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16)) {
             assertThat(theirs.namespace()).isNotEqualTo(ours.namespace());
@@ -84,13 +84,14 @@ final class PrefixCachedGeneratorTest {
             assertThat(made.cachedTokens()).isZero();
             assertThat(made.tokens())
                     .isNotEqualTo(said)
-                    .isEqualTo(TestModels.plainly(model, PROMPT, 4).tokens());
+                    .isEqualTo(
+                            JlamaTestModels.generateUncached(model, PROMPT, 4).tokens());
         }
     }
 
     @Test
     void givenTheNameInTheStoreWithAnotherDtype_whenAGeneratorIsMade_thenTheStoreRefusesAndShowsBoth() {
-        Fingerprint here = model.fingerprint();
+        JlamaFingerprint here = model.fingerprint();
         Namespace ours = here.namespace(16, "", "");
         BlockShape shape = here.shape(16);
         Namespace clash = Namespace.builder(ours.model())
@@ -120,7 +121,7 @@ final class PrefixCachedGeneratorTest {
                         .connect();
                 PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(
                         model, cache, BLOCKS_OF_16.withLoadTimeout(Duration.ofMillis(20)))) {
-            int[] said = TestModels.plainly(model, PROMPT, 4).tokens();
+            int[] said = JlamaTestModels.generateUncached(model, PROMPT, 4).tokens();
             assertThat(ask(generator, PROMPT).tokens()).isEqualTo(said);
             endpoint.close();
             served.close();
@@ -145,13 +146,13 @@ final class PrefixCachedGeneratorTest {
             Generation second = ask(generator, next);
             assertThat(second.cachedTokens()).isEqualTo(80);
             assertThat(second.tokens())
-                    .isEqualTo(TestModels.plainly(model, next, 4).tokens());
+                    .isEqualTo(JlamaTestModels.generateUncached(model, next, 4).tokens());
         }
     }
 
     @Test
     void givenAStopToken_whenTheModelSaysIt_thenTheTextEndsBeforeIt() {
-        int[] said = TestModels.plainly(model, PROMPT, 6).tokens();
+        int[] said = JlamaTestModels.generateUncached(model, PROMPT, 6).tokens();
         int stop = said[4];
         int first = (int) Arrays.stream(said).takeWhile(token -> token != stop).count();
         try (KvCache cache = store();
@@ -204,7 +205,8 @@ final class PrefixCachedGeneratorTest {
             assertThat(generator.generate(secret, TokenListener.NONE).cachedTokens())
                     .isZero();
             assertThat(made.tokens())
-                    .isEqualTo(TestModels.plainly(model, PROMPT, 4).tokens());
+                    .isEqualTo(
+                            JlamaTestModels.generateUncached(model, PROMPT, 4).tokens());
         }
     }
 
@@ -226,7 +228,8 @@ final class PrefixCachedGeneratorTest {
             for (int i = 0; i < 12; i++) {
                 int[] prompt = RandomPrompts.diverging(PROMPT, 33, i % 3, 50);
                 assertThat(said.get(i))
-                        .isEqualTo(TestModels.plainly(model, prompt, 4).tokens());
+                        .isEqualTo(JlamaTestModels.generateUncached(model, prompt, 4)
+                                .tokens());
             }
         }
     }

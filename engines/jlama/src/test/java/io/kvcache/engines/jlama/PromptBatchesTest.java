@@ -15,7 +15,7 @@ final class PromptBatchesTest {
                 assertThat(Arrays.stream(sizes).sum()).isEqualTo(tokens);
                 assertThat(Arrays.stream(sizes).boxed())
                         .allMatch(size -> size > 0 && size <= most)
-                        .allMatch(size -> size < PromptBatches.TILE || size % PromptBatches.TILE == 0);
+                        .allMatch(size -> size < PromptBatches.TILE_ROWS || size % PromptBatches.TILE_ROWS == 0);
             }
         }
     }

@@ -23,7 +23,8 @@ final class TextEncoderTest {
     @Test
     void givenATokenizerWithoutWeights_whenATextIsEncoded_thenItHasTheModelsTokens() throws Exception {
         TextEncoder encoder = load();
-        assertThat(encoder.encode("a text, é")).isEqualTo(TestModels.small().encodeMore("a text, é"));
+        assertThat(encoder.encode("a text, é"))
+                .isEqualTo(JlamaTestModels.small().encodeContinuation("a text, é"));
         List<ChatMessage> chat = List.of(new ChatMessage(ChatMessage.Role.USER, "Why?"));
         assertThat(encoder.encode(chat)).isEqualTo(encoder.encode("user: Why?\nassistant: "));
     }

@@ -52,7 +52,7 @@ final class PrefixCachedChatModelTest {
 
     @BeforeEach
     void forget() throws InterruptedException {
-        llama.forget();
+        llama.dropAll();
     }
 
     private static ChatResponse ask(List<ChatMessage> messages) throws InterruptedException {

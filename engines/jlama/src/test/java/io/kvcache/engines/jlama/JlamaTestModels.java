@@ -12,12 +12,12 @@ import java.util.Arrays;
 import java.util.Optional;
 
 /// Models that all tests of this JVM use, and what they say without any store.
-final class TestModels {
+final class JlamaTestModels {
 
     /// Rows that every kernel computes right at once.
-    private static final int FEW = 5;
+    private static final int BATCH_TOKENS = 5;
 
-    private TestModels() {}
+    private JlamaTestModels() {}
 
     private static final class Small {
         static final JlamaModel MODEL = load(RandomLlama.SMALL, "small");
@@ -31,14 +31,14 @@ final class TestModels {
     static JlamaModel load(RandomLlama weights, String name) {
         try {
             Path folder = weights.write(Path.of("target", "models", name));
-            return JlamaModel.load(folder, ModelOptions.defaults());
+            return JlamaModel.load(folder, JlamaOptions.defaults());
         } catch (IOException failed) {
             throw new UncheckedIOException(failed);
         }
     }
 
     /// What Jlama says by itself, computed in batches of at most five tokens.
-    static UncachedAnswer plainly(JlamaModel model, int[] prompt, int count) {
+    static UncachedAnswer generateUncached(JlamaModel model, int[] prompt, int count) {
         AbstractModel engine = model.engine();
         int[] tokens = new int[count];
         float[] first = new float[model.vocabulary()];
@@ -46,8 +46,8 @@ final class TestModels {
                 KvBuffer buffer = buffers.getEphemeralKvBuffer();
                 AbstractTensor<?, ?> logits = engine.makeDenseTensor(model.vocabulary())) {
             int next = 0;
-            for (int at = 0; at < prompt.length; at += FEW) {
-                int[] some = Arrays.copyOfRange(prompt, at, Math.min(prompt.length, at + FEW));
+            for (int at = 0; at < prompt.length; at += BATCH_TOKENS) {
+                int[] some = Arrays.copyOfRange(prompt, at, Math.min(prompt.length, at + BATCH_TOKENS));
                 try (AbstractTensor<?, ?> rows = engine.batchForward(some, at, buffer)) {
                     next = engine.sample(rows.slice(some.length - 1), 0, 0, logits);
                 }

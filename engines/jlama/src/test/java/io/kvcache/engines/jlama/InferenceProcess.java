@@ -18,7 +18,7 @@ import java.util.Arrays;
 
 /// An inference JVM of its own: loads a model, answers one prompt with what its store has, says how much
 /// that was, makes its blocks durable if it can, and is gone without closing anything.
-final class Speaker {
+final class InferenceProcess {
 
     static final int LENGTH = 100;
     static final int TOKENS = 12;
@@ -28,7 +28,7 @@ final class Speaker {
     private static final Duration PATIENCE = Duration.ofSeconds(60);
     private static final long HOST_BYTES = 64L << 20;
 
-    private Speaker() {}
+    private InferenceProcess() {}
 
     /// Speaks once.
     ///
@@ -42,7 +42,7 @@ final class Speaker {
                         .admission(AdmissionKind.ALWAYS)
                         .build()
                 : RemoteKvCache.builder(arguments[2]).requestTimeout(PATIENCE).connect();
-        JlamaModel model = JlamaModel.load(Path.of(arguments[0]), ModelOptions.defaults());
+        JlamaModel model = JlamaModel.load(Path.of(arguments[0]), JlamaOptions.defaults());
         PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(
                 model,
                 cache,

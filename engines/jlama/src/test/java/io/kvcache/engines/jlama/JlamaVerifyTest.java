@@ -3,15 +3,15 @@ package io.kvcache.engines.jlama;
 import io.kvcache.engines.generator.UncachedAnswer;
 import io.kvcache.engines.generator.VerifyContract;
 
-final class VerifyTest extends VerifyContract<JlamaModel> {
+final class JlamaVerifyTest extends VerifyContract<JlamaModel> {
 
-    VerifyTest() {
-        super(TestModels.small());
+    JlamaVerifyTest() {
+        super(JlamaTestModels.small());
     }
 
     @Override
-    protected UncachedAnswer plainly(int[] start, int count) {
-        return TestModels.plainly(TestModels.small(), start, count);
+    protected UncachedAnswer generateUncached(int[] start, int count) {
+        return JlamaTestModels.generateUncached(JlamaTestModels.small(), start, count);
     }
 
     @Override

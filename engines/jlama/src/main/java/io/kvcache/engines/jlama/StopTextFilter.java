@@ -3,13 +3,13 @@ package io.kvcache.engines.jlama;
 import java.util.List;
 
 /// Ends an answer before the first of some texts, and holds back what might become one.
-final class StopText {
+final class StopTextFilter {
 
     private final List<String> stops;
-    private String held = "";
+    private String pendingText = "";
     private boolean found;
 
-    StopText(List<String> stops) {
+    StopTextFilter(List<String> stops) {
         this.stops = stops;
     }
 
@@ -18,7 +18,7 @@ final class StopText {
         if (found) {
             return "";
         }
-        String all = held + more;
+        String all = pendingText + more;
         int end = all.length();
         for (String stop : stops) {
             int at = all.indexOf(stop);
@@ -28,27 +28,27 @@ final class StopText {
             }
         }
         if (found) {
-            held = "";
+            pendingText = "";
             return all.substring(0, end);
         }
-        int safe = all.length() - longestBeginning(all);
-        held = all.substring(safe);
+        int safe = all.length() - stopPrefixLength(all);
+        pendingText = all.substring(safe);
         return all.substring(0, safe);
     }
 
-    boolean found() {
+    boolean isFound() {
         return found;
     }
 
     /// What was held back and became nothing.
-    String rest() {
-        String rest = held;
-        held = "";
+    String flush() {
+        String rest = pendingText;
+        pendingText = "";
         return rest;
     }
 
     /// How much of the end of a text is the beginning of a stop.
-    private int longestBeginning(String text) {
+    private int stopPrefixLength(String text) {
         int longest = 0;
         for (String stop : stops) {
             for (int length = Math.min(stop.length() - 1, text.length()); length > longest; length--) {

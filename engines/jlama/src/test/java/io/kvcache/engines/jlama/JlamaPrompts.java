@@ -4,11 +4,11 @@ import java.util.Arrays;
 import java.util.SplittableRandom;
 
 /// Prompts of random tokens.
-final class Prompts {
+final class JlamaPrompts {
 
     private static final int FIRST = 3;
 
-    private Prompts() {}
+    private JlamaPrompts() {}
 
     static int[] random(long seed, int length) {
         SplittableRandom random = new SplittableRandom(seed);
@@ -30,7 +30,7 @@ final class Prompts {
         return tokens;
     }
 
-    static int[] joined(int[] first, int[] second) {
+    static int[] concatenate(int[] first, int[] second) {
         int[] all = Arrays.copyOf(first, first.length + second.length);
         System.arraycopy(second, 0, all, first.length, second.length);
         return all;

@@ -16,7 +16,7 @@ import java.lang.foreign.ValueLayout;
 /// at once: a run, of as many tokens as are left in the page or in the block, whichever ends first.
 ///
 /// **Threads.** Any, as long as nobody writes to the rows that are copied.
-final class KvPages implements EngineBlocks {
+final class JlamaKvPages implements EngineBlocks {
 
     private static final ValueLayout.OfFloat FLOAT = ValueLayout.JAVA_FLOAT_UNALIGNED;
     private static final ValueLayout.OfShort SHORT = ValueLayout.JAVA_SHORT_UNALIGNED;
@@ -32,7 +32,7 @@ final class KvPages implements EngineBlocks {
     ///
     /// @param tokens at least 1
     /// @throws IllegalStateException when pages are not what this class takes them for
-    KvPages(KvBuffer buffer, BlockShape shape, int tokens) {
+    JlamaKvPages(KvBuffer buffer, BlockShape shape, int tokens) {
         this.shape = shape;
         rowBytes = (long) shape.kvHeads() * shape.headDim() * shape.dtype().bytes();
         pages = new MemorySegment[shape.layers() * shape.planes()][];
@@ -45,7 +45,7 @@ final class KvPages implements EngineBlocks {
             }
         }
         pageTokens = Math.toIntExact(pages[0][0].byteSize() / rowBytes);
-        check(buffer);
+        checkPages(buffer);
     }
 
     private static MemorySegment[] segments(AbstractTensor<?, ?>[] tensors) {
@@ -57,7 +57,7 @@ final class KvPages implements EngineBlocks {
     }
 
     /// A page has to be whole rows, of which the first is the row that Jlama says it is.
-    private void check(KvBuffer buffer) {
+    private void checkPages(KvBuffer buffer) {
         AbstractTensor<?, ?> first = buffer.getKeyTensorForPosition(0, 0);
         MemorySegment row = first.getMemorySegment();
         MemorySegment page = pages[0][0];
@@ -88,12 +88,12 @@ final class KvPages implements EngineBlocks {
     }
 
     @Override
-    public boolean same(int block, EngineBlocks sequence, double tolerance) {
-        KvPages other = (KvPages) sequence;
+    public boolean matches(int block, EngineBlocks sequence, double tolerance) {
+        JlamaKvPages other = (JlamaKvPages) sequence;
         return visit(block, (page, inPage, inBlock, bytes) -> {
             MemorySegment theirs = other.pageAt(inBlock, block);
             return MemorySegment.mismatch(page, inPage, inPage + bytes, theirs, inPage, inPage + bytes) < 0
-                    || (tolerance > 0 && near(page, theirs, inPage, bytes, tolerance));
+                    || (tolerance > 0 && isWithinTolerance(page, theirs, inPage, bytes, tolerance));
         });
     }
 
@@ -104,7 +104,7 @@ final class KvPages implements EngineBlocks {
         return pages[(int) (inBlock / planeBytes)][token / pageTokens];
     }
 
-    private boolean near(MemorySegment one, MemorySegment two, long from, long bytes, double tolerance) {
+    private boolean isWithinTolerance(MemorySegment one, MemorySegment two, long from, long bytes, double tolerance) {
         int each = shape.dtype().bytes();
         for (long at = from; at < from + bytes; at += each) {
             double a = element(one, at);
@@ -124,13 +124,13 @@ final class KvPages implements EngineBlocks {
 
     /// What is done with a run; false ends the walk.
     @FunctionalInterface
-    private interface Run {
+    private interface RowRunVisitor {
 
         /// Takes `bytes` at `inPage` of the page, which belong at `inBlock` of the block.
-        boolean take(MemorySegment page, long inPage, long inBlock, long bytes);
+        boolean visit(MemorySegment page, long inPage, long inBlock, long bytes);
     }
 
-    private boolean visit(int block, Run run) {
+    private boolean visit(int block, RowRunVisitor rowRunVisitor) {
         long inBlock = 0;
         for (MemorySegment[] plane : pages) {
             int token = block * shape.blockTokens();
@@ -138,7 +138,7 @@ final class KvPages implements EngineBlocks {
             while (token < end) {
                 int within = token % pageTokens;
                 int count = Math.min(end - token, pageTokens - within);
-                if (!run.take(plane[token / pageTokens], within * rowBytes, inBlock, count * rowBytes)) {
+                if (!rowRunVisitor.visit(plane[token / pageTokens], within * rowBytes, inBlock, count * rowBytes)) {
                     return false;
                 }
                 inBlock += count * rowBytes;

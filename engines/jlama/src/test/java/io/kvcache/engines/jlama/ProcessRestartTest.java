@@ -21,7 +21,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /// Inference JVMs that are gone without a word, and what the next one has of them.
 @Timeout(300)
-final class TwoJvmsTest {
+final class ProcessRestartTest {
 
     @TempDir
     private Path folder;
@@ -36,7 +36,7 @@ final class TwoJvmsTest {
                 "jdk.incubator.vector",
                 "-cp",
                 System.getProperty("java.class.path"),
-                Speaker.class.getName(),
+                InferenceProcess.class.getName(),
                 model.toString());
         Process process = new ProcessBuilder(joined(joined(java, store), String.valueOf(known)))
                 .redirectError(folder.resolve("errors").toFile())
@@ -56,10 +56,11 @@ final class TwoJvmsTest {
     }
 
     private static String expected(int cached) {
-        int[] prompt = RandomPrompts.random(77, Speaker.LENGTH);
+        int[] prompt = RandomPrompts.random(77, InferenceProcess.LENGTH);
         return "cached " + cached + ", said "
-                + Arrays.toString(TestModels.plainly(TestModels.small(), prompt, Speaker.TOKENS)
-                        .tokens());
+                + Arrays.toString(
+                        JlamaTestModels.generateUncached(JlamaTestModels.small(), prompt, InferenceProcess.TOKENS)
+                                .tokens());
     }
 
     @Test

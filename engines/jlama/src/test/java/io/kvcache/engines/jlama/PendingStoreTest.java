@@ -17,13 +17,13 @@ import org.junit.jupiter.api.Timeout;
 
 /// A request that follows before the sequence it goes on from is in the store.
 @Timeout(300)
-final class FollowUpTest {
+final class PendingStoreTest {
 
     private static final GeneratorOptions OPTIONS =
             GeneratorOptions.DEFAULTS.withBlockTokens(16).withLoadTimeout(Duration.ofSeconds(100));
-    private static final int[] PROMPT = Prompts.random(5, 50);
+    private static final int[] PROMPT = JlamaPrompts.random(5, 50);
 
-    private final JlamaModel model = TestModels.small();
+    private final JlamaModel model = JlamaTestModels.small();
 
     private static Generation ask(PrefixCachedGenerator<JlamaModel> generator, int[] prompt, int tokens) {
         return generator.generate(GenerationRequest.greedy(prompt, tokens), TokenListener.NONE);
@@ -37,7 +37,8 @@ final class FollowUpTest {
                     new PrefixCachedGenerator<>(model, store.cache(), OPTIONS)) {
                 Generation first = ask(generator, PROMPT, 40);
                 // 89 of the 90 tokens were computed, and 80 of them are in full blocks.
-                int[] next = Prompts.joined(Prompts.joined(PROMPT, first.tokens()), new int[] {9, 10, 11});
+                int[] next = JlamaPrompts.concatenate(
+                        JlamaPrompts.concatenate(PROMPT, first.tokens()), new int[] {9, 10, 11});
                 FutureTask<Generation> second = new FutureTask<>(() -> ask(generator, next, 4));
                 Thread asking = Thread.ofPlatform().start(second);
                 while (asking.getState() != Thread.State.TIMED_WAITING && !second.isDone()) {
@@ -46,7 +47,8 @@ final class FollowUpTest {
                 store.gate().countDown();
                 assertThat(second.get().cachedTokens()).isEqualTo(80);
                 assertThat(second.get().tokens())
-                        .isEqualTo(TestModels.plainly(model, next, 4).tokens());
+                        .isEqualTo(
+                                JlamaTestModels.generateUncached(model, next, 4).tokens());
             }
         }
     }
@@ -58,7 +60,7 @@ final class FollowUpTest {
             try (PrefixCachedGenerator<JlamaModel> generator =
                     new PrefixCachedGenerator<>(model, store.cache(), OPTIONS.withLoadTimeout(Duration.ofDays(1)))) {
                 ask(generator, PROMPT, 4);
-                assertThat(ask(generator, Prompts.random(6, 50), 4).cachedTokens())
+                assertThat(ask(generator, JlamaPrompts.random(6, 50), 4).cachedTokens())
                         .isZero();
                 store.gate().countDown();
             }

@@ -27,7 +27,7 @@ import java.util.Locale;
 /// @param kvHeads heads of keys and values in a layer
 /// @param headDim elements of a head
 /// @param dtype of an element
-public record Fingerprint(
+public record JlamaFingerprint(
         String model,
         String build,
         String weights,

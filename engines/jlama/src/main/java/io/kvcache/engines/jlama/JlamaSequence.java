@@ -15,7 +15,7 @@ import java.util.SplittableRandom;
 /// **Ownership.** Its pages are Jlama's; closing gives them back.
 ///
 /// **Threads.** One at a time.
-final class Sequence implements EngineSequence {
+final class JlamaSequence implements EngineSequence {
 
     private final AbstractModel model;
     private final BlockShape shape;
@@ -30,7 +30,7 @@ final class Sequence implements EngineSequence {
     private boolean closed;
 
     /// @param buffers our own, beside the model's: its pages stay in memory and have no files
-    Sequence(AbstractModel model, KvBufferCache buffers, BlockShape shape, float temperature, long seed) {
+    JlamaSequence(AbstractModel model, KvBufferCache buffers, BlockShape shape, float temperature, long seed) {
         this.model = model;
         this.shape = shape;
         this.temperature = temperature;
@@ -40,17 +40,17 @@ final class Sequence implements EngineSequence {
     }
 
     @Override
-    public KvPages blocks(int count) {
-        return new KvPages(buffer, shape, count * shape.blockTokens());
+    public JlamaKvPages blocks(int count) {
+        return new JlamaKvPages(buffer, shape, count * shape.blockTokens());
     }
 
     @Override
-    public int tokens() {
+    public int tokenCount() {
         return tokens;
     }
 
     @Override
-    public void keep(int count) {
+    public void truncate(int count) {
         tokens = count;
     }
 
@@ -70,7 +70,7 @@ final class Sequence implements EngineSequence {
     }
 
     @Override
-    public int step(int token) {
+    public int decode(int token) {
         try (AbstractTensor<?, ?> row = model.forward(token, tokens, buffer, Optional.empty())) {
             tokens++;
             return sample(row);
