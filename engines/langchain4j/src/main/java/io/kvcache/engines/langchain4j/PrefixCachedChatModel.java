@@ -32,7 +32,7 @@ import org.jspecify.annotations.Nullable;
 public final class PrefixCachedChatModel implements ChatModel {
 
     private final PrefixCachedGenerator<JlamaModel> generator;
-    private final ChatRequestParameters usual;
+    private final ChatRequestParameters defaults;
     private final RandomGenerator seeds;
 
     /// @param usual what a request takes that does not say; for a temperature that nobody says 0, for a
@@ -42,7 +42,7 @@ public final class PrefixCachedChatModel implements ChatModel {
     public PrefixCachedChatModel(
             PrefixCachedGenerator<JlamaModel> generator, ChatRequestParameters usual, RandomGenerator seeds) {
         this.generator = generator;
-        this.usual = ChatRequestParameters.builder()
+        this.defaults = ChatRequestParameters.builder()
                 .temperature(0.0)
                 .maxOutputTokens(256)
                 .build()
@@ -52,18 +52,18 @@ public final class PrefixCachedChatModel implements ChatModel {
 
     @Override
     public ChatRequestParameters defaultRequestParameters() {
-        return usual;
+        return defaults;
     }
 
     @Override
     public ChatResponse doChat(ChatRequest request) {
         ChatRequestParameters parameters = request.parameters();
-        refuse("topP", parameters.topP());
-        refuse("topK", parameters.topK());
-        refuse("frequencyPenalty", parameters.frequencyPenalty());
-        refuse("presencePenalty", parameters.presencePenalty());
-        refuse("responseFormat", parameters.responseFormat());
-        refuse("toolSpecifications", some(parameters.toolSpecifications()));
+        reject("topP", parameters.topP());
+        reject("topK", parameters.topK());
+        reject("frequencyPenalty", parameters.frequencyPenalty());
+        reject("presencePenalty", parameters.presencePenalty());
+        reject("responseFormat", parameters.responseFormat());
+        reject("toolSpecifications", nonEmpty(parameters.toolSpecifications()));
         List<ChatMessage> messages =
                 request.messages().stream().map(PrefixCachedChatModel::message).toList();
         List<String> stops = parameters.stopSequences();
@@ -85,11 +85,11 @@ public final class PrefixCachedChatModel implements ChatModel {
                 .build();
     }
 
-    private static @Nullable Object some(@Nullable List<?> list) {
+    private static @Nullable Object nonEmpty(@Nullable List<?> list) {
         return list == null || list.isEmpty() ? null : list;
     }
 
-    private static void refuse(String name, @Nullable Object value) {
+    private static void reject(String name, @Nullable Object value) {
         if (value != null) {
             throw new UnsupportedFeatureException(name + " is " + value + "; this model takes none");
         }
