@@ -1,7 +1,7 @@
 package io.kvcache.engines.cli;
 
 import io.kvcache.engines.llamacpp.LlamaLibrary;
-import io.kvcache.engines.llamacpp.ModelOptions;
+import io.kvcache.engines.llamacpp.LlamaOptions;
 import io.kvcache.engines.llamacpp.RandomGguf;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -60,7 +60,7 @@ enum EngineKind {
     public TextEngine openRandom() throws IOException {
         return switch (this) {
             case JLAMA -> JlamaTextEngine.open(Optional.empty());
-            case LLAMACPP -> LlamaTextEngine.random(RandomGguf.MEDIUM, ModelOptions.defaults(), Optional.empty());
+            case LLAMACPP -> LlamaTextEngine.random(RandomGguf.MEDIUM, LlamaOptions.defaults(), Optional.empty());
         };
     }
 
@@ -78,7 +78,7 @@ enum EngineKind {
             }
             case LLAMACPP -> {
                 require(model.isEmpty(), "--model is for --engine jlama; llama.cpp gets one of random weights");
-                yield LlamaTextEngine.random(RandomGguf.MEDIUM, ModelOptions.defaults(), library);
+                yield LlamaTextEngine.random(RandomGguf.MEDIUM, LlamaOptions.defaults(), library);
             }
         };
     }

@@ -2,7 +2,7 @@ package io.kvcache.engines.cli;
 
 import io.kvcache.engines.llamacpp.LlamaLibrary;
 import io.kvcache.engines.llamacpp.LlamaModel;
-import io.kvcache.engines.llamacpp.ModelOptions;
+import io.kvcache.engines.llamacpp.LlamaOptions;
 import io.kvcache.engines.llamacpp.RandomGguf;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -17,7 +17,7 @@ record LlamaTextEngine(LlamaModel model) implements TextEngine {
     /// Makes the model's file, loads it and removes it: llama.cpp has it mapped.
     ///
     /// @param named the library; the one of the class path when there is none
-    static LlamaTextEngine random(RandomGguf weights, ModelOptions options, Optional<Path> named) throws IOException {
+    static LlamaTextEngine random(RandomGguf weights, LlamaOptions options, Optional<Path> named) throws IOException {
         LlamaLibrary library = named.isPresent() ? LlamaLibrary.open(named.get()) : LlamaLibrary.bundled();
         Path folder = Files.createTempDirectory("kvcache-llama");
         Path file = folder.resolve("random-llama.gguf");

@@ -3,8 +3,8 @@ package io.kvcache.engines.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.engines.jlama.RandomLlama;
-import io.kvcache.engines.llamacpp.ModelOptions;
-import io.kvcache.engines.llamacpp.NativeNeeds;
+import io.kvcache.engines.llamacpp.LlamaOptions;
+import io.kvcache.engines.llamacpp.NativeRequirements;
 import io.kvcache.engines.llamacpp.RandomGguf;
 import java.nio.file.Path;
 import java.util.List;
@@ -32,9 +32,9 @@ final class EngineDemoTest {
 
     @Test
     void givenLlamaCpp_whenTheDemoRuns_thenAllAnswersAreEqualAndSomethingWasThere() throws Exception {
-        NativeNeeds.assume();
+        NativeRequirements.assume();
         // Threads of llama.cpp's spin while they wait for each other, which takes long on a busy machine.
-        ModelOptions one = ModelOptions.defaults().withThreads(1);
+        LlamaOptions one = LlamaOptions.defaults().withThreads(1);
         try (TextEngine engine = LlamaTextEngine.random(RandomGguf.SMALL, one, Optional.empty())) {
             EngineDemo.Result result = new EngineDemo(engine, _ -> {}).run();
             assertThat(result.rows()).hasSize(26).allMatch(EngineDemo.Row::equal);

@@ -16,13 +16,13 @@ import java.lang.foreign.MemorySegment;
 final class LlamaContext implements AutoCloseable {
 
     /// Tokens that are computed together.
-    private static final int BATCH = 512;
+    private static final int MAX_BATCH_TOKENS = 512;
 
-    private static final int SEQUENCE = 0;
-    private static final int STAGE = 1;
-    private static final int ALL = -1;
+    private static final int MAIN_SEQUENCE = 0;
+    private static final int STAGING_SEQUENCE = 1;
+    private static final int ALL_POSITIONS = -1;
 
-    private final ContextCalls calls;
+    private final LlamaContextApi calls;
     private final MemorySegment context;
     private final int vocabulary;
     private final int batch;
@@ -32,11 +32,11 @@ final class LlamaContext implements AutoCloseable {
     /// @param model of the library
     /// @param contextTokens that the sequence may have
     /// @throws IllegalStateException when there is no memory for it
-    LlamaContext(LlamaLibrary library, MemorySegment model, ModelOptions options, int contextTokens) {
+    LlamaContext(LlamaLibrary library, MemorySegment model, LlamaOptions options, int contextTokens) {
         calls = library.contexts();
-        batch = Math.min(BATCH, contextTokens);
-        vocabulary = library.models().vocabulary(model);
-        context = calls.make(model, options, contextTokens, batch);
+        batch = Math.min(MAX_BATCH_TOKENS, contextTokens);
+        vocabulary = library.models().vocabularySize(model);
+        context = calls.newContext(model, options, contextTokens, batch);
         if (context.equals(MemorySegment.NULL)) {
             arena.close();
             throw new IllegalStateException(
@@ -85,17 +85,17 @@ final class LlamaContext implements AutoCloseable {
     }
 
     /// Forgets all but the first tokens.
-    void keep(int count) {
-        calls.remove(context, SEQUENCE, count, ALL);
+    void truncate(int count) {
+        calls.remove(context, MAIN_SEQUENCE, count, ALL_POSITIONS);
     }
 
     /// Bytes of the state of tokens `[from, to)`.
     long stateBytes(int from, int to) {
-        calls.share(context, SEQUENCE, STAGE, from, to);
+        calls.share(context, MAIN_SEQUENCE, STAGING_SEQUENCE, from, to);
         try {
-            return calls.stateBytes(context, STAGE);
+            return calls.stateBytes(context, STAGING_SEQUENCE);
         } finally {
-            calls.remove(context, STAGE, ALL, ALL);
+            calls.remove(context, STAGING_SEQUENCE, ALL_POSITIONS, ALL_POSITIONS);
         }
     }
 
@@ -104,15 +104,15 @@ final class LlamaContext implements AutoCloseable {
     /// @param into native memory of exactly its size
     /// @throws IllegalStateException when it has another size
     void copyOut(int from, int to, MemorySegment into) {
-        calls.share(context, SEQUENCE, STAGE, from, to);
+        calls.share(context, MAIN_SEQUENCE, STAGING_SEQUENCE, from, to);
         try {
-            long written = calls.readState(context, STAGE, into);
+            long written = calls.readState(context, STAGING_SEQUENCE, into);
             if (written != into.byteSize()) {
                 throw new IllegalStateException("llama.cpp writes %d bytes as the state of tokens %d to %d, not %d"
                         .formatted(written, from, to, into.byteSize()));
             }
         } finally {
-            calls.remove(context, STAGE, ALL, ALL);
+            calls.remove(context, STAGING_SEQUENCE, ALL_POSITIONS, ALL_POSITIONS);
         }
     }
 
@@ -122,13 +122,13 @@ final class LlamaContext implements AutoCloseable {
     /// @return whether llama.cpp took it; if not, all is as before
     boolean copyIn(MemorySegment state) {
         try {
-            boolean taken = calls.writeState(context, STAGE, state) == state.byteSize();
+            boolean taken = calls.writeState(context, STAGING_SEQUENCE, state) == state.byteSize();
             if (taken) {
-                calls.share(context, STAGE, SEQUENCE, ALL, ALL);
+                calls.share(context, STAGING_SEQUENCE, MAIN_SEQUENCE, ALL_POSITIONS, ALL_POSITIONS);
             }
             return taken;
         } finally {
-            calls.remove(context, STAGE, ALL, ALL);
+            calls.remove(context, STAGING_SEQUENCE, ALL_POSITIONS, ALL_POSITIONS);
         }
     }
 

@@ -12,8 +12,8 @@ import java.util.Locale;
 /// llama.cpp's library in this process, found to be one that this adapter knows.
 ///
 /// What a build keeps where, it does not say. So before anything else is done with a library, its
-/// functions are looked for and its [structs of parameters][ParameterStruct] compared; and before a model
-/// is used, so is the [state][StateLayout] of a sequence.
+/// functions are looked for and its [structs of parameters][LlamaParameterStruct] compared; and before a model
+/// is used, so is the [state][LlamaStateLayout] of a sequence.
 ///
 /// It stays loaded for as long as the process lives: threads of its own may be in it.
 ///
@@ -28,22 +28,22 @@ public final class LlamaLibrary {
 
     private final String name;
     private final String digest;
-    private final ModelCalls models;
-    private final ContextCalls contexts;
+    private final LlamaModelApi models;
+    private final LlamaContextApi contexts;
 
     private LlamaLibrary(String name, String digest, SymbolLookup found) {
         this.name = name;
         this.digest = digest;
-        Symbols symbols = new Symbols(found);
-        models = new ModelCalls(symbols);
-        contexts = new ContextCalls(symbols);
-        Startup startup = new Startup(symbols);
+        NativeSymbols symbols = new NativeSymbols(found);
+        models = new LlamaModelApi(symbols);
+        contexts = new LlamaContextApi(symbols);
+        LlamaBackend llamaBackend = new LlamaBackend(symbols);
         if (!symbols.missing().isEmpty()) {
             throw new UnsupportedLlamaException(name, "it lacks " + String.join(", ", symbols.missing()));
         }
-        ParameterStruct.MODEL.check(name, models::defaults);
-        ParameterStruct.CONTEXT.check(name, contexts::defaults);
-        startup.begin();
+        LlamaParameterStruct.MODEL.check(name, models::defaults);
+        LlamaParameterStruct.CONTEXT.check(name, contexts::defaults);
+        llamaBackend.initialize();
     }
 
     /// Loads the library that the user names, such as `libllama.so`.
@@ -107,11 +107,11 @@ public final class LlamaLibrary {
         return SUPPORTED + " " + digest.substring(0, 16);
     }
 
-    ModelCalls models() {
+    LlamaModelApi models() {
         return models;
     }
 
-    ContextCalls contexts() {
+    LlamaContextApi contexts() {
         return contexts;
     }
 

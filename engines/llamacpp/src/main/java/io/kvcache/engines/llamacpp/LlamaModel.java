@@ -24,34 +24,35 @@ import org.jspecify.annotations.Nullable;
 public final class LlamaModel implements EngineModel, AutoCloseable {
 
     private final LlamaLibrary library;
-    private final ModelOptions options;
+    private final LlamaOptions options;
     private final MemorySegment model;
     private final int vocabulary;
     private final int contextTokens;
-    private final StateLayout layout;
-    private final Fingerprint fingerprint;
+    private final LlamaStateLayout layout;
+    private final LlamaFingerprint fingerprint;
 
     /// Contexts that nobody uses, empty. Guarded by itself.
     private final Deque<LlamaContext> idle = new ArrayDeque<>();
 
-    private LlamaModel(LlamaLibrary library, MemorySegment model, ModelOptions options, String name, String weights) {
+    private LlamaModel(LlamaLibrary library, MemorySegment model, LlamaOptions options, String name, String weights) {
         this.library = library;
         this.model = model;
         this.options = options;
-        ModelCalls calls = library.models();
-        Optional<String> split = calls.text(model, "split.count");
-        if (!calls.keepsTokens(model) || !split.orElse("1").equals("1")) {
+        LlamaModelApi calls = library.models();
+        Optional<String> split = calls.metadata(model, "split.count");
+        if (!calls.hasPerTokenCache(model) || !split.orElse("1").equals("1")) {
             throw new UnsupportedLlamaException(
                     name,
                     split.isPresent()
                             ? "the model is split into " + split.get() + " files, of which one was read"
                             : "the model keeps no keys and values by token");
         }
-        vocabulary = calls.vocabulary(model);
+        vocabulary = calls.vocabularySize(model);
         int trained = calls.trainedTokens(model);
         contextTokens = options.contextTokens() == 0 ? trained : options.contextTokens();
-        layout = probe(name);
-        fingerprint = new Fingerprint(name, library.build(), weights, layout.describe(), calls.rope(model));
+        layout = probeLayout(name);
+        fingerprint =
+                new LlamaFingerprint(name, library.build(), weights, layout.describe(), calls.describeRope(model));
     }
 
     /// Loads a model, reads all of its file once for a digest, and looks at the state of one token.
@@ -60,7 +61,7 @@ public final class LlamaModel implements EngineModel, AutoCloseable {
     /// @throws IOException when the file cannot be read, or llama.cpp finds no model in it
     /// @throws UnsupportedLlamaException when the library keeps state otherwise than this adapter knows, or
     ///     the model has no keys and values by token
-    public static LlamaModel load(LlamaLibrary library, Path file, ModelOptions options) throws IOException {
+    public static LlamaModel load(LlamaLibrary library, Path file, LlamaOptions options) throws IOException {
         if (!Files.isRegularFile(file) || !Files.isReadable(file)) {
             throw new IOException(file + " is no file that can be read as a model");
         }
@@ -78,18 +79,18 @@ public final class LlamaModel implements EngineModel, AutoCloseable {
     }
 
     /// Has one token computed and reads what its state looks like.
-    private StateLayout probe(String name) {
+    private LlamaStateLayout probeLayout(String name) {
         try (LlamaContext context = newContext();
                 Arena arena = Arena.ofConfined()) {
             context.decode(new int[] {0}, 0, 1);
             MemorySegment state = arena.allocate(context.stateBytes(0, 1));
             context.copyOut(0, 1, state);
-            return StateLayout.read(state, name + " in " + library);
+            return LlamaStateLayout.read(state, name + " in " + library);
         }
     }
 
     @Override
-    public Fingerprint fingerprint() {
+    public LlamaFingerprint fingerprint() {
         return fingerprint;
     }
 
@@ -110,7 +111,7 @@ public final class LlamaModel implements EngineModel, AutoCloseable {
             throw new IllegalArgumentException(
                     "blockTokens is " + blockTokens + "; with llama.cpp it takes 2 and more");
         }
-        return fingerprint.namespace(Fingerprint.shape(layout, blockTokens), tenant, salt);
+        return fingerprint.namespace(LlamaFingerprint.shape(layout, blockTokens), tenant, salt);
     }
 
     @Override
@@ -120,24 +121,24 @@ public final class LlamaModel implements EngineModel, AutoCloseable {
 
     /// They are not: llama.cpp computes one token by other kernels than many, which add in another order.
     @Override
-    public boolean keepsAnswers() {
+    public boolean storesAnswers() {
         return false;
     }
 
     @Override
-    public EngineSequence sequence(int blockTokens, float temperature, long seed) {
-        return new LlamaSequence(this, blockTokens, new TokenChoice(temperature, seed));
+    public EngineSequence newSequence(int blockTokens, float temperature, long seed) {
+        return new LlamaSequence(this, blockTokens, new TokenSampler(temperature, seed));
     }
 
     /// How it keeps the state of its sequences.
-    StateLayout layout() {
+    LlamaStateLayout layout() {
         return layout;
     }
 
-    /// A context without tokens, until it is [given back][#giveBack].
+    /// A context without tokens, until it is [given back][#returnContext].
     ///
     /// @throws IllegalStateException when there is no memory for a further one
-    LlamaContext context() {
+    LlamaContext borrowContext() {
         @Nullable LlamaContext free;
         synchronized (idle) {
             free = idle.poll();
@@ -151,8 +152,8 @@ public final class LlamaModel implements EngineModel, AutoCloseable {
     }
 
     /// Takes a context back.
-    void giveBack(LlamaContext context) {
-        context.keep(0);
+    void returnContext(LlamaContext context) {
+        context.truncate(0);
         synchronized (idle) {
             idle.push(context);
         }

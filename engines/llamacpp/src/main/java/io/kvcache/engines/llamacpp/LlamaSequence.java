@@ -13,7 +13,7 @@ final class LlamaSequence implements EngineSequence {
 
     private final LlamaModel model;
     private final LlamaContext context;
-    private final TokenChoice choice;
+    private final TokenSampler choice;
     private final int blockTokens;
 
     /// Tokens whose state is here.
@@ -21,15 +21,15 @@ final class LlamaSequence implements EngineSequence {
 
     private boolean closed;
 
-    LlamaSequence(LlamaModel model, int blockTokens, TokenChoice choice) {
+    LlamaSequence(LlamaModel model, int blockTokens, TokenSampler choice) {
         this.model = model;
         this.blockTokens = blockTokens;
         this.choice = choice;
-        context = model.context();
+        context = model.borrowContext();
     }
 
     @Override
-    public int tokens() {
+    public int tokenCount() {
         return tokens;
     }
 
@@ -39,27 +39,27 @@ final class LlamaSequence implements EngineSequence {
     }
 
     @Override
-    public void keep(int count) {
+    public void truncate(int count) {
         tokens = count;
-        context.keep(count);
+        context.truncate(count);
     }
 
     /// Computes at least two tokens, if there are two: one alone has other last bits.
     @Override
     public int prefill(int[] prompt) {
         if (tokens > 0 && tokens == prompt.length - 1) {
-            keep(tokens - 1);
+            truncate(tokens - 1);
         }
         context.decode(prompt, tokens, prompt.length);
         tokens = prompt.length;
-        return choice.of(context.logits());
+        return choice.sample(context.logits());
     }
 
     @Override
-    public int step(int token) {
+    public int decode(int token) {
         context.decode(new int[] {token}, 0, 1);
         tokens++;
-        return choice.of(context.logits());
+        return choice.sample(context.logits());
     }
 
     @Override
@@ -72,7 +72,7 @@ final class LlamaSequence implements EngineSequence {
     public void close() {
         if (!closed) {
             closed = true;
-            model.giveBack(context);
+            model.returnContext(context);
         }
     }
 
@@ -83,7 +83,7 @@ final class LlamaSequence implements EngineSequence {
 
         @Override
         public boolean copyIn(int block, MemorySegment from) {
-            if (!model.layout().fits(from, block * blockTokens, blockTokens)) {
+            if (!model.layout().matches(from, block * blockTokens, blockTokens)) {
                 return false;
             }
             MemorySegment state = from.asSlice(0, stateBytes);
@@ -102,7 +102,7 @@ final class LlamaSequence implements EngineSequence {
         }
 
         @Override
-        public boolean same(int block, EngineBlocks other, double tolerance) {
+        public boolean matches(int block, EngineBlocks other, double tolerance) {
             try (Arena arena = Arena.ofConfined()) {
                 MemorySegment ours = arena.allocate(stateBytes, Long.BYTES);
                 MemorySegment theirs = arena.allocate(stateBytes, Long.BYTES);

@@ -120,21 +120,21 @@ public record RandomGguf(int hidden, int inner, int layers, int heads, int kvHea
 
     /// The magic number, what there is to know of the model, and where each tensor is.
     private ByteBuffer header(Map<String, long[]> tensors) {
-        Map<String, Object> facts = facts();
+        Map<String, Object> facts = metadata();
         ByteBuffer out = ByteBuffer.allocate(HEADER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
         out.put("GGUF".getBytes(StandardCharsets.US_ASCII)).putInt(VERSION);
         out.putLong(tensors.size()).putLong(facts.size());
         facts.forEach((key, value) -> {
-            text(out, key);
+            writeString(out, key);
             switch (value) {
                 case Integer number -> out.putInt(UINT32).putInt(number);
                 case Float number -> out.putInt(FLOAT32).putFloat(number);
-                default -> text(out.putInt(STRING), value.toString());
+                default -> writeString(out.putInt(STRING), value.toString());
             }
         });
         long offset = 0;
         for (Map.Entry<String, long[]> tensor : tensors.entrySet()) {
-            text(out, tensor.getKey());
+            writeString(out, tensor.getKey());
             out.putInt(tensor.getValue().length);
             for (long size : tensor.getValue()) {
                 out.putLong(size);
@@ -146,7 +146,7 @@ public record RandomGguf(int hidden, int inner, int layers, int heads, int kvHea
         return out.flip().limit((int) aligned(out.limit()));
     }
 
-    private Map<String, Object> facts() {
+    private Map<String, Object> metadata() {
         Map<String, Object> facts = new LinkedHashMap<>();
         facts.put("general.architecture", "llama");
         facts.put("general.name", "random");
@@ -165,7 +165,7 @@ public record RandomGguf(int hidden, int inner, int layers, int heads, int kvHea
         return facts;
     }
 
-    private static void text(ByteBuffer out, String text) {
+    private static void writeString(ByteBuffer out, String text) {
         byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
         out.putLong(bytes.length).put(bytes);
     }

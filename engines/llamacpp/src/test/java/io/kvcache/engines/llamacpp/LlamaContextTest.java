@@ -23,8 +23,8 @@ final class LlamaContextTest {
 
     private static LlamaModel model(boolean flashAttention) {
         return flashAttention
-                ? TestModels.load(RandomGguf.SMALL, "flash.gguf", TestModels.OPTIONS.withFlashAttention(true))
-                : TestModels.load(RandomGguf.SMALL, "plain.gguf", TestModels.OPTIONS);
+                ? LlamaTestModels.load(RandomGguf.SMALL, "flash.gguf", LlamaTestModels.OPTIONS.withFlashAttention(true))
+                : LlamaTestModels.load(RandomGguf.SMALL, "plain.gguf", LlamaTestModels.OPTIONS);
     }
 
     /// The state of the first blocks of a prompt.
@@ -34,7 +34,7 @@ final class LlamaContextTest {
             blocks[i] = arena.allocate(model.layout().bytes(BLOCK));
             assertThat(from.stateBytes(i * BLOCK, (i + 1) * BLOCK)).isEqualTo(blocks[i].byteSize());
             from.copyOut(i * BLOCK, (i + 1) * BLOCK, blocks[i]);
-            assertThat(model.layout().fits(blocks[i], i * BLOCK, BLOCK)).isTrue();
+            assertThat(model.layout().matches(blocks[i], i * BLOCK, BLOCK)).isTrue();
         }
         return blocks;
     }
@@ -48,13 +48,13 @@ final class LlamaContextTest {
                 Arena arena = Arena.ofConfined()) {
             assertThat(model.layout().transposed()).isEqualTo(!flashAttention);
             whole.decode(PROMPT, 0, PROMPT.length);
-            float[] right = TestModels.logits(whole);
+            float[] right = LlamaTestModels.logits(whole);
             MemorySegment[] blocks = blocks(model, whole, 4, arena);
             for (MemorySegment block : blocks) {
                 assertThat(resumed.copyIn(block)).isTrue();
             }
             resumed.decode(PROMPT, 4 * BLOCK, PROMPT.length);
-            assertThat(TestModels.logits(resumed)).isEqualTo(right);
+            assertThat(LlamaTestModels.logits(resumed)).isEqualTo(right);
             MemorySegment[] again = blocks(model, resumed, 5, arena);
             for (int i = 0; i < 4; i++) {
                 assertThat(again[i].mismatch(blocks[i])).isEqualTo(-1);
@@ -76,11 +76,11 @@ final class LlamaContextTest {
             MemorySegment[] blocks = blocks(model, whole, 2, arena);
             long last = blocks[1].byteSize() - 1;
             blocks[1].set(ValueLayout.JAVA_BYTE, last, (byte) (blocks[1].get(ValueLayout.JAVA_BYTE, last) ^ 0x40));
-            assertThat(model.layout().fits(blocks[1], BLOCK, BLOCK)).isTrue();
+            assertThat(model.layout().matches(blocks[1], BLOCK, BLOCK)).isTrue();
             assertThat(resumed.copyIn(blocks[0])).isTrue();
             assertThat(resumed.copyIn(blocks[1])).isTrue();
             resumed.decode(PROMPT, 2 * BLOCK, PROMPT.length);
-            assertThat(TestModels.logits(resumed)).isNotEqualTo(TestModels.logits(whole));
+            assertThat(LlamaTestModels.logits(resumed)).isNotEqualTo(LlamaTestModels.logits(whole));
         }
     }
 
@@ -93,10 +93,10 @@ final class LlamaContextTest {
             int[] other = PROMPT.clone();
             Arrays.fill(other, 40, other.length, 9);
             trimmed.decode(other, 0, other.length);
-            assertThat(TestModels.logits(trimmed)).isNotEqualTo(TestModels.logits(straight));
-            trimmed.keep(40);
+            assertThat(LlamaTestModels.logits(trimmed)).isNotEqualTo(LlamaTestModels.logits(straight));
+            trimmed.truncate(40);
             trimmed.decode(PROMPT, 40, PROMPT.length);
-            assertThat(TestModels.logits(trimmed)).isEqualTo(TestModels.logits(straight));
+            assertThat(LlamaTestModels.logits(trimmed)).isEqualTo(LlamaTestModels.logits(straight));
         }
     }
 
@@ -111,11 +111,11 @@ final class LlamaContextTest {
             once.decode(tokens, 0, 513);
             cut.decode(tokens, 0, 300);
             cut.decode(tokens, 300, 513);
-            assertThat(TestModels.logits(cut)).isEqualTo(TestModels.logits(once));
+            assertThat(LlamaTestModels.logits(cut)).isEqualTo(LlamaTestModels.logits(once));
             once.decode(tokens, 513, 700);
             cut.decode(tokens, 513, 515);
             cut.decode(tokens, 515, 700);
-            assertThat(TestModels.logits(cut)).isEqualTo(TestModels.logits(once));
+            assertThat(LlamaTestModels.logits(cut)).isEqualTo(LlamaTestModels.logits(once));
         }
     }
 

@@ -14,8 +14,8 @@ import org.junit.jupiter.api.io.TempDir;
 /// Libraries and models that are not what this adapter knows are refused, with what was found.
 final class LlamaLibraryTest {
 
-    private static final ParameterStruct SMALL =
-            new ParameterStruct("a_function", ParameterStruct.flag("one", true), ParameterStruct.number("two", 7));
+    private static final LlamaParameterStruct SMALL = new LlamaParameterStruct(
+            "a_function", LlamaParameterStruct.booleanField("one", true), LlamaParameterStruct.intField("two", 7));
 
     @TempDir
     private Path folder;
@@ -35,8 +35,8 @@ final class LlamaLibraryTest {
 
     @Test
     void givenTheLibraryOfTheJar_whenLoaded_thenItIsTheOneThatIsKnown() {
-        assertThat(TestModels.library().build()).startsWith(LlamaLibrary.SUPPORTED + " ");
-        assertThat(TestModels.library().build()).hasSize(LlamaLibrary.SUPPORTED.length() + 17);
+        assertThat(LlamaTestModels.library().build()).startsWith(LlamaLibrary.SUPPORTED + " ");
+        assertThat(LlamaTestModels.library().build()).hasSize(LlamaLibrary.SUPPORTED.length() + 17);
     }
 
     @Test
@@ -91,18 +91,18 @@ final class LlamaLibraryTest {
     @Test
     void givenNoModel_whenLoaded_thenTheMessageNamesTheFile() throws IOException {
         Path text = Files.writeString(folder.resolve("model.gguf"), "no model");
-        assertThatThrownBy(() -> LlamaModel.load(TestModels.library(), text, TestModels.OPTIONS))
+        assertThatThrownBy(() -> LlamaModel.load(LlamaTestModels.library(), text, LlamaTestModels.OPTIONS))
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining(text.toString());
         Path nothing = folder.resolve("nothing.gguf");
-        assertThatThrownBy(() -> LlamaModel.load(TestModels.library(), nothing, TestModels.OPTIONS))
+        assertThatThrownBy(() -> LlamaModel.load(LlamaTestModels.library(), nothing, LlamaTestModels.OPTIONS))
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining(nothing.toString());
     }
 
     @Test
     void givenOptionsOutOfRange_whenMade_thenTheyAreRefused() {
-        assertThatThrownBy(() -> new ModelOptions(-1, 1, false)).hasMessageContaining("0 (the model's)");
-        assertThatThrownBy(() -> new ModelOptions(0, 0, false)).hasMessageContaining("1 to 512");
+        assertThatThrownBy(() -> new LlamaOptions(-1, 1, false)).hasMessageContaining("0 (the model's)");
+        assertThatThrownBy(() -> new LlamaOptions(0, 0, false)).hasMessageContaining("1 to 512");
     }
 }

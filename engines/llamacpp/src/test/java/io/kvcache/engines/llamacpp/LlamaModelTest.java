@@ -33,9 +33,9 @@ final class LlamaModelTest {
     private static final Duration PATIENCE = Duration.ofSeconds(60);
     private static final GeneratorOptions BLOCKS_OF_16 = GeneratorOptions.DEFAULTS.withBlockTokens(16);
     private static final int[] PROMPT = RandomPrompts.random(5, 50);
-    private static final Fingerprint ONE = new Fingerprint("a.gguf", "b4916 ab", "cd", "4 layers", "type 0");
+    private static final LlamaFingerprint ONE = new LlamaFingerprint("a.gguf", "b4916 ab", "cd", "4 layers", "type 0");
 
-    private final LlamaModel model = TestModels.small();
+    private final LlamaModel model = LlamaTestModels.small();
 
     private static KvCache store() {
         return TieredKvCache.builder().hostBytes(64L << 20).build();
@@ -54,27 +54,28 @@ final class LlamaModelTest {
         assertThat(model.contextLength()).isEqualTo(1024);
         assertThat(model.layout().layers()).hasSize(4).allMatch(layer -> layer.keyBytes() == 2 * 64 * 2);
         assertThat(model.fingerprint().model()).isEqualTo("small.gguf");
-        assertThat(model.fingerprint().build()).isEqualTo(TestModels.library().build());
+        assertThat(model.fingerprint().build())
+                .isEqualTo(LlamaTestModels.library().build());
         assertThat(model.fingerprint().weights()).hasSize(64);
         assertThat(model.fingerprint().rope()).contains("10000");
     }
 
     @Test
     void givenFingerprints_whenAnyFieldDiffers_thenSoDoTheNamespaces() {
-        BlockShape shape = Fingerprint.shape(model.layout(), 16);
+        BlockShape shape = LlamaFingerprint.shape(model.layout(), 16);
         Set<Object> namespaces = new HashSet<>();
-        for (Fingerprint each : List.of(
+        for (LlamaFingerprint each : List.of(
                 ONE,
-                new Fingerprint("b.gguf", "b4916 ab", "cd", "4 layers", "type 0"),
-                new Fingerprint("a.gguf", "b4916 ac", "cd", "4 layers", "type 0"),
-                new Fingerprint("a.gguf", "b4916 ab", "ce", "4 layers", "type 0"),
-                new Fingerprint("a.gguf", "b4916 ab", "cd", "5 layers", "type 0"),
-                new Fingerprint("a.gguf", "b4916 ab", "cd", "4 layers", "type 2"))) {
+                new LlamaFingerprint("b.gguf", "b4916 ab", "cd", "4 layers", "type 0"),
+                new LlamaFingerprint("a.gguf", "b4916 ac", "cd", "4 layers", "type 0"),
+                new LlamaFingerprint("a.gguf", "b4916 ab", "ce", "4 layers", "type 0"),
+                new LlamaFingerprint("a.gguf", "b4916 ab", "cd", "5 layers", "type 0"),
+                new LlamaFingerprint("a.gguf", "b4916 ab", "cd", "4 layers", "type 2"))) {
             namespaces.add(each.namespace(shape, "", ""));
         }
         namespaces.add(ONE.namespace(shape, "blue", ""));
         namespaces.add(ONE.namespace(shape, "", "salt"));
-        namespaces.add(ONE.namespace(Fingerprint.shape(model.layout(), 64), "", ""));
+        namespaces.add(ONE.namespace(LlamaFingerprint.shape(model.layout(), 64), "", ""));
         assertThat(namespaces).hasSize(9);
         assertThat(ONE.namespace(shape, "", "")).isEqualTo(ONE.namespace(shape, "", ""));
     }
@@ -82,7 +83,7 @@ final class LlamaModelTest {
     @Test
     void givenABlocksShape_whenComparedWithItsState_thenItHasRoomAndLittleMore() {
         for (int tokens : new int[] {1, 7, 16, 64, 1000}) {
-            BlockShape shape = Fingerprint.shape(model.layout(), tokens);
+            BlockShape shape = LlamaFingerprint.shape(model.layout(), tokens);
             long state = model.layout().bytes(tokens);
             assertThat(shape.bytes()).isBetween(state, state + 2L * 4 * tokens);
             assertThat(shape.blockTokens()).isEqualTo(tokens);
@@ -92,10 +93,11 @@ final class LlamaModelTest {
     @Test
     void givenAnotherModelsBlocks_whenThisOneAsks_thenItComputesAll() throws Exception {
         try (KvCache cache = store();
-                LlamaModel other = TestModels.load(RandomGguf.SMALL.withSeed(8), "other.gguf", TestModels.OPTIONS);
+                LlamaModel other =
+                        LlamaTestModels.load(RandomGguf.SMALL.withSeed(8), "other.gguf", LlamaTestModels.OPTIONS);
                 // In a folder of its own: the other file of this name is mapped, and may not be cut off meanwhile.
-                LlamaModel flash = TestModels.load(
-                        RandomGguf.SMALL, "flash/small.gguf", TestModels.OPTIONS.withFlashAttention(true));
+                LlamaModel flash = LlamaTestModels.load(
+                        RandomGguf.SMALL, "flash/small.gguf", LlamaTestModels.OPTIONS.withFlashAttention(true));
                 PrefixCachedGenerator<LlamaModel> theirs = new PrefixCachedGenerator<>(other, cache, BLOCKS_OF_16);
                 PrefixCachedGenerator<LlamaModel> rows = new PrefixCachedGenerator<>(flash, cache, BLOCKS_OF_16);
                 PrefixCachedGenerator<LlamaModel> ours = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16)) {
@@ -106,7 +108,8 @@ final class LlamaModelTest {
             assertThat(made.cachedTokens()).isZero();
             assertThat(made.tokens())
                     .isNotEqualTo(said)
-                    .isEqualTo(TestModels.plainly(model, PROMPT, 4).tokens());
+                    .isEqualTo(
+                            LlamaTestModels.generateUncached(model, PROMPT, 4).tokens());
         }
     }
 
@@ -121,7 +124,7 @@ final class LlamaModelTest {
         }
         assertThat(hit.cachedTokens()).isEqualTo(48);
         assertThat(hit.firstLogits())
-                .isEqualTo(TestModels.plainly(model, prompt, 4).logits());
+                .isEqualTo(LlamaTestModels.generateUncached(model, prompt, 4).logits());
     }
 
     @Test
@@ -135,7 +138,7 @@ final class LlamaModelTest {
             Generation second = ask(generator, next);
             assertThat(second.cachedTokens()).isEqualTo(48);
             assertThat(second.firstLogits())
-                    .isEqualTo(TestModels.plainly(model, next, 4).logits());
+                    .isEqualTo(LlamaTestModels.generateUncached(model, next, 4).logits());
             assertThat(ask(generator, next).cachedTokens()).isEqualTo(80);
         }
     }
@@ -150,7 +153,7 @@ final class LlamaModelTest {
     /// Blocks of the right size under right checksums, in which something else stands.
     @Test
     void givenBlocksThatAreNoState_whenAsked_thenTheyAreNotTakenAndTheRestIsComputed() throws Exception {
-        int[] right = TestModels.plainly(model, PROMPT, 4).tokens();
+        int[] right = LlamaTestModels.generateUncached(model, PROMPT, 4).tokens();
         List<byte[]> blocks = blocks();
         for (int damage : new int[] {0, 4, 12 + 8 * 16 - 8, 12 + 8 * 16 - 4}) {
             byte[] bad = blocks.get(1).clone();
@@ -228,9 +231,9 @@ final class LlamaModelTest {
     @Test
     void givenARandomModel_whenItSpeaks_thenItsTokensAreMostlyDistinct() {
         int[] prompt = RandomPrompts.random(3, 40);
-        int[] said = TestModels.plainly(model, prompt, 32).tokens();
+        int[] said = LlamaTestModels.generateUncached(model, prompt, 32).tokens();
         assertThat(Arrays.stream(said).distinct().count()).isGreaterThan(20);
         prompt[20]++;
-        assertThat(TestModels.plainly(model, prompt, 32).tokens()).isNotEqualTo(said);
+        assertThat(LlamaTestModels.generateUncached(model, prompt, 32).tokens()).isNotEqualTo(said);
     }
 }

@@ -1,6 +1,6 @@
 package io.kvcache.engines.llamacpp;
 
-import static io.kvcache.engines.llamacpp.Symbols.returned;
+import static io.kvcache.engines.llamacpp.NativeSymbols.invoke;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_BOOLEAN;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
@@ -17,7 +17,7 @@ import java.lang.invoke.MethodHandle;
 /// What llama.cpp does in a context: computes tokens, and gives and takes the state of sequences.
 ///
 /// **Threads.** One at a time for a context.
-final class ContextCalls {
+final class LlamaContextApi {
 
     /// `llama_batch`: a count, and pointers to tokens, embeddings, positions, counts of sequences, sequences
     /// and wishes for logits.
@@ -37,9 +37,9 @@ final class ContextCalls {
     private final MethodHandle remove;
     private final MethodHandle copy;
 
-    ContextCalls(Symbols library) {
-        ParameterStruct parameters = ParameterStruct.CONTEXT;
-        defaults = library.function(parameters.defaults(), parameters.layout());
+    LlamaContextApi(NativeSymbols library) {
+        LlamaParameterStruct parameters = LlamaParameterStruct.CONTEXT;
+        defaults = library.function(parameters.defaultsFunction(), parameters.layout());
         make = library.function("llama_init_from_model", ADDRESS, ADDRESS, parameters.layout());
         free = library.procedure("llama_free", ADDRESS);
         tokens = library.function("llama_n_ctx", JAVA_INT, ADDRESS);
@@ -54,15 +54,15 @@ final class ContextCalls {
     }
 
     MemorySegment defaults(SegmentAllocator room) {
-        return returned(() -> (MemorySegment) defaults.invokeExact(room));
+        return invoke(() -> (MemorySegment) defaults.invokeExact(room));
     }
 
     /// Makes a context of two sequences, so that a part of one can be given a number of its own.
     ///
     /// @param batch tokens that one call may compute
     /// @return the context, or null's address
-    MemorySegment make(MemorySegment model, ModelOptions options, int tokens, int batch) {
-        ParameterStruct struct = ParameterStruct.CONTEXT;
+    MemorySegment newContext(MemorySegment model, LlamaOptions options, int tokens, int batch) {
+        LlamaParameterStruct struct = LlamaParameterStruct.CONTEXT;
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment parameters = defaults(arena);
             parameters.set(JAVA_INT, struct.offset("n_ctx"), tokens);
@@ -72,20 +72,20 @@ final class ContextCalls {
             parameters.set(JAVA_INT, struct.offset("n_threads"), options.threads());
             parameters.set(JAVA_INT, struct.offset("n_threads_batch"), options.threads());
             parameters.set(JAVA_BYTE, struct.offset("flash_attn"), (byte) (options.flashAttention() ? 1 : 0));
-            return returned(() -> (MemorySegment) make.invokeExact(model, parameters));
+            return invoke(() -> (MemorySegment) make.invokeExact(model, parameters));
         }
     }
 
     void free(MemorySegment context) {
-        returned(() -> {
+        invoke(() -> {
             free.invokeExact(context);
             return true;
         });
     }
 
     /// Tokens that it has room for.
-    int tokens(MemorySegment context) {
-        return returned(() -> (int) tokens.invokeExact(context));
+    int contextTokens(MemorySegment context) {
+        return invoke(() -> (int) tokens.invokeExact(context));
     }
 
     /// Computes tokens that follow on those of sequence 0.
@@ -95,9 +95,8 @@ final class ContextCalls {
     int decode(MemorySegment context, MemorySegment some) {
         try (Arena arena = Arena.ofConfined()) {
             int count = (int) (some.byteSize() / Integer.BYTES);
-            MemorySegment one =
-                    returned(() -> (MemorySegment) batch.invokeExact((SegmentAllocator) arena, some, count));
-            return returned(() -> (int) decode.invokeExact(context, one));
+            MemorySegment one = invoke(() -> (MemorySegment) batch.invokeExact((SegmentAllocator) arena, some, count));
+            return invoke(() -> (int) decode.invokeExact(context, one));
         }
     }
 
@@ -106,31 +105,31 @@ final class ContextCalls {
     /// @param count floats there are: the vocabulary
     @SuppressWarnings("restricted") // As many as llama.h says: one for each token of the vocabulary.
     MemorySegment logits(MemorySegment context, int count) {
-        MemorySegment all = returned(() -> (MemorySegment) logits.invokeExact(context, -1));
+        MemorySegment all = invoke(() -> (MemorySegment) logits.invokeExact(context, -1));
         return all.equals(MemorySegment.NULL) ? all : all.reinterpret((long) count * Float.BYTES);
     }
 
     long stateBytes(MemorySegment context, int sequence) {
-        return returned(() -> (long) stateBytes.invokeExact(context, sequence));
+        return invoke(() -> (long) stateBytes.invokeExact(context, sequence));
     }
 
     /// Writes the state of a sequence into native memory.
     ///
     /// @return bytes written; 0 when there was no room
     long readState(MemorySegment context, int sequence, MemorySegment into) {
-        return returned(() -> (long) readState.invokeExact(context, into, into.byteSize(), sequence));
+        return invoke(() -> (long) readState.invokeExact(context, into, into.byteSize(), sequence));
     }
 
     /// Makes a sequence one whose state is in native memory, and which is what [#readState] wrote.
     ///
     /// @return bytes read; 0 when it was refused
     long writeState(MemorySegment context, int sequence, MemorySegment from) {
-        return returned(() -> (long) writeState.invokeExact(context, from, from.byteSize(), sequence));
+        return invoke(() -> (long) writeState.invokeExact(context, from, from.byteSize(), sequence));
     }
 
     /// Forgets positions `[from, to)` of a sequence; -1 for either end.
     void remove(MemorySegment context, int sequence, int from, int to) {
-        boolean all = returned(() -> (boolean) remove.invokeExact(context, sequence, from, to));
+        boolean all = invoke(() -> (boolean) remove.invokeExact(context, sequence, from, to));
         if (!all) {
             throw new IllegalStateException("llama.cpp does not forget tokens %d to %d".formatted(from, to));
         }
@@ -138,7 +137,7 @@ final class ContextCalls {
 
     /// Has positions `[from, to)` of a sequence belong to another one as well; -1 for either end.
     void share(MemorySegment context, int sequence, int other, int from, int to) {
-        returned(() -> {
+        invoke(() -> {
             copy.invokeExact(context, sequence, other, from, to);
             return true;
         });

@@ -14,7 +14,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 
 /// What is done with a library once: it is started, and tells its news to the log, not to the terminal.
-final class Startup {
+final class LlamaBackend {
 
     private static final Logger LOG = System.getLogger("io.kvcache.engines.llamacpp.native");
 
@@ -22,19 +22,19 @@ final class Startup {
     private static final int ERROR = 4;
 
     /// No line of llama.cpp's is longer.
-    private static final int MOST_BYTES = 1 << 16;
+    private static final int MAX_LINE_BYTES = 1 << 16;
 
     private final MethodHandle initialise;
     private final MethodHandle setLog;
 
-    Startup(Symbols library) {
+    LlamaBackend(NativeSymbols library) {
         initialise = library.procedure("llama_backend_init");
         setLog = library.procedure("llama_log_set", ADDRESS, ADDRESS);
     }
 
-    void begin() {
+    void initialize() {
         MemorySegment log = log();
-        Symbols.returned(() -> {
+        NativeSymbols.invoke(() -> {
             setLog.invokeExact(log, MemorySegment.NULL);
             initialise.invokeExact();
             return true;
@@ -46,7 +46,7 @@ final class Startup {
         try {
             MethodHandle target = MethodHandles.lookup()
                     .findStatic(
-                            Startup.class,
+                            LlamaBackend.class,
                             "log",
                             MethodType.methodType(void.class, int.class, MemorySegment.class, MemorySegment.class));
             return Linker.nativeLinker()
@@ -60,7 +60,7 @@ final class Startup {
     @SuppressWarnings({"restricted", "unused"}) // The text ends with a zero; called by name, with what a user gave.
     private static void log(int level, MemorySegment text, MemorySegment user) {
         try {
-            String line = text.reinterpret(MOST_BYTES).getString(0).strip();
+            String line = text.reinterpret(MAX_LINE_BYTES).getString(0).strip();
             if (!line.isEmpty()) {
                 LOG.log(level == ERROR ? Level.WARNING : Level.DEBUG, line);
             }

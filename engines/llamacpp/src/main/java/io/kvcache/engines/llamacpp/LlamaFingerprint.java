@@ -14,9 +14,9 @@ import io.kvcache.core.identity.Part;
 /// @param weights digest of the file of the model
 /// @param layout types and sizes of keys and values, and their order
 /// @param rope how positions turn keys
-public record Fingerprint(String model, String build, String weights, String layout, String rope) {
+public record LlamaFingerprint(String model, String build, String weights, String layout, String rope) {
 
-    private static final int WIDEST = 65_536;
+    private static final int MAX_HEAD_DIM = 65_536;
 
     /// The namespace of one tenant's blocks of a length.
     ///
@@ -36,11 +36,11 @@ public record Fingerprint(String model, String build, String weights, String lay
 
     /// A block that has room for the state of its tokens, as bytes: the order within is llama.cpp's own. It
     /// is at most some bytes a token and layer longer.
-    static BlockShape shape(StateLayout layout, int blockTokens) {
+    static BlockShape shape(LlamaStateLayout layout, int blockTokens) {
         int layers = layout.layers().size();
         long pieces = 2L * layers * blockTokens;
         long bytes = (layout.bytes(blockTokens) + pieces - 1) / pieces;
-        int heads = Math.toIntExact((bytes + WIDEST - 1) / WIDEST);
+        int heads = Math.toIntExact((bytes + MAX_HEAD_DIM - 1) / MAX_HEAD_DIM);
         int wide = Math.toIntExact((bytes + heads - 1) / heads);
         return new BlockShape(layers, 2, heads, wide, blockTokens, Dtype.INT8, AxisOrder.LAYER_KV_HEAD_TOKEN);
     }

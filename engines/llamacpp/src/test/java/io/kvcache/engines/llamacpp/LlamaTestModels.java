@@ -8,18 +8,18 @@ import java.nio.file.Path;
 import java.util.Arrays;
 
 /// The library and the models that all tests of this JVM use, and what they say without any store.
-final class TestModels {
+final class LlamaTestModels {
 
     /// One thread: the others of llama.cpp's spin while they wait, which takes the processor from tests.
-    static final ModelOptions OPTIONS = ModelOptions.defaults().withThreads(1);
+    static final LlamaOptions OPTIONS = LlamaOptions.defaults().withThreads(1);
 
-    private TestModels() {}
+    private LlamaTestModels() {}
 
     private static final class Library {
         static final LlamaLibrary LOADED = load();
 
         private static LlamaLibrary load() {
-            NativeNeeds.assume();
+            NativeRequirements.assume();
             try {
                 return LlamaLibrary.bundled();
             } catch (IOException failed) {
@@ -41,7 +41,7 @@ final class TestModels {
         return Small.MODEL;
     }
 
-    static LlamaModel load(RandomGguf weights, String name, ModelOptions options) {
+    static LlamaModel load(RandomGguf weights, String name, LlamaOptions options) {
         try {
             return LlamaModel.load(library(), weights.write(Path.of("target", "models", name)), options);
         } catch (IOException failed) {
@@ -50,7 +50,7 @@ final class TestModels {
     }
 
     /// What llama.cpp says by itself, of a prompt that is computed at once.
-    static UncachedAnswer plainly(LlamaModel model, int[] prompt, int count) {
+    static UncachedAnswer generateUncached(LlamaModel model, int[] prompt, int count) {
         int[] all = Arrays.copyOf(prompt, prompt.length + count);
         try (LlamaContext context = model.newContext()) {
             context.decode(prompt, 0, prompt.length);

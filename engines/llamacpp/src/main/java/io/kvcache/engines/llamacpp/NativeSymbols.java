@@ -13,12 +13,12 @@ import java.util.List;
 /// The functions of one library, found by name, with a note of those that it lacks.
 ///
 /// **Threads.** One, while functions are bound.
-final class Symbols {
+final class NativeSymbols {
 
     private final SymbolLookup library;
     private final List<String> missing = new ArrayList<>();
 
-    Symbols(SymbolLookup library) {
+    NativeSymbols(SymbolLookup library) {
         this.library = library;
     }
 
@@ -48,13 +48,13 @@ final class Symbols {
     }
 
     /// A call that returns something.
-    interface Calling<T> {
+    interface NativeCall<T> {
 
         T call() throws Throwable;
     }
 
     /// Calls, as C functions throw nothing.
-    static <T> T returned(Calling<T> call) {
+    static <T> T invoke(NativeCall<T> call) {
         try {
             return call.call();
         } catch (Throwable thrown) {

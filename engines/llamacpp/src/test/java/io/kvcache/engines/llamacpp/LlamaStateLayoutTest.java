@@ -10,16 +10,16 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// What is no state is told from one before llama.cpp sees it.
-final class StateLayoutTest {
+final class LlamaStateLayoutTest {
 
-    private static final StateLayout.Layer ROWS = new StateLayout.Layer(1, 32, 1, 48, 1);
-    private static final StateLayout.Layer ACROSS = new StateLayout.Layer(1, 32, 1, 2, 24);
+    private static final LlamaStateLayout.Layer ROWS = new LlamaStateLayout.Layer(1, 32, 1, 48, 1);
+    private static final LlamaStateLayout.Layer ACROSS = new LlamaStateLayout.Layer(1, 32, 1, 2, 24);
     private static final int POSITION = 64;
     private static final int TOKENS = 3;
 
-    private static StateLayout layout(boolean transposed) {
-        StateLayout.Layer layer = transposed ? ACROSS : ROWS;
-        return new StateLayout(transposed, List.of(layer, layer));
+    private static LlamaStateLayout layout(boolean transposed) {
+        LlamaStateLayout.Layer layer = transposed ? ACROSS : ROWS;
+        return new LlamaStateLayout(transposed, List.of(layer, layer));
     }
 
     private static MemorySegment state(boolean transposed, int position, int tokens) {
@@ -54,33 +54,33 @@ final class StateLayoutTest {
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void givenAStateOfOneToken_whenRead_thenTheLayoutIsThat(boolean transposed) {
-        assertThat(StateLayout.read(state(transposed, 0, 1), "a model")).isEqualTo(layout(transposed));
+        assertThat(LlamaStateLayout.read(state(transposed, 0, 1), "a model")).isEqualTo(layout(transposed));
     }
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void givenAState_whenComparedWithAnotherPlace_thenItDoesNotFit(boolean transposed) {
-        StateLayout layout = layout(transposed);
+        LlamaStateLayout layout = layout(transposed);
         MemorySegment state = state(transposed, POSITION, TOKENS);
-        assertThat(layout.fits(state, POSITION, TOKENS)).isTrue();
-        assertThat(layout.fits(state, POSITION + 1, TOKENS)).isFalse();
-        assertThat(layout.fits(state, POSITION, TOKENS - 1)).isFalse();
-        assertThat(layout.fits(state.asSlice(0, state.byteSize() - 1), POSITION, TOKENS))
+        assertThat(layout.matches(state, POSITION, TOKENS)).isTrue();
+        assertThat(layout.matches(state, POSITION + 1, TOKENS)).isFalse();
+        assertThat(layout.matches(state, POSITION, TOKENS - 1)).isFalse();
+        assertThat(layout.matches(state.asSlice(0, state.byteSize() - 1), POSITION, TOKENS))
                 .isFalse();
-        assertThat(layout(!transposed).fits(state, POSITION, TOKENS)).isFalse();
+        assertThat(layout(!transposed).matches(state, POSITION, TOKENS)).isFalse();
     }
 
     /// Every byte that is no key or value decides.
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void givenAState_whenAnyByteOfItsOrderChanges_thenItDoesNotFit(boolean transposed) {
-        StateLayout layout = layout(transposed);
+        LlamaStateLayout layout = layout(transposed);
         int decisive = 0;
         MemorySegment state = state(transposed, POSITION, TOKENS);
         for (long at = 0; at < state.byteSize(); at++) {
             byte was = state.get(ValueLayout.JAVA_BYTE, at);
             state.set(ValueLayout.JAVA_BYTE, at, (byte) (was ^ 0x40));
-            decisive += layout.fits(state, POSITION, TOKENS) ? 0 : 1;
+            decisive += layout.matches(state, POSITION, TOKENS) ? 0 : 1;
             state.set(ValueLayout.JAVA_BYTE, at, was);
         }
         assertThat(decisive).isEqualTo(12 + 8 * TOKENS + 4 * 12);
@@ -91,17 +91,19 @@ final class StateLayoutTest {
     void givenAnotherFormat_whenRead_thenItIsRefusedByName(boolean transposed) {
         MemorySegment state = state(transposed, 0, 1);
         for (long bytes : new long[] {0, 3, 20, state.byteSize() - 1}) {
-            assertThatThrownBy(() -> StateLayout.read(state.asSlice(0, bytes), "a model"))
+            assertThatThrownBy(() -> LlamaStateLayout.read(state.asSlice(0, bytes), "a model"))
                     .isInstanceOf(UnsupportedLlamaException.class)
                     .hasMessageContaining("a model")
                     .hasMessageContaining(LlamaLibrary.SUPPORTED);
         }
         MemorySegment longer = MemorySegment.ofArray(new byte[(int) state.byteSize() + 4]);
         longer.asSlice(0, state.byteSize()).copyFrom(state);
-        assertThatThrownBy(() -> StateLayout.read(longer, "a model")).isInstanceOf(UnsupportedLlamaException.class);
+        assertThatThrownBy(() -> LlamaStateLayout.read(longer, "a model"))
+                .isInstanceOf(UnsupportedLlamaException.class);
         // As later builds do: a magic number first.
         longer.asSlice(4).copyFrom(state);
         longer.set(ValueLayout.JAVA_INT_UNALIGNED, 0, 0x6767_7371);
-        assertThatThrownBy(() -> StateLayout.read(longer, "a model")).isInstanceOf(UnsupportedLlamaException.class);
+        assertThatThrownBy(() -> LlamaStateLayout.read(longer, "a model"))
+                .isInstanceOf(UnsupportedLlamaException.class);
     }
 }

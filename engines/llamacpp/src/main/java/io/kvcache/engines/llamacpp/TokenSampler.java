@@ -8,21 +8,21 @@ import java.util.SplittableRandom;
 /// Chooses the next token from what a model says of every token.
 ///
 /// **Threads.** One.
-final class TokenChoice {
+final class TokenSampler {
 
     private final float temperature;
     private final SplittableRandom random;
 
     /// @param temperature 0 takes the likeliest, 1 draws as the model says
     /// @param seed decides what is drawn
-    TokenChoice(float temperature, long seed) {
+    TokenSampler(float temperature, long seed) {
         this.temperature = temperature;
         random = new SplittableRandom(seed);
     }
 
     /// @param logits by token
     /// @throws IllegalStateException when they are no numbers
-    int of(MemorySegment logits) {
+    int sample(MemorySegment logits) {
         int count = Math.toIntExact(logits.byteSize() / Float.BYTES);
         int likeliest = 0;
         for (int i = 1; i < count; i++) {
@@ -34,10 +34,10 @@ final class TokenChoice {
         if (!Float.isFinite(most)) {
             throw new IllegalStateException("what the model says of the next token is not a number");
         }
-        return temperature == 0 ? likeliest : drawn(logits, count, most);
+        return temperature == 0 ? likeliest : sampleByWeight(logits, count, most);
     }
 
-    private int drawn(MemorySegment logits, int count, float most) {
+    private int sampleByWeight(MemorySegment logits, int count, float most) {
         double[] weights = new double[count];
         double sum = 0;
         for (int i = 0; i < count; i++) {

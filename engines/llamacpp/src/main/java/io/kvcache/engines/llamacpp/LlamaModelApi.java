@@ -1,6 +1,6 @@
 package io.kvcache.engines.llamacpp;
 
-import static io.kvcache.engines.llamacpp.Symbols.returned;
+import static io.kvcache.engines.llamacpp.NativeSymbols.invoke;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_BOOLEAN;
 import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
@@ -17,7 +17,7 @@ import java.util.Optional;
 /// What llama.cpp can be asked about a model.
 ///
 /// **Threads.** Any.
-final class ModelCalls {
+final class LlamaModelApi {
 
     private static final int TEXT_BYTES = 256;
 
@@ -33,9 +33,9 @@ final class ModelCalls {
     private final MethodHandle hasEncoder;
     private final MethodHandle isRecurrent;
 
-    ModelCalls(Symbols library) {
-        ParameterStruct parameters = ParameterStruct.MODEL;
-        defaults = library.function(parameters.defaults(), parameters.layout());
+    LlamaModelApi(NativeSymbols library) {
+        LlamaParameterStruct parameters = LlamaParameterStruct.MODEL;
+        defaults = library.function(parameters.defaultsFunction(), parameters.layout());
         load = library.function("llama_model_load_from_file", ADDRESS, ADDRESS, parameters.layout());
         free = library.procedure("llama_model_free", ADDRESS);
         vocabulary = library.function("llama_model_get_vocab", ADDRESS, ADDRESS);
@@ -49,7 +49,7 @@ final class ModelCalls {
     }
 
     MemorySegment defaults(SegmentAllocator room) {
-        return returned(() -> (MemorySegment) defaults.invokeExact(room));
+        return invoke(() -> (MemorySegment) defaults.invokeExact(room));
     }
 
     /// Loads a file of weights as the library does by default: mapped, on the processor.
@@ -59,19 +59,19 @@ final class ModelCalls {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment parameters = defaults(arena);
             MemorySegment path = arena.allocateFrom(file);
-            return returned(() -> (MemorySegment) load.invokeExact(path, parameters));
+            return invoke(() -> (MemorySegment) load.invokeExact(path, parameters));
         }
     }
 
     void free(MemorySegment model) {
-        returned(() -> {
+        invoke(() -> {
             free.invokeExact(model);
             return true;
         });
     }
 
-    int vocabulary(MemorySegment model) {
-        return returned(() -> {
+    int vocabularySize(MemorySegment model) {
+        return invoke(() -> {
             MemorySegment words = (MemorySegment) vocabulary.invokeExact(model);
             return (int) tokens.invokeExact(words);
         });
@@ -79,32 +79,32 @@ final class ModelCalls {
 
     /// Tokens of the longest sequence that it was trained with.
     int trainedTokens(MemorySegment model) {
-        return returned(() -> (int) trainedTokens.invokeExact(model));
+        return invoke(() -> (int) trainedTokens.invokeExact(model));
     }
 
     /// How positions turn keys, in one line.
-    String rope(MemorySegment model) {
-        int type = returned(() -> (int) ropeType.invokeExact(model));
-        float scale = returned(() -> (float) ropeScale.invokeExact(model));
-        String base = text(model, "general.architecture")
-                .flatMap(name -> text(model, name + ".rope.freq_base"))
+    String describeRope(MemorySegment model) {
+        int type = invoke(() -> (int) ropeType.invokeExact(model));
+        float scale = invoke(() -> (float) ropeScale.invokeExact(model));
+        String base = metadata(model, "general.architecture")
+                .flatMap(name -> metadata(model, name + ".rope.freq_base"))
                 .orElse("as built");
         return "type " + type + " base " + base + " scale " + scale;
     }
 
     /// What the file says under a key.
-    Optional<String> text(MemorySegment model, String key) {
+    Optional<String> metadata(MemorySegment model, String key) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment name = arena.allocateFrom(key);
             MemorySegment into = arena.allocate(TEXT_BYTES);
-            int bytes = returned(() -> (int) text.invokeExact(model, name, into, (long) TEXT_BYTES));
+            int bytes = invoke(() -> (int) text.invokeExact(model, name, into, (long) TEXT_BYTES));
             return bytes < 0 ? Optional.empty() : Optional.of(into.getString(0, StandardCharsets.UTF_8));
         }
     }
 
     /// Whether each token has keys and values of its own, which a look at all tokens before it gives.
-    boolean keepsTokens(MemorySegment model) {
-        return !returned(() -> (boolean) hasEncoder.invokeExact(model))
-                && !returned(() -> (boolean) isRecurrent.invokeExact(model));
+    boolean hasPerTokenCache(MemorySegment model) {
+        return !invoke(() -> (boolean) hasEncoder.invokeExact(model))
+                && !invoke(() -> (boolean) isRecurrent.invokeExact(model));
     }
 }

@@ -20,7 +20,7 @@ import java.util.List;
 ///
 /// @param transposed whether values are transposed
 /// @param layers by their number
-record StateLayout(boolean transposed, List<Layer> layers) {
+record LlamaStateLayout(boolean transposed, List<Layer> layers) {
 
     /// Types and sizes of one layer.
     ///
@@ -38,7 +38,7 @@ record StateLayout(boolean transposed, List<Layer> layers) {
     private static final long LAYER_BYTES = 12;
     private static final long FIXED_BYTES = 12;
 
-    StateLayout {
+    LlamaStateLayout {
         layers = List.copyOf(layers);
     }
 
@@ -52,12 +52,12 @@ record StateLayout(boolean transposed, List<Layer> layers) {
             this.state = state;
         }
 
-        int number() {
+        int readInt() {
             at += Integer.BYTES;
             return state.get(JAVA_INT_UNALIGNED, at - Integer.BYTES);
         }
 
-        long wide() {
+        long readLong() {
             at += Long.BYTES;
             return state.get(JAVA_LONG_UNALIGNED, at - Long.BYTES);
         }
@@ -72,20 +72,20 @@ record StateLayout(boolean transposed, List<Layer> layers) {
     ///
     /// @param model what messages call it
     /// @throws UnsupportedLlamaException when it cannot be read as above, to its last byte
-    static StateLayout read(MemorySegment one, String model) {
+    static LlamaStateLayout read(MemorySegment one, String model) {
         try {
             Cursor in = new Cursor(one);
-            require(model, in.number() == 1, "a state of 1 token begins with another number");
-            require(model, in.wide() == 0, "the first token is not at position 0, alone");
-            int transposed = in.number();
+            require(model, in.readInt() == 1, "a state of 1 token begins with another number");
+            require(model, in.readLong() == 0, "the first token is not at position 0, alone");
+            int transposed = in.readInt();
             require(model, transposed == 0 || transposed == 1, "values are neither transposed nor not");
-            int count = in.number();
+            int count = in.readInt();
             require(model, count > 0 && count <= one.byteSize() / LAYER_BYTES, "a state of " + count + " layers");
             List<Layer> layers = layers(in, model, count, transposed == 1);
-            StateLayout layout = new StateLayout(transposed == 1, layers);
+            LlamaStateLayout layout = new LlamaStateLayout(transposed == 1, layers);
             require(
                     model,
-                    layout.bytes(1) == one.byteSize() && layout.fits(one, 0, 1),
+                    layout.bytes(1) == one.byteSize() && layout.matches(one, 0, 1),
                     "a state of 1 token has %d bytes, where %d are known".formatted(one.byteSize(), layout.bytes(1)));
             return layout;
         } catch (IndexOutOfBoundsException ended) {
@@ -97,15 +97,15 @@ record StateLayout(boolean transposed, List<Layer> layers) {
         int[] keyTypes = new int[count];
         long[] keyBytes = new long[count];
         for (int i = 0; i < count; i++) {
-            keyTypes[i] = in.number();
-            keyBytes[i] = in.wide();
+            keyTypes[i] = in.readInt();
+            keyBytes[i] = in.readLong();
             require(model, in.skip(keyBytes[i]), "a key of " + keyBytes[i] + " bytes");
         }
         List<Layer> layers = new ArrayList<>();
         for (int i = 0; i < count; i++) {
-            int type = in.number();
-            long bytes = transposed ? in.number() : in.wide();
-            int elements = transposed ? in.number() : 1;
+            int type = in.readInt();
+            long bytes = transposed ? in.readInt() : in.readLong();
+            int elements = transposed ? in.readInt() : 1;
             Layer layer = new Layer(keyTypes[i], keyBytes[i], type, bytes, elements);
             require(model, in.skip(bytes * elements), "a value of " + elements + " times " + bytes + " bytes");
             layers.add(layer);
@@ -131,28 +131,28 @@ record StateLayout(boolean transposed, List<Layer> layers) {
     /// Whether a state is one of consecutive tokens at a position, in this layout.
     ///
     /// @param state may be longer; what is behind the state is not looked at
-    boolean fits(MemorySegment state, int position, int tokens) {
+    boolean matches(MemorySegment state, int position, int tokens) {
         if (state.byteSize() < bytes(tokens)) {
             return false;
         }
         Cursor in = new Cursor(state);
-        boolean right = in.number() == tokens;
+        boolean right = in.readInt() == tokens;
         for (int i = 0; right && i < tokens; i++) {
-            right = in.number() == position + i && in.number() == 0;
+            right = in.readInt() == position + i && in.readInt() == 0;
         }
-        right = right && in.number() == (transposed ? 1 : 0) && in.number() == layers.size();
+        right = right && in.readInt() == (transposed ? 1 : 0) && in.readInt() == layers.size();
         for (int i = 0; right && i < layers.size(); i++) {
             Layer layer = layers.get(i);
-            right = in.number() == layer.keyType()
-                    && in.wide() == layer.keyBytes()
+            right = in.readInt() == layer.keyType()
+                    && in.readLong() == layer.keyBytes()
                     && in.skip(layer.keyBytes() * tokens);
         }
         for (int i = 0; right && i < layers.size(); i++) {
             Layer layer = layers.get(i);
-            right = in.number() == layer.valueType()
+            right = in.readInt() == layer.valueType()
                     && (transposed
-                            ? in.number() == layer.valueBytes() && in.number() == layer.valueElements()
-                            : in.wide() == layer.valueBytes())
+                            ? in.readInt() == layer.valueBytes() && in.readInt() == layer.valueElements()
+                            : in.readLong() == layer.valueBytes())
                     && in.skip(layer.valueBytes() * layer.valueElements() * tokens);
         }
         return right;

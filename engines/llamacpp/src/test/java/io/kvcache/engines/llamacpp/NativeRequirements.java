@@ -5,9 +5,9 @@ import java.lang.foreign.SymbolLookup;
 import org.junit.jupiter.api.Assumptions;
 
 /// What the library in the jar of `de.kherud:llama` needs of the machine; Debian's gcc brings it.
-public final class NativeNeeds {
+public final class NativeRequirements {
 
-    private NativeNeeds() {}
+    private NativeRequirements() {}
 
     /// Skips a test, with the reason, where it is not.
     @SuppressWarnings("restricted") // Looks whether it is there.

@@ -3,31 +3,31 @@ package io.kvcache.engines.llamacpp;
 import io.kvcache.engines.generator.UncachedAnswer;
 import io.kvcache.engines.generator.VerifyContract;
 
-final class VerifyTest extends VerifyContract<LlamaModel> {
+final class LlamaVerifyTest extends VerifyContract<LlamaModel> {
 
     /// Of the head of a state, and of what comes before the rows of a layer's keys, or of its values.
     private static final int HEAD_BYTES = 12;
 
     private static final int TOKENS = 16;
 
-    VerifyTest() {
-        super(TestModels.small());
+    LlamaVerifyTest() {
+        super(LlamaTestModels.small());
     }
 
     @Override
-    protected UncachedAnswer plainly(int[] start, int count) {
-        return TestModels.plainly(TestModels.small(), start, count);
+    protected UncachedAnswer generateUncached(int[] start, int count) {
+        return LlamaTestModels.generateUncached(LlamaTestModels.small(), start, count);
     }
 
     /// A value of 16 bits from 2 to 4 has one of these bytes above.
     @Override
     protected int wrongByte(byte[] block) {
-        StateLayout layout = TestModels.small().layout();
+        LlamaStateLayout layout = LlamaTestModels.small().layout();
         int at = HEAD_BYTES + 8 * TOKENS;
-        for (StateLayout.Layer layer : layout.layers()) {
+        for (LlamaStateLayout.Layer layer : layout.layers()) {
             at += HEAD_BYTES + Math.toIntExact(layer.keyBytes()) * TOKENS;
         }
-        StateLayout.Layer first = layout.layers().getFirst();
+        LlamaStateLayout.Layer first = layout.layers().getFirst();
         int end = at + HEAD_BYTES + Math.toIntExact(first.valueBytes()) * first.valueElements() * TOKENS;
         for (at += HEAD_BYTES; at < end; at += Short.BYTES) {
             if ((block[at + 1] & 0x7c) == 0x40) {

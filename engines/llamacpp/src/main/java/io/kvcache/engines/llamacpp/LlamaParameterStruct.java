@@ -24,71 +24,71 @@ import java.util.List;
 /// defaults, twice, in rooms that are far larger than the struct and filled with two different patterns:
 /// what it wrote is equal in both, what it left alone is not. Every field has to have been written, with
 /// the default that is known, and no byte behind the struct.
-final class ParameterStruct {
+final class LlamaParameterStruct {
 
     /// Of a model: 64 bytes.
-    static final ParameterStruct MODEL = new ParameterStruct(
+    static final LlamaParameterStruct MODEL = new LlamaParameterStruct(
             "llama_model_default_params",
-            pointer("devices"),
-            number("n_gpu_layers", 0),
-            number("split_mode", 1),
-            number("main_gpu", 0),
-            pointer("tensor_split"),
-            pointer("progress_callback"),
-            pointer("progress_callback_user_data"),
-            pointer("kv_overrides"),
-            flag("vocab_only", false),
-            flag("use_mmap", true),
-            flag("use_mlock", false),
-            flag("check_tensors", false));
+            pointerField("devices"),
+            intField("n_gpu_layers", 0),
+            intField("split_mode", 1),
+            intField("main_gpu", 0),
+            pointerField("tensor_split"),
+            pointerField("progress_callback"),
+            pointerField("progress_callback_user_data"),
+            pointerField("kv_overrides"),
+            booleanField("vocab_only", false),
+            booleanField("use_mmap", true),
+            booleanField("use_mlock", false),
+            booleanField("check_tensors", false));
 
     /// Of a context: 120 bytes.
-    static final ParameterStruct CONTEXT = new ParameterStruct(
+    static final LlamaParameterStruct CONTEXT = new LlamaParameterStruct(
             "llama_context_default_params",
-            number("n_ctx", 512),
-            number("n_batch", 2048),
-            number("n_ubatch", 512),
-            number("n_seq_max", 1),
-            number("n_threads", 4),
-            number("n_threads_batch", 4),
-            number("rope_scaling_type", -1),
-            number("pooling_type", -1),
-            number("attention_type", -1),
-            real("rope_freq_base", 0),
-            real("rope_freq_scale", 0),
-            real("yarn_ext_factor", -1),
-            real("yarn_attn_factor", 1),
-            real("yarn_beta_fast", 32),
-            real("yarn_beta_slow", 1),
-            number("yarn_orig_ctx", 0),
-            real("defrag_thold", -1),
-            pointer("cb_eval"),
-            pointer("cb_eval_user_data"),
-            number("type_k", 1),
-            number("type_v", 1),
-            flag("logits_all", false),
-            flag("embeddings", false),
-            flag("offload_kqv", true),
-            flag("flash_attn", false),
-            flag("no_perf", true),
-            pointer("abort_callback"),
-            pointer("abort_callback_data"));
+            intField("n_ctx", 512),
+            intField("n_batch", 2048),
+            intField("n_ubatch", 512),
+            intField("n_seq_max", 1),
+            intField("n_threads", 4),
+            intField("n_threads_batch", 4),
+            intField("rope_scaling_type", -1),
+            intField("pooling_type", -1),
+            intField("attention_type", -1),
+            floatField("rope_freq_base", 0),
+            floatField("rope_freq_scale", 0),
+            floatField("yarn_ext_factor", -1),
+            floatField("yarn_attn_factor", 1),
+            floatField("yarn_beta_fast", 32),
+            floatField("yarn_beta_slow", 1),
+            intField("yarn_orig_ctx", 0),
+            floatField("defrag_thold", -1),
+            pointerField("cb_eval"),
+            pointerField("cb_eval_user_data"),
+            intField("type_k", 1),
+            intField("type_v", 1),
+            booleanField("logits_all", false),
+            booleanField("embeddings", false),
+            booleanField("offload_kqv", true),
+            booleanField("flash_attn", false),
+            booleanField("no_perf", true),
+            pointerField("abort_callback"),
+            pointerField("abort_callback_data"));
 
-    private static final int ROOM_BYTES = 1024;
+    private static final int BUFFER_BYTES = 1024;
     private static final byte[] PATTERNS = {(byte) 0xa5, 0x5a};
 
     /// A field and the bits that the library sets it to.
     record Field(ValueLayout layout, long bits) {}
 
-    private final String defaults;
+    private final String defaultsFunction;
     private final StructLayout layout;
     private final MemorySegment image;
 
     /// @param defaults name of the function that fills it
-    ParameterStruct(String defaults, Field... fields) {
-        this.defaults = defaults;
+    LlamaParameterStruct(String defaults, Field... fields) {
+        this.defaultsFunction = defaults;
         List<MemoryLayout> members = new ArrayList<>();
-        image = MemorySegment.ofArray(new byte[ROOM_BYTES]);
+        image = MemorySegment.ofArray(new byte[BUFFER_BYTES]);
         long offset = 0;
         long alignment = 1;
         for (Field field : fields) {
@@ -115,25 +115,25 @@ final class ParameterStruct {
         return bytes;
     }
 
-    static Field number(String name, int value) {
+    static Field intField(String name, int value) {
         return new Field(JAVA_INT.withName(name), value);
     }
 
-    static Field real(String name, float value) {
+    static Field floatField(String name, float value) {
         return new Field(JAVA_FLOAT.withName(name), Float.floatToRawIntBits(value));
     }
 
-    static Field flag(String name, boolean value) {
+    static Field booleanField(String name, boolean value) {
         return new Field(JAVA_BYTE.withName(name), value ? 1 : 0);
     }
 
-    static Field pointer(String name) {
+    static Field pointerField(String name) {
         return new Field(ADDRESS.withName(name), 0);
     }
 
     /// The function that fills it.
-    String defaults() {
-        return defaults;
+    String defaultsFunction() {
+        return defaultsFunction;
     }
 
     /// For signatures.
@@ -148,7 +148,7 @@ final class ParameterStruct {
 
     /// How a library fills a struct.
     @FunctionalInterface
-    interface Filling {
+    interface Initializer {
 
         /// Has the struct made by an allocator and filled.
         void fill(SegmentAllocator room);
@@ -157,12 +157,12 @@ final class ParameterStruct {
     /// Compares what the library sets with what this adapter knows.
     ///
     /// @throws UnsupportedLlamaException when they differ; the message says where
-    void check(String library, Filling filling) {
+    void check(String library, Initializer initializer) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment[] rooms = new MemorySegment[PATTERNS.length];
             for (int i = 0; i < rooms.length; i++) {
-                MemorySegment room = arena.allocate(ROOM_BYTES, Long.BYTES).fill(PATTERNS[i]);
-                filling.fill((bytes, _) -> room.asSlice(0, bytes));
+                MemorySegment room = arena.allocate(BUFFER_BYTES, Long.BYTES).fill(PATTERNS[i]);
+                initializer.fill((bytes, _) -> room.asSlice(0, bytes));
                 rooms[i] = room;
             }
             checkEnd(library, rooms);
@@ -170,19 +170,20 @@ final class ParameterStruct {
         }
     }
 
-    private static boolean written(MemorySegment[] rooms, long at) {
+    private static boolean isWritten(MemorySegment[] rooms, long at) {
         return rooms[0].get(JAVA_BYTE, at) == rooms[1].get(JAVA_BYTE, at);
     }
 
     private void checkEnd(String library, MemorySegment[] rooms) {
-        long end = ROOM_BYTES;
-        while (end > 0 && !written(rooms, end - 1)) {
+        long end = BUFFER_BYTES;
+        while (end > 0 && !isWritten(rooms, end - 1)) {
             end--;
         }
         if (end > layout.byteSize()) {
             throw new UnsupportedLlamaException(
                     library,
-                    "%s fills at least %d bytes, and %d where it is known".formatted(defaults, end, layout.byteSize()));
+                    "%s fills at least %d bytes, and %d where it is known"
+                            .formatted(defaultsFunction, end, layout.byteSize()));
         }
     }
 
@@ -191,7 +192,7 @@ final class ParameterStruct {
         for (MemoryLayout member : layout.memberLayouts()) {
             for (long at = offset; at < offset + member.byteSize(); at++) {
                 byte expected = image.get(JAVA_BYTE, at);
-                boolean untouched = !written(rooms, at);
+                boolean untouched = !isWritten(rooms, at);
                 if (untouched ? !(member instanceof PaddingLayout) : rooms[0].get(JAVA_BYTE, at) != expected) {
                     String found =
                             untouched ? "not set" : String.valueOf(Byte.toUnsignedInt(rooms[0].get(JAVA_BYTE, at)));
@@ -201,7 +202,7 @@ final class ParameterStruct {
                                     .formatted(
                                             at,
                                             member.name().orElse("between fields"),
-                                            defaults,
+                                            defaultsFunction,
                                             found,
                                             Byte.toUnsignedInt(expected)));
                 }
