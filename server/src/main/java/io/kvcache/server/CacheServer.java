@@ -71,114 +71,124 @@ import org.jspecify.annotations.Nullable;
 public final class CacheServer implements AutoCloseable {
 
     private static final long TICK_MILLIS = 100;
-    private static final long WATCH_MILLIS = 1000;
+    private static final long FILE_CHECK_MILLIS = 1000;
 
     /// Late enough that events of one moment are told together, soon enough for a router.
-    private static final long EVENT_MILLIS = 20;
+    private static final long EVENT_POLL_MILLIS = 20;
 
-    private static final long LEAVE_STEP_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+    private static final long PRE_DRAIN_STEP_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
     private static final long DRAIN_STEP_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
 
     private final Clock clock;
     private final TieredKvCache cache;
-    private final TenantLabels labels;
-    private final Tenants tenants;
-    private final Logins logins;
-    private final Connections connections;
+    private final KeyOwnershipLoader labels;
+    private final TenantKeyspaces tenantKeyspaces;
+    private final Logins passwordAuthenticator;
+    private final Connections connectionRegistry;
     private final Leases leases;
     private final Transport transport;
     private final @Nullable RemoteFront remote;
     private final List<Listener> listeners = new ArrayList<>();
-    private final Map<String, Supplier<Instant>> certificateEnds = new ConcurrentHashMap<>();
+    private final Map<String, Supplier<Instant>> certificateExpiries = new ConcurrentHashMap<>();
     private final @Nullable ZmqPublisher publisher;
     private final BlockStocks blocks;
-    private final UseWatch uses;
-    private final Housekeeping housekeeping = new Housekeeping();
+    private final AccessRecording uses;
+    private final MaintenanceScheduler maintenanceScheduler = new MaintenanceScheduler();
 
     /// Read and written by the housekeeping's thread.
     private boolean recovering = true;
 
     private final long startedNanos;
 
-    private CacheServer(ServerConfig config, Clock clock, UseWatch uses, Sockets sockets) throws IOException {
+    private CacheServer(ServerConfig config, Clock clock, AccessRecording uses, NetworkResources networkResources)
+            throws IOException {
         this.clock = clock;
         startedNanos = clock.nanos();
         this.uses = uses;
         cache = uses.cache();
-        transport = sockets.transport();
-        remote = sockets.remote();
-        labels = TenantLabels.open(config.access().tenants());
-        tenants = Tenants.open(cache, clock, config, labels::now);
+        transport = networkResources.transport();
+        remote = networkResources.remote();
+        labels = KeyOwnershipLoader.open(config.access().tenants());
+        tenantKeyspaces = TenantKeyspaces.open(cache, clock, config, labels::rules);
         LeaseConfig lease = config.lease();
         leases = new Leases(clock, config.memory().hostBytes() / 100 * lease.percent());
         Latencies latencies = new Latencies();
-        connections = new Connections(
-                limits(config), clock, latencies, new SlowRequests(config.log().slow(), clock), tenants::refusedReads);
-        logins = Logins.open(config.access().tenants(), clock);
+        connectionRegistry = new Connections(
+                connectionLimits(config),
+                clock,
+                latencies,
+                new SlowRequests(config.log().slow(), clock),
+                tenantKeyspaces::throttledReads);
+        passwordAuthenticator = Logins.open(config.access().tenants(), clock);
         EventNames names = new EventNames(cache);
-        blocks = new BlockStocks(cache, tenants.quotas(), names::of);
-        Snapshots snapshots =
+        blocks = new BlockStocks(cache, tenantKeyspaces.quotas(), names::of);
+        Snapshots snapshotLimiter =
                 new Snapshots(cache.events(), () -> cache.stats().records().live());
         EventFeed events = new EventFeed(
                 cache.events(),
                 names,
-                snapshots,
-                connections::draining,
+                snapshotLimiter,
+                connectionRegistry::draining,
                 Long.toString(InstantSource.system().millis(), Character.MAX_RADIX),
                 EventFeed.places(
                         PlatformDependent.maxDirectMemory(),
                         config.access().tenants().size()));
         RemoteFront front = remote;
-        FrontEnds frontEnds = new FrontEnds(
+        ProtocolFactory protocolFactory = new ProtocolFactory(
                 cache,
-                tenants,
-                new FrontEnds.Counted(
-                        connections,
+                tenantKeyspaces,
+                new ProtocolFactory.MetricSources(
+                        connectionRegistry,
                         latencies,
-                        logins,
+                        passwordAuthenticator,
                         blocks,
                         () -> front == null ? null : front.stats(),
                         uses,
-                        moreMeters(config)),
+                        additionalMeters(config)),
                 clock,
-                areas(config, events, sockets.numbers()),
+                httpEndpoints(config, events, networkResources.namespaceQuotas()),
                 config.memory().policy());
         for (ListenConfig listen : config.access().listeners()) {
-            Door door = new Door(listen.entry(), config.access().tenants(), logins);
+            Door listenerAuth = new Door(listen.entry(), config.access().tenants(), passwordAuthenticator);
             listeners.add(Listener.open(
                     transport,
                     new Listener.Place(
                             listen.socketAddress(),
-                            frontEnds.at(listen, door),
+                            protocolFactory.protocolsFor(listen, listenerAuth),
                             new Networks(listen.entry().cidrs()),
                             listen.entry().auth(),
-                            tls(listen.tls())),
-                    connections));
+                            tlsContext(listen.tls())),
+                    connectionRegistry));
         }
-        watchPasswords(config.access().tenants());
-        housekeeping.every(WATCH_MILLIS, new WatchedFiles("salt files", labels.files(), labels::reload));
+        reloadPasswordsOnChange(config.access().tenants());
+        maintenanceScheduler.scheduleRepeating(
+                FILE_CHECK_MILLIS, new FileReloader("salt files", labels.files(), labels::reload));
         if (remote != null) {
-            housekeeping.every(WATCH_MILLIS, new WatchedFiles("secret files", remote.files(), remote::reload));
-            housekeeping.every(
-                    WATCH_MILLIS,
-                    new WatchedFiles("transport.tls files", remote.certificateFiles(), remote::reloadCertificate));
+            maintenanceScheduler.scheduleRepeating(
+                    FILE_CHECK_MILLIS, new FileReloader("secret files", remote.files(), remote::reload));
+            maintenanceScheduler.scheduleRepeating(
+                    FILE_CHECK_MILLIS,
+                    new FileReloader("transport.tls files", remote.certificateFiles(), remote::reloadCertificate));
         }
         publisher = config.events().on()
                 ? ZmqPublisher.open(
                         config.events(),
-                        new ZmqPublisher.Followed(cache.events(), names, snapshots),
+                        new ZmqPublisher.Followed(cache.events(), names, snapshotLimiter),
                         InstantSource.system())
                 : null;
-        housekeeping.paced(TICK_MILLIS, () -> {
+        maintenanceScheduler.scheduleSelfPaced(TICK_MILLIS, () -> {
             events.tick();
-            return events.followerCount() > 0 ? EVENT_MILLIS : TICK_MILLIS;
+            return events.followerCount() > 0 ? EVENT_POLL_MILLIS : TICK_MILLIS;
         });
-        housekeeping.every(TICK_MILLIS, this::tick);
-        housekeeping.every(TICK_MILLIS, leases::tick);
-        housekeeping.every(TICK_MILLIS, uses::tick);
-        housekeeping.every(WATCH_MILLIS, connections::tick);
-        housekeeping.every(MinuteReport.MILLIS, new Worries(cache, tenants, connections, logins, blocks).report());
+        maintenanceScheduler.scheduleRepeating(TICK_MILLIS, this::tick);
+        maintenanceScheduler.scheduleRepeating(TICK_MILLIS, leases::tick);
+        maintenanceScheduler.scheduleRepeating(TICK_MILLIS, uses::tick);
+        maintenanceScheduler.scheduleRepeating(FILE_CHECK_MILLIS, connectionRegistry::tick);
+        maintenanceScheduler.scheduleRepeating(
+                ProblemDigest.INTERVAL_MILLIS,
+                new OperatorWarnings(cache, tenantKeyspaces, connectionRegistry, passwordAuthenticator, blocks)
+                        .problemDigest());
     }
 
     /// Takes the memory, binds and begins to serve.
@@ -188,17 +198,17 @@ public final class CacheServer implements AutoCloseable {
     /// @throws io.kvcache.tiers.directory.DiskDirectoryException when a directory cannot be used for a disk
     public static CacheServer start(ServerConfig config) throws IOException {
         InternalLoggerFactory.setDefaultFactory(JdkLoggerFactory.INSTANCE); // where System.Logger goes too
-        Clock clock = new SystemTime();
-        TieredKvCache cache = ServedStore.open(config, clock);
-        Sockets sockets = null;
-        UseWatch uses = null;
+        Clock clock = new ServerSystemClock();
+        TieredKvCache cache = StoreFactory.open(config, clock);
+        NetworkResources networkResources = null;
+        AccessRecording uses = null;
         try {
-            sockets = Sockets.open(config, cache, clock);
-            uses = UseWatch.open(cache, clock, config);
-            return new CacheServer(config, clock, uses, sockets);
+            networkResources = NetworkResources.open(config, cache, clock);
+            uses = AccessRecording.open(cache, clock, config);
+            return new CacheServer(config, clock, uses, networkResources);
         } catch (IOException | RuntimeException failed) {
-            if (sockets != null) {
-                sockets.close();
+            if (networkResources != null) {
+                networkResources.close();
             }
             if (uses != null) {
                 uses.close();
@@ -208,19 +218,21 @@ public final class CacheServer implements AutoCloseable {
         }
     }
 
-    private static NetLimits limits(ServerConfig config) throws IOException {
+    private static NetLimits connectionLimits(ServerConfig config) throws IOException {
         int transport = config.transport().serves() ? config.transport().connections() : 0;
-        int connections = OpenFiles.connections(config.limits().connections(), transport, OpenFiles.limit());
+        int connections = FileDescriptorLimit.maxConnections(
+                config.limits().connections(), transport, FileDescriptorLimit.limit());
         return config.limits().withConnections(connections);
     }
 
-    private List<MeterBinder> moreMeters(ServerConfig config) {
+    private List<MeterBinder> additionalMeters(ServerConfig config) {
         List<MeterBinder> more = new ArrayList<>();
         more.add(new LeaseMetrics(leases));
-        more.add(registry -> new CertificateMetrics(certificateEnds).bindTo(registry)); // when all listeners are open
+        more.add(registry ->
+                new CertificateMetrics(certificateExpiries).bindTo(registry)); // when all listeners are open
         Certificate ofTransport = remote == null ? null : remote.certificate();
         if (ofTransport != null) {
-            certificateEnds.put("transport.tls", ofTransport::end);
+            certificateExpiries.put("transport.tls", ofTransport::end);
         }
         if (config.events().on()) {
             more.add(new PublisherMetrics(this::publisher));
@@ -231,50 +243,52 @@ public final class CacheServer implements AutoCloseable {
         return more;
     }
 
-    private Areas areas(ServerConfig config, EventFeed events, NamespaceShares numbers) {
-        TenantShares shares = new TenantShares(cache, config);
+    private HttpEndpoints httpEndpoints(ServerConfig config, EventFeed events, NamespaceShares numbers) {
+        TenantMemoryShares shares = new TenantMemoryShares(cache, config);
         BlockNamespaces namespaces = new BlockNamespaces(
                 cache,
                 labels::ownerOf,
                 blocks,
-                shares::join,
+                shares::addQueue,
                 new BlockNamespaces.Room(config.access().tenants().size(), numbers));
         DisksConfig disks = config.disks();
         Duration arrival = disks.disks().isEmpty() ? Duration.ZERO : disks.readTimeout();
         List<Area> everybodys = new ArrayList<>();
         everybodys.add(new NamespaceArea(namespaces));
-        everybodys.add(new HintArea(tenants::reach));
-        BlockArea.OnTheWay onTheWay = new BlockArea.OnTheWay(tenants::arriving, tenants::leaving);
-        everybodys.add(new BlockArea(cache, namespaces, arrival, blocks, onTheWay));
+        everybodys.add(new HintArea(tenantKeyspaces::routerOf));
+        BlockArea.OnTheWay transferBudgets =
+                new BlockArea.OnTheWay(tenantKeyspaces::incomingBudget, tenantKeyspaces::outgoingBudget);
+        everybodys.add(new BlockArea(cache, namespaces, arrival, blocks, transferBudgets));
         if (config.lease().on()) {
             everybodys.add(new LeaseArea(
-                    cache, tenants.keyspaces(), leases, config.lease().longest()));
+                    cache, tenantKeyspaces.keyspaces(), leases, config.lease().longest()));
         }
-        return new Areas(everybodys, List.of(new EventArea(events), new DiskArea(cache)));
+        return new HttpEndpoints(everybodys, List.of(new EventArea(events), new DiskEndpoint(cache)));
     }
 
     /// What is wrong with the files that these settings name: passwords, secrets, salts, certificates. Never shows what
     /// is in them.
-    public static List<String> unusableFiles(ServerConfig config) {
+    public static List<String> findFileProblems(ServerConfig config) {
         List<TenantConfig> tenants = config.access().tenants();
         List<String> wrong = new ArrayList<>();
-        tryOut(wrong, () -> Logins.open(tenants, new SystemTime()).close());
-        tryOut(wrong, () -> TenantLabels.open(tenants));
-        tryOut(wrong, () -> RemoteFront.checkSecrets(config.transport(), tenants));
+        collectProblem(
+                wrong, () -> Logins.open(tenants, new ServerSystemClock()).close());
+        collectProblem(wrong, () -> KeyOwnershipLoader.open(tenants));
+        collectProblem(wrong, () -> RemoteFront.checkSecrets(config.transport(), tenants));
         Stream.concat(
                         Stream.of(config.transport()).map(TransportConfig::tls),
                         config.access().listeners().stream().map(ListenConfig::tls))
                 .filter(Objects::nonNull)
-                .forEach(tls -> tryOut(wrong, () -> Certificate.open(tls)));
+                .forEach(tls -> collectProblem(wrong, () -> Certificate.open(tls)));
         return wrong;
     }
 
     /// What is wrong with the folders that these settings name, of disks and of shared memory. Changes nothing there.
-    public static List<String> unusablePlaces(ServerConfig config) {
-        return Places.refused(config);
+    public static List<String> findStorageProblems(ServerConfig config) {
+        return StoragePreflight.findProblems(config);
     }
 
-    private static void tryOut(List<String> wrong, WatchedFiles.Reload reading) {
+    private static void collectProblem(List<String> wrong, FileReloader.ReloadAction reading) {
         try {
             reading.run();
         } catch (IOException unusable) {
@@ -283,41 +297,43 @@ public final class CacheServer implements AutoCloseable {
     }
 
     /// What a server with these settings will take of this JVM's memory and beside it.
-    public static MemoryBudget budget(ServerConfig config) {
+    public static MemoryBudget memoryBudget(ServerConfig config) {
         return MemoryBudget.of(
-                config.memory().hostBytes() + config.access().domainBytes(), ServedStore.reservedBytes(config));
+                config.memory().hostBytes() + config.access().domainBytes(), StoreFactory.reservedBytes(config));
     }
 
     private void tick() {
         boolean before = recovering;
         recovering = cache.isRecovering();
         if (before && !recovering) {
-            FoundOnDisk.log(cache, clock.nanos() - startedNanos);
-            tenants.recovered();
+            RecoverySummary.log(cache, clock.nanos() - startedNanos);
+            tenantKeyspaces.onRecovered();
             blocks.recovered();
         }
-        tenants.tick();
+        tenantKeyspaces.tick();
         blocks.tick();
     }
 
-    private @Nullable Supplier<SslContext> tls(@Nullable TlsConfig config) throws IOException {
+    private @Nullable Supplier<SslContext> tlsContext(@Nullable TlsConfig config) throws IOException {
         if (config == null) {
             return null;
         }
-        Certificate certificate = Certificate.open(config);
-        certificateEnds.put(config.path(), certificate::end);
-        housekeeping.every(
-                WATCH_MILLIS, new WatchedFiles(config.path() + " files", certificate.files(), certificate::reload));
-        return certificate::context;
+        Certificate reloadableTls = Certificate.open(config);
+        certificateExpiries.put(config.path(), reloadableTls::end);
+        maintenanceScheduler.scheduleRepeating(
+                FILE_CHECK_MILLIS,
+                new FileReloader(config.path() + " files", reloadableTls.files(), reloadableTls::reload));
+        return reloadableTls::context;
     }
 
-    private void watchPasswords(List<TenantConfig> tenants) {
+    private void reloadPasswordsOnChange(List<TenantConfig> tenants) {
         List<Path> files = tenants.stream()
                 .map(TenantConfig::passwordFile)
                 .filter(Objects::nonNull)
                 .map(Path::of)
                 .toList();
-        housekeeping.every(WATCH_MILLIS, new WatchedFiles("password files", files, logins::reload));
+        maintenanceScheduler.scheduleRepeating(
+                FILE_CHECK_MILLIS, new FileReloader("password files", files, passwordAuthenticator::reload));
     }
 
     /// Where it listens first.
@@ -342,16 +358,18 @@ public final class CacheServer implements AutoCloseable {
 
     /// Connections that ended for a reason.
     public long closedCount(CloseReason reason) {
-        return connections.closedCount(reason);
+        return connectionRegistry.closedCount(reason);
     }
 
     /// Bytes that were written to clients and that the system has not taken yet.
     public long unreadBytes() {
-        return connections.all().stream().mapToLong(Connection::unreadBytes).sum();
+        return connectionRegistry.all().stream()
+                .mapToLong(Connection::unreadBytes)
+                .sum();
     }
 
     /// How sockets are driven.
-    public TransportKind transport() {
+    public TransportKind transportKind() {
         return transport.kind();
     }
 
@@ -369,79 +387,79 @@ public final class CacheServer implements AutoCloseable {
     /// before [#drain] sends them away.
     ///
     /// @param delay how long
-    public void leave(Duration delay) {
-        connections.leave();
+    public void announceShutdown(Duration delay) {
+        connectionRegistry.leave();
         long start = clock.nanos();
         for (long left = delay.toNanos(); left > 0; left = delay.toNanos() - (clock.nanos() - start)) {
-            clock.sleep(Math.min(left, LEAVE_STEP_NANOS));
+            clock.sleep(Math.min(left, PRE_DRAIN_STEP_NANOS));
         }
     }
 
     /// Accepts no more and closes every connection as soon as its request is answered.
     ///
-    /// @param longest how long to wait for that
+    /// @param timeout how long to wait for that
     /// @return whether all requests were answered; those that were not are cut off
-    public boolean drain(Duration longest) {
+    public boolean drain(Duration timeout) {
         listeners.forEach(Listener::close);
-        connections.drain();
+        connectionRegistry.drain();
         if (remote != null) {
             remote.drain();
         }
         long start = clock.nanos();
-        boolean answered = answered();
-        while (!answered && clock.nanos() - start < longest.toNanos()) {
+        boolean answered = allRequestsCompleted();
+        while (!answered && clock.nanos() - start < timeout.toNanos()) {
             clock.sleep(DRAIN_STEP_NANOS);
-            answered = answered();
+            answered = allRequestsCompleted();
         }
-        connections.closeAll(CloseReason.DRAIN);
+        connectionRegistry.closeAll(CloseReason.DRAIN);
         if (remote != null) {
             remote.close();
         }
         return answered;
     }
 
-    private boolean answered() {
+    private boolean allRequestsCompleted() {
         boolean remotes = remote == null || remote.drained(); // asked each time, as it tells by what it saw before
-        return remotes && connections.openCount() == 0;
+        return remotes && connectionRegistry.openCount() == 0;
     }
 
     /// Brings to disk what is in memory alone, so that a restart finds it.
     ///
-    /// @param longest how long that may take
+    /// @param timeout how long that may take
     /// @return whether all of it is there; true when there is no disk
-    public boolean save(Duration longest) {
-        return cache.diskStats().isEmpty() || cache.flush(Math.max(0, longest.toNanos()));
+    public boolean flushToDisk(Duration timeout) {
+        return cache.diskStats().isEmpty() || cache.flush(Math.max(0, timeout.toNanos()));
     }
 
-    /// Goes down: as [#drain] and then [#save], in one time for both.
+    /// Goes down: as [#drain] and then [#flushToDisk], in one time for both.
     ///
     /// A client that does not go on with its request, or does not read a reply, must not cost what others have
     /// stored. So the disks begin at once, beside the requests, and have the second half of the time to themselves.
     ///
-    /// @param longest how long both may take
-    public Stopped stop(Duration longest) {
+    /// @param timeout how long both may take
+    public ShutdownResult stop(Duration timeout) {
         long start = clock.nanos();
         boolean disks = !cache.diskStats().isEmpty();
         if (disks) {
             cache.flush(0); // begins it, and waits for nothing
         }
-        boolean answered = drain(disks ? longest.dividedBy(2) : longest);
-        boolean saved = save(longest.minusNanos(clock.nanos() - start));
-        return new Stopped(answered, saved, saved ? 0 : cache.unsavedBytes());
+        boolean answered = drain(disks ? timeout.dividedBy(2) : timeout);
+        boolean saved = flushToDisk(timeout.minusNanos(clock.nanos() - start));
+        return new ShutdownResult(answered, saved, saved ? 0 : cache.unsavedBytes());
     }
 
     @Override
     public void close() {
         listeners.forEach(Listener::close);
-        housekeeping.close(); // before the loops and the store, which its turns use
-        connections.closeAll(CloseReason.DRAIN);
+        maintenanceScheduler.close(); // before the loops and the store, which its turns use
+        connectionRegistry.closeAll(CloseReason.DRAIN);
         if (remote != null) {
             remote.close();
         }
         transport.loops().shutdownGracefully(0, 5, TimeUnit.SECONDS).awaitUninterruptibly();
         uses.close();
-        logins.close();
-        tenants.release();
+        passwordAuthenticator.close();
+        tenantKeyspaces.releasePins();
         leases.close();
         if (publisher != null) {
             publisher.close();

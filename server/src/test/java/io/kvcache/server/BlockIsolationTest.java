@@ -2,7 +2,7 @@ package io.kvcache.server;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.EventReader.Event;
+import io.kvcache.server.SseTestClient.Event;
 import io.kvcache.server.config.AccessConfig;
 import io.kvcache.server.config.EntryConfig;
 import io.kvcache.server.config.ListenConfig;
@@ -31,9 +31,9 @@ final class BlockIsolationTest {
                     new ListenConfig("ops", "ops", "127.0.0.1", 0, Set.of(ListenProtocol.PAGES), EntryConfig.OPEN)),
             List.of(tenant("blue"), tenant("green"), TenantConfig.anybody())));
 
-    private final Http blue = new Http(server.port(0));
-    private final Http green = new Http(server.port(1));
-    private final Http operator = new Http(server.port(2));
+    private final HttpTestClient blue = new HttpTestClient(server.port(0));
+    private final HttpTestClient green = new HttpTestClient(server.port(1));
+    private final HttpTestClient operator = new HttpTestClient(server.port(2));
 
     private static ListenConfig listener(String tenant, Set<ListenProtocol> protocols) {
         return new ListenConfig(
@@ -46,7 +46,7 @@ final class BlockIsolationTest {
 
     @AfterEach
     void stop() {
-        List.of(blue, green, operator).forEach(Http::close);
+        List.of(blue, green, operator).forEach(HttpTestClient::close);
         server.close();
     }
 
@@ -58,12 +58,12 @@ final class BlockIsolationTest {
         HttpResponse<byte[]> ofGreen = green.put("/v1/namespaces/m", OTHER_SHAPE);
         assertThat(ofBlue.statusCode()).isEqualTo(201);
         assertThat(ofGreen.statusCode()).isEqualTo(201);
-        assertThat(Http.json(ofBlue).get("digest"))
-                .isNotEqualTo(Http.json(ofGreen).get("digest"));
+        assertThat(HttpTestClient.json(ofBlue).get("digest"))
+                .isNotEqualTo(HttpTestClient.json(ofGreen).get("digest"));
 
         assertThat(blue.put("/v1/blocks/m/00", new byte[128]).statusCode()).isEqualTo(201);
         assertThat(green.get("/v1/blocks/m/00").statusCode()).isEqualTo(404);
-        assertThat(Http.json(green.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[\"00\"]}"))
+        assertThat(HttpTestClient.json(green.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[\"00\"]}"))
                         .get("blocks")
                         .intValue())
                 .isZero();
@@ -78,15 +78,15 @@ final class BlockIsolationTest {
         assertThat(blue.get("/v1/events").statusCode()).isEqualTo(404);
         assertThat(blue.get("/v1/disks").statusCode()).isEqualTo(404);
         assertThat(blue.post("/v1/disks/0/reopen", "").statusCode()).isEqualTo(404);
-        assertThat(Http.json(blue.get("/nosuch")).get("detail").stringValue())
+        assertThat(HttpTestClient.json(blue.get("/nosuch")).get("detail").stringValue())
                 .contains("/v1/blocks/match")
                 .doesNotContain("disks", "events");
         assertThat(operator.get("/v1/disks").statusCode()).isEqualTo(200);
         assertThat(operator.get("/v1/namespaces").statusCode()).isEqualTo(404);
-        try (EventReader events = new EventReader(green, green.at("/v1/events?from=oldest"))) {
+        try (SseTestClient events = new SseTestClient(green, green.request("/v1/events?from=oldest"))) {
             blue.put("/v1/objects/secret", "value");
             green.put("/v1/objects/own", "value");
-            green.send(green.at("/v1/objects/own").DELETE());
+            green.send(green.request("/v1/objects/own").DELETE());
             Event first = Objects.requireNonNull(events.next());
             Event second = Objects.requireNonNull(events.next());
             assertThat(first.data().get("sequence").intValue()).isEqualTo(1);
@@ -100,7 +100,7 @@ final class BlockIsolationTest {
         blue.put("/v1/namespaces/m", SHAPE);
         green.put("/v1/namespaces/m", SHAPE);
         assertThat(blue.put("/v1/blocks/m/00", new byte[128]).statusCode()).isEqualTo(201);
-        assertThat(green.send(green.at("/v1/blocks/m/00").DELETE()).statusCode())
+        assertThat(green.send(green.request("/v1/blocks/m/00").DELETE()).statusCode())
                 .isEqualTo(404);
         assertThat(blue.get("/v1/blocks/m/00").statusCode()).isEqualTo(200);
     }

@@ -25,7 +25,7 @@ final class BlockQuotaTest {
     private static final String SHAPE =
             "{\"shape\":{\"layers\":1,\"kvHeads\":1,\"headDim\":8,\"blockTokens\":4,\"dtype\":\"bf16\"}}";
     private static final byte[] BLOCK = new byte[128];
-    private static final int MOST = 8;
+    private static final int MAX_NAMESPACES = 8;
     private static final long PAGE = 4096;
 
     private static final AccessConfig ACCESS = new AccessConfig(
@@ -34,7 +34,7 @@ final class BlockQuotaTest {
                     listener("blue", Set.of(ListenProtocol.HTTP)),
                     new ListenConfig("ops", "ops", "127.0.0.1", 0, Set.of(ListenProtocol.PAGES), EntryConfig.OPEN)),
             List.of(
-                    new TenantConfig("tenants.0", "small", "small", null, null, MOST * PAGE),
+                    new TenantConfig("tenants.0", "small", "small", null, null, MAX_NAMESPACES * PAGE),
                     new TenantConfig("tenants.1", "blue", "blue", null, null, 0),
                     TenantConfig.anybody()));
 
@@ -44,30 +44,34 @@ final class BlockQuotaTest {
     }
 
     /// The tenants of one server.
-    private record Clients(TestServer server, Http small, Http blue, Http operator) implements AutoCloseable {
+    private record Clients(TestServer server, HttpTestClient small, HttpTestClient blue, HttpTestClient operator)
+            implements AutoCloseable {
 
         static Clients start() throws Exception {
             TestServer server = TestServer.start(ACCESS);
-            Clients clients =
-                    new Clients(server, new Http(server.port(0)), new Http(server.port(1)), new Http(server.port(2)));
+            Clients clients = new Clients(
+                    server,
+                    new HttpTestClient(server.port(0)),
+                    new HttpTestClient(server.port(1)),
+                    new HttpTestClient(server.port(2)));
             clients.small.put("/v1/namespaces/m", SHAPE);
             clients.blue.put("/v1/namespaces/m", SHAPE);
             return clients;
         }
 
         JsonNode blocks() throws Exception {
-            return Http.json(operator.get("/v1/stats")).at("/blocks/small");
+            return HttpTestClient.json(operator.get("/v1/stats")).at("/blocks/small");
         }
 
         long used() throws Exception {
-            return Http.json(operator.get("/v1/stats"))
+            return HttpTestClient.json(operator.get("/v1/stats"))
                     .at("/tenants/small/usage/usedBytes")
                     .longValue();
         }
 
         @Override
         public void close() {
-            List.of(small, blue, operator).forEach(Http::close);
+            List.of(small, blue, operator).forEach(HttpTestClient::close);
             server.close();
         }
     }
@@ -80,17 +84,17 @@ final class BlockQuotaTest {
         return chain + String.format("%02x", number);
     }
 
-    private static HttpResponse<byte[]> put(Http to, String chain, int number) throws Exception {
+    private static HttpResponse<byte[]> put(HttpTestClient to, String chain, int number) throws Exception {
         return to.put(path(chain, number) + (number == 0 ? "" : "?parent=" + key(chain, number - 1)), BLOCK);
     }
 
-    private static void chain(Http to, String chain, int blocks) throws Exception {
+    private static void chain(HttpTestClient to, String chain, int blocks) throws Exception {
         for (int number = 0; number < blocks; number++) {
             assertThat(put(to, chain, number).statusCode()).isEqualTo(201);
         }
     }
 
-    private static int here(Http of, String chain, int blocks) throws Exception {
+    private static int here(HttpTestClient of, String chain, int blocks) throws Exception {
         int here = 0;
         while (here < blocks && of.get(path(chain, here)).statusCode() == 200) {
             here++;
@@ -101,17 +105,17 @@ final class BlockQuotaTest {
     @Test
     void givenATenantOverItsQuota_whenItPutsBlocks_thenItsOwnGoAndItIsCounted() throws Exception {
         try (Clients clients = Clients.start()) {
-            chain(clients.blue(), "aa", MOST);
-            chain(clients.small(), "aa", MOST);
+            chain(clients.blue(), "aa", MAX_NAMESPACES);
+            chain(clients.small(), "aa", MAX_NAMESPACES);
             chain(clients.small(), "bb", 3);
 
-            assertThat(here(clients.small(), "aa", MOST)).isEqualTo(MOST - 3);
+            assertThat(here(clients.small(), "aa", MAX_NAMESPACES)).isEqualTo(MAX_NAMESPACES - 3);
             assertThat(here(clients.small(), "bb", 3)).isEqualTo(3);
-            assertThat(here(clients.blue(), "aa", MOST)).isEqualTo(MOST);
-            assertThat(clients.blocks().get("blocks").intValue()).isEqualTo(MOST);
-            assertThat(clients.blocks().get("usedBytes").longValue()).isEqualTo(MOST * PAGE);
+            assertThat(here(clients.blue(), "aa", MAX_NAMESPACES)).isEqualTo(MAX_NAMESPACES);
+            assertThat(clients.blocks().get("blocks").intValue()).isEqualTo(MAX_NAMESPACES);
+            assertThat(clients.blocks().get("usedBytes").longValue()).isEqualTo(MAX_NAMESPACES * PAGE);
             assertThat(clients.blocks().get("evicted").intValue()).isEqualTo(3);
-            assertThat(clients.used()).isEqualTo(MOST * PAGE);
+            assertThat(clients.used()).isEqualTo(MAX_NAMESPACES * PAGE);
             assertThat(new String(clients.operator().get("/metrics").body(), UTF_8))
                     .contains("kv_blocks{tenant=\"small\"} 8.0")
                     .contains("kv_blocks_used_bytes{tenant=\"small\"} 32768.0")
@@ -124,72 +128,72 @@ final class BlockQuotaTest {
     @Test
     void givenAChainBeyondTheQuota_whenPut_thenItIsRefusedWhereTheQuotaEnds() throws Exception {
         try (Clients clients = Clients.start()) {
-            chain(clients.small(), "aa", MOST);
-            HttpResponse<byte[]> refused = put(clients.small(), "aa", MOST);
+            chain(clients.small(), "aa", MAX_NAMESPACES);
+            HttpResponse<byte[]> refused = put(clients.small(), "aa", MAX_NAMESPACES);
             assertThat(refused.statusCode()).isEqualTo(507);
-            assertThat(Http.json(refused).get("type").stringValue()).endsWith(":quota");
-            assertThat(Http.json(refused).get("detail").stringValue()).contains("tenant small");
-            assertThat(here(clients.small(), "aa", MOST)).isEqualTo(MOST);
+            assertThat(HttpTestClient.json(refused).get("type").stringValue()).endsWith(":quota");
+            assertThat(HttpTestClient.json(refused).get("detail").stringValue()).contains("tenant small");
+            assertThat(here(clients.small(), "aa", MAX_NAMESPACES)).isEqualTo(MAX_NAMESPACES);
         }
     }
 
     @Test
     void givenBlocksAndObjects_whenTheyShareAQuota_thenWhatWasUnusedForLongestGoes() throws Exception {
         try (Clients clients = Clients.start()) {
-            for (int i = 0; i < MOST / 2; i++) {
+            for (int i = 0; i < MAX_NAMESPACES / 2; i++) {
                 clients.small().put("/v1/objects/k" + i, "value");
             }
-            chain(clients.small(), "aa", MOST / 2);
+            chain(clients.small(), "aa", MAX_NAMESPACES / 2);
             clients.small().get("/v1/objects/k0");
             chain(clients.small(), "bb", 2);
             assertThat(clients.small().get("/v1/objects/k0").statusCode()).isEqualTo(200);
             assertThat(clients.small().get("/v1/objects/k1").statusCode()).isEqualTo(404);
             assertThat(clients.small().get("/v1/objects/k2").statusCode()).isEqualTo(404);
-            for (int i = 4; i < 4 + MOST / 2; i++) {
+            for (int i = 4; i < 4 + MAX_NAMESPACES / 2; i++) {
                 clients.small().put("/v1/objects/k" + i, "value");
             }
-            assertThat(here(clients.small(), "aa", MOST / 2)).isLessThan(MOST / 2);
-            assertThat(clients.used()).isEqualTo(MOST * PAGE);
+            assertThat(here(clients.small(), "aa", MAX_NAMESPACES / 2)).isLessThan(MAX_NAMESPACES / 2);
+            assertThat(clients.used()).isEqualTo(MAX_NAMESPACES * PAGE);
         }
     }
 
     @Test
     void givenBlocks_whenDeleted_thenTheQuotaHasRoomAgain() throws Exception {
         try (Clients clients = Clients.start()) {
-            chain(clients.small(), "aa", MOST);
+            chain(clients.small(), "aa", MAX_NAMESPACES);
             HttpResponse<byte[]> deleted =
-                    clients.small().send(clients.small().at(path("aa", 2)).DELETE());
-            assertThat(Http.json(deleted).get("deleted").intValue()).isEqualTo(MOST - 2);
+                    clients.small().send(clients.small().request(path("aa", 2)).DELETE());
+            assertThat(HttpTestClient.json(deleted).get("deleted").intValue()).isEqualTo(MAX_NAMESPACES - 2);
             while (clients.used() > 2 * PAGE) { // until the events were heard
                 Thread.onSpinWait();
             }
-            chain(clients.small(), "bb", MOST - 2);
-            assertThat(here(clients.small(), "aa", MOST)).isEqualTo(2);
+            chain(clients.small(), "bb", MAX_NAMESPACES - 2);
+            assertThat(here(clients.small(), "aa", MAX_NAMESPACES)).isEqualTo(2);
             assertThat(clients.blocks().get("evicted").intValue()).isZero();
         }
     }
 
     @Test
     void givenATenantsBlocksOnDisk_whenRestarted_thenTheyCountForItsQuota(@TempDir Path folder) throws Exception {
-        try (DiskServer server = new DiskServer(folder, ACCESS);
-                Http small = new Http(server.port(0))) {
+        try (DiskTestServer server = new DiskTestServer(folder, ACCESS);
+                HttpTestClient small = new HttpTestClient(server.port(0))) {
             small.put("/v1/namespaces/m", SHAPE);
-            chain(small, "aa", MOST);
+            chain(small, "aa", MAX_NAMESPACES);
             assertThat(server.server().cache().flush(TimeUnit.SECONDS.toNanos(60)))
                     .isTrue();
         }
-        try (DiskServer server = new DiskServer(folder, ACCESS);
-                Http small = new Http(server.port(0));
-                Http operator = new Http(server.port(2))) {
+        try (DiskTestServer server = new DiskTestServer(folder, ACCESS);
+                HttpTestClient small = new HttpTestClient(server.port(0));
+                HttpTestClient operator = new HttpTestClient(server.port(2))) {
             small.put("/v1/namespaces/m", SHAPE);
-            while (Http.json(operator.get("/v1/stats"))
+            while (HttpTestClient.json(operator.get("/v1/stats"))
                             .at("/blocks/small/blocks")
                             .intValue()
-                    < MOST) {
+                    < MAX_NAMESPACES) {
                 Thread.onSpinWait(); // until the disk has told all
             }
             chain(small, "bb", 3);
-            assertThat(here(small, "aa", MOST)).isEqualTo(MOST - 3);
+            assertThat(here(small, "aa", MAX_NAMESPACES)).isEqualTo(MAX_NAMESPACES - 3);
             assertThat(here(small, "bb", 3)).isEqualTo(3);
         }
     }

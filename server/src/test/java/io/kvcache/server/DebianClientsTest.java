@@ -18,7 +18,7 @@ import org.junit.jupiter.api.io.TempDir;
 /// The clients of the Debian packages redis-tools and python3-redis, as they come.
 final class DebianClientsTest {
 
-    private static final long LONGEST_SECONDS = 300;
+    private static final long TIMEOUT_SECONDS = 300;
 
     @TempDir
     private Path folder = Path.of("");
@@ -44,7 +44,7 @@ final class DebianClientsTest {
                 .redirectInput(Path.of("/dev/null").toFile())
                 .start();
         try {
-            assertThat(process.waitFor(LONGEST_SECONDS, TimeUnit.SECONDS))
+            assertThat(process.waitFor(TIMEOUT_SECONDS, TimeUnit.SECONDS))
                     .as("%s ended", command[0])
                     .isTrue();
         } finally {

@@ -1,7 +1,7 @@
 package io.kvcache.server;
 
-import static io.kvcache.server.DiskServer.VALUES;
-import static io.kvcache.server.DiskServer.value;
+import static io.kvcache.server.DiskTestServer.VALUES;
+import static io.kvcache.server.DiskTestServer.value;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -38,8 +38,8 @@ final class DiskTenantsTest {
     @TempDir
     private Path folder = Path.of("");
 
-    private DiskServer start(long quotaBytes) {
-        return new DiskServer(
+    private DiskTestServer start(long quotaBytes) {
+        return new DiskTestServer(
                 folder,
                 new AccessConfig(
                         List.of(
@@ -57,11 +57,11 @@ final class DiskTenantsTest {
                 tenant, tenant, "127.0.0.1", 0, protocols, new EntryConfig(tenant, false, false, List.of(), List.of()));
     }
 
-    private static Jedis jedis(DiskServer server, int listener) {
+    private static Jedis jedis(DiskTestServer server, int listener) {
         return new Jedis("127.0.0.1", server.port(listener), 60_000);
     }
 
-    private static int status(DiskServer server, String method, String key) throws Exception {
+    private static int status(DiskTestServer server, String method, String key) throws Exception {
         try (HttpClient client =
                 HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build()) {
             return client.send(
@@ -74,7 +74,7 @@ final class DiskTenantsTest {
         }
     }
 
-    private static JsonNode usage(DiskServer server) throws IOException, InterruptedException {
+    private static JsonNode usage(DiskTestServer server) throws IOException, InterruptedException {
         try (HttpClient client =
                 HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build()) {
             String stats = client.send(
@@ -94,7 +94,7 @@ final class DiskTenantsTest {
 
     @Test
     void givenAnothersValuesOnDiskAlone_whenEverythingIsTried_thenTheyAreNotThereAndStay() throws Exception {
-        try (DiskServer server = start(0)) {
+        try (DiskTestServer server = start(0)) {
             server.fill();
             long before = server.loaded();
             try (Jedis green = jedis(server, GREEN)) {
@@ -132,7 +132,7 @@ final class DiskTenantsTest {
 
     @Test
     void givenATenantsValuesOnDisk_whenRestarted_thenTheyAreItsOwnAndCountForItsQuota() throws Exception {
-        try (DiskServer server = start(0);
+        try (DiskTestServer server = start(0);
                 Jedis green = jedis(server, GREEN);
                 Jedis operator = jedis(server, OPERATOR)) {
             server.fill();
@@ -141,7 +141,7 @@ final class DiskTenantsTest {
             assertThat(operator.save()).isEqualTo("OK");
         }
         int most = VALUES / 2;
-        try (DiskServer server = start(most * CHARGED);
+        try (DiskTestServer server = start(most * CHARGED);
                 Jedis blue = jedis(server, BLUE);
                 Jedis green = jedis(server, GREEN)) {
             while (usage(server).path("usedBytes").longValue() < VALUES * CHARGED) {

@@ -1,8 +1,8 @@
 package io.kvcache.server;
 
-import static io.kvcache.server.DiskServer.VALUES;
-import static io.kvcache.server.DiskServer.ascii;
-import static io.kvcache.server.DiskServer.value;
+import static io.kvcache.server.DiskTestServer.VALUES;
+import static io.kvcache.server.DiskTestServer.ascii;
+import static io.kvcache.server.DiskTestServer.value;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
@@ -41,7 +41,7 @@ final class DiskValuesTest {
 
     @Test
     void givenMoreThanMemoryHolds_whenReadOverEachProtocol_thenAllComesBackInOrder() throws Exception {
-        try (DiskServer server = new DiskServer(folder)) {
+        try (DiskTestServer server = new DiskTestServer(folder)) {
             server.fill();
             pipelinedGets(server);
             multipleGet(server);
@@ -51,7 +51,7 @@ final class DiskValuesTest {
         }
     }
 
-    private static void pipelinedGets(DiskServer server) throws IOException {
+    private static void pipelinedGets(DiskTestServer server) throws IOException {
         long before = server.loaded();
         try (Socket socket = server.connect()) {
             StringBuilder requests = new StringBuilder();
@@ -73,7 +73,7 @@ final class DiskValuesTest {
         assertThat(server.loaded()).isGreaterThan(before);
     }
 
-    private static void multipleGet(DiskServer server) throws IOException {
+    private static void multipleGet(DiskTestServer server) throws IOException {
         long before = server.loaded();
         try (Socket socket = server.connect()) {
             StringBuilder request = new StringBuilder("MGET");
@@ -92,7 +92,7 @@ final class DiskValuesTest {
         assertThat(server.loaded()).isGreaterThan(before);
     }
 
-    private static void lm(DiskServer server) throws IOException {
+    private static void lm(DiskTestServer server) throws IOException {
         long before = server.loaded();
         try (Socket socket = server.connect()) {
             for (int number = 0; number < VALUES; number++) {
@@ -118,7 +118,7 @@ final class DiskValuesTest {
         return request.array();
     }
 
-    private static void http(DiskServer server) throws IOException, InterruptedException {
+    private static void http(DiskTestServer server) throws IOException, InterruptedException {
         long before = server.loaded();
         try (HttpClient client =
                 HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build()) {
@@ -139,7 +139,7 @@ final class DiskValuesTest {
 
     @Test
     void givenClientsThatLeaveWhileTheirValuesAreOnTheWay_whenAllHaveLeft_thenNothingIsHeld() throws Exception {
-        try (DiskServer server = new DiskServer(folder)) {
+        try (DiskTestServer server = new DiskTestServer(folder)) {
             server.fill();
             for (int number = 0; number < VALUES; number++) {
                 try (Socket socket = server.connect()) {
@@ -162,10 +162,10 @@ final class DiskValuesTest {
 
     @Test
     void givenValuesOnDisk_whenTakenWithinATransaction_thenEachIsReadInItsTurnAndGone() throws Exception {
-        try (DiskServer server = new DiskServer(folder)) {
+        try (DiskTestServer server = new DiskTestServer(folder)) {
             server.fill();
         }
-        try (DiskServer server = new DiskServer(folder);
+        try (DiskTestServer server = new DiskTestServer(folder);
                 Socket socket = server.connect()) {
             while (server.server().cache().isRecovering()) {
                 Thread.onSpinWait();
@@ -199,13 +199,13 @@ final class DiskValuesTest {
 
     @Test
     void givenValuesOnDisk_whenRestarted_thenTheyAreServedAndWhatIsKnownOfThemIsRight() throws Exception {
-        try (DiskServer server = new DiskServer(folder)) {
+        try (DiskTestServer server = new DiskTestServer(folder)) {
             assertThat(answers(
                             server, "SET timed abc EXAT 4000000000\r\nSET brief abc PX 1\r\nMSET a 1 b 22\r\nSAVE\r\n"))
                     .containsOnly("+OK");
             assertThat(answers(server, "LASTSAVE\r\n")).hasSize(1).doesNotContain(":0");
         }
-        try (DiskServer server = new DiskServer(folder)) {
+        try (DiskTestServer server = new DiskTestServer(folder)) {
             while (server.server().cache().isRecovering()) {
                 Thread.onSpinWait();
             }
@@ -220,12 +220,12 @@ final class DiskValuesTest {
 
     @Test
     void givenValuesFromBeforeARestart_whenReplacedWithAnEyeOnThem_thenTheyAreSeen() throws Exception {
-        try (DiskServer server = new DiskServer(folder)) {
+        try (DiskTestServer server = new DiskTestServer(folder)) {
             assertThat(answers(
                             server, "SET timed abc EXAT 4000000000\r\nSET brief abc PX 1\r\nMSET a 1 b 22\r\nSAVE\r\n"))
                     .containsOnly("+OK");
         }
-        try (DiskServer server = new DiskServer(folder)) {
+        try (DiskTestServer server = new DiskTestServer(folder)) {
             while (server.server().cache().isRecovering()) {
                 Thread.onSpinWait();
             }
@@ -240,7 +240,7 @@ final class DiskValuesTest {
 
     @Test
     void givenAValueThatIsLargerThanTheDiskTakes_whenSaved_thenTheReasonIsSaid() throws Exception {
-        try (DiskServer server = new DiskServer(folder)) {
+        try (DiskTestServer server = new DiskTestServer(folder)) {
             String value = "x".repeat(6 << 20);
             assertThat(answers(
                             server,
@@ -254,7 +254,7 @@ final class DiskValuesTest {
 
     @Test
     void givenADisk_whenPagesAreRead_thenTheyTellOfIt() throws Exception {
-        try (DiskServer server = new DiskServer(folder);
+        try (DiskTestServer server = new DiskTestServer(folder);
                 HttpClient client = HttpClient.newBuilder()
                         .version(HttpClient.Version.HTTP_1_1)
                         .build()) {
@@ -270,7 +270,7 @@ final class DiskValuesTest {
 
     @Test
     void givenAServer_whenItsMetersAreRead_thenEachSaysWhatItCounts() throws Exception {
-        try (DiskServer server = new DiskServer(folder);
+        try (DiskTestServer server = new DiskTestServer(folder);
                 HttpClient client = HttpClient.newBuilder()
                         .version(HttpClient.Version.HTTP_1_1)
                         .build()) {
@@ -293,7 +293,7 @@ final class DiskValuesTest {
         }
     }
 
-    private static String page(HttpClient client, DiskServer server, String path)
+    private static String page(HttpClient client, DiskTestServer server, String path)
             throws IOException, InterruptedException {
         HttpRequest request = HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + server.port() + path))
                 .build();
@@ -301,7 +301,7 @@ final class DiskValuesTest {
     }
 
     /// Lines of the answer to requests that are sent at once.
-    private static List<String> answers(DiskServer server, String requests) throws IOException {
+    private static List<String> answers(DiskTestServer server, String requests) throws IOException {
         try (Socket socket = server.connect()) {
             socket.getOutputStream().write(ascii(requests + "QUIT\r\n"));
             String all = new String(socket.getInputStream().readAllBytes(), StandardCharsets.US_ASCII);

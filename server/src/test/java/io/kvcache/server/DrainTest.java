@@ -62,7 +62,7 @@ final class DrainTest {
     @Test
     void givenAServerThatLeaves_whenAsked_thenItIsNotReadyAndServesNewConnections() throws Exception {
         try (TestServer server = TestServer.start(TransportKind.AUTO)) {
-            server.server().leave(Duration.ZERO);
+            server.server().announceShutdown(Duration.ZERO);
 
             try (Socket late = connect(server)) {
                 String reply = ask(late, "GET /health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n", 12);
@@ -109,7 +109,7 @@ final class DrainTest {
                     .as("not worth a write yet")
                     .isPositive();
 
-            CompletableFuture<Stopped> stopped =
+            CompletableFuture<ShutdownResult> stopped =
                     CompletableFuture.supplyAsync(() -> server.server().stop(Duration.ofMinutes(10)));
 
             while (server.server().cache().unsavedBytes() > 0) {
@@ -117,7 +117,7 @@ final class DrainTest {
             }
             assertThat(stopped).isNotDone();
             assertThat(ask(busy, "ve\r\n", 5)).isEqualTo("+OK\r\n");
-            assertThat(stopped.get()).isEqualTo(new Stopped(true, true, 0));
+            assertThat(stopped.get()).isEqualTo(new ShutdownResult(true, true, 0));
         }
         try (TestServer server = onDisk();
                 Socket socket = connect(server)) {

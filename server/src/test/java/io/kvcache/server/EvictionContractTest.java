@@ -23,7 +23,7 @@ final class EvictionContractTest {
     private static final int ROUNDS = 3;
     private static final int ASKED = 60;
 
-    private final AllProtocols port = new AllProtocols();
+    private final ProtocolTestHarness port = new ProtocolTestHarness();
 
     @AfterEach
     void close() {
@@ -34,52 +34,52 @@ final class EvictionContractTest {
     enum Client {
         RESP {
             @Override
-            boolean exists(Wire wire, String key) {
-                return wire.ask("EXISTS " + key + "\r\n").equals(":1\r\n");
+            boolean exists(Wire embeddedConnection, String key) {
+                return embeddedConnection.ask("EXISTS " + key + "\r\n").equals(":1\r\n");
             }
 
             @Override
-            boolean gets(Wire wire, String key) {
-                return wire.ask("GET " + key + "\r\n").startsWith("$" + BYTES + "\r\n");
+            boolean gets(Wire embeddedConnection, String key) {
+                return embeddedConnection.ask("GET " + key + "\r\n").startsWith("$" + BYTES + "\r\n");
             }
         },
         LM {
             @Override
-            boolean exists(Wire wire, String key) {
-                return code(wire.send(LM_CLIENT.ask(LmClient.EXIST, key))) == 200;
+            boolean exists(Wire embeddedConnection, String key) {
+                return code(embeddedConnection.send(LM_CLIENT.ask(LmClient.EXIST, key))) == 200;
             }
 
             @Override
-            boolean gets(Wire wire, String key) {
-                return code(wire.send(LM_CLIENT.ask(LmClient.GET, key))) == 200;
+            boolean gets(Wire embeddedConnection, String key) {
+                return code(embeddedConnection.send(LM_CLIENT.ask(LmClient.GET, key))) == 200;
             }
 
-            private int code(Wire wire) {
-                byte[] reply = wire.bytes();
+            private int code(Wire embeddedConnection) {
+                byte[] reply = embeddedConnection.bytes();
                 return (reply[0] & 0xff) | (reply[1] & 0xff) << 8;
             }
         },
         HTTP {
             @Override
-            boolean exists(Wire wire, String key) {
-                return ask(wire, "HEAD", key).startsWith("HTTP/1.1 200");
+            boolean exists(Wire embeddedConnection, String key) {
+                return ask(embeddedConnection, "HEAD", key).startsWith("HTTP/1.1 200");
             }
 
             @Override
-            boolean gets(Wire wire, String key) {
-                return ask(wire, "GET", key).startsWith("HTTP/1.1 200");
+            boolean gets(Wire embeddedConnection, String key) {
+                return ask(embeddedConnection, "GET", key).startsWith("HTTP/1.1 200");
             }
 
-            private String ask(Wire wire, String verb, String key) {
-                return wire.ask(verb + " /v1/objects/" + key + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            private String ask(Wire embeddedConnection, String verb, String key) {
+                return embeddedConnection.ask(verb + " /v1/objects/" + key + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
             }
         };
 
         private static final LmClient LM_CLIENT = new LmClient("v0");
 
-        abstract boolean exists(Wire wire, String key);
+        abstract boolean exists(Wire embeddedConnection, String key);
 
-        abstract boolean gets(Wire wire, String key);
+        abstract boolean gets(Wire embeddedConnection, String key);
     }
 
     private void overflow() {
@@ -104,8 +104,8 @@ final class EvictionContractTest {
                 String key = "asked-" + round + "-" + i;
                 port.test().put(key, content(i, BYTES));
                 port.test().keyspace().tick(); // as a server does each tenth of a second
-                try (Wire wire = port.connect()) {
-                    if (client.exists(wire, key)) {
+                try (Wire embeddedConnection = port.connect()) {
+                    if (client.exists(embeddedConnection, key)) {
                         told.add(key);
                     }
                 }
@@ -114,8 +114,8 @@ final class EvictionContractTest {
             pass(Duration.ofMillis(1900));
             overflow();
             for (String key : told) {
-                try (Wire wire = port.connect()) {
-                    assertThat(client.gets(wire, key)).as(key).isTrue();
+                try (Wire embeddedConnection = port.connect()) {
+                    assertThat(client.gets(embeddedConnection, key)).as(key).isTrue();
                 }
             }
             pass(Duration.ofSeconds(2));

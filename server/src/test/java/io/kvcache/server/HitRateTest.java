@@ -14,13 +14,13 @@ final class HitRateTest {
     private static final int CHUNKS = 41;
     private static final int STORED = 35;
 
-    private final AllProtocols port = new AllProtocols();
-    private final Wire wire = port.connect();
+    private final ProtocolTestHarness port = new ProtocolTestHarness();
+    private final Wire embeddedConnection = port.connect();
     private final Wire info = port.connect();
 
     @AfterEach
     void close() {
-        wire.close();
+        embeddedConnection.close();
         info.close();
         port.close();
     }
@@ -49,9 +49,10 @@ final class HitRateTest {
         LM {
             @Override
             void ask(HitRateTest test, String chunk) {
-                byte[] told = test.wire.send(test.lm(3, chunk)).bytes();
+                byte[] told = test.embeddedConnection.send(test.lm(3, chunk)).bytes();
                 if (told[0] == (byte) 200) {
-                    assertThat(test.wire.send(test.lm(2, chunk)).bytes()).hasSize(8 + 5);
+                    assertThat(test.embeddedConnection.send(test.lm(2, chunk)).bytes())
+                            .hasSize(8 + 5);
                 }
             }
         },
@@ -59,8 +60,8 @@ final class HitRateTest {
             @Override
             void ask(HitRateTest test, String chunk) {
                 String path = " /v1/objects/" + chunk + " HTTP/1.1\r\n\r\n";
-                if (test.wire.ask("HEAD" + path).startsWith("HTTP/1.1 200")) {
-                    assertThat(test.wire.ask("GET" + path)).startsWith("HTTP/1.1 200");
+                if (test.embeddedConnection.ask("HEAD" + path).startsWith("HTTP/1.1 200")) {
+                    assertThat(test.embeddedConnection.ask("GET" + path)).startsWith("HTTP/1.1 200");
                 }
             }
         },
@@ -81,7 +82,7 @@ final class HitRateTest {
     }
 
     private boolean says(String command, String answer) {
-        return wire.ask(command + "\r\n").startsWith(answer);
+        return embeddedConnection.ask(command + "\r\n").startsWith(answer);
     }
 
     private String lm(int command, String key) {

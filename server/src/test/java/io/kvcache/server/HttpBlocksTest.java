@@ -49,11 +49,11 @@ final class HttpBlocksTest {
     private static final int LARGE_BYTES = 1 << 20;
 
     private final TestServer server = TestServer.start(TransportKind.AUTO);
-    private final Http http = new Http(server.port());
+    private final HttpTestClient httpTestClient = new HttpTestClient(server.port());
 
     @AfterEach
     void stop() {
-        http.close();
+        httpTestClient.close();
         server.close();
     }
 
@@ -73,7 +73,7 @@ final class HttpBlocksTest {
                 .collect(Collectors.joining(","));
     }
 
-    private static int put(Http to, int number, int bytes) throws Exception {
+    private static int put(HttpTestClient to, int number, int bytes) throws Exception {
         String parent = number == 0 ? "" : "?parent=" + key(number - 1);
         return to.put("/v1/blocks/m/" + key(number) + parent, content(number, bytes))
                 .statusCode();
@@ -82,57 +82,74 @@ final class HttpBlocksTest {
     private static String problem(HttpResponse<byte[]> reply, int status) {
         assertThat(reply.statusCode()).isEqualTo(status);
         assertThat(reply.headers().firstValue("content-type")).hasValue("application/problem+json");
-        assertThat(Http.json(reply).get("status").intValue()).isEqualTo(status);
-        return Http.json(reply).get("type").stringValue();
+        assertThat(HttpTestClient.json(reply).get("status").intValue()).isEqualTo(status);
+        return HttpTestClient.json(reply).get("type").stringValue();
     }
 
     @Test
     void givenANamespace_whenRegistered_thenItIsListedAndMayBeRegisteredAgain() throws Exception {
         String name = "meta-llama/Llama%203";
-        HttpResponse<byte[]> created = http.put("/v1/namespaces/" + name, SMALL);
+        HttpResponse<byte[]> created = httpTestClient.put("/v1/namespaces/" + name, SMALL);
         assertThat(created.statusCode()).isEqualTo(201);
-        assertThat(Http.json(created).get("blockBytes").intValue()).isEqualTo(SMALL_BYTES);
-        assertThat(Http.json(created).get("digest").stringValue()).hasSize(64);
-        assertThat(http.put("/v1/namespaces/" + name, SMALL).statusCode()).isEqualTo(200);
-        assertThat(http.put("/v1/namespaces/other", LARGE).statusCode()).isEqualTo(201);
-        assertThat(Http.json(http.get("/v1/namespaces")).get("namespaces").findValuesAsString("name"))
+        assertThat(HttpTestClient.json(created).get("blockBytes").intValue()).isEqualTo(SMALL_BYTES);
+        assertThat(HttpTestClient.json(created).get("digest").stringValue()).hasSize(64);
+        assertThat(httpTestClient.put("/v1/namespaces/" + name, SMALL).statusCode())
+                .isEqualTo(200);
+        assertThat(httpTestClient.put("/v1/namespaces/other", LARGE).statusCode())
+                .isEqualTo(201);
+        assertThat(HttpTestClient.json(httpTestClient.get("/v1/namespaces"))
+                        .get("namespaces")
+                        .findValuesAsString("name"))
                 .containsExactly("meta-llama/Llama 3", "other");
-        assertThat(Http.json(http.get("/v1/namespaces/" + name))
+        assertThat(HttpTestClient.json(httpTestClient.get("/v1/namespaces/" + name))
                         .at("/shape/order")
                         .stringValue())
                 .isEqualTo("layer_kv_head_token");
         byte[] block = content(1, SMALL_BYTES);
-        assertThat(http.put("/v1/blocks/" + name + "/0a", block).statusCode()).isEqualTo(201);
-        assertThat(http.get("/v1/blocks/meta-llama%2FLlama%203/0A").body()).isEqualTo(block);
+        assertThat(httpTestClient.put("/v1/blocks/" + name + "/0a", block).statusCode())
+                .isEqualTo(201);
+        assertThat(httpTestClient.get("/v1/blocks/meta-llama%2FLlama%203/0A").body())
+                .isEqualTo(block);
     }
 
     @Test
     void givenANamespace_whenDeleted_thenItIsForgottenOnceItIsEmpty() throws Exception {
-        http.put("/v1/namespaces/m", SMALL);
-        assertThat(put(http, 0, SMALL_BYTES)).isEqualTo(201);
-        assertThat(problem(http.send(http.at("/v1/namespaces/m").DELETE()), 409))
+        httpTestClient.put("/v1/namespaces/m", SMALL);
+        assertThat(put(httpTestClient, 0, SMALL_BYTES)).isEqualTo(201);
+        assertThat(problem(
+                        httpTestClient.send(
+                                httpTestClient.request("/v1/namespaces/m").DELETE()),
+                        409))
                 .endsWith("namespace-not-empty");
-        http.send(http.at("/v1/blocks/m/" + key(0)).DELETE());
+        httpTestClient.send(httpTestClient.request("/v1/blocks/m/" + key(0)).DELETE());
 
-        assertThat(http.send(http.at("/v1/namespaces/m").DELETE()).statusCode()).isEqualTo(204);
+        assertThat(httpTestClient
+                        .send(httpTestClient.request("/v1/namespaces/m").DELETE())
+                        .statusCode())
+                .isEqualTo(204);
 
-        assertThat(http.get("/v1/namespaces/m").statusCode()).isEqualTo(404);
-        assertThat(http.send(http.at("/v1/namespaces/m").DELETE()).statusCode()).isEqualTo(404);
-        assertThat(http.put("/v1/namespaces/m", SMALL).statusCode()).isEqualTo(201);
-        assertThat(put(http, 0, SMALL_BYTES)).isEqualTo(201);
+        assertThat(httpTestClient.get("/v1/namespaces/m").statusCode()).isEqualTo(404);
+        assertThat(httpTestClient
+                        .send(httpTestClient.request("/v1/namespaces/m").DELETE())
+                        .statusCode())
+                .isEqualTo(404);
+        assertThat(httpTestClient.put("/v1/namespaces/m", SMALL).statusCode()).isEqualTo(201);
+        assertThat(put(httpTestClient, 0, SMALL_BYTES)).isEqualTo(201);
     }
 
     @Test
     void givenANameThatIsTaken_whenRegisteredOtherwise_thenBothShapesAreTold() throws Exception {
-        http.put("/v1/namespaces/m", SMALL);
-        HttpResponse<byte[]> other = http.put("/v1/namespaces/m", LARGE);
+        httpTestClient.put("/v1/namespaces/m", SMALL);
+        HttpResponse<byte[]> other = httpTestClient.put("/v1/namespaces/m", LARGE);
         assertThat(problem(other, 409)).endsWith(":shape-mismatch");
-        assertThat(Http.json(other).at("/registered/layers").intValue()).isEqualTo(2);
-        assertThat(Http.json(other).at("/asked/layers").intValue()).isEqualTo(16);
+        assertThat(HttpTestClient.json(other).at("/registered/layers").intValue())
+                .isEqualTo(2);
+        assertThat(HttpTestClient.json(other).at("/asked/layers").intValue()).isEqualTo(16);
         HttpResponse<byte[]> revised =
-                http.put("/v1/namespaces/m", SMALL.replace("{\"shape", "{\"revision\":\"2\",\"shape"));
+                httpTestClient.put("/v1/namespaces/m", SMALL.replace("{\"shape", "{\"revision\":\"2\",\"shape"));
         assertThat(problem(revised, 409)).endsWith(":namespace-differs");
-        assertThat(Http.json(revised).at("/asked/revision").stringValue()).isEqualTo("2");
+        assertThat(HttpTestClient.json(revised).at("/asked/revision").stringValue())
+                .isEqualTo("2");
     }
 
     @ParameterizedTest
@@ -151,24 +168,25 @@ final class HttpBlocksTest {
                         + " | salt takes a text",
             })
     void givenAMistake_whenRegistered_thenItIsNamed(String body, String detail) throws Exception {
-        HttpResponse<byte[]> reply = http.put("/v1/namespaces/m", body.replace('\'', '"'));
+        HttpResponse<byte[]> reply = httpTestClient.put("/v1/namespaces/m", body.replace('\'', '"'));
         problem(reply, 400);
-        assertThat(Http.json(reply).get("detail").stringValue())
+        assertThat(HttpTestClient.json(reply).get("detail").stringValue())
                 .contains(detail.replace('`', '\''))
                 .doesNotContain("REDACTED");
     }
 
     @Test
     void givenKeysThatAreNoChain_whenMatched_thenWhatIsFoundEndsWhereTheChainDoes() throws Exception {
-        http.put("/v1/namespaces/m", SMALL);
+        httpTestClient.put("/v1/namespaces/m", SMALL);
         for (int number = 0; number < 64; number++) {
-            assertThat(put(http, number, SMALL_BYTES)).isEqualTo(201);
+            assertThat(put(httpTestClient, number, SMALL_BYTES)).isEqualTo(201);
         }
         String foreign = "\"" + key(99) + "\"";
         assertThat(matched(keys(0, 64))).isEqualTo(64);
         assertThat(matched(keys(0, 10) + "," + foreign + "," + keys(11, 64))).isEqualTo(10);
         for (int number = 100; number < 164; number++) {
-            assertThat(http.put("/v1/blocks/m/" + key(number), content(number, SMALL_BYTES))
+            assertThat(httpTestClient
+                            .put("/v1/blocks/m/" + key(number), content(number, SMALL_BYTES))
                             .statusCode())
                     .isEqualTo(201);
         }
@@ -177,14 +195,15 @@ final class HttpBlocksTest {
     }
 
     private int matched(String keys) throws Exception {
-        HttpResponse<byte[]> match = http.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[" + keys + "]}");
+        HttpResponse<byte[]> match =
+                httpTestClient.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[" + keys + "]}");
         assertThat(match.statusCode()).isEqualTo(200);
-        return Http.json(match).get("blocks").intValue();
+        return HttpTestClient.json(match).get("blocks").intValue();
     }
 
     @Test
     void givenAKeyThatAnotherNamespaceHas_whenPut_thenItIsRefusedForGood() throws Exception {
-        http.put("/v1/namespaces/m", SMALL);
+        httpTestClient.put("/v1/namespaces/m", SMALL);
         TieredKvCache cache = server.server().cache();
         Namespace other = Namespace.of("other", BlockShape.kv(2, 2, 32, 16, Dtype.BF16));
         Namespace mine = cache.stats().namespaces().stream()
@@ -198,76 +217,86 @@ final class HttpBlocksTest {
         assertThat(cache.putAll(BlockChain.ofKeys(other, List.of(taken)), 0, List.of(block), 0)
                         .stored())
                 .isEqualTo(1);
-        HttpResponse<byte[]> refused = http.put("/v1/blocks/m/" + key(0), content(0, SMALL_BYTES));
+        HttpResponse<byte[]> refused = httpTestClient.put("/v1/blocks/m/" + key(0), content(0, SMALL_BYTES));
         assertThat(problem(refused, 409)).endsWith(":foreign-key");
     }
 
     @Test
     void givenAChain_whenPutBlockByBlock_thenItMatchesAndComesBack() throws Exception {
-        http.put("/v1/namespaces/m", LARGE);
+        httpTestClient.put("/v1/namespaces/m", LARGE);
         for (int number = 0; number < 6; number++) {
-            assertThat(put(http, number, LARGE_BYTES)).isEqualTo(201);
+            assertThat(put(httpTestClient, number, LARGE_BYTES)).isEqualTo(201);
         }
-        assertThat(put(http, 3, LARGE_BYTES)).isEqualTo(204);
+        assertThat(put(httpTestClient, 3, LARGE_BYTES)).isEqualTo(204);
         HttpResponse<byte[]> match =
-                http.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[" + keys(0, 9) + "]}");
+                httpTestClient.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[" + keys(0, 9) + "]}");
         assertThat(match.statusCode()).isEqualTo(200);
-        assertThat(Http.json(match).get("blocks").intValue()).isEqualTo(6);
-        assertThat(Http.json(match).get("tokens").intValue()).isEqualTo(96);
-        assertThat(Http.json(match).get("hostBlocks").intValue()).isEqualTo(6);
-        assertThat(Http.json(match).get("diskBlocks").intValue()).isZero();
-        assertThat(Http.json(http.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[]}"))
+        assertThat(HttpTestClient.json(match).get("blocks").intValue()).isEqualTo(6);
+        assertThat(HttpTestClient.json(match).get("tokens").intValue()).isEqualTo(96);
+        assertThat(HttpTestClient.json(match).get("hostBlocks").intValue()).isEqualTo(6);
+        assertThat(HttpTestClient.json(match).get("diskBlocks").intValue()).isZero();
+        assertThat(HttpTestClient.json(httpTestClient.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[]}"))
                         .get("blocks")
                         .intValue())
                 .isZero();
         for (int number = 0; number < 6; number++) {
-            assertThat(http.get("/v1/blocks/m/" + key(number)).body()).isEqualTo(content(number, LARGE_BYTES));
+            assertThat(httpTestClient.get("/v1/blocks/m/" + key(number)).body())
+                    .isEqualTo(content(number, LARGE_BYTES));
         }
-        assertThat(problem(http.get("/v1/blocks/m/" + key(6)), 404)).isEqualTo("about:blank");
+        assertThat(problem(httpTestClient.get("/v1/blocks/m/" + key(6)), 404)).isEqualTo("about:blank");
     }
 
     @Test
     void givenABlock_whenAPartOfItIsRead_thenOnlyThatComes() throws Exception {
-        http.put("/v1/namespaces/m", SMALL);
-        put(http, 0, SMALL_BYTES);
-        HttpResponse<byte[]> layer = http.send(http.at("/v1/blocks/m/" + key(0)).header("Range", "bytes=4096-8191"));
+        httpTestClient.put("/v1/namespaces/m", SMALL);
+        put(httpTestClient, 0, SMALL_BYTES);
+        HttpResponse<byte[]> layer = httpTestClient.send(
+                httpTestClient.request("/v1/blocks/m/" + key(0)).header("Range", "bytes=4096-8191"));
         assertThat(layer.statusCode()).isEqualTo(206);
         assertThat(layer.body()).isEqualTo(Arrays.copyOfRange(content(0, SMALL_BYTES), 4096, 8192));
-        HttpResponse<byte[]> head = http.send(http.at("/v1/blocks/m/" + key(0)).HEAD());
+        HttpResponse<byte[]> head = httpTestClient.send(
+                httpTestClient.request("/v1/blocks/m/" + key(0)).HEAD());
         assertThat(head.statusCode()).isEqualTo(200);
         assertThat(head.headers().firstValueAsLong("content-length")).hasValue(SMALL_BYTES);
-        assertThat(http.send(http.at("/v1/blocks/m/" + key(1)).HEAD()).statusCode())
+        assertThat(httpTestClient
+                        .send(httpTestClient.request("/v1/blocks/m/" + key(1)).HEAD())
+                        .statusCode())
                 .isEqualTo(404);
     }
 
     @Test
     void givenBodiesThatAreNotOneBlock_whenPut_thenTheyAreRefusedByName() throws Exception {
-        http.put("/v1/namespaces/m", SMALL);
-        HttpResponse<byte[]> part = http.put("/v1/blocks/m/" + key(0), new byte[SMALL_BYTES - 1]);
+        httpTestClient.put("/v1/namespaces/m", SMALL);
+        HttpResponse<byte[]> part = httpTestClient.put("/v1/blocks/m/" + key(0), new byte[SMALL_BYTES - 1]);
         assertThat(problem(part, 400)).isEqualTo("urn:kvcache:problem:partial-block");
-        assertThat(Http.json(part).get("detail").stringValue()).contains("takes 8192 bytes", "not 8191");
-        assertThat(problem(http.put("/v1/blocks/m/" + key(0), new byte[SMALL_BYTES + 1]), 413))
+        assertThat(HttpTestClient.json(part).get("detail").stringValue()).contains("takes 8192 bytes", "not 8191");
+        assertThat(problem(httpTestClient.put("/v1/blocks/m/" + key(0), new byte[SMALL_BYTES + 1]), 413))
                 .endsWith(":more-than-a-block");
         assertThat(problem(
-                        http.send(http.at("/v1/blocks/m/" + key(0))
+                        httpTestClient.send(httpTestClient
+                                .request("/v1/blocks/m/" + key(0))
                                 .PUT(BodyPublishers.fromPublisher(BodyPublishers.ofString("x")))),
                         411))
                 .isEqualTo("about:blank");
-        assertThat(http.get("/v1/blocks/m/" + key(0)).statusCode()).isEqualTo(404);
+        assertThat(httpTestClient.get("/v1/blocks/m/" + key(0)).statusCode()).isEqualTo(404);
     }
 
     @Test
     void givenParents_whenUnknownOrContradictory_thenTheBlockIsRefused() throws Exception {
-        http.put("/v1/namespaces/m", SMALL);
+        httpTestClient.put("/v1/namespaces/m", SMALL);
         byte[] block = content(1, SMALL_BYTES);
-        assertThat(problem(http.put("/v1/blocks/m/" + key(1) + "?parent=" + key(0), block), 409))
+        assertThat(problem(httpTestClient.put("/v1/blocks/m/" + key(1) + "?parent=" + key(0), block), 409))
                 .endsWith(":unknown-parent");
-        assertThat(http.put("/v1/blocks/m/" + key(0), block).statusCode()).isEqualTo(201);
-        HttpResponse<byte[]> both = http.send(http.at("/v1/blocks/m/" + key(1) + "?parent=" + key(0))
+        assertThat(httpTestClient.put("/v1/blocks/m/" + key(0), block).statusCode())
+                .isEqualTo(201);
+        HttpResponse<byte[]> both = httpTestClient.send(httpTestClient
+                .request("/v1/blocks/m/" + key(1) + "?parent=" + key(0))
                 .header("KVCache-Parent", key(5))
                 .PUT(BodyPublishers.ofByteArray(block)));
         problem(both, 400);
-        assertThat(http.send(http.at("/v1/blocks/m/" + key(1))
+        assertThat(httpTestClient
+                        .send(httpTestClient
+                                .request("/v1/blocks/m/" + key(1))
                                 .header("KVCache-Parent", key(0))
                                 .PUT(BodyPublishers.ofByteArray(block)))
                         .statusCode())
@@ -276,23 +305,26 @@ final class HttpBlocksTest {
 
     @Test
     void givenMistakes_whenMade_thenProblemsAreDescribed() throws Exception {
-        http.put("/v1/namespaces/m", SMALL);
-        assertThat(problem(http.get("/v1/blocks/n/" + key(0)), 404)).endsWith(":unknown-namespace");
-        assertThat(problem(http.get("/v1/namespaces/n"), 404)).endsWith(":unknown-namespace");
-        assertThat(http.post("/v1/blocks/match", "{}").body())
+        httpTestClient.put("/v1/namespaces/m", SMALL);
+        assertThat(problem(httpTestClient.get("/v1/blocks/n/" + key(0)), 404)).endsWith(":unknown-namespace");
+        assertThat(problem(httpTestClient.get("/v1/namespaces/n"), 404)).endsWith(":unknown-namespace");
+        assertThat(httpTestClient.post("/v1/blocks/match", "{}").body())
                 .asString(US_ASCII)
                 .contains("\"status\":400", "namespace is missing");
-        assertThat(problem(http.post("/v1/blocks/match", "{\"namespace\":\"n\",\"keys\":[]}"), 404))
+        assertThat(problem(httpTestClient.post("/v1/blocks/match", "{\"namespace\":\"n\",\"keys\":[]}"), 404))
                 .endsWith(":unknown-namespace");
-        problem(http.get("/v1/blocks/m/abc"), 400);
-        problem(http.get("/v1/blocks/m/xy"), 400);
-        problem(http.get("/v1/blocks/m/"), 400);
-        problem(http.get("/v1/blocks/%ff/00"), 400);
-        problem(http.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[3]}"), 400);
-        problem(http.post("/v1/blocks/match", "{\"namespace\":\"m\"}"), 400);
-        assertThat(problem(http.get("/v1/blocks/match"), 405)).isEqualTo("about:blank");
-        assertThat(problem(http.post("/v1/blocks/m/" + key(0), ""), 405)).isEqualTo("about:blank");
-        assertThat(Http.json(http.get("/v1/nothing")).get("detail").stringValue())
+        problem(httpTestClient.get("/v1/blocks/m/abc"), 400);
+        problem(httpTestClient.get("/v1/blocks/m/xy"), 400);
+        problem(httpTestClient.get("/v1/blocks/m/"), 400);
+        problem(httpTestClient.get("/v1/blocks/%ff/00"), 400);
+        problem(httpTestClient.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[3]}"), 400);
+        problem(httpTestClient.post("/v1/blocks/match", "{\"namespace\":\"m\"}"), 400);
+        assertThat(problem(httpTestClient.get("/v1/blocks/match"), 405)).isEqualTo("about:blank");
+        assertThat(problem(httpTestClient.post("/v1/blocks/m/" + key(0), ""), 405))
+                .isEqualTo("about:blank");
+        assertThat(HttpTestClient.json(httpTestClient.get("/v1/nothing"))
+                        .get("detail")
+                        .stringValue())
                 .contains("/v1/blocks/{namespace}/{key}", "/v1/namespaces");
     }
 
@@ -307,51 +339,56 @@ final class HttpBlocksTest {
         "0x2x2x16x32 bf16, 400"
     })
     void givenAShape_whenNamedByAClient_thenItIsCompared(String shape, int status) throws Exception {
-        http.put("/v1/namespaces/m", SMALL);
-        put(http, 0, SMALL_BYTES);
-        HttpResponse<byte[]> reply = http.send(http.at("/v1/blocks/m/" + key(0)).header("KVCache-Shape", shape));
+        httpTestClient.put("/v1/namespaces/m", SMALL);
+        put(httpTestClient, 0, SMALL_BYTES);
+        HttpResponse<byte[]> reply = httpTestClient.send(
+                httpTestClient.request("/v1/blocks/m/" + key(0)).header("KVCache-Shape", shape));
         assertThat(reply.statusCode()).isEqualTo(status);
         if (status == 409) {
-            assertThat(Http.json(reply).at("/registered/headDim").intValue()).isEqualTo(32);
-            assertThat(Http.json(reply).has("asked")).isTrue();
+            assertThat(HttpTestClient.json(reply).at("/registered/headDim").intValue())
+                    .isEqualTo(32);
+            assertThat(HttpTestClient.json(reply).has("asked")).isTrue();
         }
     }
 
     @Test
     void givenAChain_whenABlockIsDeleted_thenItAndAllBelowAreGone() throws Exception {
-        http.put("/v1/namespaces/m", SMALL);
+        httpTestClient.put("/v1/namespaces/m", SMALL);
         for (int number = 0; number < 10; number++) {
-            assertThat(put(http, number, SMALL_BYTES)).isEqualTo(201);
+            assertThat(put(httpTestClient, number, SMALL_BYTES)).isEqualTo(201);
         }
-        HttpResponse<byte[]> deleted =
-                http.send(http.at("/v1/blocks/m/" + key(6)).DELETE());
+        HttpResponse<byte[]> deleted = httpTestClient.send(
+                httpTestClient.request("/v1/blocks/m/" + key(6)).DELETE());
         assertThat(deleted.statusCode()).isEqualTo(200);
-        assertThat(Http.json(deleted).get("deleted").intValue()).isEqualTo(4);
+        assertThat(HttpTestClient.json(deleted).get("deleted").intValue()).isEqualTo(4);
         HttpResponse<byte[]> match =
-                http.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[" + keys(0, 10) + "]}");
-        assertThat(Http.json(match).get("blocks").intValue()).isEqualTo(6);
-        problem(http.send(http.at("/v1/blocks/m/" + key(6)).DELETE()), 404);
-        problem(http.send(http.at("/v1/blocks/m/xy").DELETE()), 400);
-        assertThat(put(http, 6, SMALL_BYTES)).isEqualTo(201);
-        assertThat(http.get("/v1/blocks/m/" + key(6)).body()).isEqualTo(content(6, SMALL_BYTES));
+                httpTestClient.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[" + keys(0, 10) + "]}");
+        assertThat(HttpTestClient.json(match).get("blocks").intValue()).isEqualTo(6);
+        problem(
+                httpTestClient.send(
+                        httpTestClient.request("/v1/blocks/m/" + key(6)).DELETE()),
+                404);
+        problem(httpTestClient.send(httpTestClient.request("/v1/blocks/m/xy").DELETE()), 400);
+        assertThat(put(httpTestClient, 6, SMALL_BYTES)).isEqualTo(201);
+        assertThat(httpTestClient.get("/v1/blocks/m/" + key(6)).body()).isEqualTo(content(6, SMALL_BYTES));
     }
 
     @Test
     void givenABlockOnDisk_whenDeleted_thenItDoesNotComeBackWithARestart(@TempDir Path folder) throws Exception {
-        try (DiskServer disk = new DiskServer(folder);
-                Http client = new Http(disk.port())) {
+        try (DiskTestServer disk = new DiskTestServer(folder);
+                HttpTestClient client = new HttpTestClient(disk.port())) {
             client.put("/v1/namespaces/m", SMALL);
             for (int number = 0; number < 4; number++) {
                 assertThat(put(client, number, SMALL_BYTES)).isEqualTo(201);
             }
             assertThat(disk.server().cache().flush(TimeUnit.SECONDS.toNanos(60)))
                     .isTrue();
-            client.send(client.at("/v1/blocks/m/" + key(2)).DELETE());
+            client.send(client.request("/v1/blocks/m/" + key(2)).DELETE());
             assertThat(disk.server().cache().flush(TimeUnit.SECONDS.toNanos(60)))
                     .isTrue();
         }
-        try (DiskServer disk = new DiskServer(folder);
-                Http client = new Http(disk.port())) {
+        try (DiskTestServer disk = new DiskTestServer(folder);
+                HttpTestClient client = new HttpTestClient(disk.port())) {
             client.put("/v1/namespaces/m", SMALL);
             while (disk.server().cache().isRecovering()) {
                 Thread.onSpinWait(); // until the disk has told all
@@ -378,46 +415,51 @@ final class HttpBlocksTest {
 
     @Test
     void givenABlockThatIsBeingWritten_whenPutAgain_thenTheSecondIsToldSoAndTheFirstCounts() throws Exception {
-        http.put("/v1/namespaces/m", SMALL);
+        httpTestClient.put("/v1/namespaces/m", SMALL);
         try (Socket first = begun(0, 100)) {
             int answer = 0;
             while (answer != 202) { // until the server has seen the first one
-                answer = http.put("/v1/blocks/m/" + key(0), content(0, SMALL_BYTES))
+                answer = httpTestClient
+                        .put("/v1/blocks/m/" + key(0), content(0, SMALL_BYTES))
                         .statusCode();
                 assertThat(answer).isIn(201, 202);
                 if (answer == 201) {
                     return; // the second one was faster; nothing to see
                 }
             }
-            assertThat(http.get("/v1/blocks/m/" + key(0)).statusCode()).isEqualTo(404);
+            assertThat(httpTestClient.get("/v1/blocks/m/" + key(0)).statusCode())
+                    .isEqualTo(404);
             first.getOutputStream().write(content(0, SMALL_BYTES), 100, SMALL_BYTES - 100);
             assertThat(status(first)).isEqualTo("HTTP/1.1 201");
-            assertThat(http.get("/v1/blocks/m/" + key(0)).body()).isEqualTo(content(0, SMALL_BYTES));
+            assertThat(httpTestClient.get("/v1/blocks/m/" + key(0)).body()).isEqualTo(content(0, SMALL_BYTES));
         }
     }
 
     @Test
     void givenAClientThatGoesAwayWithinABody_whenTheBlockIsPutAgain_thenThereIsRoomForIt() throws Exception {
-        http.put("/v1/namespaces/m", SMALL);
+        httpTestClient.put("/v1/namespaces/m", SMALL);
         begun(0, 100).close();
         int answer = 202;
         while (answer == 202) { // until the server has seen that the first one is gone
-            answer = http.put("/v1/blocks/m/" + key(0), content(0, SMALL_BYTES)).statusCode();
+            answer = httpTestClient
+                    .put("/v1/blocks/m/" + key(0), content(0, SMALL_BYTES))
+                    .statusCode();
         }
         assertThat(answer).isEqualTo(201);
-        assertThat(http.get("/v1/blocks/m/" + key(0)).body()).isEqualTo(content(0, SMALL_BYTES));
+        assertThat(httpTestClient.get("/v1/blocks/m/" + key(0)).body()).isEqualTo(content(0, SMALL_BYTES));
     }
 
     @Test
     void givenMoreBlocksThanFit_whenPut_thenOldOnesGiveWayAndNothingIsLeftOpen() throws Exception {
-        http.put("/v1/namespaces/m", LARGE);
+        httpTestClient.put("/v1/namespaces/m", LARGE);
         for (int number = 0; number < 250; number++) {
-            assertThat(http.put("/v1/blocks/m/" + key(number), content(number, LARGE_BYTES))
+            assertThat(httpTestClient
+                            .put("/v1/blocks/m/" + key(number), content(number, LARGE_BYTES))
                             .statusCode())
                     .isEqualTo(201);
         }
-        assertThat(http.get("/v1/blocks/m/" + key(0)).statusCode()).isEqualTo(404);
-        assertThat(http.get("/v1/blocks/m/" + key(249)).body()).isEqualTo(content(249, LARGE_BYTES));
+        assertThat(httpTestClient.get("/v1/blocks/m/" + key(0)).statusCode()).isEqualTo(404);
+        assertThat(httpTestClient.get("/v1/blocks/m/" + key(249)).body()).isEqualTo(content(249, LARGE_BYTES));
         assertThat(server.server().drain(Duration.ofSeconds(60))).isTrue();
         assertThat(server.server().cache().stats().openTables()).isZero();
         server.server().cache().validate();
@@ -425,8 +467,8 @@ final class HttpBlocksTest {
 
     @Test
     void givenBlocksOnDisk_whenReadAgain_thenTheyComeBack(@TempDir Path folder) throws Exception {
-        try (DiskServer disk = new DiskServer(folder);
-                Http client = new Http(disk.port())) {
+        try (DiskTestServer disk = new DiskTestServer(folder);
+                HttpTestClient client = new HttpTestClient(disk.port())) {
             client.put("/v1/namespaces/m", LARGE);
             for (int number = 0; number < 100; number++) {
                 assertThat(put(client, number, LARGE_BYTES)).isEqualTo(201);
@@ -438,8 +480,8 @@ final class HttpBlocksTest {
             }
             HttpResponse<byte[]> match =
                     client.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[" + keys(0, 100) + "]}");
-            assertThat(Http.json(match).get("blocks").intValue()).isEqualTo(100);
-            assertThat(Http.json(match).get("diskBlocks").intValue()).isPositive();
+            assertThat(HttpTestClient.json(match).get("blocks").intValue()).isEqualTo(100);
+            assertThat(HttpTestClient.json(match).get("diskBlocks").intValue()).isPositive();
             for (int number = 99; number >= 0; number--) {
                 assertThat(client.get("/v1/blocks/m/" + key(number)).body()).isEqualTo(content(number, LARGE_BYTES));
             }

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.server.EventReader.Event;
+import io.kvcache.server.SseTestClient.Event;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.TransportKind;
 import java.io.IOException;
@@ -32,7 +32,7 @@ final class HttpEventsTest {
     private static final int MANY = 70_000;
 
     private final TestServer server = start(Duration.ofMinutes(10));
-    private final Http http = new Http(server.port());
+    private final HttpTestClient httpTestClient = new HttpTestClient(server.port());
 
     /// @param stall after which who does not read is cut off
     private static TestServer start(Duration stall) {
@@ -41,25 +41,28 @@ final class HttpEventsTest {
 
     @AfterEach
     void stop() {
-        http.close();
+        httpTestClient.close();
         server.close();
     }
 
-    private EventReader follow(String query) throws Exception {
-        return new EventReader(http, http.at("/v1/events" + query));
+    private SseTestClient follow(String query) throws Exception {
+        return new SseTestClient(httpTestClient, httpTestClient.request("/v1/events" + query));
     }
 
-    private EventReader resume(String id) throws Exception {
-        return new EventReader(http, http.at("/v1/events").header("Last-Event-ID", id));
+    private SseTestClient resume(String id) throws Exception {
+        return new SseTestClient(
+                httpTestClient, httpTestClient.request("/v1/events").header("Last-Event-ID", id));
     }
 
-    private static Event next(EventReader events) throws IOException {
+    private static Event next(SseTestClient events) throws IOException {
         return Objects.requireNonNull(events.next());
     }
 
     private void put(String key, String parent) throws Exception {
         String query = parent.isEmpty() ? "" : "?parent=" + parent;
-        assertThat(http.put("/v1/blocks/m/" + key + query, new byte[BYTES]).statusCode())
+        assertThat(httpTestClient
+                        .put("/v1/blocks/m/" + key + query, new byte[BYTES])
+                        .statusCode())
                 .isEqualTo(201);
     }
 
@@ -83,9 +86,9 @@ final class HttpEventsTest {
 
     @Test
     void givenAFollower_whenBlocksComeAndGo_thenItIsToldAsItHappens() throws Exception {
-        http.put("/v1/namespaces/m", SHAPE);
+        httpTestClient.put("/v1/namespaces/m", SHAPE);
         put("00", "");
-        try (EventReader events = follow("")) {
+        try (SseTestClient events = follow("")) {
             put("9bd96a485ad84efd", "00");
             Event stored = next(events);
             assertThat(stored.name()).isEqualTo("stored");
@@ -98,10 +101,10 @@ final class HttpEventsTest {
             assertThat(stored.data().get("engineHash").stringValue())
                     .isEqualTo(Long.toUnsignedString(0x9bd96a485ad84efdL));
 
-            http.put("/v1/objects/k", "value");
+            httpTestClient.put("/v1/objects/k", "value");
             Event object = next(events);
             assertThat(object.data().get("object").booleanValue()).isTrue();
-            http.send(http.at("/v1/objects/k").DELETE());
+            httpTestClient.send(httpTestClient.request("/v1/objects/k").DELETE());
             Event removed = next(events);
             assertThat(removed.name()).isEqualTo("removed");
             assertThat(removed.data().get("cause").stringValue()).isEqualTo("dropped");
@@ -111,14 +114,14 @@ final class HttpEventsTest {
 
     @Test
     void givenWhatIsStored_whenFollowedWithASnapshot_thenItComesFirstAndThenWhatHappens() throws Exception {
-        http.put("/v1/namespaces/m", SHAPE);
-        http.put("/v1/namespaces/other", SHAPE);
+        httpTestClient.put("/v1/namespaces/m", SHAPE);
+        httpTestClient.put("/v1/namespaces/other", SHAPE);
         put("00", "");
         put("01", "00");
         put("02", "01");
-        http.put("/v1/blocks/other/00", new byte[BYTES]);
-        http.send(http.at("/v1/blocks/m/02").DELETE());
-        try (EventReader events = follow("?from=snapshot&namespace=m")) {
+        httpTestClient.put("/v1/blocks/other/00", new byte[BYTES]);
+        httpTestClient.send(httpTestClient.request("/v1/blocks/m/02").DELETE());
+        try (SseTestClient events = follow("?from=snapshot&namespace=m")) {
             Event begins = next(events);
             assertThat(begins.name()).isEqualTo("snapshot");
             assertThat(begins.data().get("entries").intValue()).isEqualTo(2);
@@ -135,16 +138,16 @@ final class HttpEventsTest {
             put("03", "01");
             Event stored = next(events);
             assertThat(stored.data().get("sequence").intValue()).isEqualTo(5);
-            try (EventReader resumed = resume(live.id())) {
+            try (SseTestClient resumed = resume(live.id())) {
                 assertThat(next(resumed).id()).isEqualTo(stored.id());
             }
         }
-        assertThat(http.get("/v1/events?from=yesterday").statusCode()).isEqualTo(400);
+        assertThat(httpTestClient.get("/v1/events?from=yesterday").statusCode()).isEqualTo(400);
     }
 
     @Test
     void givenMoreThanASocketTakes_whenASnapshotIsSent_thenAllOfItComesAndItsPlaceIsFreeAgain() throws Exception {
-        http.put("/v1/namespaces/m", SHAPE);
+        httpTestClient.put("/v1/namespaces/m", SHAPE);
         int many = 20_000;
         KvCache cache = server.server().cache();
         Namespace things = Namespace.objects("things", "default");
@@ -156,11 +159,11 @@ final class HttpEventsTest {
             }
         }
         for (int round = 0; round < 3; round++) {
-            List<EventReader> readers = new ArrayList<>();
+            List<SseTestClient> readers = new ArrayList<>();
             for (int i = 0; i < 2; i++) {
                 readers.add(follow("?from=snapshot"));
             }
-            for (EventReader events : readers) {
+            for (SseTestClient events : readers) {
                 assertThat(next(events).data().get("entries").intValue()).isEqualTo(many);
                 for (int i = 0; i < many; i++) {
                     assertThat(next(events).name()).isEqualTo("stored");
@@ -175,7 +178,7 @@ final class HttpEventsTest {
     void givenTheLastEventSeen_whenTheClientComesBack_thenItMissesNothingAndSeesNothingTwice() throws Exception {
         List<String> seen = new ArrayList<>();
         String last;
-        try (EventReader events = follow("?from=oldest")) {
+        try (SseTestClient events = follow("?from=oldest")) {
             churn(500);
             for (int i = 0; i < 300; i++) {
                 seen.add(next(events).id());
@@ -183,7 +186,7 @@ final class HttpEventsTest {
             last = seen.getLast();
         }
         churn(500);
-        try (EventReader events = resume(last)) {
+        try (SseTestClient events = resume(last)) {
             while (seen.size() < 2000) {
                 Event event = next(events);
                 assertThat(event.name()).isNotEqualTo("gap");
@@ -198,12 +201,12 @@ final class HttpEventsTest {
     @Test
     void givenAFollowerThatWasAwayTooLong_whenItComesBack_thenItIsToldOfTheGap() throws Exception {
         String first;
-        try (EventReader events = follow("")) {
+        try (SseTestClient events = follow("")) {
             churn(1);
             first = next(events).id();
         }
         churn(MANY / 2);
-        try (EventReader events = resume(first)) {
+        try (SseTestClient events = resume(first)) {
             Event gap = next(events);
             assertThat(gap.name()).isEqualTo("gap");
             assertThat(gap.data().get("reason").stringValue()).isEqualTo("history");
@@ -219,7 +222,7 @@ final class HttpEventsTest {
     @Test
     void givenTheIdOfAnEarlierRun_whenResumed_thenTheGapIsOfARestart() throws Exception {
         churn(2);
-        try (EventReader events = resume("earlier-1")) {
+        try (SseTestClient events = resume("earlier-1")) {
             Event gap = next(events);
             assertThat(gap.data().get("reason").stringValue()).isEqualTo("restart");
             assertThat(gap.data().get("oldest").longValue()).isZero();
@@ -229,8 +232,8 @@ final class HttpEventsTest {
 
     @Test
     void givenANamespace_whenOnlyThatIsWanted_thenOthersAreLeftOut() throws Exception {
-        http.put("/v1/namespaces/m", SHAPE);
-        try (EventReader events = follow("?namespace=m")) {
+        httpTestClient.put("/v1/namespaces/m", SHAPE);
+        try (SseTestClient events = follow("?namespace=m")) {
             churn(20);
             put("00", "");
             assertThat(next(events).data().get("namespace").stringValue()).isEqualTo("m");
@@ -240,9 +243,9 @@ final class HttpEventsTest {
     @Test
     void givenAClientThatDoesNotRead_whenEventsPileUp_thenItIsCutOffAndOthersGoOn() throws Exception {
         try (TestServer hasty = start(Duration.ofSeconds(1));
-                Http client = new Http(hasty.port());
+                HttpTestClient client = new HttpTestClient(hasty.port());
                 Socket slow = new Socket(InetAddress.getLoopbackAddress(), hasty.port());
-                EventReader quick = new EventReader(client, client.at("/v1/events"))) {
+                SseTestClient quick = new SseTestClient(client, client.request("/v1/events"))) {
             slow.getOutputStream().write("GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n".getBytes(US_ASCII));
             assertThat(slow.getInputStream().read()).isEqualTo('H');
             long told = 0;
@@ -258,15 +261,15 @@ final class HttpEventsTest {
         }
     }
 
-    private static int closed(Http http, String reason) throws Exception {
-        return Http.json(http.get("/v1/stats"))
+    private static int closed(HttpTestClient httpTestClient, String reason) throws Exception {
+        return HttpTestClient.json(httpTestClient.get("/v1/stats"))
                 .at("/connections/closed/" + reason)
                 .intValue();
     }
 
     @Test
     void givenFollowers_whenTheServerGoesDown_thenTheirStreamsEnd() throws Exception {
-        try (EventReader events = follow("")) {
+        try (SseTestClient events = follow("")) {
             CompletableFuture<Boolean> drained =
                     CompletableFuture.supplyAsync(() -> server.server().drain(Duration.ofSeconds(60)));
             assertThat(events.next()).isNull();
@@ -276,13 +279,14 @@ final class HttpEventsTest {
 
     @Test
     void givenMoreFollowersThanMayBe_whenOneMoreComes_thenItIsToldSo() throws Exception {
-        assertThat(http.send(http.at("/v1/events").header("Last-Event-ID", "nonsense"))
+        assertThat(httpTestClient
+                        .send(httpTestClient.request("/v1/events").header("Last-Event-ID", "nonsense"))
                         .statusCode())
                 .isEqualTo(400);
-        assertThat(http.post("/v1/events", "").statusCode()).isEqualTo(405);
+        assertThat(httpTestClient.post("/v1/events", "").statusCode()).isEqualTo(405);
         List<Socket> followers = new ArrayList<>();
         try (TestServer wide = TestServer.start(TransportKind.AUTO);
-                Http client = new Http(wide.port())) {
+                HttpTestClient client = new HttpTestClient(wide.port())) {
             for (int i = 0; i < 256; i++) {
                 Socket socket = new Socket(InetAddress.getLoopbackAddress(), wide.port());
                 followers.add(socket);
@@ -293,7 +297,7 @@ final class HttpEventsTest {
             followers.removeFirst().close();
             int answer = 503;
             while (answer == 503) { // until the server has seen that one is gone
-                try (EventReader events = new EventReader(client, client.at("/v1/events"))) {
+                try (SseTestClient events = new SseTestClient(client, client.request("/v1/events"))) {
                     assertThat(events).isNotNull();
                     answer = 200;
                 } catch (IOException full) {
@@ -322,13 +326,14 @@ final class HttpEventsTest {
                 assertThat(new String(socket.getInputStream().readNBytes(15), US_ASCII))
                         .isEqualTo("HTTP/1.1 200 OK");
             }
-            assertThat(http.put("/v1/namespaces/m", SHAPE).statusCode()).isEqualTo(201);
+            assertThat(httpTestClient.put("/v1/namespaces/m", SHAPE).statusCode())
+                    .isEqualTo(201);
             for (int i = 0; i < 3000; i++) {
                 put(String.format(java.util.Locale.ROOT, "%032x", i + 1), "");
             }
             long before = 0;
             for (int look = 0; look < 5; look++) { // each answer is behind a turn of the loops
-                assertThat(http.get("/health/live").statusCode()).isEqualTo(200);
+                assertThat(httpTestClient.get("/health/live").statusCode()).isEqualTo(200);
                 before = Math.max(before, server.server().unreadBytes());
             }
             assertThat(before).isLessThan(followers * (192L << 10));

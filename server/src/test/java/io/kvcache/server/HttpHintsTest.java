@@ -17,22 +17,22 @@ import org.junit.jupiter.params.provider.CsvSource;
 final class HttpHintsTest {
 
     private final TestServer server = TestServer.start(TransportKind.AUTO);
-    private final Http http = new Http(server.port());
+    private final HttpTestClient httpTestClient = new HttpTestClient(server.port());
 
     @AfterAll
     void stop() {
-        http.close();
+        httpTestClient.close();
         server.close();
     }
 
     private String post(String body) throws Exception {
-        return new String(http.post("/v1/hints", body).body(), UTF_8);
+        return new String(httpTestClient.post("/v1/hints", body).body(), UTF_8);
     }
 
     @Test
     void givenValues_whenHintedAt_thenTheReplySaysOfHowManyItWasTaken() throws Exception {
-        http.put("/v1/objects/model%40chunk%2F1", new byte[5000]);
-        http.put("/v1/objects/b", new byte[5000]);
+        httpTestClient.put("/v1/objects/model%40chunk%2F1", new byte[5000]);
+        httpTestClient.put("/v1/objects/b", new byte[5000]);
         String keys = "\"keys\":[\"model@chunk/1\",\"b\",\"absent\"]";
         assertThat(post("{\"hint\":\"pin\",\"milliseconds\":60000," + keys + "}"))
                 .isEqualTo("{\"taken\":2}\n");
@@ -59,7 +59,7 @@ final class HttpHintsTest {
                 .isEqualTo("{\"taken\":1}\n");
         assertThat(server.server().cache().hintStats().sessions()).isZero();
         assertThat(server.server().cache().hintStats().blocksLeft()).isEqualTo(1);
-        assertThat(http.get("/v1/objects/b").statusCode()).isEqualTo(200);
+        assertThat(httpTestClient.get("/v1/objects/b").statusCode()).isEqualTo(200);
     }
 
     @ParameterizedTest
@@ -84,14 +84,15 @@ final class HttpHintsTest {
                 "[1]|the body takes a JSON object"
             })
     void givenAHintThatCannotBe_whenPosted_thenTheProblemNamesWhatMay(String body, String detail) throws Exception {
-        HttpResponse<byte[]> reply = http.post("/v1/hints", body);
+        HttpResponse<byte[]> reply = httpTestClient.post("/v1/hints", body);
         assertThat(reply.statusCode()).isEqualTo(400);
         assertThat(new String(reply.body(), UTF_8)).contains(detail);
     }
 
     @Test
     void givenAnotherMethod_whenAsked_thenTheReplyNamesTheOneThereIs() throws Exception {
-        HttpResponse<byte[]> reply = http.send(http.at("/v1/hints").PUT(BodyPublishers.ofString("{}")));
+        HttpResponse<byte[]> reply =
+                httpTestClient.send(httpTestClient.request("/v1/hints").PUT(BodyPublishers.ofString("{}")));
         assertThat(reply.statusCode()).isEqualTo(405);
         assertThat(reply.headers().firstValue("Allow")).hasValue("POST");
     }

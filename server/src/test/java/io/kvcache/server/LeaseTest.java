@@ -82,8 +82,8 @@ final class LeaseTest {
         return content;
     }
 
-    private static HttpResponse<byte[]> lease(Http http, String key) throws Exception {
-        return http.post("/v1/kv/lmcache/" + key + "/leases?timeout_ms=1000&ttl_s=300", "");
+    private static HttpResponse<byte[]> lease(HttpTestClient httpTestClient, String key) throws Exception {
+        return httpTestClient.post("/v1/kv/lmcache/" + key + "/leases?timeout_ms=1000&ttl_s=300", "");
     }
 
     /// Copies what a lease names out of the mapped file, as a client does.
@@ -105,36 +105,41 @@ final class LeaseTest {
 
     @Test
     void givenAValue_whenLeased_thenItIsReadInPlaceAndStaysUntilItIsReleased() throws Exception {
-        Needs.sharedMemory(200 * MIB);
+        TestRequirements.assumeSharedMemory(200 * MIB);
         byte[] content = content(1, 5_000_123);
         try (CacheServer server = start(192 * MIB);
-                Http http = new Http(server.address().getPort())) {
+                HttpTestClient httpTestClient =
+                        new HttpTestClient(server.address().getPort())) {
             assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(file)))
                     .isEqualTo("rw-------");
-            assertThat(lease(http, KEY).statusCode()).isEqualTo(504);
-            assertThat(http.put("/v1/kv/lmcache/" + KEY, content).statusCode()).isEqualTo(200);
-            assertThat(http.put("/v1/kv/lmcache/" + KEY, content(2, 77)).statusCode())
+            assertThat(lease(httpTestClient, KEY).statusCode()).isEqualTo(504);
+            assertThat(httpTestClient.put("/v1/kv/lmcache/" + KEY, content).statusCode())
+                    .isEqualTo(200);
+            assertThat(httpTestClient
+                            .put("/v1/kv/lmcache/" + KEY, content(2, 77))
+                            .statusCode())
                     .isEqualTo(409);
-            assertThat(http.get("/v1/objects/lmcache/" + KEY).body()).isEqualTo(content);
+            assertThat(httpTestClient.get("/v1/objects/lmcache/" + KEY).body()).isEqualTo(content);
 
-            JsonNode lease = Http.json(lease(http, KEY));
+            JsonNode lease = HttpTestClient.json(lease(httpTestClient, KEY));
             assertThat(read(lease)).isEqualTo(content);
-            fill(http, 1);
+            fill(httpTestClient, 1);
             assertThat(read(lease)).isEqualTo(content);
             String release = "/v1/leases/" + lease.get("id").stringValue() + "/release";
-            assertThat(http.post(release, "").statusCode()).isEqualTo(200);
-            assertThat(http.post(release, "").statusCode()).isEqualTo(404);
-            fill(http, 2);
-            fill(http, 3);
-            assertThat(lease(http, KEY).statusCode()).isEqualTo(504);
+            assertThat(httpTestClient.post(release, "").statusCode()).isEqualTo(200);
+            assertThat(httpTestClient.post(release, "").statusCode()).isEqualTo(404);
+            fill(httpTestClient, 2);
+            fill(httpTestClient, 3);
+            assertThat(lease(httpTestClient, KEY).statusCode()).isEqualTo(504);
         }
         assertThat(file).doesNotExist();
     }
 
     /// Puts more than the store holds.
-    private static void fill(Http http, int round) throws Exception {
+    private static void fill(HttpTestClient httpTestClient, int round) throws Exception {
         for (int number = 0; number < 60; number++) {
-            int status = http.put("/v1/objects/" + round + "/" + number, content(number, 4 << 20))
+            int status = httpTestClient
+                    .put("/v1/objects/" + round + "/" + number, content(number, 4 << 20))
                     .statusCode();
             assertThat(status).isEqualTo(204);
         }
@@ -142,53 +147,59 @@ final class LeaseTest {
 
     @Test
     void givenAClientThatDies_whenItsTimeIsOver_thenNothingIsHeldAnyMore() throws Exception {
-        Needs.sharedMemory(100 * MIB);
+        TestRequirements.assumeSharedMemory(100 * MIB);
         try (CacheServer server = start(96 * MIB);
-                Http http = new Http(server.address().getPort())) {
-            http.put("/v1/kv/b/k", content(1, 1000));
-            JsonNode lease = Http.json(http.post("/v1/kv/b/k/leases?ttl_s=1", ""));
+                HttpTestClient httpTestClient =
+                        new HttpTestClient(server.address().getPort())) {
+            httpTestClient.put("/v1/kv/b/k", content(1, 1000));
+            JsonNode lease = HttpTestClient.json(httpTestClient.post("/v1/kv/b/k/leases?ttl_s=1", ""));
             String release = "/v1/leases/" + lease.get("id").stringValue() + "/release";
             while (server.cache().stats().openTables() > 0) {
                 Thread.onSpinWait();
             }
-            assertThat(http.post(release, "").statusCode()).isEqualTo(404);
-            assertThat(http.get("/v1/objects/b/k").body()).hasSize(1000);
+            assertThat(httpTestClient.post(release, "").statusCode()).isEqualTo(404);
+            assertThat(httpTestClient.get("/v1/objects/b/k").body()).hasSize(1000);
         }
     }
 
     @Test
     void givenMoreThanMayBeLeased_whenAsked_thenItIsRefused() throws Exception {
-        Needs.sharedMemory(100 * MIB);
+        TestRequirements.assumeSharedMemory(100 * MIB);
         try (CacheServer server = start(96 * MIB);
-                Http http = new Http(server.address().getPort())) {
+                HttpTestClient httpTestClient =
+                        new HttpTestClient(server.address().getPort())) {
             for (int number = 0; number < 4; number++) {
-                http.put("/v1/kv/b/" + number, content(number, (int) (7 * MIB)));
+                httpTestClient.put("/v1/kv/b/" + number, content(number, (int) (7 * MIB)));
             }
             for (int number = 0; number < 3; number++) {
-                assertThat(http.post("/v1/kv/b/" + number + "/leases", "").statusCode())
+                assertThat(httpTestClient
+                                .post("/v1/kv/b/" + number + "/leases", "")
+                                .statusCode())
                         .isEqualTo(200);
             }
-            assertThat(http.post("/v1/kv/b/3/leases", "").statusCode()).isEqualTo(503);
+            assertThat(httpTestClient.post("/v1/kv/b/3/leases", "").statusCode())
+                    .isEqualTo(503);
         }
     }
 
     @Test
     void givenMistakes_whenMade_thenProblemsAreDescribed() throws Exception {
-        Needs.sharedMemory(100 * MIB);
+        TestRequirements.assumeSharedMemory(100 * MIB);
         try (CacheServer server = start(96 * MIB);
-                Http http = new Http(server.address().getPort())) {
-            assertThat(http.put("/v1/kv/b", "x").statusCode()).isEqualTo(400);
-            assertThat(http.put("/v1/kv//k", "x").statusCode()).isEqualTo(400);
-            assertThat(http.get("/v1/kv/b/k").statusCode()).isEqualTo(405);
-            assertThat(http.get("/v1/leases/1/release").statusCode()).isEqualTo(405);
-            assertThat(http.post("/v1/kv/b/k/leases?ttl_s=soon", "").statusCode())
+                HttpTestClient httpTestClient =
+                        new HttpTestClient(server.address().getPort())) {
+            assertThat(httpTestClient.put("/v1/kv/b", "x").statusCode()).isEqualTo(400);
+            assertThat(httpTestClient.put("/v1/kv//k", "x").statusCode()).isEqualTo(400);
+            assertThat(httpTestClient.get("/v1/kv/b/k").statusCode()).isEqualTo(405);
+            assertThat(httpTestClient.get("/v1/leases/1/release").statusCode()).isEqualTo(405);
+            assertThat(httpTestClient.post("/v1/kv/b/k/leases?ttl_s=soon", "").statusCode())
                     .isEqualTo(400);
         }
     }
 
     @Test
     void givenTheFileOfAStoreThatRuns_whenAnotherStarts_thenItIsRefusedAndOneThatStayedBehindIsNot() throws Exception {
-        Needs.sharedMemory(200 * MIB);
+        TestRequirements.assumeSharedMemory(200 * MIB);
         Files.write(file, new byte[10]);
         try (CacheServer server = start(96 * MIB)) {
             assertThat(Files.size(file)).isEqualTo(96 * MIB);

@@ -47,7 +47,7 @@ final class LmSocketsTest {
     @ParameterizedTest
     @EnumSource(names = {"EPOLL", "IO_URING", "NIO"})
     void givenEachLayout_whenToldOrPinned_thenEveryByteIsRight(TransportKind transport) throws IOException {
-        Needs.sockets(transport);
+        TestRequirements.assumeSockets(transport);
         try (TestServer server = serve(transport)) {
             for (int layout = 0; layout < LAYOUTS.size(); layout++) {
                 talk(new LmClient(LAYOUTS.get(layout)), server.port(0), "told" + layout);

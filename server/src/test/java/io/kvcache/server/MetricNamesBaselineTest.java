@@ -17,16 +17,16 @@ final class MetricNamesBaselineTest {
 
     @Test
     void givenAServerWithADisk_whenScraped_thenNamesAndLabelsAreAsRecorded(@TempDir Path folder) throws Exception {
-        try (DiskServer server = new DiskServer(folder.resolve("disk"));
-                Http http = new Http(server.port())) {
-            http.put("/v1/objects/k", new byte[10_000]);
-            http.get("/v1/objects/k");
-            http.get("/v1/objects/missing");
+        try (DiskTestServer server = new DiskTestServer(folder.resolve("disk"));
+                HttpTestClient httpTestClient = new HttpTestClient(server.port())) {
+            httpTestClient.put("/v1/objects/k", new byte[10_000]);
+            httpTestClient.get("/v1/objects/k");
+            httpTestClient.get("/v1/objects/missing");
             assertThat(server.server().cache().flush(TimeUnit.MINUTES.toNanos(1)))
                     .isTrue();
-            http.get("/metrics"); // so that the page's own request is counted
+            httpTestClient.get("/metrics"); // so that the page's own request is counted
 
-            String scrape = new String(http.get("/metrics").body(), UTF_8);
+            String scrape = new String(httpTestClient.get("/metrics").body(), UTF_8);
 
             Baseline.compare(MetricNamesBaselineTest.class, "metrics.txt", names(scrape));
         }

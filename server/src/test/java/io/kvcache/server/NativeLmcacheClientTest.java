@@ -99,7 +99,7 @@ final class NativeLmcacheClientTest {
     @ParameterizedTest
     @EnumSource(names = {"EPOLL", "IO_URING", "NIO"})
     void givenEachTransport_whenLargeValuesPass_thenEveryByteIsRight(TransportKind transport) throws IOException {
-        Needs.sockets(transport);
+        TestRequirements.assumeSockets(transport);
         server.close();
         server = TestServer.start(transport);
         try (Client client = new Client(server.port())) {

@@ -1,11 +1,11 @@
 package io.kvcache.server;
 
-import static io.kvcache.server.DiskServer.VALUES;
-import static io.kvcache.server.DiskServer.ascii;
-import static io.kvcache.server.DiskServer.chunk;
-import static io.kvcache.server.DiskServer.get;
-import static io.kvcache.server.DiskServer.lmRequest;
-import static io.kvcache.server.DiskServer.value;
+import static io.kvcache.server.DiskTestServer.VALUES;
+import static io.kvcache.server.DiskTestServer.ascii;
+import static io.kvcache.server.DiskTestServer.chunk;
+import static io.kvcache.server.DiskTestServer.get;
+import static io.kvcache.server.DiskTestServer.lmRequest;
+import static io.kvcache.server.DiskTestServer.value;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.store.PrefetchStats;
@@ -33,13 +33,13 @@ final class PrefetchedValuesTest {
     @TempDir
     private Path folder = Path.of("");
 
-    private DiskServer start(boolean prefetch) throws IOException {
-        DiskServer server = new DiskServer(folder, prefetch, PrefillConfig.defaults());
-        server.fill(DiskServer::chunk);
+    private DiskTestServer start(boolean prefetch) throws IOException {
+        DiskTestServer server = new DiskTestServer(folder, prefetch, PrefillConfig.defaults());
+        server.fill(DiskTestServer::chunk);
         return server;
     }
 
-    private static void readByResp(DiskServer server) throws IOException {
+    private static void readByResp(DiskTestServer server) throws IOException {
         try (Socket socket = server.connect()) {
             for (int number = 0; number < VALUES; number++) {
                 socket.getOutputStream().write(ascii("EXISTS " + chunk(number) + "\r\n"));
@@ -52,7 +52,7 @@ final class PrefetchedValuesTest {
         }
     }
 
-    private static void readByLm(DiskServer server) throws IOException {
+    private static void readByLm(DiskTestServer server) throws IOException {
         try (Socket socket = server.connect()) {
             for (int number = 0; number < VALUES; number++) {
                 socket.getOutputStream().write(lmRequest(2, chunk(number)));
@@ -70,14 +70,14 @@ final class PrefetchedValuesTest {
     }
 
     /// What a request has set going has come: a machine that is busy takes no less.
-    private static void awaitReads(DiskServer server) {
+    private static void awaitReads(DiskTestServer server) {
         while (server.server().cache().diskStats().stream()
                 .anyMatch(disk -> disk.readsWaiting() + disk.readsUnderWay() > 0)) {
             Thread.onSpinWait();
         }
     }
 
-    private static String stats(DiskServer server) throws IOException, InterruptedException {
+    private static String stats(DiskTestServer server) throws IOException, InterruptedException {
         URI page = URI.create("http://127.0.0.1:" + server.port() + "/v1/stats");
         try (HttpClient client = HttpClient.newHttpClient()) {
             return client.send(HttpRequest.newBuilder(page).build(), BodyHandlers.ofString(StandardCharsets.UTF_8))
@@ -87,7 +87,7 @@ final class PrefetchedValuesTest {
 
     @Test
     void givenASequenceOnDisk_whenReadOneByOne_thenChunksAreThereBeforeTheyAreAskedFor() throws Exception {
-        try (DiskServer server = start(true)) {
+        try (DiskTestServer server = start(true)) {
             readByResp(server);
             PrefetchStats first = server.server().cache().prefetchStats();
             assertThat(first.used()).isPositive();
@@ -100,7 +100,7 @@ final class PrefetchedValuesTest {
 
     @Test
     void givenAServerThatWasNotToldTo_whenReadOneByOne_thenEachIsReadWhenAskedFor() throws Exception {
-        try (DiskServer server = start(false)) {
+        try (DiskTestServer server = start(false)) {
             readByResp(server);
             assertThat(server.server().cache().prefetchStats().begun()).isZero();
         }

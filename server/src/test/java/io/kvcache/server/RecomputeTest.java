@@ -1,12 +1,12 @@
 package io.kvcache.server;
 
-import static io.kvcache.server.DiskServer.VALUES;
-import static io.kvcache.server.DiskServer.ascii;
-import static io.kvcache.server.DiskServer.chunk;
-import static io.kvcache.server.DiskServer.get;
-import static io.kvcache.server.DiskServer.lmRequest;
-import static io.kvcache.server.DiskServer.set;
-import static io.kvcache.server.DiskServer.value;
+import static io.kvcache.server.DiskTestServer.VALUES;
+import static io.kvcache.server.DiskTestServer.ascii;
+import static io.kvcache.server.DiskTestServer.chunk;
+import static io.kvcache.server.DiskTestServer.get;
+import static io.kvcache.server.DiskTestServer.lmRequest;
+import static io.kvcache.server.DiskTestServer.set;
+import static io.kvcache.server.DiskTestServer.value;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.cost.PrefillCost;
@@ -32,11 +32,11 @@ final class RecomputeTest {
     @TempDir
     private Path folder = Path.of("");
 
-    private DiskServer start(double tokensPerSecond) throws IOException {
+    private DiskTestServer start(double tokensPerSecond) throws IOException {
         PrefillConfig prefill =
                 new PrefillConfig(PrefillCost.ofTokenRate(tokensPerSecond), 256, Duration.ofSeconds(60));
-        DiskServer server = new DiskServer(folder, false, prefill);
-        server.fill(DiskServer::chunk);
+        DiskTestServer server = new DiskTestServer(folder, false, prefill);
+        server.fill(DiskTestServer::chunk);
         try (Socket socket = server.connect()) {
             for (int number = 0; number < READS; number++) {
                 get(socket, chunk(number), value(number));
@@ -50,7 +50,7 @@ final class RecomputeTest {
         return new String(socket.getInputStream().readNBytes(4), StandardCharsets.US_ASCII).startsWith(":1");
     }
 
-    private static int toldByResp(DiskServer server) throws IOException {
+    private static int toldByResp(DiskTestServer server) throws IOException {
         int told = 0;
         for (int number = 0; number < VALUES; number++) {
             try (Socket socket = server.connect()) {
@@ -60,7 +60,7 @@ final class RecomputeTest {
         return told;
     }
 
-    private static int toldByLm(DiskServer server) throws IOException {
+    private static int toldByLm(DiskTestServer server) throws IOException {
         int told = 0;
         for (int number = 0; number < VALUES; number++) {
             try (Socket socket = server.connect()) {
@@ -76,7 +76,7 @@ final class RecomputeTest {
 
     @Test
     void givenAnEngineThatIsFasterThanTheDisk_whenLookedUp_thenWhatIsOnDiskIsToBeComputed() throws IOException {
-        try (DiskServer server = start(1e15)) {
+        try (DiskTestServer server = start(1e15)) {
             int told = toldByResp(server);
             assertThat(told).isBetween(1, VALUES - 10);
             assertThat(toldByLm(server)).isBetween(1, VALUES - 10);
@@ -90,7 +90,7 @@ final class RecomputeTest {
 
     @Test
     void givenAnEngineThatIsSlowerThanTheDisk_whenLookedUp_thenAllIsToldOf() throws IOException {
-        try (DiskServer server = start(1e-3)) {
+        try (DiskTestServer server = start(1e-3)) {
             long before = server.loaded();
             assertThat(toldByResp(server)).isEqualTo(VALUES);
             assertThat(toldByLm(server)).isEqualTo(VALUES);

@@ -30,7 +30,7 @@ final class SlowReaderTest {
     @EnumSource(names = {"EPOLL", "IO_URING", "NIO"})
     void givenRequestsForMoreThanSocketsHold_whenTheClientReadsAtLast_thenAllComesInOrder(TransportKind transport)
             throws Exception {
-        Needs.sockets(transport);
+        TestRequirements.assumeSockets(transport);
         byte[] value = new byte[MIB];
         new Random(3).nextBytes(value);
         try (TestServer server = TestServer.start(transport);
@@ -55,8 +55,8 @@ final class SlowReaderTest {
         }
     }
 
-    private static long leaving(Http http) throws IOException, InterruptedException {
-        return Http.json(http.get("/v1/stats"))
+    private static long leaving(HttpTestClient httpTestClient) throws IOException, InterruptedException {
+        return HttpTestClient.json(httpTestClient.get("/v1/stats"))
                 .at("/tenants/default/traffic/leavingBytes")
                 .longValue();
     }
@@ -68,34 +68,34 @@ final class SlowReaderTest {
         byte[] value = new byte[32 * MIB - 48]; // three of them are half of the server's memory
         List<Socket> stuck = new ArrayList<>();
         try (TestServer server = TestServer.start(TransportKind.AUTO);
-                Http http = new Http(server.port())) {
-            http.put("/v1/objects/k", value);
-            http.put(
+                HttpTestClient httpTestClient = new HttpTestClient(server.port())) {
+            httpTestClient.put("/v1/objects/k", value);
+            httpTestClient.put(
                     "/v1/namespaces/m",
                     "{\"shape\":{\"layers\":1,\"kvHeads\":1,\"headDim\":8,\"blockTokens\":4,\"dtype\":\"bf16\"}}");
-            http.put("/v1/blocks/m/00", new byte[128]);
+            httpTestClient.put("/v1/blocks/m/00", new byte[128]);
             for (int i = 0; i < 3; i++) {
                 Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port());
                 socket.getOutputStream().write("GET k\r\n".getBytes(US_ASCII));
                 stuck.add(socket);
             }
-            while (leaving(http) < 96L * MIB) {
+            while (leaving(httpTestClient) < 96L * MIB) {
                 Thread.onSpinWait(); // until all three are being answered
             }
-            expectBusy(http.get("/v1/objects/k"));
-            expectBusy(http.get("/v1/blocks/m/00"));
-            assertThat(new String(http.get("/metrics").body(), US_ASCII))
+            expectBusy(httpTestClient.get("/v1/objects/k"));
+            expectBusy(httpTestClient.get("/v1/blocks/m/00"));
+            assertThat(new String(httpTestClient.get("/metrics").body(), US_ASCII))
                     .contains("kv_reads_total{result=\"busy\",tenant=\"default\"} 1.0")
                     .containsPattern("kv_flight_bytes\\{direction=\"out\",tenant=\"default\"} 1\\.00663296E8");
             for (Socket socket : stuck) {
                 socket.close();
             }
-            while (leaving(http) > 0) {
+            while (leaving(httpTestClient) > 0) {
                 Thread.onSpinWait(); // until the server has seen that they are gone
             }
-            assertThat(http.get("/v1/objects/k").body()).isEqualTo(value);
-            assertThat(http.get("/v1/blocks/m/00").statusCode()).isEqualTo(200);
-            while (leaving(http) > 0) {
+            assertThat(httpTestClient.get("/v1/objects/k").body()).isEqualTo(value);
+            assertThat(httpTestClient.get("/v1/blocks/m/00").statusCode()).isEqualTo(200);
+            while (leaving(httpTestClient) > 0) {
                 Thread.onSpinWait(); // until the server has heard that the last bytes went out
             }
         }
@@ -105,11 +105,11 @@ final class SlowReaderTest {
         assertThat(reply.statusCode()).isEqualTo(503);
         assertThat(reply.headers().firstValue("Retry-After")).contains("1");
         assertThat(reply.headers().firstValue("Content-Type")).contains("application/problem+json");
-        assertThat(Http.json(reply).get("type").stringValue()).endsWith(":busy");
-        assertThat(Http.json(reply).get("detail").stringValue())
+        assertThat(HttpTestClient.json(reply).get("type").stringValue()).endsWith(":busy");
+        assertThat(HttpTestClient.json(reply).get("detail").stringValue())
                 .startsWith("limits.sending lets this tenant have 100663296 bytes on their way at one time, and ")
                 .endsWith(" are; try again");
-        assertThat(Http.json(reply).get("limitBytes").longValue()).isEqualTo(96L * MIB);
+        assertThat(HttpTestClient.json(reply).get("limitBytes").longValue()).isEqualTo(96L * MIB);
     }
 
     private static void ask(OutputStream out) {

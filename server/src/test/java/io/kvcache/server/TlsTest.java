@@ -167,8 +167,8 @@ final class TlsTest {
                         listener(2, new TlsConfig("listeners.2.tls", pair.certificate(), pair.key(), null, null))),
                 List.of(TenantConfig.anybody()));
         try (TestServer server = TestServer.start(access);
-                Http http = new Http(server.port())) {
-            String metrics = new String(http.get("/metrics").body(), US_ASCII);
+                HttpTestClient httpTestClient = new HttpTestClient(server.port())) {
+            String metrics = new String(httpTestClient.get("/metrics").body(), US_ASCII);
             for (int listener = 1; listener <= 2; listener++) {
                 String meter = "kv_tls_certificate_expiry_seconds\\{setting=\"listeners." + listener + ".tls\"} (\\S+)";
                 Matcher found = Pattern.compile(meter).matcher(metrics);
@@ -230,19 +230,19 @@ final class TlsTest {
         Path one = keystore("one");
         Path two = keystore("two");
         Path used = Files.copy(one, directory.resolve("used.p12"));
-        Certificate certificate = Certificate.open(ofStore(used));
-        Object before = certificate.context();
-        WatchedFiles watched = new WatchedFiles("tls files", certificate.files(), certificate::reload);
+        Certificate reloadableTls = Certificate.open(ofStore(used));
+        Object before = reloadableTls.context();
+        FileReloader watched = new FileReloader("tls files", reloadableTls.files(), reloadableTls::reload);
 
         watched.run();
-        assertThat(certificate.context()).isSameAs(before);
+        assertThat(reloadableTls.context()).isSameAs(before);
         Files.write(used, new byte[] {1, 2, 3});
         watched.run();
-        assertThat(certificate.context()).as("a file that is wrong").isSameAs(before);
+        assertThat(reloadableTls.context()).as("a file that is wrong").isSameAs(before);
         Files.write(used, Files.readAllBytes(two));
         Files.setLastModifiedTime(used, FileTime.from(Instant.parse("2030-01-01T00:00:00Z")));
         watched.run();
-        assertThat(certificate.context()).isNotSameAs(before);
+        assertThat(reloadableTls.context()).isNotSameAs(before);
     }
 
     @Test
@@ -300,12 +300,12 @@ final class TlsTest {
                 AeronConfig.off(),
                 ofStore(used),
                 UcxConfig.off());
-        try (TestServer server = TestServer.start(RemoteFrontTest.nobodyInParticular(), transport);
+        try (TestServer server = TestServer.start(RemoteEndpointTest.nobodyInParticular(), transport);
                 RemoteKvCache before =
                         remote(server, "tls:").trust(trusting(one)).connect()) {
-            before.register(RemoteUse.SPACE);
-            BlockChain chain = RemoteUse.chain(RemoteUse.SPACE, 4);
-            RemoteUse.put(before, chain);
+            before.register(RemoteTestBlocks.SPACE);
+            BlockChain chain = RemoteTestBlocks.chain(RemoteTestBlocks.SPACE, 4);
+            RemoteTestBlocks.put(before, chain);
             assertThatThrownBy(() -> remote(server, "").connect().close())
                     .hasMessageContaining("no TLS; allowed: TLS, which clients speak to tls:host:port");
             assertThatThrownBy(() -> remote(server, "tls:")
@@ -320,14 +320,14 @@ final class TlsTest {
             boolean in = false;
             while (!in) {
                 try (RemoteKvCache next = remote(server, "tls:").trust(trusting).connect()) {
-                    next.register(RemoteUse.SPACE);
-                    assertThat(RemoteUse.verified(next, chain)).isEqualTo(4);
+                    next.register(RemoteTestBlocks.SPACE);
+                    assertThat(RemoteTestBlocks.verifiedBlocks(next, chain)).isEqualTo(4);
                     in = true;
                 } catch (UncheckedIOException stillTheOther) {
                     Thread.onSpinWait();
                 }
             }
-            assertThat(RemoteUse.verified(before, chain)).isEqualTo(4);
+            assertThat(RemoteTestBlocks.verifiedBlocks(before, chain)).isEqualTo(4);
         }
     }
 

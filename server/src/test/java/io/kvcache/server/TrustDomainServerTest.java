@@ -54,7 +54,7 @@ final class TrustDomainServerTest {
     private CacheServer start(String nameOfGreens, String bytesOfGreens) throws Exception {
         List<String> tenants = new ArrayList<>();
         for (String tenant : TENANTS) {
-            Path file = RemoteFrontTest.secrets(folder.resolve(tenant), secret(tenant));
+            Path file = RemoteEndpointTest.secrets(folder.resolve(tenant), secret(tenant));
             tenants.add("{ name: " + tenant + ", secret_file: " + file + " }");
         }
         String yaml = """
@@ -79,13 +79,14 @@ final class TrustDomainServerTest {
     }
 
     private static Namespace space(String tenant) {
-        return RemoteUse.SPACE.toBuilder().tenant(tenant).build();
+        return RemoteTestBlocks.SPACE.toBuilder().tenant(tenant).build();
     }
 
     private static void use(RemoteKvCache cache, String tenant) {
         cache.register(space(tenant));
-        RemoteUse.put(cache, RemoteUse.chain(space(tenant), 3));
-        assertThat(RemoteUse.verified(cache, RemoteUse.chain(space(tenant), 3))).isEqualTo(3);
+        RemoteTestBlocks.put(cache, RemoteTestBlocks.chain(space(tenant), 3));
+        assertThat(RemoteTestBlocks.verifiedBlocks(cache, RemoteTestBlocks.chain(space(tenant), 3)))
+                .isEqualTo(3);
     }
 
     /// The tenants of whom a folder has a block in any of its files.
@@ -103,7 +104,7 @@ final class TrustDomainServerTest {
 
     /// What a tenant's second block begins with.
     private static String beginning(String tenant) {
-        byte[] bytes = BlockContent.of(RemoteUse.chain(space(tenant), 3).key(1))
+        byte[] bytes = BlockContent.of(RemoteTestBlocks.chain(space(tenant), 3).key(1))
                 .toHeapSegment(64)
                 .toArray(ValueLayout.JAVA_BYTE);
         return new String(bytes, StandardCharsets.ISO_8859_1);
@@ -112,7 +113,8 @@ final class TrustDomainServerTest {
     @Test
     void givenDomainsInTheSettings_whenTheirTenantsWork_thenEachMapsWhatIsItsOwnAndNothingElse() throws Exception {
         try (CacheServer server = start(GREENS, "32MiB");
-                Http http = new Http(server.address().getPort())) {
+                HttpTestClient httpTestClient =
+                        new HttpTestClient(server.address().getPort())) {
             for (String tenant : TENANTS) {
                 boolean maps = !tenant.equals("red");
                 try (RemoteKvCache cache = client(server, "", tenant).connect()) {
@@ -123,9 +125,9 @@ final class TrustDomainServerTest {
             }
             assertThat(seen(BLUES)).containsExactly("blue", "navy");
             assertThat(seen(GREENS)).containsExactly("green");
-            assertThat(RemoteUse.verified(server.cache(), RemoteUse.chain(space("red"), 3)))
+            assertThat(RemoteTestBlocks.verifiedBlocks(server.cache(), RemoteTestBlocks.chain(space("red"), 3)))
                     .isEqualTo(3);
-            assertThat(new String(http.get("/metrics").body(), StandardCharsets.UTF_8))
+            assertThat(new String(httpTestClient.get("/metrics").body(), StandardCharsets.UTF_8))
                     .contains("kv_memory_capacity_bytes{cache=\"domain blues\",tier=\"host\"}")
                     .contains("kv_memory_capacity_bytes{cache=\"domain greens\",tier=\"host\"}");
         }
@@ -145,7 +147,7 @@ final class TrustDomainServerTest {
             assertThatThrownBy(() -> client(server, "shm:", "red").connect().close())
                     .isInstanceOf(UncheckedIOException.class)
                     .hasMessageContaining("keeps its memory to itself");
-            RemoteUse.assertRefused(client(server, "", "blue").secret(secret("green")));
+            RemoteTestBlocks.assertRefused(client(server, "", "blue").secret(secret("green")));
             assertThat(seen(GREENS)).isEmpty();
         }
     }
@@ -158,7 +160,9 @@ final class TrustDomainServerTest {
             assertThat(green.remoteStats().sharedMemory()).isFalse();
             assertThat(green.stats().host().capacityBytes()).isEqualTo(32 << 20);
             server.cache().register(space("green"));
-            assertThat(server.cache().match(RemoteUse.chain(space("green"), 3)).blocks())
+            assertThat(server.cache()
+                            .match(RemoteTestBlocks.chain(space("green"), 3))
+                            .blocks())
                     .isZero();
         }
     }

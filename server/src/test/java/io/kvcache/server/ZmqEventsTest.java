@@ -52,7 +52,7 @@ final class ZmqEventsTest {
             .build();
 
     private final TestServer server = start(10_000);
-    private final Http http = new Http(server.port());
+    private final HttpTestClient httpTestClient = new HttpTestClient(server.port());
     private final List<ZContext> contexts = new ArrayList<>();
 
     private static TestServer start(int batches) {
@@ -71,7 +71,7 @@ final class ZmqEventsTest {
     @AfterEach
     void stop() {
         contexts.forEach(ZContext::close);
-        http.close();
+        httpTestClient.close();
         server.close();
     }
 
@@ -180,7 +180,9 @@ final class ZmqEventsTest {
 
     private void putOverHttp(String key, String parent) throws Exception {
         String query = parent.isEmpty() ? "" : "?parent=" + parent;
-        assertThat(http.put("/v1/blocks/m/" + key + query, new byte[BYTES]).statusCode())
+        assertThat(httpTestClient
+                        .put("/v1/blocks/m/" + key + query, new byte[BYTES])
+                        .statusCode())
                 .isEqualTo(201);
     }
 
@@ -206,7 +208,7 @@ final class ZmqEventsTest {
 
     @Test
     void givenBlocksWithVllmsHashes_whenStored_thenARouterSeesVllmsEvents() throws Exception {
-        http.put("/v1/namespaces/m", SHAPE);
+        httpTestClient.put("/v1/namespaces/m", SHAPE);
         putOverHttp(FIRST, "");
         putOverHttp(SECOND, FIRST);
         ZMQ.Socket dealer = dealer(server);
@@ -314,7 +316,7 @@ final class ZmqEventsTest {
         assertThat(all).hasSize(1);
         assertThat(replay(dealer, 1)).isEmpty();
         ask(dealer, "snapshot".getBytes(US_ASCII));
-        assertThat(new String(http.get("/metrics").body(), US_ASCII))
+        assertThat(new String(httpTestClient.get("/metrics").body(), US_ASCII))
                 .contains("kv_events_published_total 1.0", "kv_events_asked_total{kind=\"snapshot\"} 1.0")
                 .containsPattern("kv_events_asked_total\\{kind=\"replay\"\\} ([2-9]|[1-9]\\d+)\\.0")
                 .contains("kv_events_overrun_total 0.0", "kv_leases 0.0", "kv_leases_held_bytes 0.0");
@@ -323,7 +325,7 @@ final class ZmqEventsTest {
     @Test
     void givenObjectsAndAnotherTenantsBlocks_whenStored_thenTheyAreNotPublished() throws Exception {
         KvCache cache = server.server().cache();
-        http.put("/v1/objects/k", "value");
+        httpTestClient.put("/v1/objects/k", "value");
         Namespace foreign = MODEL.toBuilder().tenant("other").build();
         cache.register(foreign);
         try (BlockWriter writer = cache.put(BlockChain.of(foreign, new int[4]), 0, 0, KvCache.NO_WAIT)) {

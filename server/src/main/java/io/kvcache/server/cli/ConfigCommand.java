@@ -63,7 +63,7 @@ final class ConfigCommand implements Runnable {
             try {
                 ServerConfig config = settings.read();
                 MemoryLimit limit = MemoryLimit.here();
-                MemoryBudget budget = CacheServer.budget(config);
+                MemoryBudget budget = CacheServer.memoryBudget(config);
                 budget.requireWithin(limit);
                 List<String> unusable = noFiles ? List.of() : unusable(config);
                 if (!unusable.isEmpty()) {
@@ -89,8 +89,8 @@ final class ConfigCommand implements Runnable {
     }
 
     private static List<String> unusable(ServerConfig config) {
-        List<String> unusable = new ArrayList<>(CacheServer.unusableFiles(config));
-        unusable.addAll(CacheServer.unusablePlaces(config));
+        List<String> unusable = new ArrayList<>(CacheServer.findFileProblems(config));
+        unusable.addAll(CacheServer.findStorageProblems(config));
         return unusable;
     }
 

@@ -1,7 +1,7 @@
 package io.kvcache.server.cli;
 
 import io.kvcache.server.CacheServer;
-import io.kvcache.server.Stopped;
+import io.kvcache.server.ShutdownResult;
 import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.LogConfig;
 import io.kvcache.server.config.ServerConfig;
@@ -89,7 +89,7 @@ final class ServeCommand implements Callable<Integer>, ServingCommand {
         ServerConfig config = asRead;
         config = config.settled(ServeCommand::isFree);
         MemoryLimit limit = MemoryLimit.here();
-        MemoryBudget budget = CacheServer.budget(config);
+        MemoryBudget budget = CacheServer.memoryBudget(config);
         CacheServer server;
         try {
             budget.requireWithin(limit);
@@ -104,7 +104,7 @@ final class ServeCommand implements Callable<Integer>, ServingCommand {
                 Version.text(),
                 server.addresses().stream().map(ServeCommand::place).collect(Collectors.joining(", ")),
                 new ByteSize(config.memory().hostBytes()),
-                server.transport().name().toLowerCase(Locale.ROOT),
+                server.transportKind().name().toLowerCase(Locale.ROOT),
                 config.network().loops(),
                 (System.currentTimeMillis()
                                 - ManagementFactory.getRuntimeMXBean().getStartTime())
@@ -158,14 +158,14 @@ final class ServeCommand implements Callable<Integer>, ServingCommand {
                         Level.INFO,
                         "KVCache stops: not ready from now on, and serving for " + delay.toSeconds()
                                 + " s more (shutdown.delay)");
-                server.leave(delay);
+                server.announceShutdown(delay);
             }
             last(Level.INFO, "KVCache stops: answering what has begun, for " + drain.toSeconds() + " s at most");
-            Stopped stopped = server.stop(drain.minus(drain.dividedBy(CLOSING_SHARE)));
-            if (!stopped.answered()) {
+            ShutdownResult stopped = server.stop(drain.minus(drain.dividedBy(CLOSING_SHARE)));
+            if (!stopped.requestsCompleted()) {
                 last(Level.WARNING, "KVCache: " + CUT_OFF);
             }
-            if (!stopped.saved()) {
+            if (!stopped.valuesFlushed()) {
                 String left = "not all values got to disk: " + stopped.unsavedBytes()
                         + " bytes are in memory alone, and are lost, as shutdown.drain is over, a disk fails or is full,"
                         + " or they are larger than it takes";
@@ -173,7 +173,7 @@ final class ServeCommand implements Callable<Integer>, ServingCommand {
             }
             close(server, drain.dividedBy(CLOSING_SHARE));
             last(Level.INFO, "KVCache stopped");
-            Runtime.getRuntime().halt(stopped.saved() ? 0 : EXIT_UNSAVED);
+            Runtime.getRuntime().halt(stopped.valuesFlushed() ? 0 : EXIT_UNSAVED);
         }));
     }
 

@@ -21,7 +21,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What an embedder's registry shows of a store; of a server, `MetricsPageTest` looks at it.
+/// What an embedder's registry shows of a store; of a server, `MetricsEndpointTest` looks at it.
 final class MetricRulesTest {
 
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 1, 128, 4, Dtype.BF16));

@@ -1,0 +1,94 @@
+package io.kvcache.server;
+
+import io.kvcache.server.access.SecretFile;
+import io.kvcache.server.config.LabelConfig;
+import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.keyspace.Labels;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+
+/// How keys name tenants, as the configuration and its files of salts say at the moment.
+///
+/// **Threads.** Any; one at a time reloads.
+final class KeyOwnershipLoader {
+
+    private final List<TenantConfig> tenants;
+    private volatile Labels keyOwnershipRules;
+
+    private KeyOwnershipLoader(List<TenantConfig> tenants, Labels keyOwnershipRules) {
+        this.tenants = tenants;
+        this.keyOwnershipRules = keyOwnershipRules;
+    }
+
+    /// Reads the files of salts.
+    ///
+    /// @throws IOException when one cannot be used; the message says which and why, never a salt
+    static KeyOwnershipLoader open(List<TenantConfig> tenants) throws IOException {
+        return new KeyOwnershipLoader(List.copyOf(tenants), read(tenants));
+    }
+
+    /// As of now.
+    Labels rules() {
+        return keyOwnershipRules;
+    }
+
+    /// Reads the files of salts again.
+    ///
+    /// @throws IOException when one cannot be used; the salts from before stay
+    void reload() throws IOException {
+        keyOwnershipRules = read(tenants);
+    }
+
+    List<Path> files() {
+        return tenants.stream()
+                .map(tenant -> tenant.labels().saltFile())
+                .filter(Objects::nonNull)
+                .map(Path::of)
+                .toList();
+    }
+
+    /// Whose a namespace is: of who asks, but where that is the default tenant, of whom its salt or its name tells.
+    String ownerOf(String asking, String name, String salt) {
+        if (!asking.equals(TenantConfig.DEFAULT)) {
+            return asking;
+        }
+        String bySalt = keyOwnershipRules.ownerOfSalt(salt);
+        return Objects.requireNonNullElse(bySalt == null ? keyOwnershipRules.ownerOfName(name) : bySalt, asking);
+    }
+
+    private static Labels read(List<TenantConfig> tenants) throws IOException {
+        Map<String, String> prefixes = new HashMap<>();
+        Map<String, String> salts = new HashMap<>();
+        for (TenantConfig tenant : tenants) {
+            tenant.labels().prefixes().forEach(prefix -> prefixes.put(prefix, tenant.name()));
+            for (String salt : salts(tenant)) {
+                String other = salts.put(salt, tenant.name());
+                if (other != null && !other.equals(tenant.name())) {
+                    throw new IOException("tenants " + other + " and " + tenant.name()
+                            + " have a salt in common; each takes salts of its own");
+                }
+            }
+        }
+        return new Labels(prefixes, salts);
+    }
+
+    private static List<String> salts(TenantConfig tenant) throws IOException {
+        List<String> all = new ArrayList<>(tenant.labels().salts());
+        String file = tenant.labels().saltFile();
+        if (file != null) {
+            String setting = tenant.path() + ".salt_file";
+            for (String line : SecretFile.lines(setting, file, "salt")) {
+                if (!LabelConfig.isSalt(line.strip())) {
+                    throw new IOException(setting + " " + file + " has a line that is none; " + LabelConfig.SALTS_TAKE);
+                }
+                all.add(line.strip());
+            }
+        }
+        return all;
+    }
+}

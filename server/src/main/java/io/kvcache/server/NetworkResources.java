@@ -1,0 +1,50 @@
+package io.kvcache.server;
+
+import io.kvcache.core.Clock;
+import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.net.Transport;
+import io.kvcache.server.quota.NamespaceShares;
+import io.kvcache.server.remote.RemoteFront;
+import io.kvcache.server.remote.TrustDomains;
+import io.kvcache.tiers.TieredKvCache;
+import java.io.IOException;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// Where clients come in: what drives the sockets of all listeners, and the endpoint for other JVMs.
+///
+/// @param remote for other JVMs, or null
+/// @param namespaceQuotas what tenants take of the store for their namespaces
+record NetworkResources(Transport transport, @Nullable RemoteFront remote, NamespaceShares namespaceQuotas) {
+
+    static NetworkResources open(ServerConfig config, TieredKvCache cache, Clock clock) throws IOException {
+        Transport transport =
+                Transport.open(config.network().transport(), config.network().loops());
+        NamespaceShares numbers = new NamespaceShares(config.access().tenants().size());
+        TrustDomains domains = null;
+        try {
+            domains = TrustDomains.open(config.access().domains(), each -> StoreFactory.open(config, each, clock));
+            return new NetworkResources(
+                    transport,
+                    RemoteFront.open(
+                            config.transport(),
+                            config.access().tenants(),
+                            TenantKeyspaces::namespaceOf,
+                            new RemoteFront.Stores(cache, domains, numbers)),
+                    numbers);
+        } catch (IOException | RuntimeException failed) {
+            if (domains != null) {
+                domains.close();
+            }
+            new NetworkResources(transport, null, numbers).close();
+            throw failed;
+        }
+    }
+
+    void close() {
+        if (remote != null) {
+            remote.close();
+        }
+        transport.loops().shutdownGracefully(0, 0, TimeUnit.SECONDS);
+    }
+}

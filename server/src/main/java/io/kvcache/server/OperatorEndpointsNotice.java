@@ -1,0 +1,35 @@
+package io.kvcache.server;
+
+import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.http.Area;
+import io.kvcache.server.http.Exchange;
+import io.kvcache.server.http.Problem;
+import io.netty.handler.codec.http.HttpRequest;
+import io.netty.handler.codec.http.HttpResponseStatus;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// Stands at a listener without `pages` in place of what operators find at one that has them, and says which setting
+/// serves that.
+record OperatorEndpointsNotice(ListenConfig listen) implements Area {
+
+    private static final List<String> OPERATOR_PATHS = List.of("/metrics", "/v1/stats", "/v1/events", "/v1/disks");
+
+    @Override
+    public List<String> paths() {
+        return List.of();
+    }
+
+    @Override
+    public @Nullable Exchange handlerFor(HttpRequest request, String path, String tenant) {
+        boolean elsewhere = OPERATOR_PATHS.stream().anyMatch(each -> path.equals(each) || path.startsWith(each + "/"));
+        return elsewhere
+                ? Problem.named(
+                                HttpResponseStatus.NOT_FOUND,
+                                "no-pages",
+                                path + " is for operators, and this listener does not serve that; add pages to "
+                                        + listen.path() + ".protocols, or ask a listener that has pages among them")
+                        .exchange()
+                : null;
+    }
+}

@@ -1,0 +1,116 @@
+package io.kvcache.server;
+
+import io.kvcache.server.access.Logins;
+import io.kvcache.server.block.BlockStock;
+import io.kvcache.server.block.BlockStocks;
+import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connections;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.movement.TierTransferStats;
+import java.util.List;
+import java.util.function.Supplier;
+import java.util.function.ToLongFunction;
+
+/// What an operator is told of once a minute, when there was any, with what it may come from.
+record OperatorWarnings(
+        TieredKvCache cache,
+        TenantKeyspaces tenantKeyspaces,
+        Connections connectionRegistry,
+        Logins passwordAuthenticator,
+        BlockStocks blocks) {
+
+    private static final BlockStock.Stats EMPTY_STATS = new BlockStock.Stats(0, 0, 0, 0);
+
+    ProblemDigest problemDigest() {
+        ProblemDigest report = new ProblemDigest();
+        watchConnections(report);
+        report.watch("log-ins had a wrong user or password", passwordAuthenticator::refusedCount);
+        report.watch(
+                "log-ins were not looked at, after too many wrong ones from their address",
+                passwordAuthenticator::delayedCount);
+        tenantKeyspaces.keyspaces().forEach((tenant, keyspace) -> watchTenant(report, tenant, keyspace));
+        watchDisks(report, cache::diskStats);
+        return report;
+    }
+
+    private void watchConnections(ProblemDigest report) {
+        String most = Integer.toString(connectionRegistry.limits().connections());
+        String stall = connectionRegistry.limits().stall().toSeconds() + "s";
+        watchClosed(report, CloseReason.TOO_MANY, "were refused: limits.connections is " + most);
+        watchClosed(report, CloseReason.SLOW_READER, "were cut: replies were not read; limits.stall is " + stall);
+        watchClosed(
+                report,
+                CloseReason.STALLED_REQUEST,
+                "were cut: a request came slower than 64 KiB/s for limits.stall, which is " + stall);
+        watchClosed(report, CloseReason.FOREIGN_NETWORK, "were refused: they came from outside the listener's cidrs");
+        watchClosed(report, CloseReason.TLS_FAILED, "ended in the TLS handshake");
+        watchClosed(report, CloseReason.UNKNOWN_PROTOCOL, "were closed: they spoke nothing that the listener speaks");
+        watchClosed(report, CloseReason.PROTOCOL_ERROR, "were closed: what they sent is not in their protocol");
+        watchClosed(report, CloseReason.BUG, "were closed by a bug of this server; the log has the stacks");
+    }
+
+    private void watchClosed(ProblemDigest report, CloseReason reason, String what) {
+        report.watch("connections " + what, () -> connectionRegistry.closedCount(reason));
+    }
+
+    /// What a disk could not do. It serves on with the rest, so its state alone says nothing of this.
+    static void watchDisks(ProblemDigest report, Supplier<List<TierTransferStats>> disks) {
+        List<TierTransferStats> now = disks.get();
+        for (int number = 0; number < now.size(); number++) {
+            String name = now.get(number).name();
+            watchDiskFailures(
+                    report,
+                    disks,
+                    number,
+                    "reads failed at " + name,
+                    each -> each.tier().readErrors());
+            watchDiskFailures(
+                    report,
+                    disks,
+                    number,
+                    "reads came with wrong bytes from " + name + " and found nothing",
+                    each -> each.tier().checksumErrors());
+            watchDiskFailures(
+                    report,
+                    disks,
+                    number,
+                    "writes failed at " + name,
+                    each -> each.tier().writesFailed());
+        }
+    }
+
+    private static void watchDiskFailures(
+            ProblemDigest report,
+            Supplier<List<TierTransferStats>> disks,
+            int number,
+            String what,
+            ToLongFunction<TierTransferStats> count) {
+        report.watch(what, () -> count.applyAsLong(disks.get().get(number)));
+    }
+
+    private void watchTenant(ProblemDigest report, String tenant, Keyspace keyspace) {
+        String of = " of tenant " + tenant + " ";
+        report.watch(
+                "values" + of + "found no room: all is in use, or its quota, its share or limits.in_flight is full",
+                () -> keyspace.stats().writes().refused());
+        report.watch(
+                "reads" + of + "found nothing, as clients read too slowly what fills its part of limits.sending",
+                () -> keyspace.stats().reads().busy());
+        report.watch(
+                "reads" + of + "found nothing, as what is on disk did not come in disk_read_timeout, or found no"
+                        + " room in memory",
+                () -> keyspace.stats().reads().late());
+        report.watch(
+                "values" + of + "were gone that EXISTS had just promised: the memory is too small for the load",
+                () -> keyspace.stats().promises().broken());
+        report.watch(
+                "values" + of
+                        + "were said not to be here, as clients had asked for promise.percent of the memory without"
+                        + " fetching it, and the store evicted: more memory or a higher promise.percent keeps more",
+                () -> keyspace.stats().promises().declined());
+        report.watch(
+                "blocks" + of + "were refused: its quota is full of what is in use",
+                () -> blocks.stats().getOrDefault(tenant, EMPTY_STATS).refused());
+    }
+}

@@ -1,0 +1,226 @@
+package io.kvcache.server;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.server.access.Door;
+import io.kvcache.server.access.Logins;
+import io.kvcache.server.block.BlockStocks;
+import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.config.ListenProtocol;
+import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.http.Area;
+import io.kvcache.server.http.HttpProtocol;
+import io.kvcache.server.http.HttpSite;
+import io.kvcache.server.http.Page;
+import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.lm.LmLayout;
+import io.kvcache.server.lm.LmProtocol;
+import io.kvcache.server.metrics.BlockMetrics;
+import io.kvcache.server.metrics.DiskLatencies;
+import io.kvcache.server.metrics.EndpointMetrics;
+import io.kvcache.server.metrics.Latencies;
+import io.kvcache.server.metrics.ProcessMetrics;
+import io.kvcache.server.metrics.PrometheusText;
+import io.kvcache.server.metrics.ServerMetrics;
+import io.kvcache.server.metrics.UseMetrics;
+import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.Protocol;
+import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.resp.RespContext;
+import io.kvcache.server.resp.RespProtocol;
+import io.kvcache.server.resp.ServerFacts;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.metrics.DiskMetrics;
+import io.kvcache.tiers.metrics.HintMetrics;
+import io.kvcache.tiers.metrics.KvCacheMetrics;
+import io.kvcache.tiers.metrics.PolicyMetrics;
+import io.kvcache.transport.endpoint.EndpointStats;
+import io.micrometer.core.instrument.binder.MeterBinder;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Supplier;
+import java.util.function.ToLongFunction;
+import org.jspecify.annotations.Nullable;
+
+/// The protocols over the tenants' values, and the pages that tell of all of it.
+final class ProtocolFactory {
+
+    private static final String TEXT = "text/plain; charset=utf-8";
+
+    private final TieredKvCache cache;
+    private final TenantKeyspaces tenantKeyspaces;
+    private final Connections connectionRegistry;
+    private final Clock clock;
+    private final MetricSources metricSources;
+    private final HttpEndpoints httpEndpoints;
+    private final ServerFacts facts;
+    private final InFlight arguments;
+    private final List<RespProtocol> respProtocols = new CopyOnWriteArrayList<>();
+    private final List<LmProtocol> lmProtocols = new CopyOnWriteArrayList<>();
+    private final List<HttpProtocol> httpProtocols = new CopyOnWriteArrayList<>();
+
+    /// What tells how it goes.
+    ///
+    /// @param transport of the endpoint for other JVMs; null in it where there is none
+    /// @param additional meters of what is only sometimes there
+    record MetricSources(
+            Connections connectionRegistry,
+            Latencies latencies,
+            Logins passwordAuthenticator,
+            BlockStocks blocks,
+            Supplier<@Nullable EndpointStats> transport,
+            AccessRecording uses,
+            List<MeterBinder> additional) {}
+
+    ProtocolFactory(
+            TieredKvCache cache,
+            TenantKeyspaces tenantKeyspaces,
+            MetricSources metricSources,
+            Clock clock,
+            HttpEndpoints httpEndpoints,
+            PolicyKind policy) {
+        this.metricSources = metricSources;
+        connectionRegistry = metricSources.connectionRegistry;
+        this.httpEndpoints = httpEndpoints;
+        this.cache = cache;
+        this.tenantKeyspaces = tenantKeyspaces;
+        this.clock = clock;
+        facts = new ServerFacts(
+                version(), policy, clock.nanos(), !cache.diskStats().isEmpty());
+        arguments = RespProtocol.argumentsOfHeap();
+    }
+
+    /// What a listener speaks.
+    ///
+    /// @param listenerAuth who may come in there
+    List<Protocol> protocolsFor(ListenConfig listen, Door listenerAuth) {
+        List<Protocol> spoken = new ArrayList<>();
+        Set<ListenProtocol> asked = listen.protocols();
+        if (asked.contains(ListenProtocol.RESP)) {
+            RespProtocol resp = new RespProtocol(listenerAuth, respContexts(), arguments);
+            respProtocols.add(resp);
+            spoken.add(resp);
+        }
+        ListenProtocol layout = listen.lm();
+        if (layout != null) {
+            spoken.add(lmProtocol(
+                    layout,
+                    listen.entry().tenant() == null
+                            ? TenantConfig.DEFAULT
+                            : listen.entry().tenant()));
+        }
+        boolean objects = asked.contains(ListenProtocol.HTTP);
+        boolean pages = asked.contains(ListenProtocol.PAGES);
+        if (objects || pages) {
+            Map<String, Reach> served = objects ? tenantKeyspaces.routers() : Map.of();
+            List<Area> beside = new ArrayList<>();
+            beside.addAll(objects ? httpEndpoints.tenantEndpoints() : List.of());
+            beside.addAll(pages ? httpEndpoints.operatorEndpoints() : List.of(new OperatorEndpointsNotice(listen)));
+            HttpProtocol http = new HttpProtocol(new HttpSite(
+                    listenerAuth,
+                    served,
+                    tenantKeyspaces.ownershipRules(),
+                    textEndpoints(pages),
+                    beside,
+                    Set.copyOf(listen.entry().hosts())));
+            httpProtocols.add(http);
+            spoken.add(http);
+        }
+        return spoken;
+    }
+
+    private LmProtocol lmProtocol(ListenProtocol layout, String tenant) {
+        LmProtocol lm = new LmProtocol(
+                tenantKeyspaces.routerOf(tenant),
+                switch (layout) {
+                    case LM_V0 -> LmLayout.V0;
+                    case LM_V1A -> LmLayout.V1A;
+                    case LM_V1B -> LmLayout.V1B;
+                    case AUTO, RESP, LM, HTTP, PAGES -> null;
+                });
+        lmProtocols.add(lm);
+        return lm;
+    }
+
+    private Map<String, RespContext> respContexts() {
+        Map<String, RespContext> contexts = new HashMap<>();
+        Map<String, Reach> reaches = tenantKeyspaces.routers();
+        boolean sole = reaches.size() == 1;
+        reaches.forEach((tenant, keyspaceRouter) -> contexts.put(
+                tenant,
+                new RespContext(
+                        cache, cache::unsavedBytes, tenant, sole, keyspaceRouter, connectionRegistry, clock, facts)));
+        return contexts;
+    }
+
+    /// @param all with those that tell of all tenants
+    private Map<String, Page> textEndpoints(boolean all) {
+        Map<String, Page> pages = new HashMap<>();
+        pages.put("/health/live", new Page(TEXT, true, () -> true, () -> "live\n"));
+        ReadinessCheck readinessCheck = new ReadinessCheck(cache, connectionRegistry);
+        pages.put("/health/ready", new Page(TEXT, true, readinessCheck::isReady, readinessCheck));
+        if (all) {
+            List<MeterBinder> binders = new ArrayList<>(List.of(
+                    new KvCacheMetrics(cache, "server"),
+                    new DiskMetrics(cache, "server"),
+                    new DiskLatencies(cache, "server"),
+                    new PolicyMetrics(cache, "server"),
+                    new HintMetrics(cache, "server"),
+                    new ProcessMetrics(version()),
+                    new ServerMetrics(
+                            tenantKeyspaces.keyspaces(),
+                            connectionRegistry,
+                            Map.of(
+                                    "resp",
+                                            requestCounters(
+                                                    respProtocols,
+                                                    RespProtocol::commandCount,
+                                                    RespProtocol::errorCount,
+                                                    RespProtocol::droppedAfterOkCount),
+                                    "lm",
+                                            requestCounters(
+                                                    lmProtocols,
+                                                    LmProtocol::requestCount,
+                                                    LmProtocol::protocolErrorCount,
+                                                    LmProtocol::droppedSilentlyCount),
+                                    "http",
+                                            requestCounters(
+                                                    httpProtocols,
+                                                    HttpProtocol::requestCount,
+                                                    HttpProtocol::problemCount,
+                                                    _ -> 0)),
+                            metricSources.passwordAuthenticator),
+                    new BlockMetrics(metricSources.blocks),
+                    new UseMetrics(metricSources.uses::missRatioCurve, metricSources.uses::traceStats),
+                    metricSources.latencies));
+            if (metricSources.transport.get() != null) {
+                binders.add(new EndpointMetrics(() -> Objects.requireNonNull(metricSources.transport.get())));
+            }
+            binders.addAll(metricSources.additional);
+            PrometheusText metrics = new PrometheusText(binders);
+            pages.put("/metrics", Page.of(PrometheusText.CONTENT_TYPE, metrics));
+            pages.put(
+                    "/v1/stats",
+                    Page.of("application/json", new StatsEndpoint(cache, tenantKeyspaces, metricSources, version())));
+        }
+        return pages;
+    }
+
+    private static <P> ServerMetrics.Requests requestCounters(
+            List<P> all, ToLongFunction<P> asked, ToLongFunction<P> refused, ToLongFunction<P> dropped) {
+        return new ServerMetrics.Requests(
+                () -> all.stream().mapToLong(asked).sum(),
+                () -> all.stream().mapToLong(refused).sum(),
+                () -> all.stream().mapToLong(dropped).sum());
+    }
+
+    private static String version() {
+        String version = CacheServer.class.getPackage().getImplementationVersion();
+        return version == null ? "development" : version;
+    }
+}

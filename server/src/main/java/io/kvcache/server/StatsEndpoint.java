@@ -1,0 +1,154 @@
+package io.kvcache.server;
+
+import io.kvcache.core.CacheStats;
+import io.kvcache.core.NamespaceStats;
+import io.kvcache.core.policy.LruFallback;
+import io.kvcache.core.store.DiskTierStats;
+import io.kvcache.core.store.PrefetchStats;
+import io.kvcache.server.block.BlockReads;
+import io.kvcache.server.block.BlockStock;
+import io.kvcache.server.block.BlockStocks;
+import io.kvcache.server.keyspace.KeyspaceStats;
+import io.kvcache.server.metrics.Latencies;
+import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connections;
+import io.kvcache.server.use.TraceCapture;
+import io.kvcache.tiers.HintStats;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.movement.TierTransferStats;
+import io.kvcache.tiers.use.LruHitRatioEstimator;
+import io.kvcache.transport.endpoint.EndpointStats;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import tools.jackson.databind.json.JsonMapper;
+
+/// The page `/v1/stats`: one JSON object.
+final class StatsEndpoint implements Supplier<String> {
+
+    private final TieredKvCache cache;
+    private final TenantKeyspaces tenantKeyspaces;
+    private final Connections connectionRegistry;
+    private final Latencies latencies;
+    private final Supplier<@Nullable EndpointStats> transport;
+    private final BlockStocks blocks;
+    private final AccessRecording uses;
+    private final String version;
+
+    StatsEndpoint(
+            TieredKvCache cache,
+            TenantKeyspaces tenantKeyspaces,
+            ProtocolFactory.MetricSources metricSources,
+            String version) {
+        this.cache = cache;
+        this.tenantKeyspaces = tenantKeyspaces;
+        connectionRegistry = metricSources.connectionRegistry();
+        latencies = metricSources.latencies();
+        transport = metricSources.transport();
+        blocks = metricSources.blocks();
+        uses = metricSources.uses();
+        this.version = version;
+    }
+
+    private record Clients(int open, long accepted, Map<String, Long> closed) {}
+
+    private record Stats(
+            String version,
+            CacheStats.Memory host,
+            CacheStats.Records records,
+            CacheStats.Puts puts,
+            CacheStats.Removals removals,
+            LruFallback.Report policy,
+            HintStats hints,
+            LruHitRatioEstimator.Report memoryCurve,
+            TraceCapture.@Nullable Stats trace,
+            long openViews,
+            List<TierTransferStats> disks,
+            DiskTierStats offload,
+            PrefetchStats prefetched,
+            long cheaperComputed,
+            boolean recovering,
+            Map<String, KeyspaceStats> tenants,
+            Map<String, BlockStock.Stats> blocks,
+            Map<String, BlockReads.Stats> blockReads,
+            Clients connections,
+            @Nullable EndpointStats transport,
+            Map<String, Latencies.Summary> latency,
+            List<NamespaceLine> namespaces) {}
+
+    /// @param name model or collection
+    private record NamespaceLine(
+            String name,
+            String tenant,
+            long blocksAsked,
+            long blocksFound,
+            long blocksArrived,
+            long objectsAsked,
+            long objectsFound,
+            long live,
+            long liveBytes) {
+
+        static NamespaceLine of(NamespaceStats stats) {
+            return new NamespaceLine(
+                    stats.namespace().model(),
+                    stats.namespace().tenant(),
+                    stats.blocksRequested(),
+                    stats.blocksFound(),
+                    stats.blocksLoaded(),
+                    stats.objectsRequested(),
+                    stats.objectsFound(),
+                    stats.live(),
+                    stats.liveBytes());
+        }
+    }
+
+    @Override
+    public String get() {
+        CacheStats stats = cache.stats();
+        return JsonMapper.builder()
+                        .build()
+                        .writeValueAsString(new Stats(
+                                version,
+                                stats.host(),
+                                stats.records(),
+                                stats.puts(),
+                                stats.removals(),
+                                cache.lruFallbackReport(),
+                                cache.hintStats(),
+                                uses.missRatioCurve(),
+                                uses.traceStats(),
+                                stats.openTables(),
+                                cache.diskStats(),
+                                cache.offloadStats(),
+                                cache.prefetchStats(),
+                                cache.blocksLeftOnDisk(),
+                                cache.isRecovering(),
+                                keyspaces(),
+                                blocks.stats(),
+                                blocks.reads().stats(),
+                                clients(),
+                                transport.get(),
+                                latencies.summaries(),
+                                stats.namespaces().stream()
+                                        .map(NamespaceLine::of)
+                                        .toList()))
+                + "\n";
+    }
+
+    private Map<String, KeyspaceStats> keyspaces() {
+        Map<String, KeyspaceStats> stats = new TreeMap<>();
+        tenantKeyspaces.keyspaces().forEach((tenant, keyspace) -> stats.put(tenant, keyspace.stats()));
+        return stats;
+    }
+
+    private Clients clients() {
+        Map<String, Long> closed = new TreeMap<>();
+        for (CloseReason reason : CloseReason.values()) {
+            closed.put(reason.name().toLowerCase(Locale.ROOT), connectionRegistry.closedCount(reason));
+        }
+        return new Clients(connectionRegistry.openCount(), connectionRegistry.acceptedCount(), closed);
+    }
+}

@@ -1,0 +1,99 @@
+package io.kvcache.server;
+
+import io.kvcache.server.config.DiskConfig;
+import io.kvcache.server.config.DomainConfig;
+import io.kvcache.server.config.ServerConfig;
+import io.kvcache.tiers.directory.DiskDirectory;
+import io.kvcache.tiers.directory.DiskDirectoryException;
+import io.kvcache.tiers.directory.FileErrorMessage;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/// Looks at the folders that a server would use, and changes nothing: a server may be using them.
+final class StoragePreflight {
+
+    private StoragePreflight() {}
+
+    /// What would keep a server with these settings from starting, in words; empty when nothing
+    /// would.
+    static List<String> findProblems(ServerConfig config) {
+        List<String> wrong = new ArrayList<>();
+        for (DiskConfig disk : config.disks().disks()) {
+            try {
+                DiskDirectory.checkUsable(disk.directory(), disk.bytes(), disk.onIncompatible());
+            } catch (DiskDirectoryException refused) {
+                wrong.add(disk.name() + ": " + refused.getMessage());
+            }
+        }
+        long bytes = config.memory().hostBytes();
+        if (config.lease().on()) {
+            Path folder = config.lease().folder();
+            checkSharedMemory(
+                    wrong,
+                    "lease.shared_memory",
+                    folder,
+                    folder.resolve(config.lease().sharedMemory()),
+                    bytes);
+        }
+        Path shared = config.transport().sharesByName()
+                ? config.transport().sharedFolder(config.access().tenants(), config.lease())
+                : null;
+        checkSharedMemory(wrong, "transport.shared_memory", existingParent(shared), shared, bytes);
+        for (DomainConfig domain : config.access().domains()) {
+            String name = "domain " + domain.name() + ": shared_memory";
+            checkSharedMemory(wrong, name, existingParent(domain.folder()), domain.folder(), domain.hostBytes());
+        }
+        return wrong;
+    }
+
+    private static @Nullable Path existingParent(@Nullable Path folder) {
+        return folder == null ? null : folder.getParent();
+    }
+
+    /// @param root where the memory is to lie
+    /// @param own the file or folder for it there, which may hold it already
+    private static void checkSharedMemory(
+            List<String> wrong, String setting, @Nullable Path root, @Nullable Path own, long bytes) {
+        if (root == null || own == null) {
+            return;
+        }
+        try {
+            if (!Files.isDirectory(root) || !Files.isWritable(root)) {
+                wrong.add(setting + ": " + root + " is no directory that this user can write to");
+                return;
+            }
+            long room = Files.getFileStore(root).getUsableSpace() + existingBytes(own);
+            if (room < bytes) {
+                wrong.add(setting + ": " + root + " has room for " + room + " bytes; it is to hold " + bytes);
+            }
+        } catch (IOException | UncheckedIOException failure) {
+            wrong.add(setting + ": " + own + " cannot be looked at: " + FileErrorMessage.of(failure, own.toString()));
+        }
+    }
+
+    /// What a server that was killed has left there, and the next one replaces; or one that runs.
+    private static long existingBytes(Path own) throws IOException {
+        if (!Files.exists(own)) {
+            return 0;
+        }
+        try (Stream<Path> files = Files.walk(own)) {
+            return files.filter(Files::isRegularFile)
+                    .mapToLong(StoragePreflight::bytes)
+                    .sum();
+        }
+    }
+
+    private static long bytes(Path file) {
+        try {
+            return Files.size(file);
+        } catch (IOException gone) {
+            return 0; // removed meanwhile
+        }
+    }
+}

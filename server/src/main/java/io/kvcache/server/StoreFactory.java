@@ -1,0 +1,105 @@
+package io.kvcache.server;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.cost.PrefillCost;
+import io.kvcache.server.config.DomainConfig;
+import io.kvcache.server.config.Prefault;
+import io.kvcache.server.config.ServerConfig;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.TieredKvCacheBuilder;
+import io.kvcache.tiers.memory.NamedMemorySource;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Set;
+
+/// The stores of a server, as its settings want them.
+final class StoreFactory {
+
+    private static final Logger LOG = System.getLogger(StoreFactory.class.getName());
+
+    /// Views that the network still holds when its loops have ended belong to a bug; they are not waited
+    /// for long.
+    private static final Duration CLOSE_WAIT = Duration.ofSeconds(1);
+
+    private StoreFactory() {}
+
+    /// Takes the memory; that which clients on this host map, where it was not asked for by name, only if
+    /// it can be had.
+    ///
+    /// @throws IllegalStateException when the memory cannot be had
+    static TieredKvCache open(ServerConfig config, Clock clock) {
+        Path shared = config.transport().sharedFolder(config.access().tenants(), config.lease());
+        if (shared == null) {
+            return builder(config).clock(clock).build();
+        }
+        try {
+            TieredKvCache cache =
+                    builder(config).clock(clock).shareMemory(shared).build();
+            LOG.log(Level.INFO, "Clients on this host may read in place: {0}", shared);
+            return cache;
+        } catch (IllegalStateException refused) {
+            if (config.transport().sharesByName()) {
+                throw refused;
+            }
+            LOG.log(Level.INFO, "Clients on this host do not read in place: {0}", refused.getMessage());
+            return builder(config).clock(clock).build();
+        }
+    }
+
+    /// The store of a trust domain: in memory alone, and mapped by its tenants if the settings say so.
+    ///
+    /// @throws IllegalStateException when the memory cannot be had
+    static TieredKvCache open(ServerConfig config, DomainConfig domain, Clock clock) {
+        TieredKvCacheBuilder builder =
+                inMemoryBuilder(config, domain.hostBytes()).clock(clock);
+        Path folder = domain.folder();
+        if (folder != null) {
+            builder.shareMemory(folder, Set.copyOf(domain.tenants()));
+            LOG.log(
+                    Level.INFO,
+                    "Tenants {0} on this host may read in place what is theirs: {1}",
+                    String.join(", ", domain.tenants()),
+                    folder);
+        }
+        return builder.build();
+    }
+
+    /// Memory that all stores together will reserve, in bytes.
+    static long reservedBytes(ServerConfig config) {
+        return builder(config).reservedBytes()
+                + config.access().domains().stream()
+                        .mapToLong(each ->
+                                inMemoryBuilder(config, each.hostBytes()).reservedBytes())
+                        .sum();
+    }
+
+    private static TieredKvCacheBuilder inMemoryBuilder(ServerConfig config, long hostBytes) {
+        return TieredKvCache.builder()
+                .hostBytes(hostBytes)
+                .policy(config.memory().policy())
+                .prefaultInBackground(config.memory().prefault() == Prefault.BACKGROUND)
+                .prefaultAtStart(config.memory().prefault() == Prefault.BEFORE_READY)
+                .closeWait(CLOSE_WAIT)
+                .flushOnClose(Duration.ZERO) // a server that goes down flushes by itself, within shutdown.drain
+                .stagingLimits(config.memory().staging());
+    }
+
+    /// All but the clock and what clients map.
+    static TieredKvCacheBuilder builder(ServerConfig config) {
+        TieredKvCacheBuilder builder = inMemoryBuilder(config, config.memory().hostBytes())
+                .admission(config.disks().admission())
+                .prefetch(config.disks().prefetch());
+        PrefillCost prefill = config.disks().prefill().cost();
+        if (prefill != null) {
+            builder.prefill(prefill);
+        }
+        config.disks().disks().forEach(disk -> builder.disk(disk.options()));
+        if (config.lease().on()) {
+            builder.memory(new NamedMemorySource(
+                    config.lease().folder(), config.lease().sharedMemory()));
+        }
+        return builder;
+    }
+}

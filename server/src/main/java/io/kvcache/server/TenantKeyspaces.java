@@ -1,0 +1,162 @@
+package io.kvcache.server;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.cost.PrefillCost;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.config.DisksConfig;
+import io.kvcache.server.config.PrefillConfig;
+import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.ValueConfig;
+import io.kvcache.server.keyspace.Bounds;
+import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.KeyspaceOptions;
+import io.kvcache.server.keyspace.Labels;
+import io.kvcache.server.keyspace.PrefillTerms;
+import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.Quota;
+import io.kvcache.tiers.TieredKvCache;
+import java.time.InstantSource;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/// The values of all tenants, each in a keyspace and a namespace of its own: the same key of two of them is two keys
+/// to the store, and nothing here goes from one to the other.
+final class TenantKeyspaces {
+
+    private final Map<String, Keyspace> keyspaces;
+    private final Supplier<Labels> labels;
+
+    private TenantKeyspaces(Map<String, Keyspace> keyspaces, Supplier<Labels> labels) {
+        this.keyspaces = Collections.unmodifiableMap(keyspaces);
+        this.labels = labels;
+    }
+
+    /// @param labels how keys of the default tenant's clients name other tenants
+    static TenantKeyspaces open(TieredKvCache cache, Clock clock, ServerConfig config, Supplier<Labels> labels) {
+        long existsPinBytes =
+                config.memory().hostBytes() / 100 * config.promise().percent();
+        int count = config.access().tenants().size();
+        int weights = config.access().tenants().stream()
+                .mapToInt(TenantConfig::weight)
+                .sum();
+        Map<String, Keyspace> keyspaces = new LinkedHashMap<>();
+        for (TenantConfig tenant : config.access().tenants()) {
+            Namespace namespace = namespaceOf(tenant.name());
+            keyspaces.put(
+                    tenant.name(),
+                    new Keyspace(
+                            cache,
+                            namespace,
+                            clock,
+                            InstantSource.system(),
+                            new KeyspaceOptions(
+                                    config.promise().time(),
+                                    existsPinBytes / count,
+                                    config.disks().arrival(),
+                                    tenant.quotaBytes(),
+                                    keyspaceLimits(config.values(), (double) tenant.weight() / weights),
+                                    config.disks().prefetch()
+                                            && !config.disks().disks().isEmpty(),
+                                    recomputeEstimator(config.disks(), cache))));
+            if (count > 1) {
+                cache.setWeight(namespace, tenant.weight());
+            }
+        }
+        return new TenantKeyspaces(keyspaces, labels);
+    }
+
+    private static @Nullable PrefillTerms recomputeEstimator(DisksConfig disks, TieredKvCache cache) {
+        PrefillConfig prefill = disks.prefill();
+        PrefillCost cost = prefill.cost();
+        return cost == null || disks.disks().isEmpty()
+                ? null
+                : new PrefillTerms(cost, prefill.chunkTokens(), prefill.deadline(), cache::estimateReadNanos);
+    }
+
+    /// Each has a part of what may be on its way, so that one who reads slowly keeps nobody else from reading.
+    private static Bounds keyspaceLimits(ValueConfig values, double part) {
+        return new Bounds(
+                (int) values.keyBytes(),
+                values.valueBytes(),
+                new InFlight((long) (values.inFlightBytes() * part)),
+                new InFlight((long) (values.sendingBytes() * part)));
+    }
+
+    /// What may be on its way in of a tenant's values and blocks.
+    InFlight incomingBudget(String tenant) {
+        return keyspaceOf(tenant).bounds().arriving();
+    }
+
+    /// What may be on its way out of a tenant's values and blocks.
+    InFlight outgoingBudget(String tenant) {
+        return keyspaceOf(tenant).bounds().leaving();
+    }
+
+    /// Reads that found nothing because as much was being sent as may be.
+    long throttledReads() {
+        return keyspaces.values().stream()
+                .mapToLong(keyspace -> keyspace.bounds().leaving().refusedCount())
+                .sum();
+    }
+
+    /// Where a tenant's values are kept.
+    static Namespace namespaceOf(String tenant) {
+        return Namespace.objects("objects", tenant);
+    }
+
+    /// By tenant, the configured ones first.
+    Map<String, Keyspace> keyspaces() {
+        return keyspaces;
+    }
+
+    /// What each tenant's clients may ask for. Those of the default tenant, who anybody is, reach others by naming
+    /// them.
+    Map<String, Reach> routers() {
+        Map<String, Reach> reaches = new LinkedHashMap<>();
+        keyspaces.keySet().forEach(tenant -> reaches.put(tenant, routerOf(tenant)));
+        return reaches;
+    }
+
+    /// What the clients of a tenant that there is may ask for.
+    Reach routerOf(String tenant) {
+        Keyspace own = keyspaceOf(tenant);
+        return tenant.equals(TenantConfig.DEFAULT) ? new Reach(own, keyspaces, labels) : Reach.of(own);
+    }
+
+    /// What each tenant may take, by its name.
+    Map<String, Quota> quotas() {
+        Map<String, Quota> quotas = new LinkedHashMap<>();
+        keyspaces.forEach((tenant, keyspace) -> quotas.put(tenant, keyspace.quota()));
+        return quotas;
+    }
+
+    Supplier<Labels> ownershipRules() {
+        return labels;
+    }
+
+    private Keyspace keyspaceOf(String tenant) {
+        Keyspace keyspace = keyspaces.get(tenant);
+        if (keyspace == null) {
+            throw new IllegalArgumentException("there is no tenant " + tenant);
+        }
+        return keyspace;
+    }
+
+    void tick() {
+        keyspaces.values().forEach(Keyspace::tick);
+    }
+
+    /// The store knows all that it had before the start.
+    void onRecovered() {
+        keyspaces.values().forEach(Keyspace::recovered);
+    }
+
+    void releasePins() {
+        keyspaces.values().forEach(Keyspace::release);
+    }
+}

@@ -1,0 +1,231 @@
+package io.kvcache.server;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.server.access.Door;
+import io.kvcache.server.access.Logins;
+import io.kvcache.server.http.HttpProtocol;
+import io.kvcache.server.http.HttpSite;
+import io.kvcache.server.keyspace.AwayStore;
+import io.kvcache.server.keyspace.Bounds;
+import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.KeyspaceOptions;
+import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.lm.LmLayout;
+import io.kvcache.server.lm.LmProtocol;
+import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.NetLimits;
+import io.kvcache.server.net.Protocol;
+import io.kvcache.server.net.Wire;
+import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.resp.RespContext;
+import io.kvcache.server.resp.RespProtocol;
+import io.kvcache.server.resp.ServerFacts;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// What a connection does while a value is on its way from disk, over each protocol.
+final class DiskFetchTest {
+
+    private final AwayStore store = new AwayStore();
+    private final Connections connectionRegistry = new Connections(NetLimits.defaults(), store.time());
+
+    @AfterEach
+    void close() {
+        store.close();
+    }
+
+    enum Spoken {
+        RESP("GET k\r\n", "$5\r\nvalue\r\n", "$-1\r\n"),
+        LM("\2\0\0\0\0\0\0\0k" + " ".repeat(149), "\u00c8\0\0\0\5\0\0\0value", "\u0090\1\0\0\0\0\0\0"),
+        HTTP("GET /v1/objects/k HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK", "HTTP/1.1 503 Service Unavailable");
+
+        private final String request;
+        private final String reply;
+        private final String miss;
+
+        Spoken(String request, String reply, String miss) {
+            this.request = request;
+            this.reply = reply;
+            this.miss = miss;
+        }
+    }
+
+    private Wire connect(Spoken spoken) {
+        return connect(spoken, store.keyspace());
+    }
+
+    private Wire connect(Spoken spoken, Keyspace keyspace) {
+        Door listenerAuth = Door.open(Logins.none(store.time()));
+        Protocol protocol = switch (spoken) {
+            case RESP ->
+                new RespProtocol(
+                        listenerAuth,
+                        Map.of(
+                                "default",
+                                new RespContext(
+                                        store.cache(),
+                                        () -> 0,
+                                        "default",
+                                        true,
+                                        Reach.of(keyspace),
+                                        connectionRegistry,
+                                        store.time(),
+                                        new ServerFacts("test", PolicyKind.LRU, 0, true))),
+                        InFlight.unlimited());
+            case LM -> new LmProtocol(Reach.of(keyspace), LmLayout.V0);
+            case HTTP ->
+                new HttpProtocol(
+                        new HttpSite(listenerAuth, Map.of("default", keyspace), Map.of(), List.of(), Set.of("*")));
+        };
+        return new Wire(protocol, connectionRegistry);
+    }
+
+    private String arrived(Wire embeddedConnection) {
+        store.arrive();
+        embeddedConnection.channel().runPendingTasks();
+        return embeddedConnection.text();
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void givenAValueOnItsWay_whenMoreIsPipelined_thenAllIsAnsweredInOrder(Spoken spoken) {
+        store.put("k", "value");
+        try (Wire embeddedConnection = connect(spoken)) {
+            assertThat(embeddedConnection.ask(spoken.request + spoken.request)).isEmpty();
+            assertThat(embeddedConnection.channel().config().isAutoRead()).isFalse();
+            assertThat(arrived(embeddedConnection)).startsWith(spoken.reply).contains("value");
+            assertThat(arrived(embeddedConnection)).startsWith(spoken.reply).contains("value");
+            assertThat(embeddedConnection.channel().config().isAutoRead()).isTrue();
+            assertThat(store.held()).isZero();
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void givenAValueThatDoesNotCome_whenItsTimeIsUp_thenItIsAMissThatSaysSoWhereItCan(Spoken spoken) {
+        store.put("k", "value");
+        try (Wire embeddedConnection = connect(spoken)) {
+            embeddedConnection.send(spoken.request + spoken.request);
+            store.timeOut();
+            embeddedConnection.channel().runPendingTasks();
+            String miss = embeddedConnection.text();
+            assertThat(miss).startsWith(spoken.miss);
+            if (spoken == Spoken.HTTP) {
+                assertThat(miss).containsIgnoringCase("retry-after: 1\r\n").contains("urn:kvcache:problem:late");
+            }
+            assertThat(arrived(embeddedConnection)).startsWith(spoken.reply);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void givenAsMuchOnItsWayAsMayBe_whenAValueInMemoryIsAskedFor_thenItIsBusyOnceAndNotWaitedFor(Spoken spoken) {
+        InFlight leaving = new InFlight(100);
+        Keyspace keyspace = new Keyspace(
+                store.real(),
+                Namespace.objects("near", "default"),
+                store.time(),
+                store.time(),
+                new KeyspaceOptions(
+                        Duration.ZERO,
+                        0,
+                        Duration.ofSeconds(5),
+                        0,
+                        new Bounds(100, 100, InFlight.unlimited(), leaving)));
+        try (Wire writing = connect(Spoken.RESP, keyspace);
+                Wire embeddedConnection = connect(spoken, keyspace)) {
+            assertThat(writing.ask("SET k value\r\n")).isEqualTo("+OK\r\n");
+            assertThat(leaving.begin(100)).isTrue();
+            assertThat(embeddedConnection.ask(spoken.request)).startsWith(spoken.miss);
+            assertThat(keyspace.stats().reads().busy()).isEqualTo(1);
+            leaving.end(100);
+            assertThat(embeddedConnection.ask(spoken.request)).startsWith(spoken.reply);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"STRLEN k", "TTL k", "EXPIRE k 9", "SETNX k new", "SET k new KEEPTTL", "SET k new GET"})
+    void givenAValueFromBeforeARestart_whenItsTimeIsUp_thenNothingIsSaidOrStoredThatNeedsIt(String request) {
+        store.put("k", "value");
+        store.restart();
+        try (Wire embeddedConnection = connect(Spoken.RESP)) {
+            embeddedConnection.send(request + "\r\nGET k\r\n");
+            store.timeOut();
+            embeddedConnection.channel().runPendingTasks();
+            assertThat(embeddedConnection.text())
+                    .isEqualTo("-TRYAGAIN the value is on disk and did not come in time\r\n");
+            assertThat(arrived(embeddedConnection)).isEqualTo("$5\r\nvalue\r\n");
+        }
+        assertThat(store.held()).isZero();
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void givenAValueOnItsWay_whenTheClientLeaves_thenNothingIsHeld(Spoken spoken) {
+        store.put("k", "value");
+        Wire embeddedConnection = connect(spoken);
+        embeddedConnection.send(spoken.request);
+        embeddedConnection.close();
+        store.arrive();
+        embeddedConnection.channel().runPendingTasks();
+
+        assertThat(store.held()).isZero();
+        assertThat(embeddedConnection.text()).isEmpty();
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void givenAValueOnItsWay_whenTheServerDrains_thenItIsAnsweredFirst(Spoken spoken) {
+        store.put("k", "value");
+        try (Wire embeddedConnection = connect(spoken)) {
+            embeddedConnection.send(spoken.request);
+            connectionRegistry.drain();
+            embeddedConnection.channel().runPendingTasks();
+            assertThat(embeddedConnection.isOpen()).isTrue();
+
+            assertThat(arrived(embeddedConnection)).startsWith(spoken.reply);
+            assertThat(embeddedConnection.isOpen()).isFalse();
+        }
+    }
+
+    @Test
+    void givenASetThatAsksForTheOlderValue_whenTheClientLeaves_thenTheKeyCanBeWritten() {
+        store.put("k", "value");
+        Wire leaving = connect(Spoken.RESP);
+        leaving.send("*4\r\n$3\r\nSET\r\n$1\r\nk\r\n$3\r\nnew\r\n$3\r\nGET\r\n");
+        leaving.close();
+        store.arrive();
+        leaving.channel().runPendingTasks();
+
+        assertThat(store.held()).isZero();
+        try (Wire embeddedConnection = connect(Spoken.RESP)) {
+            assertThat(embeddedConnection.ask("SET k newer\r\n")).isEqualTo("+OK\r\n");
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({"SETNX k new, :1", "SET k new NX, +OK", "SET k new XX, $-1"})
+    void givenAValueFromBeforeARestart_whenItHasExpiredAsItComes_thenItsSuccessorFindsTheKeyAbsent(
+            String request, String reply) {
+        store.put("k", "value", store.time().millis() + 10);
+        store.restart();
+        store.time().pass(Duration.ofMillis(20));
+        try (Wire embeddedConnection = connect(Spoken.RESP)) {
+            embeddedConnection.send(request + "\r\n");
+            assertThat(arrived(embeddedConnection)).isEqualTo(reply + "\r\n");
+        }
+        store.keyspace().tick();
+        assertThat(store.keyspace().count()).isEqualTo(reply.equals("$-1") ? 0 : 1);
+    }
+}

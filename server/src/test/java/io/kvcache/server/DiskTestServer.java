@@ -1,0 +1,150 @@
+package io.kvcache.server;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.server.config.AccessConfig;
+import io.kvcache.server.config.DiskConfig;
+import io.kvcache.server.config.DisksConfig;
+import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.config.PrefillConfig;
+import io.kvcache.server.net.NetLimits;
+import io.kvcache.server.net.TransportKind;
+import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.InetAddress;
+import java.net.Socket;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.TimeUnit;
+import java.util.function.IntFunction;
+
+/// A server of 192 MiB of host memory over a disk of 1 GiB, and values of 2 MiB and a bit that are more than fit the
+/// memory.
+final class DiskTestServer implements AutoCloseable {
+
+    static final int VALUES = 120;
+
+    private static final int VALUE_BYTES = (2 << 20) + 12_345;
+    private static final int FLUSH_EVERY = 20;
+
+    private final TestServer server;
+
+    DiskTestServer(Path folder) {
+        this(folder, AccessConfig.of(ListenConfig.local(0)));
+    }
+
+    DiskTestServer(Path folder, AccessConfig access) {
+        this(new DisksConfig(disks(folder), AdmissionKind.ALWAYS, Duration.ofSeconds(60)), access);
+    }
+
+    /// @param prefetch whether values come from disk ahead of their readers
+    DiskTestServer(Path folder, boolean prefetch, PrefillConfig prefill) {
+        this(
+                new DisksConfig(disks(folder), AdmissionKind.ALWAYS, Duration.ofSeconds(60), prefetch, prefill),
+                AccessConfig.of(ListenConfig.local(0)));
+    }
+
+    private DiskTestServer(DisksConfig disks, AccessConfig access) {
+        server = TestServer.start(TransportKind.AUTO, NetLimits.defaults(), disks, access);
+    }
+
+    private static List<DiskConfig> disks(Path folder) {
+        return List.of(new DiskConfig("disks.0", folder, 1L << 30, 0, 0, OnIncompatible.REFUSE));
+    }
+
+    CacheServer server() {
+        return server.server();
+    }
+
+    /// The port of a listener, by its place in the configuration.
+    int port(int listener) {
+        return server.port(listener);
+    }
+
+    int port() {
+        return server.port();
+    }
+
+    Socket connect() throws IOException {
+        Socket socket = new Socket(InetAddress.getLoopbackAddress(), port());
+        socket.setSoTimeout(60_000);
+        return socket;
+    }
+
+    static byte[] value(int number) {
+        byte[] value = new byte[VALUE_BYTES];
+        new Random(number).nextBytes(value);
+        return value;
+    }
+
+    /// Writes all values, key `v0` and up, and lets the disk keep pace.
+    void fill() throws IOException {
+        fill(number -> "v" + number);
+    }
+
+    /// Writes all values under keys by their numbers, and lets the disk keep pace.
+    void fill(IntFunction<String> key) throws IOException {
+        try (Socket socket = connect()) {
+            for (int number = 0; number < VALUES; number++) {
+                set(socket, key.apply(number), value(number));
+                if (number % FLUSH_EVERY == 0 || number == VALUES - 1) {
+                    assertThat(server().cache().flush(TimeUnit.SECONDS.toNanos(60)))
+                            .isTrue();
+                }
+            }
+        }
+    }
+
+    static void set(Socket socket, String key, byte[] value) throws IOException {
+        OutputStream out = socket.getOutputStream();
+        out.write(ascii("*3\r\n$3\r\nSET\r\n$" + key.length() + "\r\n" + key + "\r\n$" + value.length + "\r\n"));
+        out.write(value);
+        out.write(ascii("\r\n"));
+        assertThat(socket.getInputStream().readNBytes(5)).isEqualTo(ascii("+OK\r\n"));
+    }
+
+    /// Reads a value that has to be there, and compares it.
+    static void get(Socket socket, String key, byte[] value) throws IOException {
+        socket.getOutputStream().write(ascii("GET " + key + "\r\n"));
+        byte[] head = ascii("$" + value.length + "\r\n");
+        assertThat(socket.getInputStream().readNBytes(head.length)).isEqualTo(head);
+        assertThat(Arrays.equals(socket.getInputStream().readNBytes(value.length), value))
+                .as(key)
+                .isTrue();
+        assertThat(socket.getInputStream().readNBytes(2)).isEqualTo(ascii("\r\n"));
+    }
+
+    /// The key of a chunk of LMCache's.
+    static String chunk(int number) {
+        return "vllm@model@1@0@%012x".formatted(0xABCDEF000000L + number);
+    }
+
+    /// A request as LMCache sent it in 2024: command, length, key padded with blanks to 150 bytes.
+    static byte[] lmRequest(int command, String key) {
+        ByteBuffer request = ByteBuffer.allocate(158).order(ByteOrder.LITTLE_ENDIAN);
+        request.putInt(command).putInt(0).put(ascii(key + " ".repeat(150 - key.length())));
+        return request.array();
+    }
+
+    /// Values read from disk so far.
+    long loaded() {
+        return server().cache().diskStats().getFirst().loaded();
+    }
+
+    static byte[] ascii(String text) {
+        return text.getBytes(StandardCharsets.US_ASCII);
+    }
+
+    @Override
+    public void close() {
+        server.close();
+    }
+}

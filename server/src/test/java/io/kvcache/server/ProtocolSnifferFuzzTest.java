@@ -1,0 +1,82 @@
+package io.kvcache.server;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.server.http.HttpFrames;
+import io.kvcache.server.lm.LmFrames;
+import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.FuzzRun;
+import io.kvcache.server.net.LeakWatch;
+import io.kvcache.server.net.ProtocolKind;
+import io.kvcache.server.net.Wire;
+import io.kvcache.server.resp.RespFrames;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// Frames of every protocol, whole and mutated, at a port that tells them by their first bytes. [FuzzRun] says how to
+/// send more of them.
+@Timeout(value = 30, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+final class ProtocolSnifferFuzzTest {
+
+    private static final int CLIENTS = 3_000;
+    private static final List<ProtocolKind> KINDS = List.of(ProtocolKind.RESP, ProtocolKind.LM, ProtocolKind.HTTP);
+
+    @Test
+    void givenFramesOfAllProtocolsMixed_whenSent_thenNothingBreaksAndNothingIsLeft() {
+        FuzzRun run = new FuzzRun("all protocols");
+        Random random = run.random();
+        try (LeakWatch _ = new LeakWatch();
+                ProtocolTestHarness port = new ProtocolTestHarness()) {
+            int sent = run.talk(20, port::connect, () -> switch (random.nextInt(3)) {
+                case 0 -> RespFrames.any(random);
+                case 1 -> HttpFrames.any(random);
+                default -> LmFrames.any(random);
+            });
+
+            FuzzRun.requireGoodEnds(port.connectionRegistry());
+            assertThat(port.connectionRegistry().closedCount(CloseReason.UNKNOWN_PROTOCOL))
+                    .isPositive();
+            for (ProtocolKind kind : KINDS) {
+                assertThat(port.requests(kind)).as("%s of %d", kind, sent).isGreaterThan(sent / 40);
+            }
+            port.test().time().pass(Duration.ofMinutes(1));
+            port.test().keyspace().tick();
+            port.test().keyspace().clear();
+            assertThat(port.test().cache().stats().host().heldBytes()).isZero();
+            assertThat(port.test().cache().stats().openTables()).isZero();
+        }
+    }
+
+    @Test
+    void givenAFrameOfOneProtocol_whenItComesInThreeParts_thenThatProtocolGetsIt() {
+        FuzzRun run = new FuzzRun("a first frame");
+        Random random = run.random();
+        try (ProtocolTestHarness port = new ProtocolTestHarness()) {
+            for (int i = 0; i < CLIENTS; i++) {
+                ProtocolKind kind = KINDS.get(i % KINDS.size());
+                byte[] frame = switch (kind) {
+                    case RESP -> RespFrames.command(random);
+                    case LM -> LmFrames.request(random);
+                    case HTTP -> HttpFrames.request(random);
+                };
+                int one = random.nextInt(Math.min(frame.length, 50));
+                int other = one + random.nextInt(frame.length - one);
+                long before = port.requests(kind);
+                try (Wire embeddedConnection = port.connect()) {
+                    embeddedConnection
+                            .send(Arrays.copyOf(frame, one))
+                            .send(Arrays.copyOfRange(frame, one, other))
+                            .send(Arrays.copyOfRange(frame, other, frame.length));
+                    assertThat(port.requests(kind))
+                            .as("%s, cut at %d and %d", kind, one, other)
+                            .isEqualTo(before + 1);
+                }
+            }
+        }
+    }
+}

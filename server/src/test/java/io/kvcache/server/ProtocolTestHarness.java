@@ -1,0 +1,64 @@
+package io.kvcache.server;
+
+import io.kvcache.server.access.Door;
+import io.kvcache.server.access.Logins;
+import io.kvcache.server.http.HttpProtocol;
+import io.kvcache.server.http.HttpSite;
+import io.kvcache.server.http.Page;
+import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.TestKeyspace;
+import io.kvcache.server.lm.LmProtocol;
+import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.ProtocolKind;
+import io.kvcache.server.net.Wire;
+import io.kvcache.server.resp.RespProtocol;
+import io.kvcache.server.resp.RespWire;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/// One port without a network, where every protocol is told by the first bytes, over one keyspace.
+final class ProtocolTestHarness implements AutoCloseable {
+
+    private final RespWire wire = new RespWire();
+    private final RespProtocol resp = wire.protocol();
+    private final LmProtocol lm = new LmProtocol(Reach.of(wire.test().keyspace()), null);
+    private final HttpProtocol http = new HttpProtocol(new HttpSite(
+            Door.open(Logins.none(wire.test().time())),
+            Map.of("default", wire.test().keyspace()),
+            Map.of("/page", Page.of("text/plain", () -> "page")),
+            List.of(),
+            Set.of()));
+
+    Wire connect() {
+        return connect(wire.connections());
+    }
+
+    Wire connect(Connections connectionRegistry) {
+        return new Wire(
+                Map.of(ProtocolKind.RESP, resp, ProtocolKind.LM, lm, ProtocolKind.HTTP, http), connectionRegistry);
+    }
+
+    TestKeyspace test() {
+        return wire.test();
+    }
+
+    /// Those of [#connect()]; one of them is open from the start to the end.
+    Connections connectionRegistry() {
+        return wire.connections();
+    }
+
+    /// Requests of a protocol so far.
+    long requests(ProtocolKind kind) {
+        return switch (kind) {
+            case RESP -> resp.commandCount();
+            case LM -> lm.requestCount();
+            case HTTP -> http.requestCount();
+        };
+    }
+
+    @Override
+    public void close() {
+        wire.close();
+    }
+}

@@ -1,0 +1,81 @@
+package io.kvcache.server;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.server.keyspace.TestKeyspace;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+final class RecoverySummaryTest {
+
+    private final Logger logger = Logger.getLogger("io.kvcache.server.RecoverySummary");
+    private final Lines lines = new Lines();
+
+    @TempDir
+    private Path folder = Path.of("");
+
+    private static final class Lines extends Handler {
+        private final List<String> all = new CopyOnWriteArrayList<>();
+
+        @Override
+        public void publish(LogRecord event) {
+            all.add(event.getMessage());
+        }
+
+        @Override
+        public void flush() {}
+
+        @Override
+        public void close() {}
+    }
+
+    @BeforeEach
+    void listen() {
+        logger.addHandler(lines);
+    }
+
+    @AfterEach
+    void leave() {
+        logger.removeHandler(lines);
+    }
+
+    @Test
+    void givenValuesOnDisk_whenTheServerStartsAgain_thenOneLineSaysHowManyWereFound() throws Exception {
+        try (DiskTestServer server = new DiskTestServer(folder)) {
+            server.fill();
+            waitForLines(1);
+        }
+        try (DiskTestServer _ = new DiskTestServer(folder)) {
+            waitForLines(2);
+        }
+        List<String> said = new ArrayList<>(lines.all);
+        assertThat(said).hasSize(2);
+        assertThat(said.get(0)).startsWith("The disks have told what they held: 0 blocks and values found again ");
+        assertThat(said.get(1))
+                .startsWith("The disks have told what they held: 120 blocks and values found again ")
+                .contains(" bytes are on disk now. Left out: 0 that newer ones or deletions came after, 0 without");
+    }
+
+    private void waitForLines(int count) {
+        while (lines.all.size() < count) {
+            Thread.onSpinWait();
+        }
+    }
+
+    @Test
+    void givenNoDisk_whenAllIsKnown_thenNothingIsSaid() {
+        try (TestKeyspace test = TestKeyspace.small()) {
+            RecoverySummary.log(test.cache(), 1);
+        }
+        assertThat(lines.all).isEmpty();
+    }
+}

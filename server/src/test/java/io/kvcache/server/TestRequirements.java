@@ -1,0 +1,33 @@
+package io.kvcache.server;
+
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import io.kvcache.server.net.TransportKind;
+import io.netty.channel.epoll.Epoll;
+import io.netty.channel.uring.IoUring;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/// What a test takes of the machine that not every one gives; it says so and is skipped where that is not there.
+final class TestRequirements {
+
+    private TestRequirements() {}
+
+    /// A way to drive sockets that the kernel, or what stands around a container, may refuse.
+    static void assumeSockets(TransportKind kind) {
+        if (kind == TransportKind.IO_URING) {
+            assumeTrue(IoUring.isAvailable(), () -> "no io_uring here: " + IoUring.unavailabilityCause());
+        } else if (kind == TransportKind.EPOLL) {
+            assumeTrue(Epoll.isAvailable(), () -> "no epoll here: " + Epoll.unavailabilityCause());
+        }
+    }
+
+    /// Memory that processes share, of which a container has 64 MiB when nobody asked for more.
+    static void assumeSharedMemory(long bytes) throws IOException {
+        Path place = Path.of("/dev/shm");
+        assumeTrue(Files.isDirectory(place), "no /dev/shm here");
+        long left = Files.getFileStore(place).getUsableSpace();
+        assumeTrue(left >= bytes, () -> "/dev/shm has " + left + " bytes left; this takes " + bytes);
+    }
+}
