@@ -1,8 +1,8 @@
 package io.kvcache.server;
 
 import io.kvcache.core.Clock;
-import io.kvcache.server.access.Door;
-import io.kvcache.server.access.Logins;
+import io.kvcache.server.access.ListenerAuth;
+import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.block.BlockArea;
 import io.kvcache.server.block.BlockNamespaces;
 import io.kvcache.server.block.BlockStocks;
@@ -84,7 +84,7 @@ public final class CacheServer implements AutoCloseable {
     private final TieredKvCache cache;
     private final KeyOwnershipLoader labels;
     private final TenantKeyspaces tenantKeyspaces;
-    private final Logins passwordAuthenticator;
+    private final PasswordAuthenticator passwordAuthenticator;
     private final Connections connectionRegistry;
     private final Leases leases;
     private final Transport transport;
@@ -120,7 +120,7 @@ public final class CacheServer implements AutoCloseable {
                 latencies,
                 new SlowRequests(config.log().slow(), clock),
                 tenantKeyspaces::throttledReads);
-        passwordAuthenticator = Logins.open(config.access().tenants(), clock);
+        passwordAuthenticator = PasswordAuthenticator.open(config.access().tenants(), clock);
         EventNames names = new EventNames(cache);
         blocks = new BlockStocks(cache, tenantKeyspaces.quotas(), names::of);
         Snapshots snapshotLimiter =
@@ -150,7 +150,8 @@ public final class CacheServer implements AutoCloseable {
                 httpEndpoints(config, events, networkResources.namespaceQuotas()),
                 config.memory().policy());
         for (ListenConfig listen : config.access().listeners()) {
-            Door listenerAuth = new Door(listen.entry(), config.access().tenants(), passwordAuthenticator);
+            ListenerAuth listenerAuth =
+                    new ListenerAuth(listen.entry(), config.access().tenants(), passwordAuthenticator);
             listeners.add(Listener.open(
                     transport,
                     new Listener.Place(
@@ -272,7 +273,9 @@ public final class CacheServer implements AutoCloseable {
         List<TenantConfig> tenants = config.access().tenants();
         List<String> wrong = new ArrayList<>();
         collectProblem(
-                wrong, () -> Logins.open(tenants, new ServerSystemClock()).close());
+                wrong,
+                () -> PasswordAuthenticator.open(tenants, new ServerSystemClock())
+                        .close());
         collectProblem(wrong, () -> KeyOwnershipLoader.open(tenants));
         collectProblem(wrong, () -> RemoteFront.checkSecrets(config.transport(), tenants));
         Stream.concat(

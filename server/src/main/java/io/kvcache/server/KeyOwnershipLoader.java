@@ -82,7 +82,7 @@ final class KeyOwnershipLoader {
         String file = tenant.labels().saltFile();
         if (file != null) {
             String setting = tenant.path() + ".salt_file";
-            for (String line : SecretFile.lines(setting, file, "salt")) {
+            for (String line : SecretFile.readLines(setting, file, "salt")) {
                 if (!LabelConfig.isSalt(line.strip())) {
                     throw new IOException(setting + " " + file + " has a line that is none; " + LabelConfig.SALTS_TAKE);
                 }

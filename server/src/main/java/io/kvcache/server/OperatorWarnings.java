@@ -1,6 +1,6 @@
 package io.kvcache.server;
 
-import io.kvcache.server.access.Logins;
+import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.block.BlockStock;
 import io.kvcache.server.block.BlockStocks;
 import io.kvcache.server.keyspace.Keyspace;
@@ -17,7 +17,7 @@ record OperatorWarnings(
         TieredKvCache cache,
         TenantKeyspaces tenantKeyspaces,
         Connections connectionRegistry,
-        Logins passwordAuthenticator,
+        PasswordAuthenticator passwordAuthenticator,
         BlockStocks blocks) {
 
     private static final BlockStock.Stats EMPTY_STATS = new BlockStock.Stats(0, 0, 0, 0);
@@ -25,10 +25,10 @@ record OperatorWarnings(
     ProblemDigest problemDigest() {
         ProblemDigest report = new ProblemDigest();
         watchConnections(report);
-        report.watch("log-ins had a wrong user or password", passwordAuthenticator::refusedCount);
+        report.watch("log-ins had a wrong user or password", passwordAuthenticator::deniedCount);
         report.watch(
                 "log-ins were not looked at, after too many wrong ones from their address",
-                passwordAuthenticator::delayedCount);
+                passwordAuthenticator::throttledCount);
         tenantKeyspaces.keyspaces().forEach((tenant, keyspace) -> watchTenant(report, tenant, keyspace));
         watchDisks(report, cache::diskStats);
         return report;

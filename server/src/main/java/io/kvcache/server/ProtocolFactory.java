@@ -2,8 +2,8 @@ package io.kvcache.server;
 
 import io.kvcache.core.Clock;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.server.access.Door;
-import io.kvcache.server.access.Logins;
+import io.kvcache.server.access.ListenerAuth;
+import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.block.BlockStocks;
 import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ListenProtocol;
@@ -71,7 +71,7 @@ final class ProtocolFactory {
     record MetricSources(
             Connections connectionRegistry,
             Latencies latencies,
-            Logins passwordAuthenticator,
+            PasswordAuthenticator passwordAuthenticator,
             BlockStocks blocks,
             Supplier<@Nullable EndpointStats> transport,
             AccessRecording uses,
@@ -98,7 +98,7 @@ final class ProtocolFactory {
     /// What a listener speaks.
     ///
     /// @param listenerAuth who may come in there
-    List<Protocol> protocolsFor(ListenConfig listen, Door listenerAuth) {
+    List<Protocol> protocolsFor(ListenConfig listen, ListenerAuth listenerAuth) {
         List<Protocol> spoken = new ArrayList<>();
         Set<ListenProtocol> asked = listen.protocols();
         if (asked.contains(ListenProtocol.RESP)) {

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.server.access.Door;
-import io.kvcache.server.access.Logins;
+import io.kvcache.server.access.ListenerAuth;
+import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.http.HttpSite;
 import io.kvcache.server.keyspace.AwayStore;
@@ -66,7 +66,7 @@ final class DiskFetchTest {
     }
 
     private Wire connect(Spoken spoken, Keyspace keyspace) {
-        Door listenerAuth = Door.open(Logins.none(store.time()));
+        ListenerAuth listenerAuth = ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(store.time()));
         Protocol protocol = switch (spoken) {
             case RESP ->
                 new RespProtocol(

@@ -1,7 +1,7 @@
 package io.kvcache.server;
 
-import io.kvcache.server.access.Door;
-import io.kvcache.server.access.Logins;
+import io.kvcache.server.access.ListenerAuth;
+import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.http.HttpSite;
 import io.kvcache.server.http.Page;
@@ -24,7 +24,8 @@ final class ProtocolTestHarness implements AutoCloseable {
     private final RespProtocol resp = wire.protocol();
     private final LmProtocol lm = new LmProtocol(Reach.of(wire.test().keyspace()), null);
     private final HttpProtocol http = new HttpProtocol(new HttpSite(
-            Door.open(Logins.none(wire.test().time())),
+            ListenerAuth.withoutAuth(
+                    PasswordAuthenticator.withoutPasswords(wire.test().time())),
             Map.of("default", wire.test().keyspace()),
             Map.of("/page", Page.of("text/plain", () -> "page")),
             List.of(),

@@ -15,15 +15,15 @@ import javax.crypto.spec.PBEKeySpec;
 public final class PasswordHash {
 
     /// What OWASP asks for with this function; a quarter of a second.
-    public static final int USUAL_ITERATIONS = 600_000;
+    public static final int DEFAULT_ITERATIONS = 600_000;
 
-    private static final String KIND = "pbkdf2-sha256";
-    private static final int LEAST_ITERATIONS = 1000;
-    private static final int MOST_ITERATIONS = 10_000_000;
+    private static final String ALGORITHM = "pbkdf2-sha256";
+    private static final int MIN_ITERATIONS = 1000;
+    private static final int MAX_ITERATIONS = 10_000_000;
     private static final int SALT_BYTES = 16;
     private static final int HASH_BYTES = 32;
-    private static final Pattern FORM =
-            Pattern.compile(Pattern.quote(KIND) + "\\$(\\d{1,8})\\$([A-Za-z0-9+/=]+)\\$([A-Za-z0-9+/=]+)");
+    private static final Pattern FORMAT =
+            Pattern.compile(Pattern.quote(ALGORITHM) + "\\$(\\d{1,8})\\$([A-Za-z0-9+/=]+)\\$([A-Za-z0-9+/=]+)");
 
     private final int iterations;
     private final byte[] salt;
@@ -43,30 +43,30 @@ public final class PasswordHash {
     }
 
     /// One that no password has, and that takes as long to compare as any.
-    static PasswordHash ofNothing(SecureRandom random) {
+    static PasswordHash unmatchable(SecureRandom random) {
         byte[] salt = new byte[SALT_BYTES];
         byte[] hash = new byte[HASH_BYTES];
         random.nextBytes(salt);
         random.nextBytes(hash);
-        return new PasswordHash(USUAL_ITERATIONS, salt, hash);
+        return new PasswordHash(DEFAULT_ITERATIONS, salt, hash);
     }
 
     /// Whether a text is meant as a hash and not as a password.
-    public static boolean isOne(String text) {
-        return text.startsWith(KIND + "$");
+    public static boolean isHash(String text) {
+        return text.startsWith(ALGORITHM + "$");
     }
 
     /// Reads what [#toString] wrote.
     ///
     /// @throws IllegalArgumentException when it is not that; the message does not repeat it
     public static PasswordHash parse(String text) {
-        Matcher form = FORM.matcher(text);
+        Matcher form = FORMAT.matcher(text);
         if (form.matches()) {
             int iterations = Integer.parseInt(form.group(1));
             byte[] salt = Base64.getDecoder().decode(form.group(2));
             byte[] hash = Base64.getDecoder().decode(form.group(3));
-            if (iterations >= LEAST_ITERATIONS
-                    && iterations <= MOST_ITERATIONS
+            if (iterations >= MIN_ITERATIONS
+                    && iterations <= MAX_ITERATIONS
                     && salt.length >= SALT_BYTES
                     && hash.length == HASH_BYTES) {
                 return new PasswordHash(iterations, salt, hash);
@@ -97,11 +97,11 @@ public final class PasswordHash {
     public String toString() {
         Base64.Encoder base64 = Base64.getEncoder();
         return String.join(
-                "$", KIND, Integer.toString(iterations), base64.encodeToString(salt), base64.encodeToString(hash));
+                "$", ALGORITHM, Integer.toString(iterations), base64.encodeToString(salt), base64.encodeToString(hash));
     }
 
     /// Bytes of a password as clients send them.
-    static byte[] bytes(String password) {
+    static byte[] encodePassword(String password) {
         return password.getBytes(StandardCharsets.UTF_8);
     }
 }

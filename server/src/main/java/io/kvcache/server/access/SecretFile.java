@@ -14,34 +14,34 @@ import java.util.Set;
 /// A file with passwords or secrets, one a line.
 public final class SecretFile {
 
-    private static final int MOST_BYTES = 64 << 10;
+    private static final int MAX_BYTES = 64 << 10;
 
-    private static final Set<PosixFilePermission> OWN = EnumSet.of(
+    private static final Set<PosixFilePermission> OWNER_PERMISSIONS = EnumSet.of(
             PosixFilePermission.OWNER_READ, PosixFilePermission.OWNER_WRITE, PosixFilePermission.OWNER_EXECUTE);
 
     /// Root's name, where it has one.
-    private static final Set<String> ROOT = Set.of("root", "0");
+    private static final Set<String> ROOT_NAMES = Set.of("root", "0");
 
     private SecretFile() {}
 
-    /// As [#lines], of a file that its owner alone may read and write, as it has what is secret in the
+    /// As [#readLines], of a file that its owner alone may read and write, as it has what is secret in the
     /// clear. A file of root's its group may read as well: that is how a container is handed one.
-    public static List<String> ownLines(String setting, String file, String what) throws IOException {
-        String mode = openMode(Path.of(file));
+    public static List<String> readPrivateLines(String setting, String file, String what) throws IOException {
+        String mode = permissiveMode(Path.of(file));
         if (!mode.isEmpty()) {
             throw new IOException(setting + " " + file + " has mode " + mode
                     + "; it takes rw------- or less, and of root's rw-r----- or less: chmod 600 " + file);
         }
-        return lines(setting, file, what);
+        return readLines(setting, file, what);
     }
 
     /// The mode of a file that is open to others, or nothing; also where there are no modes, or no file, which
     /// is said when it is read.
-    private static String openMode(Path file) {
+    private static String permissiveMode(Path file) {
         try {
             Set<PosixFilePermission> given = Files.getPosixFilePermissions(file);
-            Set<PosixFilePermission> allowed = EnumSet.copyOf(OWN);
-            if (ROOT.contains(Files.getOwner(file).getName())) {
+            Set<PosixFilePermission> allowed = EnumSet.copyOf(OWNER_PERMISSIONS);
+            if (ROOT_NAMES.contains(Files.getOwner(file).getName())) {
                 allowed.add(PosixFilePermission.GROUP_READ);
             }
             return allowed.containsAll(given) ? "" : PosixFilePermissions.toString(given);
@@ -55,12 +55,12 @@ public final class SecretFile {
     /// @param setting that names the file, for messages
     /// @param what is in it, for messages
     /// @throws IOException when it cannot be used; the message names the setting and the file, never what is in it
-    public static List<String> lines(String setting, String file, String what) throws IOException {
+    public static List<String> readLines(String setting, String file, String what) throws IOException {
         Path path = Path.of(file);
         List<String> lines;
         try {
-            if (Files.size(path) > MOST_BYTES) {
-                throw new IOException("it takes up to " + MOST_BYTES + " bytes");
+            if (Files.size(path) > MAX_BYTES) {
+                throw new IOException("it takes up to " + MAX_BYTES + " bytes");
             }
             lines = Files.readAllLines(path, StandardCharsets.UTF_8).stream()
                     .filter(line -> !line.isBlank())

@@ -1,6 +1,7 @@
 /// Who may come in: tenants' passwords, and what each listener makes of them.
 ///
-/// [io.kvcache.server.access.Logins] checks passwords, [io.kvcache.server.access.Door] stands at one listener.
+/// [io.kvcache.server.access.PasswordAuthenticator] checks passwords, [io.kvcache.server.access.ListenerAuth] stands at
+/// one listener.
 ///
 /// May not import a protocol or the keyspace.
 @NullMarked

@@ -115,7 +115,7 @@ final class ConfigCommand implements Runnable {
             }
             spec.commandLine()
                     .getOut()
-                    .println(PasswordHash.of(password, PasswordHash.USUAL_ITERATIONS, new SecureRandom()));
+                    .println(PasswordHash.of(password, PasswordHash.DEFAULT_ITERATIONS, new SecureRandom()));
             spec.commandLine().getOut().flush();
             return 0;
         }

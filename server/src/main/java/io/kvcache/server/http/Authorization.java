@@ -1,7 +1,7 @@
 package io.kvcache.server.http;
 
-import io.kvcache.server.access.Door;
-import io.kvcache.server.access.Verdict;
+import io.kvcache.server.access.AuthResult;
+import io.kvcache.server.access.ListenerAuth;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpHeaders;
 import java.net.SocketAddress;
@@ -15,15 +15,15 @@ import org.jspecify.annotations.Nullable;
 /// listener's usual user.
 final class Authorization {
 
-    private final Door door;
+    private final ListenerAuth door;
 
-    Authorization(Door door) {
+    Authorization(ListenerAuth door) {
         this.door = door;
     }
 
     /// A header by which a connection has come in: it is not asked for again, so that guesses from the same address,
     /// which close the door to all others from there, do not end what goes on.
-    private record Shown(String header, Verdict verdict, Object moment) {}
+    private record Shown(String header, AuthResult verdict, Object moment) {}
 
     /// What one connection has shown. Used on the connection's loop, or by one log-in at a time.
     static final class Past {
@@ -34,25 +34,25 @@ final class Authorization {
     ///
     /// @param past of its connection
     /// @param then told at once or later on another thread
-    void of(HttpHeaders headers, SocketAddress from, Past past, Consumer<Verdict> then) {
+    void of(HttpHeaders headers, SocketAddress from, Past past, Consumer<AuthResult> then) {
         String header = headers.get(HttpHeaderNames.AUTHORIZATION);
         if (header == null) {
-            String everybody = door.everybody();
-            then.accept(everybody == null ? Verdict.UNSAID : new Verdict(Verdict.Outcome.IN, everybody));
+            String everybody = door.anonymousTenant();
+            then.accept(everybody == null ? AuthResult.MISSING : new AuthResult(AuthResult.Outcome.OK, everybody));
             return;
         }
         Shown shown = past.shown;
-        if (shown != null && shown.header.equals(header) && door.isStillIn(shown.moment)) {
+        if (shown != null && shown.header.equals(header) && door.isStillAuthenticated(shown.moment)) {
             then.accept(shown.verdict);
             return;
         }
         String pair = pair(header);
         int colon = pair == null ? -1 : pair.indexOf(':');
         if (pair == null || colon < 0) {
-            then.accept(Verdict.UNSAID);
+            then.accept(AuthResult.MISSING);
         } else {
-            Object moment = door.moment();
-            door.ask(from, pair.substring(0, colon), pair.substring(colon + 1), verdict -> {
+            Object moment = door.credentialsVersion();
+            door.authenticate(from, pair.substring(0, colon), pair.substring(colon + 1), verdict -> {
                 past.shown = verdict.tenant() == null ? null : new Shown(header, verdict, moment);
                 then.accept(verdict);
             });
@@ -65,7 +65,7 @@ final class Authorization {
         String text = header.substring(blank + 1).strip();
         return switch (header.substring(0, Math.max(0, blank)).toLowerCase(Locale.ROOT)) {
             case "basic" -> decoded(text);
-            case "bearer" -> text.indexOf(':') < 0 ? door.usualUser() + ":" + text : text;
+            case "bearer" -> text.indexOf(':') < 0 ? door.defaultUser() + ":" + text : text;
             default -> null;
         };
     }

@@ -1,6 +1,6 @@
 package io.kvcache.server.http;
 
-import io.kvcache.server.access.Verdict;
+import io.kvcache.server.access.AuthResult;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connection;
 import io.netty.channel.ChannelHandlerContext;
@@ -164,7 +164,7 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
         });
     }
 
-    private void identified(ChannelHandlerContext context, HttpRequest begun, Verdict who) {
+    private void identified(ChannelHandlerContext context, HttpRequest begun, AuthResult who) {
         asking = false;
         connection.waiting(false);
         if (ended) {

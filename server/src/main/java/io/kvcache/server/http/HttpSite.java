@@ -1,6 +1,6 @@
 package io.kvcache.server.http;
 
-import io.kvcache.server.access.Door;
+import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Labels;
 import io.kvcache.server.keyspace.Reach;
@@ -19,7 +19,7 @@ import java.util.stream.Collectors;
 /// @param hosts names by which clients may call a server that does not ask who they are, beside numbers and
 /// localhost; `*` for any
 public record HttpSite(
-        Door door,
+        ListenerAuth door,
         Map<String, Reach> tenants,
         Supplier<Labels> labels,
         Map<String, Page> pages,
@@ -38,7 +38,11 @@ public record HttpSite(
 
     /// One where no key and no request names another tenant.
     public HttpSite(
-            Door door, Map<String, Keyspace> tenants, Map<String, Page> pages, List<Area> areas, Set<String> hosts) {
+            ListenerAuth door,
+            Map<String, Keyspace> tenants,
+            Map<String, Page> pages,
+            List<Area> areas,
+            Set<String> hosts) {
         this(
                 door,
                 tenants.entrySet().stream()

@@ -1,6 +1,6 @@
 package io.kvcache.server.http;
 
-import io.kvcache.server.access.Logins;
+import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.quota.InFlight;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import java.util.LinkedHashMap;
@@ -62,7 +62,7 @@ public record Problem(HttpResponseStatus status, String type, String detail, Map
     /// is mostly over within parts of a second.
     int passesSeconds() {
         if (status.code() == HttpResponseStatus.TOO_MANY_REQUESTS.code()) {
-            return Math.toIntExact(Logins.WRONG_LASTS.toSeconds());
+            return Math.toIntExact(PasswordAuthenticator.FAILURE_WINDOW.toSeconds());
         }
         return status.code() == HttpResponseStatus.SERVICE_UNAVAILABLE.code() || type.equals(NAMED + "late") ? 1 : 0;
     }

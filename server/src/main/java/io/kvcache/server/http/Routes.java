@@ -1,6 +1,6 @@
 package io.kvcache.server.http;
 
-import io.kvcache.server.access.Verdict;
+import io.kvcache.server.access.AuthResult;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Reach;
@@ -27,7 +27,7 @@ final class Routes {
 
     Routes(HttpSite site) {
         this.site = site;
-        sameSite = new SameSite(site.door().everybody() == null ? Set.of(HttpSite.ANY_HOST) : site.hosts());
+        sameSite = new SameSite(site.door().anonymousTenant() == null ? Set.of(HttpSite.ANY_HOST) : site.hosts());
     }
 
     /// What answers a request whoever sent it, or null when that matters.
@@ -61,15 +61,15 @@ final class Routes {
     /// What answers a request.
     ///
     /// @param who sent it
-    Exchange find(HttpRequest request, Verdict who) {
-        if (who.outcome() == Verdict.Outcome.LATER) {
+    Exchange find(HttpRequest request, AuthResult who) {
+        if (who.outcome() == AuthResult.Outcome.THROTTLED) {
             return problem(
                     HttpResponseStatus.TOO_MANY_REQUESTS, "there were too many failed attempts; try again later");
         }
         if (who.tenant() == null) {
             return problem(
                     HttpResponseStatus.UNAUTHORIZED,
-                    who.outcome() == Verdict.Outcome.UNSAID
+                    who.outcome() == AuthResult.Outcome.MISSING
                             ? "say who you are, by Basic or Bearer"
                             : "there is no such user and password");
         }

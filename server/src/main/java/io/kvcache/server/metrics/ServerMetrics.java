@@ -1,6 +1,6 @@
 package io.kvcache.server.metrics;
 
-import io.kvcache.server.access.Logins;
+import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.net.CloseReason;
@@ -47,7 +47,7 @@ public final class ServerMetrics implements MeterBinder {
     private final Map<String, Keyspace> tenants;
     private final Connections connections;
     private final Map<String, Requests> requests;
-    private final Logins logins;
+    private final PasswordAuthenticator logins;
 
     /// What was asked by one protocol, and how much of it was answered by an error.
     ///
@@ -57,7 +57,10 @@ public final class ServerMetrics implements MeterBinder {
     /// @param tenants their values by name
     /// @param requests by protocol
     public ServerMetrics(
-            Map<String, Keyspace> tenants, Connections connections, Map<String, Requests> requests, Logins logins) {
+            Map<String, Keyspace> tenants,
+            Connections connections,
+            Map<String, Requests> requests,
+            PasswordAuthenticator logins) {
         this.logins = logins;
         this.tenants = Map.copyOf(tenants);
         this.connections = connections;
@@ -78,10 +81,10 @@ public final class ServerMetrics implements MeterBinder {
             count(registry, "kv.refusals", "protocol", protocol, counts.refused());
             count(registry, "kv.dropped", "protocol", protocol, counts.dropped());
         });
-        count(registry, "kv.logins", "outcome", "in", logins::inCount);
-        count(registry, "kv.logins", "outcome", "wrong", logins::refusedCount);
-        count(registry, "kv.logins", "outcome", "elsewhere", logins::elsewhereCount);
-        count(registry, "kv.logins", "outcome", "later", logins::delayedCount);
+        count(registry, "kv.logins", "outcome", "in", logins::successCount);
+        count(registry, "kv.logins", "outcome", "wrong", logins::deniedCount);
+        count(registry, "kv.logins", "outcome", "elsewhere", logins::wrongListenerCount);
+        count(registry, "kv.logins", "outcome", "later", logins::throttledCount);
         tenants.forEach((tenant, keyspace) -> bindTenant(registry, tenant, keyspace));
     }
 

@@ -74,11 +74,11 @@ final class Secrets {
     }
 
     private static List<String> lines(String setting, String file) throws IOException {
-        List<String> lines = SecretFile.ownLines(setting, file, "secret").stream()
+        List<String> lines = SecretFile.readPrivateLines(setting, file, "secret").stream()
                 .map(String::strip)
                 .toList();
         for (String line : lines) {
-            if (PasswordHash.isOne(line)) {
+            if (PasswordHash.isHash(line)) {
                 throw new IOException(setting + " " + file + " has a hash; a proof takes the secret itself");
             }
         }

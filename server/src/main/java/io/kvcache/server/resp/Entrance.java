@@ -1,17 +1,17 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.access.Door;
+import io.kvcache.server.access.ListenerAuth;
 import java.util.HashMap;
 import java.util.Map;
 
 /// What clients may ask, by who they are.
 final class Entrance {
 
-    private final Door door;
+    private final ListenerAuth door;
     private final CommandTable before;
     private final Map<String, CommandTable> tables = new HashMap<>();
 
-    Entrance(Door door, Map<String, RespContext> tenants, RespStats stats) {
+    Entrance(ListenerAuth door, Map<String, RespContext> tenants, RespStats stats) {
         this.door = door;
         Login login = new Login(door, this, stats);
         String version = tenants.values().stream()
@@ -24,7 +24,7 @@ final class Entrance {
 
     /// What a client may ask that has said nothing.
     CommandTable first() {
-        String everybody = door.everybody();
+        String everybody = door.anonymousTenant();
         return everybody == null ? before : of(everybody);
     }
 

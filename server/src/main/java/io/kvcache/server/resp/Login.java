@@ -1,7 +1,7 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.access.Door;
-import io.kvcache.server.access.Verdict;
+import io.kvcache.server.access.AuthResult;
+import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.config.TenantConfig;
 
 /// Lets a client say who it is, in Redis' words.
@@ -13,11 +13,11 @@ final class Login {
     private static final String WRONG_PASSWORD = "WRONGPASS invalid username-password pair or user is disabled.";
     private static final String LATER = "ERR too many failed attempts, try again later";
 
-    private final Door door;
+    private final ListenerAuth door;
     private final Entrance entrance;
     private final RespStats stats;
 
-    Login(Door door, Entrance entrance, RespStats stats) {
+    Login(ListenerAuth door, Entrance entrance, RespStats stats) {
         this.door = door;
         this.entrance = entrance;
         this.stats = stats;
@@ -37,31 +37,32 @@ final class Login {
 
     /// `AUTH password`.
     void password(RespSession session, String password, Replies out, Runnable in) throws CommandException {
-        if (door.everybody() != null && !door.knows(door.usualUser())) {
+        if (door.anonymousTenant() != null && !door.hasUser(door.defaultUser())) {
             throw new CommandException(NO_PASSWORD);
         }
-        user(session, new Pair(door.usualUser(), password), out, in);
+        user(session, new Pair(door.defaultUser(), password), out, in);
     }
 
     /// `AUTH user password`. As with Redis, the default user may say any password where nobody is asked for one.
     void user(RespSession session, Pair pair, Replies out, Runnable in) {
-        boolean any = door.everybody() != null
+        boolean any = door.anonymousTenant() != null
                 && pair.user().equals(TenantConfig.DEFAULT)
-                && !door.knows(TenantConfig.DEFAULT);
+                && !door.hasUser(TenantConfig.DEFAULT);
         if (any) {
             session.leave();
             in.run();
             return;
         }
-        session.<Verdict>awaitAnswer(
-                then -> door.ask(session.connection().channel().remoteAddress(), pair.user(), pair.password(), then),
+        session.<AuthResult>awaitAnswer(
+                then -> door.authenticate(
+                        session.connection().channel().remoteAddress(), pair.user(), pair.password(), then),
                 verdict -> {
                     if (verdict.tenant() != null) {
                         session.enter(entrance.of(verdict.tenant()));
                         in.run();
                     } else {
                         stats.errors.increment();
-                        out.error(verdict.outcome() == Verdict.Outcome.LATER ? LATER : WRONG_PASSWORD);
+                        out.error(verdict.outcome() == AuthResult.Outcome.THROTTLED ? LATER : WRONG_PASSWORD);
                     }
                 });
     }

@@ -1,6 +1,6 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.access.Door;
+import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol;
 import io.kvcache.server.net.ProtocolKind;
@@ -17,7 +17,7 @@ public final class RespProtocol implements Protocol {
 
     /// @param tenants what each tenant's commands work on, by its name
     /// @param arguments heap for those of requests that are not answered yet, shared by all connections
-    public RespProtocol(Door door, Map<String, RespContext> tenants, InFlight arguments) {
+    public RespProtocol(ListenerAuth door, Map<String, RespContext> tenants, InFlight arguments) {
         stats = new RespStats(arguments);
         entrance = new Entrance(door, tenants, stats);
     }

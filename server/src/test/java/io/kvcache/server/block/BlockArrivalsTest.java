@@ -2,8 +2,8 @@ package io.kvcache.server.block;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.access.Door;
-import io.kvcache.server.access.Logins;
+import io.kvcache.server.access.ListenerAuth;
+import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.http.HttpSite;
 import io.kvcache.server.keyspace.TestKeyspace;
@@ -31,7 +31,7 @@ final class BlockArrivalsTest {
     private final Connections connections = new Connections(NetLimits.defaults(), test.time());
     private final BlockNamespaces namespaces = new BlockNamespaces(test.cache());
     private final HttpProtocol protocol = new HttpProtocol(new HttpSite(
-            Door.open(Logins.none(test.time())),
+            ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(test.time())),
             Map.of("default", test.keyspace()),
             Map.of(),
             List.of(

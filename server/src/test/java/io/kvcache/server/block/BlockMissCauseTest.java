@@ -13,8 +13,8 @@ import io.kvcache.core.store.HostStoreConfig;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
-import io.kvcache.server.access.Door;
-import io.kvcache.server.access.Logins;
+import io.kvcache.server.access.ListenerAuth;
+import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.event.EventNames;
 import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.http.HttpSite;
@@ -72,7 +72,7 @@ final class BlockMissCauseTest {
                     stocks,
                     new BlockArea.OnTheWay(_ -> InFlight.unlimited(), _ -> InFlight.unlimited()));
             HttpSite site = new HttpSite(
-                    Door.open(Logins.none(time)),
+                    ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(time)),
                     Map.of(),
                     Map.of(),
                     List.of(new NamespaceArea(namespaces), area),

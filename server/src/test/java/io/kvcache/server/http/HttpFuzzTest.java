@@ -2,8 +2,8 @@ package io.kvcache.server.http;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.access.Door;
-import io.kvcache.server.access.Logins;
+import io.kvcache.server.access.ListenerAuth;
+import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.block.BlockArea;
 import io.kvcache.server.block.BlockNamespaces;
 import io.kvcache.server.block.BlockStocks;
@@ -38,7 +38,7 @@ final class HttpFuzzTest {
             InFlight arriving = InFlight.unlimited();
             BlockNamespaces namespaces = new BlockNamespaces(test.cache());
             HttpProtocol protocol = new HttpProtocol(new HttpSite(
-                    Door.open(Logins.none(test.time())),
+                    ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(test.time())),
                     Map.of("default", test.keyspace()),
                     Map.of("/page", Page.of("text/plain", () -> "page")),
                     List.of(

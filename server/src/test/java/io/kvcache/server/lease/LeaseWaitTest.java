@@ -2,8 +2,8 @@ package io.kvcache.server.lease;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.access.Door;
-import io.kvcache.server.access.Logins;
+import io.kvcache.server.access.ListenerAuth;
+import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.http.HttpSite;
 import io.kvcache.server.keyspace.AwayStore;
@@ -40,7 +40,7 @@ final class LeaseWaitTest {
         LeaseArea area = new LeaseArea(store.real(), Map.of("default", store.keyspace()), leases, LONGEST);
         return new Wire(
                 new HttpProtocol(new HttpSite(
-                        Door.open(Logins.none(store.time())),
+                        ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(store.time())),
                         Map.of("default", store.keyspace()),
                         Map.of(),
                         List.of(area),

@@ -1,8 +1,8 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.server.access.Door;
-import io.kvcache.server.access.Logins;
+import io.kvcache.server.access.ListenerAuth;
+import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.keyspace.Reach;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.Connections;
@@ -30,7 +30,7 @@ public final class RespWire implements AutoCloseable {
         test = TestKeyspace.small();
         connections = new Connections(NetLimits.defaults(), test.time());
         protocol = new RespProtocol(
-                Door.open(Logins.none(test.time())),
+                ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(test.time())),
                 Map.of(
                         "default",
                         new RespContext(

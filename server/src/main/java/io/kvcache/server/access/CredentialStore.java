@@ -21,32 +21,32 @@ import org.jspecify.annotations.Nullable;
 /// gets in there, so there are no more of these than passwords.
 ///
 /// **Threads.** Any.
-final class Credentials {
+final class CredentialStore {
 
     private record User(String tenant, List<PasswordHash> hashes) {}
 
     private final Map<String, User> users = new HashMap<>();
-    private final Map<ByteBuffer, String> known = new ConcurrentHashMap<>();
+    private final Map<ByteBuffer, String> verifiedPairs = new ConcurrentHashMap<>();
     private final byte[] pepper = new byte[32];
-    private final PasswordHash nobody;
+    private final PasswordHash decoyHash;
 
-    private Credentials(SecureRandom random) {
+    private CredentialStore(SecureRandom random) {
         random.nextBytes(pepper);
-        nobody = PasswordHash.ofNothing(random);
+        decoyHash = PasswordHash.unmatchable(random);
     }
 
     /// Reads passwords and their files.
     ///
     /// @throws IOException when one cannot be used; the message names the setting and the file, never what is in it
-    static Credentials load(List<TenantConfig> tenants, SecureRandom random) throws IOException {
-        Credentials all = new Credentials(random);
+    static CredentialStore load(List<TenantConfig> tenants, SecureRandom random) throws IOException {
+        CredentialStore all = new CredentialStore(random);
         for (TenantConfig tenant : tenants) {
             List<PasswordHash> hashes = new ArrayList<>();
             if (tenant.passwordHash() != null) {
                 hashes.add(hash(tenant.path() + ".password_hash", tenant.passwordHash()));
             }
             if (tenant.passwordFile() != null) {
-                all.readFile(tenant, tenant.passwordFile(), hashes);
+                all.readPasswordFile(tenant, tenant.passwordFile(), hashes);
             }
             if (tenant.hasPassword()) {
                 all.users.put(tenant.user(), new User(tenant.name(), List.copyOf(hashes)));
@@ -55,13 +55,13 @@ final class Credentials {
         return all;
     }
 
-    private void readFile(TenantConfig tenant, String file, List<PasswordHash> hashes) throws IOException {
+    private void readPasswordFile(TenantConfig tenant, String file, List<PasswordHash> hashes) throws IOException {
         String setting = tenant.path() + ".password_file " + file;
-        for (String line : SecretFile.ownLines(tenant.path() + ".password_file", file, "password")) {
-            if (PasswordHash.isOne(line)) {
+        for (String line : SecretFile.readPrivateLines(tenant.path() + ".password_file", file, "password")) {
+            if (PasswordHash.isHash(line)) {
                 hashes.add(hash(setting, line.strip()));
             } else {
-                known.put(digest(tenant.user(), line), tenant.name());
+                verifiedPairs.put(digest(tenant.user(), line), tenant.name());
             }
         }
     }
@@ -75,27 +75,27 @@ final class Credentials {
     }
 
     /// Whether anybody is called so.
-    boolean has(String user) {
+    boolean hasUser(String user) {
         return users.containsKey(user);
     }
 
     /// The tenant of a pair that is known to be right, or null.
     @Nullable
-    String recall(String user, String password) {
-        return known.get(digest(user, password));
+    String findVerified(String user, String password) {
+        return verifiedPairs.get(digest(user, password));
     }
 
     /// The tenant of a pair that is right, or null. Slow, and as slow for users that there are not.
     @Nullable
-    String check(String user, String password) {
+    String verify(String user, String password) {
         User asked = users.get(user);
         if (asked == null || asked.hashes().isEmpty()) {
-            nobody.matches(password);
+            decoyHash.matches(password);
             return null;
         }
         for (PasswordHash hash : asked.hashes()) {
             if (hash.matches(password)) {
-                known.put(digest(user, password), asked.tenant());
+                verifiedPairs.put(digest(user, password), asked.tenant());
                 return asked.tenant();
             }
         }
@@ -106,9 +106,9 @@ final class Credentials {
         try {
             MessageDigest sha = MessageDigest.getInstance("SHA-256");
             sha.update(pepper);
-            sha.update(PasswordHash.bytes(user));
+            sha.update(PasswordHash.encodePassword(user));
             sha.update((byte) 0); // is in no user's name
-            return ByteBuffer.wrap(sha.digest(PasswordHash.bytes(password)));
+            return ByteBuffer.wrap(sha.digest(PasswordHash.encodePassword(password)));
         } catch (NoSuchAlgorithmException missing) {
             throw new IllegalStateException("this JDK has no SHA-256", missing);
         }

@@ -4,24 +4,24 @@ import org.jspecify.annotations.Nullable;
 
 /// What came of a log-in.
 ///
-/// @param tenant who it is; null unless the outcome is [Outcome#IN]
-public record Verdict(Outcome outcome, @Nullable String tenant) {
+/// @param tenant who it is; null unless the outcome is [Outcome#OK]
+public record AuthResult(Outcome outcome, @Nullable String tenant) {
 
     /// Of a client that did not say who it is.
-    public static final Verdict UNSAID = new Verdict(Outcome.UNSAID, null);
+    public static final AuthResult MISSING = new AuthResult(Outcome.MISSING, null);
 
-    static final Verdict WRONG = new Verdict(Outcome.WRONG, null);
-    static final Verdict LATER = new Verdict(Outcome.LATER, null);
+    static final AuthResult DENIED = new AuthResult(Outcome.DENIED, null);
+    static final AuthResult THROTTLED = new AuthResult(Outcome.THROTTLED, null);
 
     /// The kinds of it.
     public enum Outcome {
         /// It is somebody.
-        IN,
+        OK,
         /// It was not said, or not so that it can be understood.
-        UNSAID,
+        MISSING,
         /// There is no such user, or it is not his password, or he may not come in here.
-        WRONG,
+        DENIED,
         /// There were too many wrong ones lately: nothing was looked at.
-        LATER
+        THROTTLED
     }
 }

@@ -12,20 +12,20 @@ import java.time.Duration;
 /// the log.
 ///
 /// **Threads.** Any.
-final class RefusedLogins {
+final class FailedLoginLog {
 
-    private static final Logger LOG = System.getLogger(RefusedLogins.class.getName());
+    private static final Logger LOG = System.getLogger(FailedLoginLog.class.getName());
 
     private static final int MAX_LINES = 20;
-    private static final Duration SPAN = Duration.ofMinutes(1);
+    private static final Duration WINDOW = Duration.ofMinutes(1);
 
     /// Of a user's name, which is whatever the client sent.
-    private static final int MAX_NAME = 64;
+    private static final int MAX_NAME_LENGTH = 64;
 
     private final LineLimit limit;
 
-    RefusedLogins(Clock clock) {
-        limit = new LineLimit(clock, MAX_LINES, SPAN);
+    FailedLoginLog(Clock clock) {
+        limit = new LineLimit(clock, MAX_LINES, WINDOW);
     }
 
     /// Logs one, if the log has room. Never shows what was given for a password.
@@ -34,7 +34,7 @@ final class RefusedLogins {
     void log(SocketAddress from, String user, String why) {
         long unsaid = limit.take();
         if (unsaid != LineLimit.TOO_MANY) {
-            String name = user.length() <= MAX_NAME ? user : user.substring(0, MAX_NAME) + "...";
+            String name = user.length() <= MAX_NAME_LENGTH ? user : user.substring(0, MAX_NAME_LENGTH) + "...";
             LOG.log(
                     Level.WARNING,
                     "Log-in refused: " + why + ", user '" + name + "', from " + text(from) + LineLimit.unsaid(unsaid));

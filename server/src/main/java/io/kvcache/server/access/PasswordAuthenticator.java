@@ -1,0 +1,295 @@
+package io.kvcache.server.access;
+
+import com.github.benmanes.caffeine.cache.Cache;
+import com.github.benmanes.caffeine.cache.Caffeine;
+import io.kvcache.core.Clock;
+import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.net.ClientAddress;
+import java.io.IOException;
+import java.net.SocketAddress;
+import java.security.SecureRandom;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.Executor;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/// Checks passwords.
+///
+/// **Guessing is slow.** A wrong password counts for its address and user. After ten of one user, or a hundred in all,
+/// nothing from that address is looked at until a minute after the first, not even what is known to be right: or the
+/// answer would tell a guesser what is. Log-ins of one address are looked at one after the other, so that the counter
+/// is exact however many come at once.
+///
+/// **Fair.** Passwords that are not known to be right are hashed on one thread. An address has one hash there at a
+/// time,
+/// and its other log-ins wait behind that, so an address that floods delays those of others by one hash.
+///
+/// **Threads.** Any.
+public final class PasswordAuthenticator implements AutoCloseable {
+
+    private static final System.Logger LOG = System.getLogger(PasswordAuthenticator.class.getName());
+
+    /// Addresses with a hash to be done: 16 seconds, as long as clients wait.
+    private static final int MAX_PENDING_HASHES = 64;
+
+    /// Log-ins of one address that wait: as many as a pool of connections opens at once.
+    private static final int MAX_WAITING_PER_ADDRESS = 256;
+
+    private static final int MAX_FAILURES_PER_USER = 10;
+    private static final int MAX_FAILURES_PER_ADDRESS = 100;
+
+    /// How long wrong passwords keep an address out.
+    public static final Duration FAILURE_WINDOW = Duration.ofMinutes(1);
+    private static final int MAX_ADDRESSES = 10_000;
+
+    private final List<TenantConfig> tenants;
+    private final SecureRandom random = new SecureRandom();
+    private final Executor hashExecutor;
+    private final @Nullable ThreadPoolExecutor ownedExecutor;
+    private final Clock clock;
+    private final Cache<String, ClientState> clients;
+    private final LongAdder denied = new LongAdder();
+    private final LongAdder throttled = new LongAdder();
+    private final LongAdder succeeded = new LongAdder();
+    private final LongAdder wrongListener = new LongAdder();
+    private final FailedLoginLog log;
+    private volatile CredentialStore credentialStore;
+
+    private PasswordAuthenticator(
+            List<TenantConfig> tenants, Clock clock, Executor slow, @Nullable ThreadPoolExecutor own)
+            throws IOException {
+        this.tenants = List.copyOf(tenants);
+        this.hashExecutor = slow;
+        this.ownedExecutor = own;
+        this.clock = clock;
+        log = new FailedLoginLog(clock);
+        clients = Caffeine.newBuilder()
+                .maximumSize(MAX_ADDRESSES)
+                .expireAfterAccess(FAILURE_WINDOW)
+                .ticker(clock::nanos)
+                .executor(Runnable::run)
+                .build();
+        credentialStore = CredentialStore.load(this.tenants, random);
+    }
+
+    /// Reads the passwords of all tenants.
+    ///
+    /// @throws IOException when one cannot be used; the message says which and why
+    public static PasswordAuthenticator open(List<TenantConfig> tenants, Clock clock) throws IOException {
+        ThreadPoolExecutor own = new ThreadPoolExecutor(
+                1,
+                1,
+                1,
+                TimeUnit.SECONDS,
+                new ArrayBlockingQueue<>(MAX_PENDING_HASHES),
+                Thread.ofPlatform().daemon().name("kvcache-login").factory());
+        own.allowCoreThreadTimeOut(true);
+        return new PasswordAuthenticator(tenants, clock, own, own);
+    }
+
+    /// Checks on an executor of the caller's.
+    static PasswordAuthenticator withExecutor(Executor slow, List<TenantConfig> tenants, Clock clock)
+            throws IOException {
+        return new PasswordAuthenticator(tenants, clock, slow, null);
+    }
+
+    /// Nobody has a password.
+    public static PasswordAuthenticator withoutPasswords(Clock clock) {
+        try {
+            return withExecutor(Runnable::run, List.of(), clock);
+        } catch (IOException none) {
+            throw new IllegalStateException("no file was read", none);
+        }
+    }
+
+    /// Reads all passwords again. Who is in stays in.
+    ///
+    /// @throws IOException when one cannot be used; the ones from before stay
+    public void reload() throws IOException {
+        credentialStore = CredentialStore.load(tenants, random);
+        clients.invalidateAll(); // what was wrong may be right by now
+    }
+
+    /// The passwords of this moment, to be told from those of another.
+    Object credentialsVersion() {
+        return credentialStore;
+    }
+
+    /// Whether anybody is called so.
+    boolean hasUser(String user) {
+        return credentialStore.hasUser(user);
+    }
+
+    /// Finds out who somebody is.
+    ///
+    /// @param from for counting wrong passwords
+    /// @param callback told the verdict, at once or later on another thread
+    void authenticate(SocketAddress from, String user, String password, Consumer<AuthResult> callback) {
+        ClientState client = clients.get(ClientAddress.of(from), _ -> new ClientState());
+        LoginAttempt loginAttempt = new LoginAttempt(user, password, callback);
+        AuthResult authResult;
+        synchronized (client) {
+            if (!client.hashing) {
+                authResult = checkWithoutHash(client, loginAttempt);
+                client.hashing = authResult == null;
+            } else if (client.waiting.size() < MAX_WAITING_PER_ADDRESS) {
+                client.waiting.add(loginAttempt);
+                return;
+            } else {
+                throttled.increment();
+                authResult = AuthResult.THROTTLED;
+            }
+        }
+        if (authResult == null) {
+            queueHash(client, loginAttempt);
+        } else {
+            complete(loginAttempt, authResult);
+        }
+    }
+
+    /// What can be said without a hash, or null; the caller's lock is held.
+    private @Nullable AuthResult checkWithoutHash(ClientState client, LoginAttempt loginAttempt) {
+        if (client.hasTooManyFailures(loginAttempt.user, clock.nanos())) {
+            throttled.increment();
+            return AuthResult.THROTTLED;
+        }
+        String known = credentialStore.findVerified(loginAttempt.user, loginAttempt.password);
+        return known == null ? null : new AuthResult(AuthResult.Outcome.OK, known);
+    }
+
+    private void queueHash(ClientState client, LoginAttempt loginAttempt) {
+        try {
+            hashExecutor.execute(() -> {
+                AuthResult authResult = AuthResult.THROTTLED;
+                try {
+                    authResult = check(loginAttempt);
+                } finally {
+                    onHashed(client, loginAttempt, authResult);
+                }
+            });
+        } catch (RejectedExecutionException full) {
+            throttled.increment();
+            onHashed(client, loginAttempt, AuthResult.THROTTLED);
+        }
+    }
+
+    private AuthResult check(LoginAttempt loginAttempt) {
+        String tenant = credentialStore.verify(loginAttempt.user, loginAttempt.password);
+        if (tenant != null) {
+            return new AuthResult(AuthResult.Outcome.OK, tenant);
+        }
+        denied.increment();
+        return AuthResult.DENIED;
+    }
+
+    /// Goes on with what waits behind a log-in, up to the next that takes a hash.
+    private void onHashed(ClientState client, LoginAttempt first, AuthResult of) {
+        LoginAttempt loginAttempt = first;
+        AuthResult authResult = of;
+        synchronized (client) {
+            if (of.outcome() == AuthResult.Outcome.DENIED) {
+                client.recordFailure(first.user, clock.nanos());
+            }
+        }
+        while (loginAttempt != null && authResult != null) {
+            complete(loginAttempt, authResult);
+            synchronized (client) {
+                loginAttempt = client.waiting.poll();
+                authResult = loginAttempt == null ? null : checkWithoutHash(client, loginAttempt);
+                client.hashing = loginAttempt != null;
+            }
+        }
+        if (loginAttempt != null) {
+            queueHash(client, loginAttempt);
+        }
+    }
+
+    private static void complete(LoginAttempt loginAttempt, AuthResult authResult) {
+        try {
+            loginAttempt.then.accept(authResult);
+        } catch (RuntimeException bug) { // what waits behind it goes on
+            LOG.log(System.Logger.Level.WARNING, "a log-in could not be answered", bug);
+        }
+    }
+
+    private record LoginAttempt(String user, String password, Consumer<AuthResult> then) {}
+
+    /// One address. Guarded by itself.
+    private static final class ClientState {
+
+        /// By the hash of a user's name: names may be long, and a stranger chooses them.
+        private final Map<Integer, Integer> wrong = new HashMap<>();
+
+        private final Deque<LoginAttempt> waiting = new ArrayDeque<>();
+        private boolean hashing;
+        private int failureCount;
+        private long firstNanos;
+
+        boolean hasTooManyFailures(String user, long now) {
+            if (now - firstNanos >= FAILURE_WINDOW.toNanos()) {
+                wrong.clear();
+                failureCount = 0;
+            }
+            return failureCount >= MAX_FAILURES_PER_ADDRESS
+                    || wrong.getOrDefault(user.hashCode(), 0) >= MAX_FAILURES_PER_USER;
+        }
+
+        void recordFailure(String user, long now) {
+            firstNanos = failureCount == 0 ? now : firstNanos;
+            failureCount++;
+            wrong.merge(user.hashCode(), 1, Integer::sum);
+        }
+    }
+
+    /// Where those are logged who do not come in.
+    FailedLoginLog failedLoginLog() {
+        return log;
+    }
+
+    /// Somebody came in.
+    void recordSuccess() {
+        succeeded.increment();
+    }
+
+    /// Somebody was right, at a listener of another tenant.
+    void recordWrongListener() {
+        wrongListener.increment();
+    }
+
+    /// Log-ins that ended well. Over HTTP each request with a password is one.
+    public long successCount() {
+        return succeeded.sum();
+    }
+
+    /// Log-ins with the right password, at a listener of another tenant.
+    public long wrongListenerCount() {
+        return wrongListener.sum();
+    }
+
+    /// Log-ins with a wrong user or password.
+    public long deniedCount() {
+        return denied.sum();
+    }
+
+    /// Log-ins that were not looked at because there were too many.
+    public long throttledCount() {
+        return throttled.sum();
+    }
+
+    @Override
+    public void close() {
+        if (ownedExecutor != null) {
+            ownedExecutor.shutdownNow();
+        }
+    }
+}
