@@ -3,10 +3,10 @@ package io.kvcache.server;
 import io.kvcache.core.Clock;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
-import io.kvcache.server.block.BlockArea;
-import io.kvcache.server.block.BlockNamespaces;
-import io.kvcache.server.block.BlockStocks;
-import io.kvcache.server.block.NamespaceArea;
+import io.kvcache.server.block.BlockEndpoint;
+import io.kvcache.server.block.BlockQuotaTrackers;
+import io.kvcache.server.block.NamespaceEndpoint;
+import io.kvcache.server.block.TenantNamespaceRegistry;
 import io.kvcache.server.config.DisksConfig;
 import io.kvcache.server.config.LeaseConfig;
 import io.kvcache.server.config.ListenConfig;
@@ -92,7 +92,7 @@ public final class CacheServer implements AutoCloseable {
     private final List<Listener> listeners = new ArrayList<>();
     private final Map<String, Supplier<Instant>> certificateExpiries = new ConcurrentHashMap<>();
     private final @Nullable ZmqPublisher publisher;
-    private final BlockStocks blocks;
+    private final BlockQuotaTrackers blocks;
     private final AccessRecording uses;
     private final MaintenanceScheduler maintenanceScheduler = new MaintenanceScheduler();
 
@@ -122,7 +122,7 @@ public final class CacheServer implements AutoCloseable {
                 tenantKeyspaces::throttledReads);
         passwordAuthenticator = PasswordAuthenticator.open(config.access().tenants(), clock);
         EventNames names = new EventNames(cache);
-        blocks = new BlockStocks(cache, tenantKeyspaces.quotas(), names::of);
+        blocks = new BlockQuotaTrackers(cache, tenantKeyspaces.quotas(), names::of);
         Snapshots snapshotLimiter =
                 new Snapshots(cache.events(), () -> cache.stats().records().live());
         EventFeed events = new EventFeed(
@@ -246,20 +246,21 @@ public final class CacheServer implements AutoCloseable {
 
     private HttpEndpoints httpEndpoints(ServerConfig config, EventFeed events, NamespaceShares numbers) {
         TenantMemoryShares shares = new TenantMemoryShares(cache, config);
-        BlockNamespaces namespaces = new BlockNamespaces(
+        TenantNamespaceRegistry namespaces = new TenantNamespaceRegistry(
                 cache,
                 labels::ownerOf,
                 blocks,
                 shares::addQueue,
-                new BlockNamespaces.Room(config.access().tenants().size(), numbers));
+                new TenantNamespaceRegistry.RegistryLimits(
+                        config.access().tenants().size(), numbers));
         DisksConfig disks = config.disks();
         Duration arrival = disks.disks().isEmpty() ? Duration.ZERO : disks.readTimeout();
         List<Area> everybodys = new ArrayList<>();
-        everybodys.add(new NamespaceArea(namespaces));
+        everybodys.add(new NamespaceEndpoint(namespaces));
         everybodys.add(new HintArea(tenantKeyspaces::routerOf));
-        BlockArea.OnTheWay transferBudgets =
-                new BlockArea.OnTheWay(tenantKeyspaces::incomingBudget, tenantKeyspaces::outgoingBudget);
-        everybodys.add(new BlockArea(cache, namespaces, arrival, blocks, transferBudgets));
+        BlockEndpoint.TransferBudgets transferBudgets =
+                new BlockEndpoint.TransferBudgets(tenantKeyspaces::incomingBudget, tenantKeyspaces::outgoingBudget);
+        everybodys.add(new BlockEndpoint(cache, namespaces, arrival, blocks, transferBudgets));
         if (config.lease().on()) {
             everybodys.add(new LeaseArea(
                     cache, tenantKeyspaces.keyspaces(), leases, config.lease().longest()));
@@ -311,7 +312,7 @@ public final class CacheServer implements AutoCloseable {
         if (before && !recovering) {
             RecoverySummary.log(cache, clock.nanos() - startedNanos);
             tenantKeyspaces.onRecovered();
-            blocks.recovered();
+            blocks.onRecovered();
         }
         tenantKeyspaces.tick();
         blocks.tick();

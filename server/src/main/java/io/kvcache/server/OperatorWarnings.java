@@ -1,8 +1,8 @@
 package io.kvcache.server;
 
 import io.kvcache.server.access.PasswordAuthenticator;
-import io.kvcache.server.block.BlockStock;
-import io.kvcache.server.block.BlockStocks;
+import io.kvcache.server.block.BlockQuotaTracker;
+import io.kvcache.server.block.BlockQuotaTrackers;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
@@ -18,9 +18,9 @@ record OperatorWarnings(
         TenantKeyspaces tenantKeyspaces,
         Connections connectionRegistry,
         PasswordAuthenticator passwordAuthenticator,
-        BlockStocks blocks) {
+        BlockQuotaTrackers blocks) {
 
-    private static final BlockStock.Stats EMPTY_STATS = new BlockStock.Stats(0, 0, 0, 0);
+    private static final BlockQuotaTracker.Stats EMPTY_STATS = new BlockQuotaTracker.Stats(0, 0, 0, 0);
 
     ProblemDigest problemDigest() {
         ProblemDigest report = new ProblemDigest();

@@ -4,7 +4,7 @@ import io.kvcache.core.Clock;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
-import io.kvcache.server.block.BlockStocks;
+import io.kvcache.server.block.BlockQuotaTrackers;
 import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ListenProtocol;
 import io.kvcache.server.config.TenantConfig;
@@ -72,7 +72,7 @@ final class ProtocolFactory {
             Connections connectionRegistry,
             Latencies latencies,
             PasswordAuthenticator passwordAuthenticator,
-            BlockStocks blocks,
+            BlockQuotaTrackers blocks,
             Supplier<@Nullable EndpointStats> transport,
             AccessRecording uses,
             List<MeterBinder> additional) {}

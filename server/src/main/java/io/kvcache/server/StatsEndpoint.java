@@ -5,9 +5,9 @@ import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.store.DiskTierStats;
 import io.kvcache.core.store.PrefetchStats;
-import io.kvcache.server.block.BlockReads;
-import io.kvcache.server.block.BlockStock;
-import io.kvcache.server.block.BlockStocks;
+import io.kvcache.server.block.BlockQuotaTracker;
+import io.kvcache.server.block.BlockQuotaTrackers;
+import io.kvcache.server.block.BlockReadStats;
 import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.metrics.Latencies;
 import io.kvcache.server.net.CloseReason;
@@ -34,7 +34,7 @@ final class StatsEndpoint implements Supplier<String> {
     private final Connections connectionRegistry;
     private final Latencies latencies;
     private final Supplier<@Nullable EndpointStats> transport;
-    private final BlockStocks blocks;
+    private final BlockQuotaTrackers blocks;
     private final AccessRecording uses;
     private final String version;
 
@@ -72,8 +72,8 @@ final class StatsEndpoint implements Supplier<String> {
             long cheaperComputed,
             boolean recovering,
             Map<String, KeyspaceStats> tenants,
-            Map<String, BlockStock.Stats> blocks,
-            Map<String, BlockReads.Stats> blockReads,
+            Map<String, BlockQuotaTracker.Stats> blocks,
+            Map<String, BlockReadStats.Stats> blockReads,
             Clients connections,
             @Nullable EndpointStats transport,
             Map<String, Latencies.Summary> latency,
@@ -128,7 +128,7 @@ final class StatsEndpoint implements Supplier<String> {
                                 cache.isRecovering(),
                                 keyspaces(),
                                 blocks.stats(),
-                                blocks.reads().stats(),
+                                blocks.readStats().stats(),
                                 clients(),
                                 transport.get(),
                                 latencies.summaries(),

@@ -1,6 +1,6 @@
 /// Blocks over HTTP: namespaces by name, and in each blocks by the keys that an engine gave them.
 ///
-/// [io.kvcache.server.block.BlockArea] is what a listener serves.
+/// [io.kvcache.server.block.BlockEndpoint] is what a listener serves.
 ///
 /// May not import another protocol or the keyspace.
 @NullMarked

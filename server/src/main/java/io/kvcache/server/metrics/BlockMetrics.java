@@ -1,8 +1,8 @@
 package io.kvcache.server.metrics;
 
-import io.kvcache.server.block.BlockReads;
-import io.kvcache.server.block.BlockStock;
-import io.kvcache.server.block.BlockStocks;
+import io.kvcache.server.block.BlockQuotaTracker;
+import io.kvcache.server.block.BlockQuotaTrackers;
+import io.kvcache.server.block.BlockReadStats;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -21,60 +21,64 @@ import java.util.function.ToLongFunction;
 /// blocks |
 public final class BlockMetrics implements MeterBinder {
 
-    private static final BlockStock.Stats NONE = new BlockStock.Stats(0, 0, 0, 0);
+    private static final BlockQuotaTracker.Stats NONE = new BlockQuotaTracker.Stats(0, 0, 0, 0);
 
-    private static final BlockReads.Stats NO_READS = new BlockReads.Stats(0, 0, 0, 0, 0, 0, 0);
+    private static final BlockReadStats.Stats NO_READS = new BlockReadStats.Stats(0, 0, 0, 0, 0, 0, 0);
 
-    private final BlockStocks blocks;
+    private final BlockQuotaTrackers blocks;
 
     /// @param blocks always of the same tenants
-    public BlockMetrics(BlockStocks blocks) {
+    public BlockMetrics(BlockQuotaTrackers blocks) {
         this.blocks = blocks;
     }
 
     @Override
     public void bindTo(MeterRegistry registry) {
         for (String tenant : blocks.stats().keySet()) {
-            gauge(registry, "kv.blocks", "blocks", tenant, BlockStock.Stats::blocks);
-            gauge(registry, "kv.blocks.used", "bytes", tenant, BlockStock.Stats::usedBytes);
-            count(registry, "kv.blocks.evicted", tenant, BlockStock.Stats::evicted);
-            count(registry, "kv.blocks.refused", tenant, BlockStock.Stats::refused);
+            gauge(registry, "kv.blocks", "blocks", tenant, BlockQuotaTracker.Stats::blocks);
+            gauge(registry, "kv.blocks.used", "bytes", tenant, BlockQuotaTracker.Stats::usedBytes);
+            count(registry, "kv.blocks.evicted", tenant, BlockQuotaTracker.Stats::evicted);
+            count(registry, "kv.blocks.refused", tenant, BlockQuotaTracker.Stats::refused);
         }
-        for (String tenant : blocks.reads().stats().keySet()) {
-            reads(registry, "hit", tenant, BlockReads.Stats::hits);
-            reads(registry, "absent", tenant, BlockReads.Stats::absent);
-            reads(registry, "evicted", tenant, BlockReads.Stats::evicted);
-            reads(registry, "quota", tenant, BlockReads.Stats::quota);
-            reads(registry, "deleted", tenant, BlockReads.Stats::deleted);
-            reads(registry, "busy", tenant, BlockReads.Stats::busy);
-            reads(registry, "late", tenant, BlockReads.Stats::late);
+        for (String tenant : blocks.readStats().stats().keySet()) {
+            reads(registry, "hit", tenant, BlockReadStats.Stats::hits);
+            reads(registry, "absent", tenant, BlockReadStats.Stats::absent);
+            reads(registry, "evicted", tenant, BlockReadStats.Stats::evicted);
+            reads(registry, "quota", tenant, BlockReadStats.Stats::quota);
+            reads(registry, "deleted", tenant, BlockReadStats.Stats::deleted);
+            reads(registry, "busy", tenant, BlockReadStats.Stats::busy);
+            reads(registry, "late", tenant, BlockReadStats.Stats::late);
         }
     }
 
-    private void reads(MeterRegistry registry, String result, String tenant, ToLongFunction<BlockReads.Stats> of) {
+    private void reads(MeterRegistry registry, String result, String tenant, ToLongFunction<BlockReadStats.Stats> of) {
         FunctionCounter.builder(
                         "kv.blocks.reads",
                         blocks,
-                        all -> of.applyAsLong(all.reads().stats().getOrDefault(tenant, NO_READS)))
+                        all -> of.applyAsLong(all.readStats().stats().getOrDefault(tenant, NO_READS)))
                 .tags("tenant", tenant, "result", result)
                 .register(registry);
     }
 
     private void gauge(
-            MeterRegistry registry, String name, String unit, String tenant, ToLongFunction<BlockStock.Stats> of) {
+            MeterRegistry registry,
+            String name,
+            String unit,
+            String tenant,
+            ToLongFunction<BlockQuotaTracker.Stats> of) {
         Gauge.builder(name, () -> of.applyAsLong(of(tenant)))
                 .tags("tenant", tenant)
                 .baseUnit(unit)
                 .register(registry);
     }
 
-    private void count(MeterRegistry registry, String name, String tenant, ToLongFunction<BlockStock.Stats> of) {
+    private void count(MeterRegistry registry, String name, String tenant, ToLongFunction<BlockQuotaTracker.Stats> of) {
         FunctionCounter.builder(name, this, metrics -> of.applyAsLong(metrics.of(tenant)))
                 .tags("tenant", tenant)
                 .register(registry);
     }
 
-    private BlockStock.Stats of(String tenant) {
+    private BlockQuotaTracker.Stats of(String tenant) {
         return blocks.stats().getOrDefault(tenant, NONE);
     }
 }

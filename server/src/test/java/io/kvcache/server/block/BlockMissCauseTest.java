@@ -58,27 +58,27 @@ final class BlockMissCauseTest {
     /// A store's blocks behind a connection.
     private static final class Served implements AutoCloseable {
 
-        private final BlockStocks stocks;
-        private final BlockNamespaces namespaces;
-        private final Wire wire;
+        private final BlockQuotaTrackers stocks;
+        private final TenantNamespaceRegistry namespaces;
+        private final Wire embeddedConnection;
 
         Served(TieredKvCache cache, ManualTime time, Quota quota, Duration arrival) {
-            stocks = new BlockStocks(cache, Map.of("default", quota), new EventNames(cache)::of);
-            namespaces = new BlockNamespaces(cache);
-            BlockArea area = new BlockArea(
+            stocks = new BlockQuotaTrackers(cache, Map.of("default", quota), new EventNames(cache)::of);
+            namespaces = new TenantNamespaceRegistry(cache);
+            BlockEndpoint area = new BlockEndpoint(
                     cache,
                     namespaces,
                     arrival,
                     stocks,
-                    new BlockArea.OnTheWay(_ -> InFlight.unlimited(), _ -> InFlight.unlimited()));
+                    new BlockEndpoint.TransferBudgets(_ -> InFlight.unlimited(), _ -> InFlight.unlimited()));
             HttpSite site = new HttpSite(
                     ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(time)),
                     Map.of(),
                     Map.of(),
-                    List.of(new NamespaceArea(namespaces), area),
+                    List.of(new NamespaceEndpoint(namespaces), area),
                     Set.of("*"));
-            wire = new Wire(new HttpProtocol(site), time);
-            assertThat(wire.ask(request("PUT", "/v1/namespaces/m", SHAPE.length()) + SHAPE))
+            embeddedConnection = new Wire(new HttpProtocol(site), time);
+            assertThat(embeddedConnection.ask(request("PUT", "/v1/namespaces/m", SHAPE.length()) + SHAPE))
                     .startsWith("HTTP/1.1 20");
         }
 
@@ -95,21 +95,21 @@ final class BlockMissCauseTest {
         }
 
         void put(int number) {
-            assertThat(wire.ask(request("PUT", "/v1/blocks/m/" + key(number), BLOCK) + "x".repeat(BLOCK)))
+            assertThat(embeddedConnection.ask(request("PUT", "/v1/blocks/m/" + key(number), BLOCK) + "x".repeat(BLOCK)))
                     .startsWith("HTTP/1.1 201 ");
         }
 
         String ask(String method, int number) {
-            return wire.ask(request(method, "/v1/blocks/m/" + key(number), 0));
+            return embeddedConnection.ask(request(method, "/v1/blocks/m/" + key(number), 0));
         }
 
-        BlockReads.Stats reads() {
-            return Objects.requireNonNull(stocks.reads().stats().get("default"));
+        BlockReadStats.Stats reads() {
+            return Objects.requireNonNull(stocks.readStats().stats().get("default"));
         }
 
         @Override
         public void close() {
-            wire.close();
+            embeddedConnection.close();
         }
     }
 
@@ -131,7 +131,7 @@ final class BlockMissCauseTest {
             served.stocks.tick();
             assertThat(served.ask("GET", 1)).startsWith("HTTP/1.1 404 ");
             assertThat(served.ask("HEAD", 2)).startsWith("HTTP/1.1 200 ");
-            assertThat(served.reads()).isEqualTo(new BlockReads.Stats(1, 1, 0, 1, 1, 0, 0));
+            assertThat(served.reads()).isEqualTo(new BlockReadStats.Stats(1, 1, 0, 1, 1, 0, 0));
         }
     }
 
@@ -147,9 +147,10 @@ final class BlockMissCauseTest {
             for (int number = 0; number < stored; number++) {
                 served.ask("HEAD", number);
             }
-            BlockReads.Stats reads = served.reads();
+            BlockReadStats.Stats reads = served.reads();
             assertThat(reads.evicted()).isPositive();
-            assertThat(reads).isEqualTo(new BlockReads.Stats(stored - reads.evicted(), 0, reads.evicted(), 0, 0, 0, 0));
+            assertThat(reads)
+                    .isEqualTo(new BlockReadStats.Stats(stored - reads.evicted(), 0, reads.evicted(), 0, 0, 0, 0));
         }
     }
 
@@ -169,7 +170,7 @@ final class BlockMissCauseTest {
         }
 
         @Override
-        public RuntimeException refused(Tier tier) {
+        public RuntimeException openFailure(Tier tier) {
             return new IllegalStateException(name() + ": " + tier.cause());
         }
     }
@@ -179,12 +180,12 @@ final class BlockMissCauseTest {
 
         @Override
         public long nanos() {
-            pause(1000);
+            sleep(1000);
             return time.nanos();
         }
 
         @Override
-        public void pause(long nanos) {
+        public void sleep(long nanos) {
             time.pause(nanos);
         }
 
@@ -215,7 +216,7 @@ final class BlockMissCauseTest {
     }
 
     private static boolean isAway(TieredKvCache cache, Served served, int number) {
-        List<byte[]> key = List.of(KeyText.bytes(Served.key(number)));
+        List<byte[]> key = List.of(HexKey.bytes(Served.key(number)));
         return cache.match(BlockChain.ofEngineKeys(served.namespace(), key)).diskBlocks() == 1;
     }
 
@@ -242,17 +243,17 @@ final class BlockMissCauseTest {
                     .startsWith("HTTP/1.1 503 ")
                     .containsIgnoringCase("retry-after: 1\r\n")
                     .contains("urn:kvcache:problem:late");
-            assertThat(served.reads()).isEqualTo(new BlockReads.Stats(0, 0, 0, 0, 0, 0, 1));
+            assertThat(served.reads()).isEqualTo(new BlockReadStats.Stats(0, 0, 0, 0, 0, 0, 1));
 
             try (BlockTable table =
-                    cache.acquire(served.namespace(), KeyText.parse(Served.key(away)), TimeUnit.MINUTES.toNanos(10))) {
+                    cache.acquire(served.namespace(), HexKey.parse(Served.key(away)), TimeUnit.MINUTES.toNanos(10))) {
                 while (table.readyBlocks() == 0 && table.blocks() > 0) {
                     tick(ticked, time);
                 }
                 assertThat(table.readyBlocks()).isEqualTo(1);
             }
             assertThat(served.ask("GET", away)).startsWith("HTTP/1.1 200 ");
-            assertThat(served.reads()).isEqualTo(new BlockReads.Stats(1, 0, 0, 0, 0, 0, 1));
+            assertThat(served.reads()).isEqualTo(new BlockReadStats.Stats(1, 0, 0, 0, 0, 0, 1));
         }
         cache.close();
     }

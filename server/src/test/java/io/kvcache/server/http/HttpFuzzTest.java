@@ -4,10 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
-import io.kvcache.server.block.BlockArea;
-import io.kvcache.server.block.BlockNamespaces;
-import io.kvcache.server.block.BlockStocks;
-import io.kvcache.server.block.NamespaceArea;
+import io.kvcache.server.block.BlockEndpoint;
+import io.kvcache.server.block.BlockQuotaTrackers;
+import io.kvcache.server.block.NamespaceEndpoint;
+import io.kvcache.server.block.TenantNamespaceRegistry;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.FuzzRun;
@@ -36,19 +36,19 @@ final class HttpFuzzTest {
                 TestKeyspace test = TestKeyspace.small()) {
             Connections connections = new Connections(NetLimits.defaults(), test.time());
             InFlight arriving = InFlight.unlimited();
-            BlockNamespaces namespaces = new BlockNamespaces(test.cache());
+            TenantNamespaceRegistry namespaces = new TenantNamespaceRegistry(test.cache());
             HttpProtocol protocol = new HttpProtocol(new HttpSite(
                     ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(test.time())),
                     Map.of("default", test.keyspace()),
                     Map.of("/page", Page.of("text/plain", () -> "page")),
                     List.of(
-                            new NamespaceArea(namespaces),
-                            new BlockArea(
+                            new NamespaceEndpoint(namespaces),
+                            new BlockEndpoint(
                                     test.cache(),
                                     namespaces,
                                     Duration.ZERO,
-                                    BlockStocks.none(test.cache()),
-                                    new BlockArea.OnTheWay(_ -> arriving, _ -> InFlight.unlimited()))),
+                                    BlockQuotaTrackers.withoutQuotas(test.cache()),
+                                    new BlockEndpoint.TransferBudgets(_ -> arriving, _ -> InFlight.unlimited()))),
                     Set.of()));
             register(protocol, connections);
             int sent = run.talk(4, () -> new Wire(protocol, connections), () -> HttpFrames.any(run.random()));

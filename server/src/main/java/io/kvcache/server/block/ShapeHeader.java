@@ -14,17 +14,17 @@ import org.jspecify.annotations.Nullable;
 
 /// What a client takes a namespace's blocks for, in the header `KVCache-Shape`:
 /// `layers x planes x kvHeads x blockTokens x headDim dtype [order]`, as in `32x2x8x16x128 bf16`.
-final class Shapes {
+final class ShapeHeader {
 
     static final String HEADER = "KVCache-Shape";
 
-    private static final Pattern FORM =
+    private static final Pattern FORMAT =
             Pattern.compile("(\\d{1,9})x(\\d{1,9})x(\\d{1,9})x(\\d{1,9})x(\\d{1,9}) +(\\w+)(?: +(\\w+))?");
 
-    private Shapes() {}
+    private ShapeHeader() {}
 
     /// What is wrong with the shape that a request names, or null when it names none or the right one.
-    static @Nullable Problem problem(HttpHeaders headers, Namespace namespace) {
+    static @Nullable Problem findProblem(HttpHeaders headers, Namespace namespace) {
         String text = headers.get(HEADER);
         if (text == null) {
             return null;
@@ -35,22 +35,22 @@ final class Shapes {
         } catch (IllegalArgumentException mistake) {
             return new Problem(HttpResponseStatus.BAD_REQUEST, HEADER + " is '" + text + "'; " + mistake.getMessage());
         }
-        return asked.equals(NamespaceText.shapeOf(namespace)) ? null : mismatch(namespace, asked);
+        return asked.equals(NamespaceJson.shapeOf(namespace)) ? null : mismatchProblem(namespace, asked);
     }
 
-    static Problem mismatch(Namespace registered, BlockShape asked) {
-        BlockShape shape = NamespaceText.shapeOf(registered);
+    static Problem mismatchProblem(Namespace registered, BlockShape asked) {
+        BlockShape shape = NamespaceJson.shapeOf(registered);
         return Problem.named(
                         HttpResponseStatus.CONFLICT,
                         "shape-mismatch",
                         "namespace " + registered.model() + " has blocks of " + shape.describe() + "; not of "
                                 + asked.describe())
-                .with("registered", NamespaceText.write(shape))
-                .with("asked", NamespaceText.write(asked));
+                .with("registered", NamespaceJson.toJson(shape))
+                .with("asked", NamespaceJson.toJson(asked));
     }
 
     private static BlockShape parse(String text) {
-        Matcher form = FORM.matcher(text);
+        Matcher form = FORMAT.matcher(text);
         if (!form.matches()) {
             throw new IllegalArgumentException(
                     "it takes layers x planes x kvHeads x blockTokens x headDim and a type, as in 32x2x8x16x128 bf16");

@@ -15,39 +15,43 @@ import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.JsonNode;
 
 /// `/v1/namespaces`: what blocks there may be, and what they look like.
-public final class NamespaceArea implements Area {
+public final class NamespaceEndpoint implements Area {
 
-    private static final String ALL = "/v1/namespaces";
-    private static final String ONE = ALL + "/";
+    private static final String NAMESPACES_PATH = "/v1/namespaces";
+    private static final String NAMESPACE_PREFIX = NAMESPACES_PATH + "/";
 
-    private final BlockNamespaces namespaces;
+    private final TenantNamespaceRegistry namespaces;
 
-    public NamespaceArea(BlockNamespaces namespaces) {
+    public NamespaceEndpoint(TenantNamespaceRegistry namespaces) {
         this.namespaces = namespaces;
     }
 
     @Override
     public List<String> paths() {
-        return List.of(ALL, ONE + "{name}");
+        return List.of(NAMESPACES_PATH, NAMESPACE_PREFIX + "{name}");
     }
 
     @Override
-    public @Nullable Exchange find(HttpRequest request, String path, String tenant) {
-        if (path.equals(ALL)) {
+    public @Nullable Exchange handlerFor(HttpRequest request, String path, String tenant) {
+        if (path.equals(NAMESPACES_PATH)) {
             return request.method().name().equals("GET")
                     ? (Exchange.Plain) out -> out.json(HttpResponseStatus.OK, list(tenant))
                     : HttpReplies.notAllowed(request, "GET");
         }
-        return path.startsWith(ONE) ? one(request, PathText.decode(path.substring(ONE.length())), tenant) : null;
+        return path.startsWith(NAMESPACE_PREFIX)
+                ? routeNamespace(request, PathText.decode(path.substring(NAMESPACE_PREFIX.length())), tenant)
+                : null;
     }
 
     private Map<String, Object> list(String tenant) {
         return Map.of(
                 "namespaces",
-                namespaces.of(tenant).stream().map(NamespaceText::write).toList());
+                namespaces.namespacesOf(tenant).stream()
+                        .map(NamespaceJson::toJson)
+                        .toList());
     }
 
-    private Exchange one(HttpRequest request, @Nullable String name, String tenant) {
+    private Exchange routeNamespace(HttpRequest request, @Nullable String name, String tenant) {
         if (name == null || name.isBlank()) {
             return new Problem(HttpResponseStatus.BAD_REQUEST, "a name takes 1 to 512 bytes of UTF-8, percent-encoded")
                     .exchange();
@@ -57,9 +61,9 @@ public final class NamespaceArea implements Area {
                 (Exchange.Plain) out -> {
                     Namespace known = namespaces.find(tenant, name);
                     if (known == null) {
-                        out.problem(unknown(name));
+                        out.problem(unknownNamespace(name));
                     } else {
-                        out.json(HttpResponseStatus.OK, NamespaceText.write(known));
+                        out.json(HttpResponseStatus.OK, NamespaceJson.toJson(known));
                     }
                 };
             case "PUT" -> new JsonRequest((body, out) -> register(body, name, tenant, out));
@@ -71,7 +75,7 @@ public final class NamespaceArea implements Area {
     private void delete(String name, String tenant, HttpReplies out) {
         long blocks = namespaces.delete(tenant, name);
         if (blocks < 0) {
-            out.problem(unknown(name));
+            out.problem(unknownNamespace(name));
         } else if (blocks > 0) {
             out.problem(Problem.named(
                     HttpResponseStatus.CONFLICT,
@@ -82,42 +86,42 @@ public final class NamespaceArea implements Area {
         }
     }
 
-    static Problem unknown(String name) {
+    static Problem unknownNamespace(String name) {
         return Problem.named(
                 HttpResponseStatus.NOT_FOUND,
                 "unknown-namespace",
-                "there is no namespace " + name + "; register it by PUT " + ONE + "{name}");
+                "there is no namespace " + name + "; register it by PUT " + NAMESPACE_PREFIX + "{name}");
     }
 
     private void register(JsonNode body, String name, String tenant, HttpReplies out) {
-        String owner = namespaces.owner(tenant, name, JsonRequest.text(body, "salt", ""));
-        Namespace asked = NamespaceText.read(body, name, owner);
-        BlockNamespaces.Registered registered;
+        String owner = namespaces.ownerOf(tenant, name, JsonRequest.text(body, "salt", ""));
+        Namespace requested = NamespaceJson.fromJson(body, name, owner);
+        TenantNamespaceRegistry.RegisterResult registerResult;
         try {
-            registered = namespaces.register(asked);
+            registerResult = namespaces.register(requested);
         } catch (IllegalArgumentException refused) {
             out.problem(Problem.named(
                     HttpResponseStatus.CONFLICT, "namespace-refused", String.valueOf(refused.getMessage())));
             return;
         }
-        if (registered.namespace().equals(asked)) {
-            HttpResponseStatus status = registered.isNew() ? HttpResponseStatus.CREATED : HttpResponseStatus.OK;
-            out.json(status, NamespaceText.write(asked));
+        if (registerResult.namespace().equals(requested)) {
+            HttpResponseStatus status = registerResult.isNew() ? HttpResponseStatus.CREATED : HttpResponseStatus.OK;
+            out.json(status, NamespaceJson.toJson(requested));
         } else {
-            out.problem(conflict(registered.namespace(), asked));
+            out.problem(conflict(registerResult.namespace(), requested));
         }
     }
 
-    private static Problem conflict(Namespace registered, Namespace asked) {
-        if (!NamespaceText.shapeOf(registered).equals(NamespaceText.shapeOf(asked))) {
-            return Shapes.mismatch(registered, NamespaceText.shapeOf(asked));
+    private static Problem conflict(Namespace registered, Namespace requested) {
+        if (!NamespaceJson.shapeOf(registered).equals(NamespaceJson.shapeOf(requested))) {
+            return ShapeHeader.mismatchProblem(registered, NamespaceJson.shapeOf(requested));
         }
         return Problem.named(
                         HttpResponseStatus.CONFLICT,
                         "namespace-differs",
                         "namespace " + registered.model()
                                 + " is registered with another revision, dtype, layout, adapter or salt")
-                .with("registered", NamespaceText.write(registered))
-                .with("asked", NamespaceText.write(asked));
+                .with("registered", NamespaceJson.toJson(registered))
+                .with("asked", NamespaceJson.toJson(requested));
     }
 }

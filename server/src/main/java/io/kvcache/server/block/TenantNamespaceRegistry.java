@@ -18,86 +18,95 @@ import org.jspecify.annotations.Nullable;
 /// their namespace is registered again.
 ///
 /// **Threads.** Any.
-public final class BlockNamespaces {
+public final class TenantNamespaceRegistry {
 
     /// Names of all tenants together.
-    static final int MOST = 4096;
+    static final int MAX_NAMESPACES = 4096;
 
     private final TieredKvCache cache;
-    private final Ownership ownership;
-    private final BlockStocks stocks;
+    private final NamespaceOwnerResolver namespaceOwnerResolver;
+    private final BlockQuotaTrackers stocks;
     private final Consumer<Namespace> shares;
-    private final Shares places;
-    private final NamespaceShares numbers;
-    private final ConcurrentMap<Named, Namespace> named = new ConcurrentHashMap<>();
+    private final Shares slots;
+    private final NamespaceShares namespaceQuotas;
+    private final ConcurrentMap<TenantName, Namespace> byName = new ConcurrentHashMap<>();
 
-    private record Named(String tenant, String name) {}
+    private record TenantName(String tenant, String name) {}
 
     /// A namespace as it was registered.
     ///
     /// @param isNew whether it was not there before
-    record Registered(Namespace namespace, boolean isNew) {}
+    record RegisterResult(Namespace namespace, boolean isNew) {}
 
     /// Each of them is who registered it.
-    public BlockNamespaces(TieredKvCache cache) {
-        this(cache, Ownership.ASKERS, BlockStocks.none(cache), _ -> {}, new Room(1, new NamespaceShares(1)));
+    public TenantNamespaceRegistry(TieredKvCache cache) {
+        this(
+                cache,
+                NamespaceOwnerResolver.CALLER,
+                BlockQuotaTrackers.withoutQuotas(cache),
+                _ -> {},
+                new RegistryLimits(1, new NamespaceShares(1)));
     }
 
     /// What tenants may take of it.
     ///
     /// @param tenants that there are
-    /// @param numbers what they take of the store, by whatever way they come
-    public record Room(int tenants, NamespaceShares numbers) {}
+    /// @param namespaceQuotas what they take of the store, by whatever way they come
+    public record RegistryLimits(int tenants, NamespaceShares namespaceQuotas) {}
 
     /// @param stocks told of each namespace that is used
     /// @param shares told of each one before anything is put into it
-    public BlockNamespaces(
-            TieredKvCache cache, Ownership ownership, BlockStocks stocks, Consumer<Namespace> shares, Room room) {
-        places = new Shares(MOST, room.tenants);
-        numbers = room.numbers;
+    public TenantNamespaceRegistry(
+            TieredKvCache cache,
+            NamespaceOwnerResolver namespaceOwnerResolver,
+            BlockQuotaTrackers stocks,
+            Consumer<Namespace> shares,
+            RegistryLimits registryLimits) {
+        slots = new Shares(MAX_NAMESPACES, registryLimits.tenants);
+        namespaceQuotas = registryLimits.namespaceQuotas;
         this.shares = shares;
         this.cache = cache;
-        this.ownership = ownership;
+        this.namespaceOwnerResolver = namespaceOwnerResolver;
         this.stocks = stocks;
     }
 
     /// Whose a namespace is that is to be registered.
-    String owner(String asking, String name, String salt) {
-        return ownership.of(asking, name, salt);
+    String ownerOf(String caller, String name, String salt) {
+        return namespaceOwnerResolver.ownerOf(caller, name, salt);
     }
 
     /// Registers a namespace under its model's name, once or again. When another one has the name, that
     /// one is answered.
     ///
     /// @throws IllegalArgumentException when the store refuses it, or there are too many
-    synchronized Registered register(Namespace namespace) {
-        Named name = new Named(namespace.tenant(), namespace.model());
-        Namespace known = named.get(name);
+    synchronized RegisterResult register(Namespace namespace) {
+        TenantName name = new TenantName(namespace.tenant(), namespace.model());
+        Namespace known = byName.get(name);
         if (known != null) {
-            return new Registered(known, false);
+            return new RegisterResult(known, false);
         }
-        if (!places.take(namespace.tenant())) {
+        if (!slots.take(namespace.tenant())) {
             throw new IllegalArgumentException("tenant " + namespace.tenant() + " has "
-                    + places.taken(namespace.tenant()) + " namespaces; of " + MOST
+                    + slots.taken(namespace.tenant()) + " namespaces; of " + MAX_NAMESPACES
                     + " a tenant may have as many as are free: delete some that are empty");
         }
         boolean done = false;
         try {
-            String refusal = numbers.refusal(namespace);
+            String refusal = namespaceQuotas.refusal(namespace);
             if (refusal != null) {
                 throw new IllegalArgumentException(refusal);
             }
             cache.register(namespace);
             shares.accept(namespace);
-            stocks.registered(namespace);
-            named.put(name, namespace);
+            stocks.onRegistered(namespace);
+            byName.put(name, namespace);
             done = true;
         } finally {
             if (!done) {
-                places.give(namespace.tenant());
+                slots.give(namespace.tenant());
             }
         }
-        return new Registered(namespace, true);
+        return new RegisterResult(namespace, true);
     }
 
     /// Forgets a name, unless there are blocks in it.
@@ -113,9 +122,9 @@ public final class BlockNamespaces {
                 .mapToLong(NamespaceStats::live)
                 .sum();
         if (blocks == 0) {
-            named.remove(new Named(namespace.tenant(), namespace.model()));
-            stocks.forgotten(namespace);
-            places.give(namespace.tenant());
+            byName.remove(new TenantName(namespace.tenant(), namespace.model()));
+            stocks.onUnregistered(namespace);
+            slots.give(namespace.tenant());
         }
         return blocks;
     }
@@ -123,12 +132,12 @@ public final class BlockNamespaces {
     /// The namespace that a tenant means by a name, or null.
     @Nullable
     Namespace find(String tenant, String name) {
-        return named.get(new Named(owner(tenant, name, ""), name));
+        return byName.get(new TenantName(ownerOf(tenant, name, ""), name));
     }
 
     /// Those of a tenant, by name.
-    List<Namespace> of(String tenant) {
-        return named.entrySet().stream()
+    List<Namespace> namespacesOf(String tenant) {
+        return byName.entrySet().stream()
                 .filter(each -> each.getKey().tenant().equals(tenant))
                 .map(java.util.Map.Entry::getValue)
                 .sorted(Comparator.comparing(Namespace::model))

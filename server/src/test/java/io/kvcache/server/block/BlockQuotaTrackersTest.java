@@ -21,8 +21,8 @@ import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/// Blocks of a page each over a real store, put as [BlockArea] does.
-final class BlockStocksTest {
+/// Blocks of a page each over a real store, put as [BlockEndpoint] does.
+final class BlockQuotaTrackersTest {
 
     private static final long PAGE = 4096;
     private static final int BYTES = 128;
@@ -38,13 +38,14 @@ final class BlockStocksTest {
             .build();
     private final Quota quota = new Quota(8 * PAGE);
     private final EventNames names = new EventNames(cache);
-    private final BlockStocks stocks = new BlockStocks(cache, Map.of("blue", quota, "green", new Quota(0)), names::of);
+    private final BlockQuotaTrackers stocks =
+            new BlockQuotaTrackers(cache, Map.of("blue", quota, "green", new Quota(0)), names::of);
 
-    BlockStocksTest() {
+    BlockQuotaTrackersTest() {
         cache.register(model);
         cache.register(unlimited);
-        stocks.registered(model);
-        stocks.registered(unlimited);
+        stocks.onRegistered(model);
+        stocks.onRegistered(unlimited);
     }
 
     private static Namespace model(String tenant) {
@@ -63,8 +64,8 @@ final class BlockStocksTest {
         return EngineKey.of(ByteBuffer.allocate(Integer.BYTES).putInt(number).array());
     }
 
-    private BlockStock stock() {
-        return Objects.requireNonNull(stocks.of("blue"));
+    private BlockQuotaTracker stock() {
+        return Objects.requireNonNull(stocks.forTenant("blue"));
     }
 
     /// Answers whether it is stored.
@@ -72,12 +73,13 @@ final class BlockStocksTest {
         EngineKey above = parent < 0 ? null : key(parent);
         try (BlockWriter writer = cache.put(model, key(number), above, KvCache.NO_WAIT)) {
             assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
-            BlockStock.@Nullable Claim claim = stock().claim(above == null ? null : above.toBlockKey(model), BYTES);
-            if (claim == null) {
+            BlockQuotaTracker.@Nullable BlockReservation blockReservation =
+                    stock().reserve(above == null ? null : above.toBlockKey(model), BYTES);
+            if (blockReservation == null) {
                 return false;
             }
             assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
-            claim.stored(cache.blocks(model), key(number).toBlockKey(model), BYTES);
+            blockReservation.commit(cache.blocks(model), key(number).toBlockKey(model), BYTES);
             return true;
         }
     }
@@ -130,7 +132,7 @@ final class BlockStocksTest {
         chain(0, 4);
         chain(100, 4);
         for (int i = 0; i < 4; i++) {
-            stock().used(key(i).toBlockKey(model));
+            stock().recordUse(key(i).toBlockKey(model));
         }
         chain(200, 2);
         assertThat(here(3)).isTrue();
@@ -152,8 +154,9 @@ final class BlockStocksTest {
     void givenABlockThatIsBeingPut_whenOthersWantRoom_thenTheOneBeforeItStays() {
         chain(0, 1);
         chain(100, 6);
-        try (BlockStock.Claim claim = Objects.requireNonNull(stock().claim(key(0).toBlockKey(model), PAGE))) {
-            assertThat(claim).isNotNull();
+        try (BlockQuotaTracker.BlockReservation blockReservation =
+                Objects.requireNonNull(stock().reserve(key(0).toBlockKey(model), PAGE))) {
+            assertThat(blockReservation).isNotNull();
             chain(200, 3);
             assertThat(here(0)).as("oldest of all, and held").isTrue();
             assertThat(here(105)).isFalse();
@@ -210,13 +213,13 @@ final class BlockStocksTest {
     void givenBlocksFromBeforeTheStart_whenTheirNamespaceIsUsed_thenTheyCountAndGoFirst() {
         chain(0, 8);
         Quota later = new Quota(6 * PAGE);
-        BlockStocks restarted = new BlockStocks(cache, Map.of("blue", later), names::of);
-        restarted.registered(model);
-        restarted.recovered();
+        BlockQuotaTrackers restarted = new BlockQuotaTrackers(cache, Map.of("blue", later), names::of);
+        restarted.onRegistered(model);
+        restarted.onRecovered();
         assertThat(later.usedBytes()).isEqualTo(8 * PAGE);
-        BlockStock stock = Objects.requireNonNull(restarted.of("blue"));
-        try (BlockStock.Claim claim = Objects.requireNonNull(stock.claim(null, PAGE))) {
-            assertThat(claim).isNotNull();
+        BlockQuotaTracker stock = Objects.requireNonNull(restarted.forTenant("blue"));
+        try (BlockQuotaTracker.BlockReservation blockReservation = Objects.requireNonNull(stock.reserve(null, PAGE))) {
+            assertThat(blockReservation).isNotNull();
             assertThat(here(4)).isTrue();
             assertThat(here(5)).isFalse();
             assertThat(later.usedBytes()).isEqualTo(6 * PAGE);

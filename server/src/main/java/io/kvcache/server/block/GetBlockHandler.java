@@ -16,58 +16,58 @@ import org.jspecify.annotations.Nullable;
 
 /// GET and HEAD of a block: at once when it is in host memory, once it has come when it is on disk.
 ///
-/// @param leaving what the tenant may have on its way out
-/// @param counts of the tenant
-record BlockRead(
+/// @param outgoing what the tenant may have on its way out
+/// @param tenantCounters of the tenant
+record GetBlockHandler(
         TieredKvCache cache,
         Namespace namespace,
         EngineKey key,
-        Duration arrival,
-        InFlight leaving,
-        BlockReads.Counts counts) {
+        Duration diskTimeout,
+        InFlight outgoing,
+        BlockReadStats.TenantCounters tenantCounters) {
 
-    private static final int ONE = 1;
+    private static final int SINGLE_BLOCK = 1;
 
-    void answer(HttpReplies out, @Nullable String range, boolean withBody) {
-        BlockTable table = cache.acquire(namespace, key, arrival.toNanos());
-        if (table.blocks() == 0 || table.readyBlocks() >= ONE) {
+    void respond(HttpReplies out, @Nullable String range, boolean withBody) {
+        BlockTable table = cache.acquire(namespace, key, diskTimeout.toNanos());
+        if (table.blocks() == 0 || table.readyBlocks() >= SINGLE_BLOCK) {
             reply(table, out, range, withBody);
             return;
         }
         // The store completes this on its own thread, where the table can be given back if there is no loop any more.
-        table.onReady(ONE, Runnable::run)
+        table.onReady(SINGLE_BLOCK, Runnable::run)
                 .whenComplete((_, _) -> out.later(() -> reply(table, out, range, withBody), table::close));
     }
 
     private void reply(BlockTable table, HttpReplies out, @Nullable String range, boolean withBody) {
-        if (table.readyBlocks() < ONE) {
+        if (table.readyBlocks() < SINGLE_BLOCK) {
             table.close();
-            out.problem(missed(key.toBlockKey(namespace)));
+            out.problem(missProblem(key.toBlockKey(namespace)));
             return;
         }
         MemorySegment block = table.segment(table.firstBlock());
-        if (leaving.begin(block.byteSize())) {
-            counts.found();
-            out.held(HeldBytes.of(block, () -> sent(table, block.byteSize())), range, withBody);
+        if (outgoing.begin(block.byteSize())) {
+            tenantCounters.recordHit();
+            out.held(HeldBytes.of(block, () -> recordSent(table, block.byteSize())), range, withBody);
         } else {
             table.close();
-            counts.busy();
-            out.problem(Problem.sending(leaving));
+            tenantCounters.recordThrottled();
+            out.problem(Problem.sending(outgoing));
         }
     }
 
     /// A block that the store knows and that could not be had was not brought from disk in time.
-    private Problem missed(BlockKey wanted) {
-        if (arrival.isPositive() && cache.blocks(namespace).contains(wanted)) {
-            counts.late();
+    private Problem missProblem(BlockKey wanted) {
+        if (diskTimeout.isPositive() && cache.blocks(namespace).contains(wanted)) {
+            tenantCounters.recordTimeout();
             return Problem.late(HttpResponseStatus.SERVICE_UNAVAILABLE);
         }
-        counts.missed(wanted);
+        tenantCounters.recordMiss(wanted);
         return new Problem(HttpResponseStatus.NOT_FOUND, "there is no such block");
     }
 
-    private void sent(BlockTable table, long bytes) {
-        leaving.end(bytes);
+    private void recordSent(BlockTable table, long bytes) {
+        outgoing.end(bytes);
         table.close();
     }
 }

@@ -24,35 +24,35 @@ import org.jspecify.annotations.Nullable;
 /// About 200 bytes of heap a block.
 ///
 /// **Threads.** Any. The store is never asked to forget under this lock.
-public final class BlockStock implements Stock {
+public final class BlockQuotaTracker implements Stock {
 
     /// Blocks that one put evicts at the most.
-    private static final int EVICT_AT_ONCE = 1000;
+    private static final int MAX_EVICTIONS_PER_PUT = 1000;
 
     private final Quota quota;
-    private final Map<BlockKey, Held> held = new HashMap<>();
-    private final TreeMap<Long, Held> leaves = new TreeMap<>();
+    private final Map<BlockKey, TrackedBlock> tracked = new HashMap<>();
+    private final TreeMap<Long, TrackedBlock> leaves = new TreeMap<>();
     private final LongAdder evicted = new LongAdder();
     private final LongAdder refused = new LongAdder();
-    private long unused = Long.MIN_VALUE;
+    private long nextUnusedNumber = Long.MIN_VALUE;
     private long bytes;
 
     /// @param quota of the tenant, which is told of the blocks from now on
-    public BlockStock(Quota quota) {
+    public BlockQuotaTracker(Quota quota) {
         this.quota = quota;
         quota.add(this);
     }
 
     /// A block that counts; guarded by the stock.
-    private static final class Held {
+    private static final class TrackedBlock {
         private final BlockCatalog catalog;
         private final BlockKey key;
         private final @Nullable BlockKey parent;
         private final long bytes;
-        private int below;
-        private long use;
+        private int childCount;
+        private long lastUse;
 
-        Held(BlockCatalog catalog, BlockKey key, @Nullable BlockKey parent, long bytes) {
+        TrackedBlock(BlockCatalog catalog, BlockKey key, @Nullable BlockKey parent, long bytes) {
             this.catalog = catalog;
             this.key = key;
             this.parent = parent;
@@ -69,168 +69,169 @@ public final class BlockStock implements Stock {
     public record Stats(long blocks, long usedBytes, long evicted, long refused) {}
 
     /// Room for one block, and a hold on the one before it, until it is stored or given up.
-    public final class Claim implements AutoCloseable {
+    public final class BlockReservation implements AutoCloseable {
 
-        private final Quota.Share share;
+        private final Quota.Share quotaReservation;
         private final @Nullable BlockKey parent;
         private boolean open = true;
 
-        private Claim(Quota.Share share, @Nullable BlockKey parent) {
-            this.share = share;
+        private BlockReservation(Quota.Share quotaReservation, @Nullable BlockKey parent) {
+            this.quotaReservation = quotaReservation;
             this.parent = parent;
         }
 
         /// The block is in the store.
-        void stored(BlockCatalog catalog, BlockKey key, long blockBytes) {
-            if (enter(new Held(catalog, key, parent, Quota.charge(blockBytes)))) {
-                share.keep();
+        void commit(BlockCatalog catalog, BlockKey key, long blockBytes) {
+            if (add(new TrackedBlock(catalog, key, parent, Quota.charge(blockBytes)))) {
+                quotaReservation.keep();
             }
             close();
-            check(key);
+            removeIfGone(key);
         }
 
         @Override
         public void close() {
             if (open) {
                 open = false;
-                share.close();
-                hold(parent, -1);
+                quotaReservation.close();
+                adjustChildren(parent, -1);
             }
         }
     }
 
     /// Makes room for one block; null when that cannot be.
     @Nullable
-    Claim claim(@Nullable BlockKey parent, long blockBytes) {
+    BlockReservation reserve(@Nullable BlockKey parent, long blockBytes) {
         long wanted = Quota.charge(blockBytes);
-        hold(parent, 1);
-        Quota.Share share = quota.take(wanted);
-        for (int i = 0; share == null && i < EVICT_AT_ONCE; i++) {
+        adjustChildren(parent, 1);
+        Quota.Share quotaReservation = quota.take(wanted);
+        for (int i = 0; quotaReservation == null && i < MAX_EVICTIONS_PER_PUT; i++) {
             Stock stalest = quota.fits(wanted) ? quota.stalest() : null;
             if (stalest == null || !stalest.evictOldest()) {
                 break;
             }
-            share = quota.take(wanted);
+            quotaReservation = quota.take(wanted);
         }
-        if (share == null) {
-            hold(parent, -1);
+        if (quotaReservation == null) {
+            adjustChildren(parent, -1);
             refused.increment();
             return null;
         }
-        return new Claim(share, parent);
+        return new BlockReservation(quotaReservation, parent);
     }
 
     /// Has a block stay, or not any longer, because one is being put below it.
-    private synchronized void hold(@Nullable BlockKey key, int change) {
-        Held block = key == null ? null : held.get(key);
+    private synchronized void adjustChildren(@Nullable BlockKey key, int change) {
+        TrackedBlock block = key == null ? null : tracked.get(key);
         if (block != null) {
-            below(block, change);
+            adjustChildCount(block, change);
         }
     }
 
-    private void below(Held block, int change) {
-        if (block.below == 0) {
-            leaves.remove(block.use, block);
+    private void adjustChildCount(TrackedBlock block, int change) {
+        if (block.childCount == 0) {
+            leaves.remove(block.lastUse, block);
         }
-        block.below = Math.max(0, block.below + change); // one that came anew meanwhile was not held
-        if (block.below == 0) {
-            leaves.put(block.use, block);
+        block.childCount = Math.max(0, block.childCount + change); // one that came anew meanwhile was not held
+        if (block.childCount == 0) {
+            leaves.put(block.lastUse, block);
         }
     }
 
     /// A block is in the store, as an event or a listing says. An event may be late: what is gone by now takes no
     /// room, not even for a moment, in which another one would have to go for it.
-    void found(BlockCatalog catalog, BlockKey key, @Nullable BlockKey parent, long blockBytes) {
-        if (has(key) || !catalog.contains(key)) {
+    void track(BlockCatalog catalog, BlockKey key, @Nullable BlockKey parent, long blockBytes) {
+        if (isTracked(key) || !catalog.contains(key)) {
             return;
         }
-        Held block = new Held(catalog, key, parent, Quota.charge(blockBytes));
-        if (enter(block)) {
+        TrackedBlock block = new TrackedBlock(catalog, key, parent, Quota.charge(blockBytes));
+        if (add(block)) {
             quota.enter(block.bytes);
-            check(key);
+            removeIfGone(key);
         }
     }
 
-    private synchronized boolean has(BlockKey key) {
-        return held.containsKey(key);
+    private synchronized boolean isTracked(BlockKey key) {
+        return tracked.containsKey(key);
     }
 
     /// Blocks that the store has from before the start, in any order.
-    void foundUnused(BlockCatalog catalog, long blockBytes) {
-        List<Held> fresh = new ArrayList<>();
+    void trackRecovered(BlockCatalog catalog, long blockBytes) {
+        List<TrackedBlock> fresh = new ArrayList<>();
         catalog.list()
-                .forEach(each -> fresh.add(new Held(catalog, each.key(), each.parent(), Quota.charge(blockBytes))));
-        fresh.removeIf(block -> !enterUnused(block));
-        fresh.forEach(block -> hold(block.parent, 1));
-        fresh.forEach(block -> check(block.key));
+                .forEach(each ->
+                        fresh.add(new TrackedBlock(catalog, each.key(), each.parent(), Quota.charge(blockBytes))));
+        fresh.removeIf(block -> !addUnused(block));
+        fresh.forEach(block -> adjustChildren(block.parent, 1));
+        fresh.forEach(block -> removeIfGone(block.key));
     }
 
-    private synchronized boolean enterUnused(Held block) {
-        if (held.putIfAbsent(block.key, block) != null) {
+    private synchronized boolean addUnused(TrackedBlock block) {
+        if (tracked.putIfAbsent(block.key, block) != null) {
             return false;
         }
-        block.use = unused++;
-        leaves.put(block.use, block);
+        block.lastUse = nextUnusedNumber++;
+        leaves.put(block.lastUse, block);
         bytes += block.bytes;
         quota.enter(block.bytes);
         return true;
     }
 
     /// Answers whether it was not there.
-    private synchronized boolean enter(Held block) {
-        if (held.putIfAbsent(block.key, block) != null) {
+    private synchronized boolean add(TrackedBlock block) {
+        if (tracked.putIfAbsent(block.key, block) != null) {
             return false;
         }
         bytes += block.bytes;
-        block.use = quota.nextUse();
-        leaves.put(block.use, block);
-        hold(block.parent, 1);
+        block.lastUse = quota.nextUse();
+        leaves.put(block.lastUse, block);
+        adjustChildren(block.parent, 1);
         return true;
     }
 
     /// A block is read.
-    synchronized void used(BlockKey key) {
-        Held block = held.get(key);
+    synchronized void recordUse(BlockKey key) {
+        TrackedBlock block = tracked.get(key);
         if (block != null) {
-            boolean leaf = leaves.remove(block.use, block);
-            block.use = quota.nextUse();
+            boolean leaf = leaves.remove(block.lastUse, block);
+            block.lastUse = quota.nextUse();
             if (leaf) {
-                leaves.put(block.use, block);
+                leaves.put(block.lastUse, block);
             }
         }
     }
 
     /// An event said that a block may be gone.
-    void check(BlockKey key) {
-        Held block;
+    void removeIfGone(BlockKey key) {
+        TrackedBlock block;
         synchronized (this) {
-            block = held.get(key);
+            block = tracked.get(key);
         }
         if (block != null && !block.catalog.contains(key)) {
-            leave(block);
+            remove(block);
         }
     }
 
     /// Events were lost: any of them may be gone.
-    void checkAll() {
+    void removeAllGone() {
         List<BlockKey> keys;
         synchronized (this) {
-            keys = List.copyOf(held.keySet());
+            keys = List.copyOf(tracked.keySet());
         }
-        keys.forEach(this::check);
+        keys.forEach(this::removeIfGone);
     }
 
     /// Answers whether it was there.
-    private synchronized boolean leave(Held block) {
-        if (!held.remove(block.key, block)) {
+    private synchronized boolean remove(TrackedBlock block) {
+        if (!tracked.remove(block.key, block)) {
             return false;
         }
-        if (block.below == 0) {
-            leaves.remove(block.use, block);
+        if (block.childCount == 0) {
+            leaves.remove(block.lastUse, block);
         }
         bytes -= block.bytes;
         quota.leave(block.bytes);
-        hold(block.parent, -1);
+        adjustChildren(block.parent, -1);
         return true;
     }
 
@@ -241,14 +242,14 @@ public final class BlockStock implements Stock {
 
     @Override
     public boolean evictOldest() {
-        Held oldest;
+        TrackedBlock oldest;
         synchronized (this) {
-            Map.Entry<Long, Held> first = leaves.firstEntry();
+            Map.Entry<Long, TrackedBlock> first = leaves.firstEntry();
             if (first == null) {
                 return false;
             }
             oldest = first.getValue();
-            leave(oldest);
+            remove(oldest);
         }
         oldest.catalog.dropForQuota(oldest.key);
         evicted.increment();
@@ -257,6 +258,6 @@ public final class BlockStock implements Stock {
 
     /// What there is and what became of it.
     public synchronized Stats stats() {
-        return new Stats(held.size(), bytes, evicted.sum(), refused.sum());
+        return new Stats(tracked.size(), bytes, evicted.sum(), refused.sum());
     }
 }

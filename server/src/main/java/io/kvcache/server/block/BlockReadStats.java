@@ -12,14 +12,14 @@ import java.util.concurrent.atomic.LongAdder;
 /// What became of reads of single blocks, by tenant, and why blocks are not here.
 ///
 /// **Threads.** Any.
-public final class BlockReads {
+public final class BlockReadStats {
 
-    private final Departed departed = new Departed();
-    private final ConcurrentMap<String, Counts> tenants = new ConcurrentHashMap<>();
+    private final Departed missCauses = new Departed();
+    private final ConcurrentMap<String, TenantCounters> tenants = new ConcurrentHashMap<>();
 
     /// @param tenants there are
-    BlockReads(Set<String> tenants) {
-        tenants.forEach(this::of);
+    BlockReadStats(Set<String> tenants) {
+        tenants.forEach(this::forTenant);
     }
 
     /// What became of reads.
@@ -33,7 +33,7 @@ public final class BlockReads {
     public record Stats(long hits, long absent, long evicted, long quota, long deleted, long busy, long late) {}
 
     /// Reads of one tenant.
-    final class Counts {
+    final class TenantCounters {
 
         private final LongAdder hits = new LongAdder();
         private final LongAdder absent = new LongAdder();
@@ -43,21 +43,21 @@ public final class BlockReads {
         private final LongAdder busy = new LongAdder();
         private final LongAdder late = new LongAdder();
 
-        void found() {
+        void recordHit() {
             hits.increment();
         }
 
-        void busy() {
+        void recordThrottled() {
             busy.increment();
         }
 
-        void late() {
+        void recordTimeout() {
             late.increment();
         }
 
         /// A block is not here.
-        void missed(BlockKey key) {
-            switch (departed.why(key)) {
+        void recordMiss(BlockKey key) {
+            switch (missCauses.why(key)) {
                 case NEVER_SEEN -> absent.increment();
                 case EVICTED, EXPIRED -> evicted.increment();
                 case QUOTA -> quota.increment();
@@ -71,19 +71,19 @@ public final class BlockReads {
         }
     }
 
-    Counts of(String tenant) {
-        return tenants.computeIfAbsent(tenant, _ -> new Counts());
+    TenantCounters forTenant(String tenant) {
+        return tenants.computeIfAbsent(tenant, _ -> new TenantCounters());
     }
 
     /// A block has left.
-    void left(BlockKey key, Departed.Cause cause) {
-        departed.note(key, cause);
+    void recordRemoval(BlockKey key, Departed.Cause cause) {
+        missCauses.note(key, cause);
     }
 
     /// By tenant.
     public Map<String, Stats> stats() {
         Map<String, Stats> all = new LinkedHashMap<>();
-        tenants.forEach((tenant, counts) -> all.put(tenant, counts.stats()));
+        tenants.forEach((tenant, tenantCounters) -> all.put(tenant, tenantCounters.stats()));
         return all;
     }
 }

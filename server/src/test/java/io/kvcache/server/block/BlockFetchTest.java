@@ -20,7 +20,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /// Blocks that come in, where not more than one may at a time.
-final class BlockArrivalsTest {
+final class BlockFetchTest {
 
     private static final String SHAPE =
             "{\"shape\":{\"layers\":1,\"kvHeads\":1,\"headDim\":8,\"blockTokens\":4,\"dtype\":\"bf16\"}}";
@@ -28,23 +28,23 @@ final class BlockArrivalsTest {
 
     private final TestKeyspace test = TestKeyspace.small();
     private final InFlight arriving = new InFlight(200);
-    private final Connections connections = new Connections(NetLimits.defaults(), test.time());
-    private final BlockNamespaces namespaces = new BlockNamespaces(test.cache());
+    private final Connections connectionRegistry = new Connections(NetLimits.defaults(), test.time());
+    private final TenantNamespaceRegistry namespaces = new TenantNamespaceRegistry(test.cache());
     private final HttpProtocol protocol = new HttpProtocol(new HttpSite(
             ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(test.time())),
             Map.of("default", test.keyspace()),
             Map.of(),
             List.of(
-                    new NamespaceArea(namespaces),
-                    new BlockArea(
+                    new NamespaceEndpoint(namespaces),
+                    new BlockEndpoint(
                             test.cache(),
                             namespaces,
                             Duration.ZERO,
-                            BlockStocks.none(test.cache()),
-                            new BlockArea.OnTheWay(_ -> arriving, _ -> InFlight.unlimited()))),
+                            BlockQuotaTrackers.withoutQuotas(test.cache()),
+                            new BlockEndpoint.TransferBudgets(_ -> arriving, _ -> InFlight.unlimited()))),
             Set.of("*")));
-    private final Wire first = new Wire(protocol, connections);
-    private final Wire second = new Wire(protocol, connections);
+    private final Wire first = new Wire(protocol, connectionRegistry);
+    private final Wire second = new Wire(protocol, connectionRegistry);
 
     @BeforeEach
     void register() {

@@ -30,101 +30,108 @@ import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.JsonNode;
 
 /// `/v1/blocks`: the blocks of namespaces, one by one, and how much of a chain is here.
-public final class BlockArea implements Area {
+public final class BlockEndpoint implements Area {
 
     /// Names the block before a block that is put; a query `parent` does the same.
-    static final String PARENT = "KVCache-Parent";
+    static final String PARENT_HEADER = "KVCache-Parent";
 
-    private static final String ALL = "/v1/blocks/";
-    private static final String MATCH = ALL + "match";
+    private static final String BLOCKS_PREFIX = "/v1/blocks/";
+    private static final String MATCH_PATH = BLOCKS_PREFIX + "match";
 
     private final TieredKvCache cache;
-    private final BlockNamespaces namespaces;
-    private final Duration arrival;
-    private final BlockStocks stocks;
-    private final OnTheWay onTheWay;
+    private final TenantNamespaceRegistry namespaces;
+    private final Duration diskTimeout;
+    private final BlockQuotaTrackers stocks;
+    private final TransferBudgets transferBudgets;
 
     /// What each tenant may have on its way, in and out, by its name.
-    public record OnTheWay(Function<String, InFlight> arriving, Function<String, InFlight> leaving) {}
+    public record TransferBudgets(Function<String, InFlight> incoming, Function<String, InFlight> outgoing) {}
 
     /// @param arrival how long a block may take from disk; zero in a store without disks
     /// @param stocks the blocks of tenants with a quota
-    public BlockArea(
-            TieredKvCache cache, BlockNamespaces namespaces, Duration arrival, BlockStocks stocks, OnTheWay onTheWay) {
+    public BlockEndpoint(
+            TieredKvCache cache,
+            TenantNamespaceRegistry namespaces,
+            Duration arrival,
+            BlockQuotaTrackers stocks,
+            TransferBudgets transferBudgets) {
         this.stocks = stocks;
-        this.onTheWay = onTheWay;
+        this.transferBudgets = transferBudgets;
         this.cache = cache;
         this.namespaces = namespaces;
-        this.arrival = arrival;
+        this.diskTimeout = arrival;
     }
 
     @Override
     public List<String> paths() {
-        return List.of(MATCH, ALL + "{namespace}/{key}");
+        return List.of(MATCH_PATH, BLOCKS_PREFIX + "{namespace}/{key}");
     }
 
     @Override
-    public @Nullable Exchange find(HttpRequest request, String path, String tenant) {
-        if (path.equals(MATCH)) {
+    public @Nullable Exchange handlerFor(HttpRequest request, String path, String tenant) {
+        if (path.equals(MATCH_PATH)) {
             return request.method().name().equals("POST")
-                    ? new JsonRequest((body, out) -> match(request, body, tenant, out))
+                    ? new JsonRequest((body, out) -> matchBlocks(request, body, tenant, out))
                     : HttpReplies.notAllowed(request, "POST");
         }
-        return path.startsWith(ALL) ? one(request, path.substring(ALL.length()), tenant) : null;
+        return path.startsWith(BLOCKS_PREFIX)
+                ? routeBlock(request, path.substring(BLOCKS_PREFIX.length()), tenant)
+                : null;
     }
 
     /// A name may contain slashes, a key may not.
-    private Exchange one(HttpRequest request, String rest, String tenant) {
+    private Exchange routeBlock(HttpRequest request, String rest, String tenant) {
         int slash = rest.lastIndexOf('/');
         String name = slash < 1 ? null : PathText.decode(rest.substring(0, slash));
         if (name == null) {
             return new Problem(
                             HttpResponseStatus.BAD_REQUEST,
-                            "a block is " + ALL + "{namespace}/{key}, the name percent-encoded, the key hexadecimal")
+                            "a block is " + BLOCKS_PREFIX
+                                    + "{namespace}/{key}, the name percent-encoded, the key hexadecimal")
                     .exchange();
         }
         Namespace namespace = namespaces.find(tenant, name);
         if (namespace == null) {
-            return NamespaceArea.unknown(name).exchange();
+            return NamespaceEndpoint.unknownNamespace(name).exchange();
         }
-        Problem shape = Shapes.problem(request.headers(), namespace);
+        Problem shape = ShapeHeader.findProblem(request.headers(), namespace);
         if (shape != null) {
             return shape.exchange();
         }
         try {
-            return block(request, namespace, KeyText.parse(rest.substring(slash + 1)));
+            return readBlock(request, namespace, HexKey.parse(rest.substring(slash + 1)));
         } catch (IllegalArgumentException mistake) {
             return new Problem(HttpResponseStatus.BAD_REQUEST, String.valueOf(mistake.getMessage())).exchange();
         }
     }
 
-    private Exchange block(HttpRequest request, Namespace namespace, EngineKey key) {
+    private Exchange readBlock(HttpRequest request, Namespace namespace, EngineKey key) {
         String range = request.headers().get(HttpHeaderNames.RANGE);
         String tenant = namespace.tenant();
-        BlockRead read = new BlockRead(
+        GetBlockHandler read = new GetBlockHandler(
                 cache,
                 namespace,
                 key,
-                arrival,
-                onTheWay.leaving().apply(tenant),
-                stocks.reads().of(tenant));
+                diskTimeout,
+                transferBudgets.outgoing().apply(tenant),
+                stocks.readStats().forTenant(tenant));
         return switch (request.method().name()) {
             case "GET" ->
                 (Exchange.Plain) out -> {
-                    used(namespace, key);
-                    read.answer(out, range, true);
+                    recordUse(namespace, key);
+                    read.respond(out, range, true);
                 };
-            case "HEAD" -> (Exchange.Plain) out -> read.answer(out, range, false);
+            case "HEAD" -> (Exchange.Plain) out -> read.respond(out, range, false);
             case "PUT" -> put(request, namespace, key);
             case "DELETE" -> (Exchange.Plain) out -> delete(namespace, key, out);
             default -> HttpReplies.notAllowed(request, "GET, HEAD, PUT, DELETE");
         };
     }
 
-    private void used(Namespace namespace, EngineKey key) {
-        BlockStock stock = stocks.of(namespace.tenant());
+    private void recordUse(Namespace namespace, EngineKey key) {
+        BlockQuotaTracker stock = stocks.forTenant(namespace.tenant());
         if (stock != null) {
-            stock.used(key.toBlockKey(namespace));
+            stock.recordUse(key.toBlockKey(namespace));
         }
     }
 
@@ -132,9 +139,9 @@ public final class BlockArea implements Area {
     private void delete(Namespace namespace, EngineKey key, HttpReplies out) {
         BlockKey wanted = key.toBlockKey(namespace);
         int dropped = cache.blocks(namespace).drop(wanted);
-        BlockStock stock = stocks.of(namespace.tenant());
+        BlockQuotaTracker stock = stocks.forTenant(namespace.tenant());
         if (stock != null) {
-            stock.check(wanted);
+            stock.removeIfGone(wanted);
         }
         if (dropped > 0) {
             out.json(HttpResponseStatus.OK, Map.of("deleted", dropped));
@@ -146,19 +153,19 @@ public final class BlockArea implements Area {
     private Exchange put(HttpRequest request, Namespace namespace, EngineKey key) {
         EngineKey parent = parent(request);
         long bytes = HttpUtil.getContentLength(request, -1L);
-        long blockBytes = NamespaceText.shapeOf(namespace).bytes();
+        long blockBytes = NamespaceJson.shapeOf(namespace).bytes();
         if (bytes < 0) {
             return new Problem(HttpResponseStatus.LENGTH_REQUIRED, "a PUT takes a Content-Length").exchange();
         }
         if (bytes != blockBytes) {
-            return BlockWrite.wrongLength(namespace, bytes).exchange();
+            return PutBlockHandler.lengthProblem(namespace, bytes).exchange();
         }
         BlockWriter writer = cache.put(namespace, key, parent, KvCache.NO_WAIT);
         return switch (writer.outcome()) {
             case RESERVED -> write(writer, namespace, key, parent);
             case PRESENT, BUSY, FOREIGN, NO_PARENT, NO_ROOM -> {
                 writer.close();
-                yield BlockWrite.without(writer.outcome());
+                yield PutBlockHandler.handlerFor(writer.outcome());
             }
         };
     }
@@ -166,32 +173,33 @@ public final class BlockArea implements Area {
     /// Room in the store is had; the block has to be within what may be on its way, and a tenant with a quota takes
     /// room in that too, by giving up other blocks or values.
     private Exchange write(BlockWriter writer, Namespace namespace, EngineKey key, @Nullable EngineKey parent) {
-        long bytes = NamespaceText.shapeOf(namespace).bytes();
-        InFlight arriving = onTheWay.arriving().apply(namespace.tenant());
+        long bytes = NamespaceJson.shapeOf(namespace).bytes();
+        InFlight arriving = transferBudgets.incoming().apply(namespace.tenant());
         if (!arriving.begin(bytes)) {
             writer.close();
             return Problem.busy("limits.in_flight", arriving).exchange();
         }
-        BlockStock stock = stocks.of(namespace.tenant());
+        BlockQuotaTracker stock = stocks.forTenant(namespace.tenant());
         if (stock == null) {
-            return new BlockWrite(namespace, writer, BlockWrite.uncounted(() -> arriving.end(bytes)));
+            return new PutBlockHandler(namespace, writer, PutBlockHandler.withoutQuota(() -> arriving.end(bytes)));
         }
-        BlockStock.Claim claim = stock.claim(parent == null ? null : parent.toBlockKey(namespace), bytes);
-        if (claim == null) {
+        BlockQuotaTracker.BlockReservation blockReservation =
+                stock.reserve(parent == null ? null : parent.toBlockKey(namespace), bytes);
+        if (blockReservation == null) {
             writer.close();
             arriving.end(bytes);
-            return BlockWrite.overQuota(namespace);
+            return PutBlockHandler.quotaExceeded(namespace);
         }
         BlockKey stored = key.toBlockKey(namespace);
-        return new BlockWrite(namespace, writer, new BlockWrite.Counting() {
+        return new PutBlockHandler(namespace, writer, new PutBlockHandler.QuotaCharge() {
             @Override
-            public void stored() {
-                claim.stored(cache.blocks(namespace), stored, bytes);
+            public void commit() {
+                blockReservation.commit(cache.blocks(namespace), stored, bytes);
             }
 
             @Override
             public void close() {
-                claim.close();
+                blockReservation.close();
                 arriving.end(bytes);
             }
         });
@@ -199,7 +207,7 @@ public final class BlockArea implements Area {
 
     /// The block before, by header or by query; null for a first block.
     private static @Nullable EngineKey parent(HttpRequest request) {
-        String header = request.headers().get(PARENT);
+        String header = request.headers().get(PARENT_HEADER);
         String query = null;
         if (request.uri().indexOf('?') >= 0) {
             List<String> given =
@@ -211,10 +219,10 @@ public final class BlockArea implements Area {
                     "the parent is " + header + " in the header and " + query + " in the query; it takes one of them");
         }
         String parent = header == null ? query : header;
-        return parent == null ? null : KeyText.parse(parent.strip());
+        return parent == null ? null : HexKey.parse(parent.strip());
     }
 
-    private void match(HttpRequest request, JsonNode body, String tenant, HttpReplies out) {
+    private void matchBlocks(HttpRequest request, JsonNode body, String tenant, HttpReplies out) {
         JsonRequest.requireOnly(body, List.of("namespace", "keys"));
         String name = JsonRequest.text(body, "namespace", "");
         if (name.isBlank()) {
@@ -222,15 +230,15 @@ public final class BlockArea implements Area {
         }
         Namespace namespace = namespaces.find(tenant, name);
         if (namespace == null) {
-            out.problem(NamespaceArea.unknown(name));
+            out.problem(NamespaceEndpoint.unknownNamespace(name));
             return;
         }
-        Problem shape = Shapes.problem(request.headers(), namespace);
+        Problem shape = ShapeHeader.findProblem(request.headers(), namespace);
         if (shape != null) {
             out.problem(shape);
             return;
         }
-        Match match = chained(BlockChain.ofEngineKeys(namespace, keys(body)));
+        Match match = matchChain(BlockChain.ofEngineKeys(namespace, keys(body)));
         Map<String, Object> answer = new LinkedHashMap<>();
         answer.put("namespace", name);
         answer.put("blocks", match.blocks());
@@ -241,7 +249,7 @@ public final class BlockArea implements Area {
     }
 
     /// What is here of keys that a client lists, each of which must lie below the one before it.
-    private Match chained(BlockChain chain) {
+    private Match matchChain(BlockChain chain) {
         Match match = cache.match(chain);
         int chained = cache.blocks(chain.namespace()).countLeading(chain, match.blocks());
         int fast = Math.min(match.deviceBlocks() + match.hostBlocks(), chained);
@@ -258,7 +266,7 @@ public final class BlockArea implements Area {
             if (!key.isString()) {
                 throw new IllegalArgumentException("keys[" + bytes.size() + "] takes a text");
             }
-            bytes.add(KeyText.bytes(key.stringValue()));
+            bytes.add(HexKey.bytes(key.stringValue()));
         }
         return bytes;
     }

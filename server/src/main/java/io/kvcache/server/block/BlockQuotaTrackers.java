@@ -21,118 +21,118 @@ import org.jspecify.annotations.Nullable;
 /// of any tenant has left.
 ///
 /// **Threads.** Any; [#tick] one at a time.
-public final class BlockStocks {
+public final class BlockQuotaTrackers {
 
     /// Events looked at in one go.
-    private static final int GO = 4096;
+    private static final int EVENT_BATCH = 4096;
 
     /// Goes of one tick; what is left waits for the next one.
-    private static final int MOST_GOES = 64;
+    private static final int MAX_BATCHES_PER_TICK = 64;
 
     private final TieredKvCache cache;
     private final EventStream events;
-    private final IntFunction<Namespace> names;
-    private final Map<String, BlockStock> stocks = new LinkedHashMap<>();
-    private final List<Namespace> registered = new ArrayList<>();
-    private final BlockReads reads;
+    private final IntFunction<Namespace> namespaceById;
+    private final Map<String, BlockQuotaTracker> trackers = new LinkedHashMap<>();
+    private final List<Namespace> namespaces = new ArrayList<>();
+    private final BlockReadStats reads;
     private long next;
 
     /// @param quotas by tenant; those without a limit are left out
     /// @param names the namespaces that events name by number
-    public BlockStocks(TieredKvCache cache, Map<String, Quota> quotas, IntFunction<Namespace> names) {
+    public BlockQuotaTrackers(TieredKvCache cache, Map<String, Quota> quotas, IntFunction<Namespace> names) {
         this.cache = cache;
-        this.names = names;
+        this.namespaceById = names;
         events = cache.events().withoutObjectPuts();
         next = events.nextSequence();
-        reads = new BlockReads(quotas.keySet());
+        reads = new BlockReadStats(quotas.keySet());
         quotas.forEach((tenant, quota) -> {
             if (quota.limited()) {
-                stocks.put(tenant, new BlockStock(quota));
+                trackers.put(tenant, new BlockQuotaTracker(quota));
             }
         });
     }
 
     /// Nobody has a quota.
-    public static BlockStocks none(TieredKvCache cache) {
-        return new BlockStocks(cache, new HashMap<>(), _ -> Namespace.objects("none", "none"));
+    public static BlockQuotaTrackers withoutQuotas(TieredKvCache cache) {
+        return new BlockQuotaTrackers(cache, new HashMap<>(), _ -> Namespace.objects("none", "none"));
     }
 
     /// The blocks of a tenant, or null when it has no quota.
     @Nullable
-    BlockStock of(String tenant) {
-        return stocks.get(tenant);
+    BlockQuotaTracker forTenant(String tenant) {
+        return trackers.get(tenant);
     }
 
     /// A namespace is used from now on: what the store has of it counts.
-    void registered(Namespace namespace) {
-        if (of(namespace.tenant()) != null) {
-            synchronized (registered) {
-                registered.add(namespace);
+    void onRegistered(Namespace namespace) {
+        if (forTenant(namespace.tenant()) != null) {
+            synchronized (namespaces) {
+                namespaces.add(namespace);
             }
-            find(namespace);
+            trackStored(namespace);
         }
     }
 
     /// A namespace's name is forgotten.
-    void forgotten(Namespace namespace) {
-        synchronized (registered) {
-            registered.remove(namespace);
+    void onUnregistered(Namespace namespace) {
+        synchronized (namespaces) {
+            namespaces.remove(namespace);
         }
     }
 
     /// The store has told all that it had on disk: that counts from now on.
-    public void recovered() {
+    public void onRecovered() {
         List<Namespace> all;
-        synchronized (registered) {
-            all = List.copyOf(registered);
+        synchronized (namespaces) {
+            all = List.copyOf(namespaces);
         }
-        all.forEach(this::find);
+        all.forEach(this::trackStored);
     }
 
-    private void find(Namespace namespace) {
-        BlockStock stock = of(namespace.tenant());
+    private void trackStored(Namespace namespace) {
+        BlockQuotaTracker stock = forTenant(namespace.tenant());
         if (stock != null) {
-            stock.foundUnused(cache.blocks(namespace), bytes(namespace));
+            stock.trackRecovered(cache.blocks(namespace), bytes(namespace));
         }
     }
 
     private static long bytes(Namespace namespace) {
-        return NamespaceText.shapeOf(namespace).bytes();
+        return NamespaceJson.shapeOf(namespace).bytes();
     }
 
     /// Hears what was stored and removed since the last time.
     public void tick() {
-        int heard = GO;
-        for (int go = 0; heard == GO && go < MOST_GOES; go++) {
-            EventBatch batch = events.since(next, GO);
+        int heard = EVENT_BATCH;
+        for (int go = 0; heard == EVENT_BATCH && go < MAX_BATCHES_PER_TICK; go++) {
+            EventBatch batch = events.since(next, EVENT_BATCH);
             next = batch.nextSequence();
             if (batch.hasGap()) {
-                stocks.values().forEach(BlockStock::checkAll);
-                recovered();
+                trackers.values().forEach(BlockQuotaTracker::removeAllGone);
+                onRecovered();
             }
-            batch.events().forEach(this::hear);
+            batch.events().forEach(this::onEvent);
             heard = batch.events().size();
         }
     }
 
-    private void hear(CacheEvent event) {
-        Namespace namespace = names.apply(event.namespaceId());
+    private void onEvent(CacheEvent event) {
+        Namespace namespace = namespaceById.apply(event.namespaceId());
         if (namespace.parts().isEmpty()) {
             return;
         }
-        BlockStock stock = of(namespace.tenant());
+        BlockQuotaTracker stock = forTenant(namespace.tenant());
         BlockKey key = new BlockKey(event.keyHi(), event.keyLo());
         if (event.kind() != EventKind.STORED) {
-            reads.left(key, cause(event.kind()));
+            reads.recordRemoval(key, cause(event.kind()));
         }
         if (stock == null) {
             return;
         }
         if (event.kind() == EventKind.STORED) {
             BlockKey parent = event.depth() == 0 ? null : new BlockKey(event.parentHi(), event.parentLo());
-            stock.found(cache.blocks(namespace), key, parent, bytes(namespace));
+            stock.track(cache.blocks(namespace), key, parent, bytes(namespace));
         } else {
-            stock.check(key);
+            stock.removeIfGone(key);
         }
     }
 
@@ -145,14 +145,14 @@ public final class BlockStocks {
     }
 
     /// What became of reads of blocks, whoever's.
-    public BlockReads reads() {
+    public BlockReadStats readStats() {
         return reads;
     }
 
     /// What each tenant that has a quota has, by tenant.
-    public Map<String, BlockStock.Stats> stats() {
-        Map<String, BlockStock.Stats> all = new LinkedHashMap<>();
-        stocks.forEach((tenant, stock) -> all.put(tenant, stock.stats()));
+    public Map<String, BlockQuotaTracker.Stats> stats() {
+        Map<String, BlockQuotaTracker.Stats> all = new LinkedHashMap<>();
+        trackers.forEach((tenant, stock) -> all.put(tenant, stock.stats()));
         return all;
     }
 }

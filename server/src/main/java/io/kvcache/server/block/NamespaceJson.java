@@ -15,18 +15,18 @@ import java.util.Map;
 import tools.jackson.databind.JsonNode;
 
 /// A namespace as JSON has it.
-final class NamespaceText {
+final class NamespaceJson {
 
     private static final List<String> MEMBERS = List.of("revision", "dtype", "layout", "adapter", "salt", "shape");
     private static final List<String> SHAPE =
             List.of("layers", "planes", "kvHeads", "headDim", "blockTokens", "dtype", "order");
 
-    private NamespaceText() {}
+    private NamespaceJson() {}
 
     /// Reads a namespace of one part.
     ///
     /// @throws IllegalArgumentException that says which member is wrong and what it takes
-    static Namespace read(JsonNode from, String name, String tenant) {
+    static Namespace fromJson(JsonNode from, String name, String tenant) {
         JsonRequest.requireOnly(from, MEMBERS);
         JsonNode shape = from.get("shape");
         if (shape == null || !shape.isObject()) {
@@ -36,7 +36,7 @@ final class NamespaceText {
         return Namespace.builder(name)
                 .tenant(tenant)
                 .revision(JsonRequest.text(from, "revision", ""))
-                .dtype(JsonRequest.text(from, "dtype", lower(read.dtype())))
+                .dtype(JsonRequest.text(from, "dtype", lowerCaseName(read.dtype())))
                 .layout(JsonRequest.text(from, "layout", ""))
                 .adapter(JsonRequest.text(from, "adapter", ""))
                 .salt(JsonRequest.text(from, "salt", ""))
@@ -52,25 +52,26 @@ final class NamespaceText {
                 JsonRequest.number(from, "kvHeads"),
                 JsonRequest.number(from, "headDim"),
                 JsonRequest.number(from, "blockTokens"),
-                choice(Dtype.class, "dtype", JsonRequest.text(from, "dtype", "")),
-                choice(
+                parseEnum(Dtype.class, "dtype", JsonRequest.text(from, "dtype", "")),
+                parseEnum(
                         AxisOrder.class,
                         "order",
-                        JsonRequest.text(from, "order", lower(AxisOrder.LAYER_KV_HEAD_TOKEN))));
+                        JsonRequest.text(from, "order", lowerCaseName(AxisOrder.LAYER_KV_HEAD_TOKEN))));
     }
 
-    private static <E extends Enum<E>> E choice(Class<E> type, String name, String text) {
+    private static <E extends Enum<E>> E parseEnum(Class<E> type, String name, String text) {
         for (E each : type.getEnumConstants()) {
-            if (lower(each).equals(text.toLowerCase(Locale.ROOT))) {
+            if (lowerCaseName(each).equals(text.toLowerCase(Locale.ROOT))) {
                 return each;
             }
         }
-        List<String> all =
-                Arrays.stream(type.getEnumConstants()).map(NamespaceText::lower).toList();
+        List<String> all = Arrays.stream(type.getEnumConstants())
+                .map(NamespaceJson::lowerCaseName)
+                .toList();
         throw new IllegalArgumentException(name + " is '" + text + "'; it takes " + String.join(", ", all));
     }
 
-    private static String lower(Enum<?> constant) {
+    private static String lowerCaseName(Enum<?> constant) {
         return constant.name().toLowerCase(Locale.ROOT);
     }
 
@@ -79,7 +80,7 @@ final class NamespaceText {
     }
 
     /// What is answered of a namespace; not its salt.
-    static Map<String, Object> write(Namespace namespace) {
+    static Map<String, Object> toJson(Namespace namespace) {
         BlockShape shape = shapeOf(namespace);
         Map<String, Object> all = new LinkedHashMap<>();
         all.put("name", namespace.model());
@@ -89,20 +90,20 @@ final class NamespaceText {
         all.put("adapter", namespace.adapter());
         all.put("blockTokens", shape.blockTokens());
         all.put("blockBytes", shape.bytes());
-        all.put("shape", write(shape));
+        all.put("shape", toJson(shape));
         all.put("digest", HexFormat.of().formatHex(namespace.digest()));
         return all;
     }
 
-    static Map<String, Object> write(BlockShape shape) {
+    static Map<String, Object> toJson(BlockShape shape) {
         Map<String, Object> all = new LinkedHashMap<>();
         all.put("layers", shape.layers());
         all.put("planes", shape.planes());
         all.put("kvHeads", shape.kvHeads());
         all.put("headDim", shape.headDim());
         all.put("blockTokens", shape.blockTokens());
-        all.put("dtype", lower(shape.dtype()));
-        all.put("order", lower(shape.order()));
+        all.put("dtype", lowerCaseName(shape.dtype()));
+        all.put("order", lowerCaseName(shape.order()));
         return all;
     }
 }

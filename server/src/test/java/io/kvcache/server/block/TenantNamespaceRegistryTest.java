@@ -10,7 +10,7 @@ import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.quota.NamespaceShares;
 import org.junit.jupiter.api.Test;
 
-final class BlockNamespacesTest {
+final class TenantNamespaceRegistryTest {
 
     private static Namespace namespace(String tenant, int number) {
         return Namespace.of("m" + number, BlockShape.kv(1, 1, 8, 4, Dtype.BF16)).toBuilder()
@@ -21,16 +21,16 @@ final class BlockNamespacesTest {
     @Test
     void givenATenantThatRegistersAllItMay_whenAnotherRegisters_thenItMay() {
         try (TestKeyspace test = TestKeyspace.small()) {
-            BlockNamespaces namespaces = new BlockNamespaces(
+            TenantNamespaceRegistry namespaces = new TenantNamespaceRegistry(
                     test.cache(),
-                    Ownership.ASKERS,
-                    BlockStocks.none(test.cache()),
+                    NamespaceOwnerResolver.CALLER,
+                    BlockQuotaTrackers.withoutQuotas(test.cache()),
                     _ -> {},
-                    new BlockNamespaces.Room(2, new NamespaceShares(2)));
-            for (int i = 0; i < BlockNamespaces.MOST / 2; i++) {
+                    new TenantNamespaceRegistry.RegistryLimits(2, new NamespaceShares(2)));
+            for (int i = 0; i < TenantNamespaceRegistry.MAX_NAMESPACES / 2; i++) {
                 assertThat(namespaces.register(namespace("one", i)).isNew()).isTrue();
             }
-            Namespace more = namespace("one", BlockNamespaces.MOST);
+            Namespace more = namespace("one", TenantNamespaceRegistry.MAX_NAMESPACES);
 
             assertThatThrownBy(() -> namespaces.register(more))
                     .isInstanceOf(IllegalArgumentException.class)

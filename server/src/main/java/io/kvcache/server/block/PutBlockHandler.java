@@ -13,13 +13,13 @@ import io.netty.handler.codec.http.HttpResponseStatus;
 import java.nio.ByteBuffer;
 
 /// PUT of a block that there is room for: its bytes go to their slot as they come.
-final class BlockWrite implements Exchange {
+final class PutBlockHandler implements Exchange {
 
     /// Who counts the block; closed in every case.
-    interface Counting extends AutoCloseable {
+    interface QuotaCharge extends AutoCloseable {
 
         /// It is in the store.
-        void stored();
+        void commit();
 
         @Override
         void close();
@@ -28,10 +28,10 @@ final class BlockWrite implements Exchange {
     /// Nobody does.
     ///
     /// @param arrived run once the bytes are not on their way any more
-    static Counting uncounted(Runnable arrived) {
-        return new Counting() {
+    static QuotaCharge withoutQuota(Runnable arrived) {
+        return new QuotaCharge() {
             @Override
-            public void stored() {}
+            public void commit() {}
 
             @Override
             public void close() {
@@ -42,31 +42,31 @@ final class BlockWrite implements Exchange {
 
     private final Namespace namespace;
     private final BlockWriter writer;
-    private final Counting counting;
-    private final ByteBuffer room;
+    private final QuotaCharge quotaCharge;
+    private final ByteBuffer buffer;
     private boolean open = true;
 
-    BlockWrite(Namespace namespace, BlockWriter writer, Counting counting) {
-        this.counting = counting;
+    PutBlockHandler(Namespace namespace, BlockWriter writer, QuotaCharge quotaCharge) {
+        this.quotaCharge = quotaCharge;
         this.namespace = namespace;
         this.writer = writer;
-        room = writer.segment().asByteBuffer();
+        buffer = writer.segment().asByteBuffer();
     }
 
     @Override
-    public void body(ByteBuf part) {
-        SlotBytes.read(part, part.readableBytes(), () -> room);
+    public void onBody(ByteBuf part) {
+        SlotBytes.read(part, part.readableBytes(), () -> buffer);
     }
 
     @Override
-    public void answer(HttpReplies out) {
-        if (room.hasRemaining()) {
-            out.problem(wrongLength(namespace, room.position()));
+    public void respond(HttpReplies out) {
+        if (buffer.hasRemaining()) {
+            out.problem(lengthProblem(namespace, buffer.position()));
             return;
         }
         switch (writer.seal()) {
             case SEALED -> {
-                counting.stored();
+                quotaCharge.commit();
                 out.empty(HttpResponseStatus.CREATED);
             }
             case PENDING -> out.empty(HttpResponseStatus.ACCEPTED);
@@ -83,12 +83,12 @@ final class BlockWrite implements Exchange {
         if (open) {
             open = false;
             writer.close();
-            counting.close();
+            quotaCharge.close();
         }
     }
 
     /// What answers a PUT that has nothing to write.
-    static Exchange without(PutOutcome outcome) {
+    static Exchange handlerFor(PutOutcome outcome) {
         return switch (outcome) {
             case PRESENT -> (Exchange.Plain) out -> out.empty(HttpResponseStatus.NO_CONTENT);
             case RESERVED, BUSY -> (Exchange.Plain) out -> out.empty(HttpResponseStatus.ACCEPTED);
@@ -102,7 +102,8 @@ final class BlockWrite implements Exchange {
                 Problem.named(
                                 HttpResponseStatus.CONFLICT,
                                 "unknown-parent",
-                                "the block before is not here; it is put first, and named by " + BlockArea.PARENT)
+                                "the block before is not here; it is put first, and named by "
+                                        + BlockEndpoint.PARENT_HEADER)
                         .exchange();
             case NO_ROOM ->
                 new Problem(HttpResponseStatus.INSUFFICIENT_STORAGE, "all that could be evicted is in use; try again")
@@ -111,7 +112,7 @@ final class BlockWrite implements Exchange {
     }
 
     /// What answers a PUT for which the tenant's quota has no room.
-    static Exchange overQuota(Namespace namespace) {
+    static Exchange quotaExceeded(Namespace namespace) {
         return Problem.named(
                         HttpResponseStatus.INSUFFICIENT_STORAGE,
                         "quota",
@@ -121,8 +122,8 @@ final class BlockWrite implements Exchange {
     }
 
     /// A body that is not one block.
-    static Problem wrongLength(Namespace namespace, long bytes) {
-        BlockShape shape = NamespaceText.shapeOf(namespace);
+    static Problem lengthProblem(Namespace namespace, long bytes) {
+        BlockShape shape = NamespaceJson.shapeOf(namespace);
         String whole = "a block of " + namespace.model() + " takes " + shape.bytes() + " bytes (" + shape.describe()
                 + "), not " + bytes;
         return bytes < shape.bytes()
