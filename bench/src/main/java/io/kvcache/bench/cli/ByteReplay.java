@@ -9,8 +9,8 @@ import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.store.StoreReplayResult;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.server.cli.ByteSize;
-import io.kvcache.server.cli.Progress;
+import io.kvcache.server.cli.ByteSizeText;
+import io.kvcache.server.cli.ProgressLine;
 import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
@@ -24,7 +24,7 @@ final class ByteReplay {
     private final Output output;
 
     /// Where the results go.
-    record Output(PrintWriter out, boolean json, Progress progress) {}
+    record Output(PrintWriter out, boolean json, ProgressLine progress) {}
 
     ByteReplay(ReplayChoices choices, int blockBytes, Output output) {
         this.choices = choices;
@@ -49,10 +49,10 @@ final class ByteReplay {
             double seconds) {}
 
     /// @throws IllegalArgumentException when the size is no block, or a policy is not one of the store's
-    static void check(ByteSize size, List<String> policies) {
+    static void check(ByteSizeText size, List<String> policies) {
         if (size.bytes() > BlockShape.MAX_BYTES) {
             throw new IllegalArgumentException(
-                    "--bytes is '" + size + "', must be: up to " + new ByteSize(BlockShape.MAX_BYTES));
+                    "--bytes is '" + size + "', must be: up to " + new ByteSizeText(BlockShape.MAX_BYTES));
         }
         ReplayedChains.shapeOf((int) size.bytes());
         for (String policy : policies) {
@@ -82,7 +82,7 @@ final class ByteReplay {
     private boolean one(TraceForest forest, StoreReplay.Settings settings, double copy) {
         String what = settings.policy().commandName() + " at " + settings.blocks() + " blocks";
         StoreReplayResult result = new StoreReplay(forest, settings)
-                .run(request -> output.progress.show(what + ": request " + request + " of " + forest.requests()));
+                .run(request -> output.progress.update(what + ": request " + request + " of " + forest.requests()));
         output.progress.close();
         Line line = line(forest, settings, result, copy);
         output.out.println(output.json ? JsonMapper.builder().build().writeValueAsString(line) : text(line));
@@ -114,11 +114,11 @@ final class ByteReplay {
                         + " = %.0f %% of memory copy  %,d served, %,d wrong, %,d leaked  %.1f s",
                 line.policy,
                 line.blocks,
-                new ByteSize(line.blockBytes),
+                new ByteSizeText(line.blockBytes),
                 line.blockHitRatio,
                 line.tokenHitRatio,
                 line.rule,
-                line.bytesServed == 0 ? "0 B" : new ByteSize(line.bytesServed).toString(),
+                line.bytesServed == 0 ? "0 B" : new ByteSizeText(line.bytesServed).toString(),
                 line.gigabytesPerSecond,
                 100 * line.gigabytesPerSecond / line.copyGigabytesPerSecond,
                 line.blocksServed,

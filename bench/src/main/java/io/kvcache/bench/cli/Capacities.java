@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.core.identity.ModelPreset;
-import io.kvcache.server.cli.ByteSize;
+import io.kvcache.server.cli.ByteSizeText;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
@@ -11,7 +11,7 @@ import java.util.stream.Stream;
 /// @param counts in blocks
 /// @param sizes in bytes
 /// @param model whose KV the bytes are
-record Capacities(List<Integer> counts, List<ByteSize> sizes, Optional<ModelPreset> model) {
+record Capacities(List<Integer> counts, List<ByteSizeText> sizes, Optional<ModelPreset> model) {
 
     private static final List<Integer> USUAL_BLOCKS = List.of(1000, 5000, 10_000, 20_000, 50_000);
 
@@ -21,7 +21,7 @@ record Capacities(List<Integer> counts, List<ByteSize> sizes, Optional<ModelPres
             throw ReplayChoices.mustBe("--blocks", String.valueOf(count), "at least 1");
         });
         List<Integer> blocks = counts.isEmpty() && sizes.isEmpty() ? USUAL_BLOCKS : counts;
-        return new Capacities(blocks, sizes.stream().map(ByteSize::parse).toList(), model);
+        return new Capacities(blocks, sizes.stream().map(ByteSizeText::parse).toList(), model);
     }
 
     /// All in blocks of so many tokens.
@@ -34,13 +34,13 @@ record Capacities(List<Integer> counts, List<ByteSize> sizes, Optional<ModelPres
         return Stream.concat(counts.stream(), fromBytes).toList();
     }
 
-    private static int blocks(ByteSize capacity, ModelPreset model, long blockBytes) {
+    private static int blocks(ByteSizeText capacity, ModelPreset model, long blockBytes) {
         long blocks = capacity.bytes() / blockBytes;
         if (blocks < 1 || blocks > Integer.MAX_VALUE) {
             throw ReplayChoices.mustBe(
                     "--capacity",
                     capacity.toString(),
-                    "1 to 2^31 - 1 blocks of " + new ByteSize(blockBytes) + " each for " + model.label());
+                    "1 to 2^31 - 1 blocks of " + new ByteSizeText(blockBytes) + " each for " + model.label());
         }
         return (int) blocks;
     }

@@ -3,7 +3,7 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.capture.CaptureReplay;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.server.cli.ByteSize;
+import io.kvcache.server.cli.ByteSizeText;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -65,7 +65,7 @@ final class CaptureLabCommand implements Callable<Integer> {
                 print(String.format(
                         Locale.ROOT,
                         "%-12s %-12s %,9d  %10.2f %%  %8.2f %%",
-                        new ByteSize(size),
+                        new ByteSizeText(size),
                         policy.commandName(),
                         result.uses(),
                         100 * result.liveHitRatio(),
@@ -76,7 +76,7 @@ final class CaptureLabCommand implements Callable<Integer> {
     }
 
     private static long bytes(String text) {
-        long bytes = ByteSize.parse(text).bytes();
+        long bytes = ByteSizeText.parse(text).bytes();
         if (bytes < SlabPool.SLAB_BYTES) {
             throw ReplayChoices.mustBe("--host-bytes", text, "32 MiB and up");
         }

@@ -4,7 +4,7 @@ import io.kvcache.bench.constant.Constant;
 import io.kvcache.bench.constant.ConstantLaboratory;
 import io.kvcache.bench.constant.ConstantRow;
 import io.kvcache.bench.constant.Constants;
-import io.kvcache.server.cli.Progress;
+import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -79,13 +79,13 @@ final class ConstantLabCommand implements Callable<Integer> {
             print("trace          constant                     value         factor   hits, mean     worst      best"
                     + "      saved   written");
         }
-        try (Progress progress = new Progress(spec.commandLine().getErr())) {
+        try (ProgressLine progress = new ProgressLine(spec.commandLine().getErr())) {
             for (String trace : traces.names()) {
                 ConstantLaboratory laboratory = new ConstantLaboratory(trace, first, sources);
                 for (Constant constant : constants) {
-                    progress.show("compiling and replaying with another " + constant.label());
+                    progress.update("compiling and replaying with another " + constant.label());
                     List<ConstantRow> rows = laboratory.rows(constant);
-                    progress.show("");
+                    progress.update("");
                     rows.forEach(this::show);
                 }
             }

@@ -8,7 +8,7 @@ import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
-import io.kvcache.server.cli.Progress;
+import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -85,10 +85,10 @@ final class CrashCommand implements Callable<Integer> {
         long start = System.nanoTime();
         List<CrashRound> all = new ArrayList<>();
         boolean passed;
-        try (Progress progress = new Progress(spec.commandLine().getErr())) {
+        try (ProgressLine progress = new ProgressLine(spec.commandLine().getErr())) {
             passed = new CrashRounds(folder, seed, round -> {
                         all.add(round);
-                        progress.show("round " + all.size() + " of " + rounds);
+                        progress.update("round " + all.size() + " of " + rounds);
                     })
                     .run(rounds);
         }

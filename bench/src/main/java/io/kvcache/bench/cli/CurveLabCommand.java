@@ -6,7 +6,7 @@ import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
-import io.kvcache.server.cli.ByteSize;
+import io.kvcache.server.cli.ByteSizeText;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.ArrayList;
@@ -127,7 +127,7 @@ final class CurveLabCommand implements Callable<Integer> {
                         "%5.1f %%  %,10d  %10s  %8.2f %%  %s%s",
                         100 * row.share(),
                         row.blocks(),
-                        new ByteSize(row.bytes()),
+                        new ByteSizeText(row.bytes()),
                         100 * row.blockHitRatio(),
                         "#".repeat((int) Math.round(BAR * row.blockHitRatio())),
                         note)

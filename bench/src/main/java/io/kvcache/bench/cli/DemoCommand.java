@@ -9,8 +9,8 @@ import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
-import io.kvcache.server.cli.ByteSize;
-import io.kvcache.server.cli.Progress;
+import io.kvcache.server.cli.ByteSizeText;
+import io.kvcache.server.cli.ProgressLine;
 import io.kvcache.server.cli.Version;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -96,8 +96,8 @@ final class DemoCommand implements Callable<Integer> {
         Trace read = TraceSource.parse(source()).load(reader);
         read.remark().ifPresent(remark -> spec.commandLine().getErr().println("kvcache: " + remark));
         DemoResult result;
-        try (Progress progress = new Progress(spec.commandLine().getErr())) {
-            result = new Demo(read, settings, progress::show).run();
+        try (ProgressLine progress = new ProgressLine(spec.commandLine().getErr())) {
+            result = new Demo(read, settings, progress::update).run();
         }
         if (json) {
             out.println(JsonMapper.builder().build().writeValueAsString(DemoJson.of(result)));
@@ -114,7 +114,7 @@ final class DemoCommand implements Callable<Integer> {
 
     private Demo.Settings settings() {
         try {
-            long blockBytes = ByteSize.parse(bytes).bytes();
+            long blockBytes = ByteSizeText.parse(bytes).bytes();
             if (blocks < 1 || blockBytes > MOST_BYTES / blocks) {
                 throw new IllegalArgumentException("--blocks " + blocks + " of --bytes " + bytes
                         + ": the demo takes from 1 block to 1 GiB in all; replay --bytes takes more");

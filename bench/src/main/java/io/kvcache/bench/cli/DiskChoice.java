@@ -2,7 +2,7 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.server.cli.ByteSize;
+import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.tiers.DiskOptions;
 import io.kvcache.tiers.disk.DiskGeometry;
 import java.nio.file.Path;
@@ -20,7 +20,7 @@ record DiskChoice(Path directory, String size, List<AdmissionKind> admissions) {
     private static final Pattern BLOCKS = Pattern.compile("([1-9]\\d{0,8}) ?blocks");
 
     /// Blocks that are small enough to replay quickly, and not so small that tables count.
-    static final ByteSize USUAL_BLOCK = new ByteSize(64 << 10);
+    static final ByteSizeText USUAL_BLOCK = new ByteSizeText(64 << 10);
 
     /// Understands the options.
     ///
@@ -31,7 +31,7 @@ record DiskChoice(Path directory, String size, List<AdmissionKind> admissions) {
             throw mistake(disk);
         }
         String size = disk.substring(colon + 1);
-        if (!BLOCKS.matcher(size).matches() && ByteSize.parse(size).bytes() < DiskGeometry.MIN_DEVICE_BYTES) {
+        if (!BLOCKS.matcher(size).matches() && ByteSizeText.parse(size).bytes() < DiskGeometry.MIN_DEVICE_BYTES) {
             throw mistake(disk);
         }
         return new DiskChoice(Path.of(disk.substring(0, colon)), size, admissions(admission));
@@ -54,6 +54,6 @@ record DiskChoice(Path directory, String size, List<AdmissionKind> admissions) {
         Matcher blocks = BLOCKS.matcher(size);
         return blocks.matches()
                 ? TierReplay.Settings.disk(directory, Long.parseLong(blocks.group(1)), blockBytes)
-                : DiskOptions.of(directory, ByteSize.parse(size).bytes());
+                : DiskOptions.of(directory, ByteSizeText.parse(size).bytes());
     }
 }

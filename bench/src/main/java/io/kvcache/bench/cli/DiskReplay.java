@@ -9,7 +9,7 @@ import io.kvcache.bench.store.TierReplay.Settings;
 import io.kvcache.bench.store.TierReplayResult;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.server.cli.ByteSize;
+import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.tiers.disk.DiskGeometry;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -100,7 +100,7 @@ final class DiskReplay {
                     settings,
                     TierReplay.Span.of(forest, warmup),
                     (request, _, _) ->
-                            output.progress().show(what + ": request " + request + " of " + forest.requests()));
+                            output.progress().update(what + ": request " + request + " of " + forest.requests()));
         } finally {
             TierFiles.remove(disk.directory());
         }
@@ -150,7 +150,7 @@ final class DiskReplay {
                 Locale.ROOT,
                 "%n  device   %.4f of blocks found first on a device of %s (host memory plays it)",
                 line.deviceHitRatio,
-                new ByteSize(line.deviceBytes));
+                new ByteSizeText(line.deviceBytes));
     }
 
     private static String tiers(Line line) {
@@ -166,7 +166,7 @@ final class DiskReplay {
                         line.admission,
                         line.hostBlocks,
                         line.diskBlocks,
-                        new ByteSize(line.blockBytes),
+                        new ByteSizeText(line.blockBytes),
                         line.rule,
                         line.blockHitRatio,
                         line.hostHitRatio,
@@ -222,6 +222,6 @@ final class DiskReplay {
     }
 
     private static String size(long bytes) {
-        return bytes == 0 ? "0 B" : new ByteSize(bytes).toString();
+        return bytes == 0 ? "0 B" : new ByteSizeText(bytes).toString();
     }
 }

@@ -9,7 +9,7 @@ import io.kvcache.bench.report.LabPage;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.server.cli.Progress;
+import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -88,7 +88,7 @@ final class LabCommand implements Callable<Integer> {
         List<Double> capacities = shares.all();
         LabReport report = LabReport.named(format, spec.commandLine().getOut());
         LabPage page = new LabPage(HtmlOption.command(spec));
-        try (Progress progress = new Progress(spec.commandLine().getErr())) {
+        try (ProgressLine progress = new ProgressLine(spec.commandLine().getErr())) {
             for (TraceSource source : traces.sources()) {
                 Trace trace = loaded(source);
                 report.begin(trace);
@@ -115,10 +115,10 @@ final class LabCommand implements Callable<Integer> {
         return trace;
     }
 
-    private static void show(LabRow row, LabReport report, Progress progress) {
+    private static void show(LabRow row, LabReport report, ProgressLine progress) {
         progress.close();
         report.add(row);
-        progress.show("replaying " + row.trace() + " at " + row.blocks() + " blocks");
+        progress.update("replaying " + row.trace() + " at " + row.blocks() + " blocks");
     }
 
     private List<Replay> caches() {

@@ -6,8 +6,8 @@ import io.kvcache.bench.store.PrefetchReplay;
 import io.kvcache.bench.store.PrefetchReplay.Result;
 import io.kvcache.bench.store.TierFiles;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.server.cli.ByteSize;
-import io.kvcache.server.cli.Progress;
+import io.kvcache.server.cli.ByteSizeText;
+import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -101,12 +101,12 @@ final class PrefetchLabCommand implements Callable<Integer> {
         Path place = chosen == null ? Files.createTempDirectory("kvcache-prefetch") : chosen;
         TierFiles.requireEmpty(place);
         PrefetchReplay.Results results;
-        try (Progress progress = new Progress(spec.commandLine().getErr())) {
+        try (ProgressLine progress = new ProgressLine(spec.commandLine().getErr())) {
             results = new PrefetchReplay(forest, settings)
                     .run(
                             forest.requests(),
                             place,
-                            request -> progress.show("request " + request + " of " + forest.requests()));
+                            request -> progress.update("request " + request + " of " + forest.requests()));
         } finally {
             TierFiles.remove(place.resolve("without"));
             TierFiles.remove(place.resolve("with"));
@@ -130,7 +130,7 @@ final class PrefetchLabCommand implements Callable<Integer> {
                     kind,
                     host,
                     disk,
-                    Math.toIntExact(ByteSize.parse(bytes).bytes()),
+                    Math.toIntExact(ByteSizeText.parse(bytes).bytes()),
                     TimeUnit.MILLISECONDS.toNanos(queueMillis));
         } catch (IllegalArgumentException | ArithmeticException e) {
             throw new ParameterException(spec.commandLine(), "kvcache lab prefetch: " + e.getMessage(), e);
@@ -173,7 +173,7 @@ final class PrefetchLabCommand implements Callable<Integer> {
                 result.guesses().begun(),
                 result.guesses().used(),
                 result.guesses().wasted(),
-                result.wastedBytes() == 0 ? "0 B" : new ByteSize(result.wastedBytes()).toString());
+                result.wastedBytes() == 0 ? "0 B" : new ByteSizeText(result.wastedBytes()).toString());
     }
 
     private static String millis(double nanos) {

@@ -9,8 +9,8 @@ import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.store.HostStoreConfig;
-import io.kvcache.server.cli.ByteSize;
-import io.kvcache.server.cli.Progress;
+import io.kvcache.server.cli.ByteSizeText;
+import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.ArrayList;
@@ -82,7 +82,7 @@ final class ReplayCommand implements Callable<Integer> {
             description = "What to do about a line that is no request. Default: ${DEFAULT-VALUE}.")
     private String malformed = "";
 
-    private static final ByteSize LEAST_DEVICE = new ByteSize(1 << 20);
+    private static final ByteSizeText LEAST_DEVICE = new ByteSizeText(1 << 20);
 
     @Option(
             names = "--bytes",
@@ -123,8 +123,8 @@ final class ReplayCommand implements Callable<Integer> {
         TraceReader reader = new TraceReader(
                 choices.malformed(),
                 line -> errors.println("kvcache: skipped line " + line.number() + ": " + line.reason()));
-        try (Progress progress = new Progress(errors)) {
-            progress.show("reading the trace");
+        try (ProgressLine progress = new ProgressLine(errors)) {
+            progress.update("reading the trace");
             Trace read = choices.trace().load(reader);
             read.remark().ifPresent(remark -> errors.println("kvcache: " + remark));
             check(choices.capacities(), read);
@@ -136,7 +136,8 @@ final class ReplayCommand implements Callable<Integer> {
         }
     }
 
-    private boolean replay(Trace read, ReplayRule each, ReplayChoices choices, Progress progress) throws IOException {
+    private boolean replay(Trace read, ReplayRule each, ReplayChoices choices, ProgressLine progress)
+            throws IOException {
         if (!real()) {
             byMetadata(read, each, choices, progress);
             return true;
@@ -159,7 +160,7 @@ final class ReplayCommand implements Callable<Integer> {
         if (device.isEmpty()) {
             return 0;
         }
-        ByteSize size = ByteSize.parse(device);
+        ByteSizeText size = ByteSizeText.parse(device);
         if (disk.isEmpty() || size.bytes() < LEAST_DEVICE.bytes()) {
             throw new IllegalArgumentException(
                     "--device is '" + device + "', must be: " + LEAST_DEVICE + " and up, with --disk");
@@ -167,18 +168,18 @@ final class ReplayCommand implements Callable<Integer> {
         return size.bytes();
     }
 
-    private ByteSize blockBytes() {
-        return bytes.isEmpty() ? DiskChoice.USUAL_BLOCK : ByteSize.parse(bytes);
+    private ByteSizeText blockBytes() {
+        return bytes.isEmpty() ? DiskChoice.USUAL_BLOCK : ByteSizeText.parse(bytes);
     }
 
-    private void byMetadata(Trace read, ReplayRule each, ReplayChoices choices, Progress progress) {
+    private void byMetadata(Trace read, ReplayRule each, ReplayChoices choices, ProgressLine progress) {
         PrintWriter out = spec.commandLine().getOut();
         ReplayReport report = json ? new ReplayLines(out) : new ReplayTable(out, choices.model());
         ReplayComparison comparison = new ReplayComparison(new TraceForest(read, each), warmup);
         report.begin(read, each);
         for (int capacity : choices.capacities().blocks(read.blockTokens())) {
             for (Replay replay : choices.replays()) {
-                progress.show(replay.commandName() + " at " + capacity + " blocks");
+                progress.update(replay.commandName() + " at " + capacity + " blocks");
                 ReplayComparison.Outcome outcome = comparison.run(replay, capacity);
                 progress.close();
                 report.add(outcome);

@@ -4,7 +4,7 @@ import io.kvcache.bench.replay.ReplayComparison;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.identity.ModelPreset;
-import io.kvcache.server.cli.ByteSize;
+import io.kvcache.server.cli.ByteSizeText;
 import java.io.PrintWriter;
 import java.util.Locale;
 import java.util.Optional;
@@ -85,7 +85,7 @@ final class ReplayTable implements ReplayReport {
     }
 
     private String bytes(ModelPreset size, int blocks) {
-        return new ByteSize(size.kvBytesPerToken() * blockTokens * blocks).toString();
+        return new ByteSizeText(size.kvBytesPerToken() * blockTokens * blocks).toString();
     }
 
     private static String share(OptionalDouble share) {

@@ -2,7 +2,7 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.sim.RareCounts;
 import io.kvcache.bench.sim.SimSuite;
-import io.kvcache.server.cli.Progress;
+import io.kvcache.server.cli.ProgressLine;
 import java.io.PrintWriter;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
@@ -75,9 +75,9 @@ final class SimCommand implements Callable<Integer> {
         out.printf("%d seeds from %d on, each twice, %d steps%n", seeds, from, steps);
         out.flush();
         long start = System.nanoTime();
-        try (Progress progress = new Progress(err)) {
+        try (ProgressLine progress = new ProgressLine(err)) {
             RareCounts seen = new SimSuite(steps, threads, all).run(from, seeds, new Told(progress, err, start));
-            progress.show("");
+            progress.update("");
             seen.all().forEach((what, count) -> out.printf("%12d  %s%n", count, what));
             out.printf(
                     "%d seeds from %d on, each twice, %d steps: clean, in %.0f s%n",
@@ -108,12 +108,12 @@ final class SimCommand implements Callable<Integer> {
 
     /// Says how far it is: on a terminal after each seed, in a log once a minute.
     private final class Told implements SimSuite.Watcher {
-        private final Progress progress;
+        private final ProgressLine progress;
         private final PrintWriter err;
         private final long start;
         private long saidAt;
 
-        Told(Progress progress, PrintWriter err, long start) {
+        Told(ProgressLine progress, PrintWriter err, long start) {
             this.progress = progress;
             this.err = err;
             this.start = start;
@@ -123,12 +123,12 @@ final class SimCommand implements Callable<Integer> {
         @Override
         public void ended(long done, @Nullable AssertionError failed) {
             if (failed != null) {
-                progress.show("");
+                progress.update("");
                 say(String.valueOf(failed.getMessage()).lines().findFirst().orElse(""));
             }
             String text = "%d of %d seeds, %.0f s".formatted(done, seeds, seconds(start));
-            progress.show(text);
-            if (!progress.isWatched() && System.nanoTime() - saidAt >= TELL_NANOS) {
+            progress.update(text);
+            if (!progress.isTerminal() && System.nanoTime() - saidAt >= TELL_NANOS) {
                 saidAt = System.nanoTime();
                 say(text);
             }

@@ -5,7 +5,7 @@ import io.kvcache.bench.lab.Route;
 import io.kvcache.bench.lab.SizeAnswer;
 import io.kvcache.bench.lab.Sizing;
 import io.kvcache.bench.trace.TraceSource;
-import io.kvcache.server.cli.ByteSize;
+import io.kvcache.server.cli.ByteSizeText;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.List;
@@ -133,7 +133,7 @@ final class SizeCommand implements Callable<Integer> {
     }
 
     private long hostBytes() {
-        return host.equals("0") ? 0 : ByteSize.parse(host).bytes();
+        return host.equals("0") ? 0 : ByteSizeText.parse(host).bytes();
     }
 
     private static Route route(String name) {

@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.lab.SizeAnswer;
-import io.kvcache.server.cli.ByteSize;
+import io.kvcache.server.cli.ByteSizeText;
 import java.io.PrintWriter;
 import java.util.Locale;
 
@@ -42,12 +42,12 @@ final class SizeText {
     private void show(SizeAnswer.Row row, SizeAnswer answer, double computeMillis) {
         line(
                 "  %-10s  %,9d blocks of %d tokens  %s of %s",
-                row.policy(), row.blocks(), answer.blockTokens(), new ByteSize(row.bytes()), answer.model());
+                row.policy(), row.blocks(), answer.blockTokens(), new ByteSizeText(row.bytes()), answer.model());
         for (SizeAnswer.Tier tier : row.tiers()) {
             if (tier.bytes() > 0) {
                 line(
                         "    %-8s  %10s  finds %.4f%s",
-                        tier.tier(), new ByteSize(tier.bytes()), tier.hitRatio(), cost(tier, computeMillis));
+                        tier.tier(), new ByteSizeText(tier.bytes()), tier.hitRatio(), cost(tier, computeMillis));
             }
         }
     }
@@ -72,7 +72,7 @@ final class SizeText {
         if (row.blocks() < 0) {
             line("    for %.4f no memory would do: at most %.4f", answer.targetHitRatio(), row.ceiling());
         } else {
-            line("    for %.4f they need %s together", answer.targetHitRatio(), new ByteSize(row.bytes()));
+            line("    for %.4f they need %s together", answer.targetHitRatio(), new ByteSizeText(row.bytes()));
         }
     }
 

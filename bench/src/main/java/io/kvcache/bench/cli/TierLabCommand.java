@@ -9,7 +9,7 @@ import io.kvcache.bench.report.TierPage;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.server.cli.Progress;
+import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -141,15 +141,15 @@ final class TierLabCommand implements Callable<Integer> {
         laboratory.requireEmpty();
         notes(laboratory);
         AtomicLong wrong = new AtomicLong();
-        try (Progress progress = new Progress(spec.commandLine().getErr())) {
+        try (ProgressLine progress = new ProgressLine(spec.commandLine().getErr())) {
             for (Replay policy : choices.policies) {
-                progress.show("replaying " + policy.commandName());
+                progress.update("replaying " + policy.commandName());
                 rows(choices, policy, laboratory, row -> {
-                    progress.show("");
+                    progress.update("");
                     report.add(row);
                     page.add(row);
                     wrong.addAndGet(row.wrongBlocks());
-                    progress.show("replaying " + policy.commandName());
+                    progress.update("replaying " + policy.commandName());
                 });
             }
         }

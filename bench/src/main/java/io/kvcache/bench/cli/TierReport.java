@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.lab.TierRow;
-import io.kvcache.server.cli.ByteSize;
+import io.kvcache.server.cli.ByteSizeText;
 import java.io.PrintWriter;
 import java.util.Locale;
 import tools.jackson.databind.json.JsonMapper;
@@ -62,7 +62,7 @@ final class TierReport {
     }
 
     private static String bytes(long bytes) {
-        return bytes == 0 ? "0 B" : new ByteSize(bytes).toString();
+        return bytes == 0 ? "0 B" : new ByteSizeText(bytes).toString();
     }
 
     private static String text(TierRow row) {

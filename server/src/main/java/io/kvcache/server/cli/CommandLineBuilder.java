@@ -30,13 +30,13 @@ public final class CommandLineBuilder {
     public CommandLineBuilder add(CommandGroup group, Object command) {
         CommandLine line = new CommandLine(command);
         commands.add(line);
-        help.list(group, line.getCommandSpec());
+        help.addCommand(group, line.getCommandSpec());
         return this;
     }
 
     /// Lists a command that another program runs, such as the script that starts this one.
     public CommandLineBuilder addExternal(CommandGroup group, String name, String description) {
-        help.list(group, name, description);
+        help.addCommand(group, name, description);
         return this;
     }
 
@@ -45,7 +45,7 @@ public final class CommandLineBuilder {
     public int run(String... arguments) {
         CommandLine line = build();
         line.setExecutionStrategy(parsed -> {
-            ToolLog.begin(parsed);
+            CliLogging.install(parsed);
             return new CommandLine.RunLast().execute(parsed);
         });
         return line.execute(arguments);
@@ -56,15 +56,15 @@ public final class CommandLineBuilder {
         CommandLine line = new CommandLine(new Kvcache());
         commands.forEach(line::addSubcommand);
         line.setUsageHelpWidth(USAGE_WIDTH);
-        line.setParameterExceptionHandler((mistake, arguments) -> explain(mistake));
-        line.setExecutionExceptionHandler((failure, failed, parsed) -> report(failure, failed));
+        line.setParameterExceptionHandler((mistake, arguments) -> printUsageError(mistake));
+        line.setExecutionExceptionHandler((failure, failed, parsed) -> printFailure(failure, failed));
         line.getHelpSectionMap().put(UsageMessageSpec.SECTION_KEY_COMMAND_LIST, help);
         line.getHelpSectionMap().remove(UsageMessageSpec.SECTION_KEY_COMMAND_LIST_HEADING);
         return line;
     }
 
     /// The mistake, what was probably meant, and where to read on; not a screenful of options.
-    private static int explain(ParameterException mistake) {
+    private static int printUsageError(ParameterException mistake) {
         CommandLine failed = mistake.getCommandLine();
         failed.getErr().println(mistake.getMessage());
         CommandLine.UnmatchedArgumentException.printSuggestions(mistake, failed.getErr());
@@ -74,7 +74,7 @@ public final class CommandLineBuilder {
     }
 
     /// What went wrong outside is one line; a bug is its stack trace.
-    private static int report(Exception failure, CommandLine failed) {
+    private static int printFailure(Exception failure, CommandLine failed) {
         if (failure instanceof NoSuchFileException missing) {
             failed.getErr().println("kvcache: no such file: " + missing.getFile());
         } else if (failure instanceof AccessDeniedException denied) {

@@ -49,7 +49,7 @@ final class ConfigCommand implements Runnable {
         private CommandSpec spec = CommandSpec.create();
 
         @Mixin
-        private ServerSettings settings = new ServerSettings();
+        private ServeOptions settings = new ServeOptions();
 
         @Option(
                 names = "--no-files",
@@ -65,14 +65,14 @@ final class ConfigCommand implements Runnable {
                 MemoryLimit limit = MemoryLimit.here();
                 MemoryBudget budget = CacheServer.memoryBudget(config);
                 budget.requireWithin(limit);
-                List<String> unusable = noFiles ? List.of() : unusable(config);
+                List<String> unusable = noFiles ? List.of() : findProblems(config);
                 if (!unusable.isEmpty()) {
                     unusable.stream()
-                            .map(settings::placed)
+                            .map(settings::withOrigin)
                             .forEach(spec.commandLine().getErr()::println);
                     return 1;
                 }
-                ConfigText.of(config).forEach(spec.commandLine().getOut()::println);
+                ConfigSummary.lines(config).forEach(spec.commandLine().getOut()::println);
                 spec.commandLine().getOut().println(budget.line(limit));
                 return 0;
             } catch (IllegalStateException tooMuch) {
@@ -88,7 +88,7 @@ final class ConfigCommand implements Runnable {
         }
     }
 
-    private static List<String> unusable(ServerConfig config) {
+    private static List<String> findProblems(ServerConfig config) {
         List<String> unusable = new ArrayList<>(CacheServer.findFileProblems(config));
         unusable.addAll(CacheServer.findStorageProblems(config));
         return unusable;

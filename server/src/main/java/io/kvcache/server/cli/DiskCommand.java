@@ -26,11 +26,11 @@ final class DiskCommand implements Runnable {
     }
 
     @Command(name = "list", description = "Show the disks of a server.", mixinStandardHelpOptions = true)
-    int list(@Mixin ServerAddress server) throws IOException {
+    int list(@Mixin ConnectionOptions server) throws IOException {
         PrintWriter out = spec.commandLine().getOut();
-        try (WebClient client = server.web()) {
+        try (WebClient client = server.httpClient()) {
             for (JsonNode disk : client.get("/v1/disks").get("disks")) {
-                out.println(line(disk));
+                out.println(formatDisk(disk));
             }
         }
         out.flush();
@@ -42,19 +42,19 @@ final class DiskCommand implements Runnable {
             description = "Open a disk again that was taken out, or that cannot be written any more.",
             mixinStandardHelpOptions = true)
     int reopen(
-            @Mixin ServerAddress server,
+            @Mixin ConnectionOptions server,
             @Parameters(paramLabel = "DISK", description = "Its number or its directory.") String disk)
             throws IOException {
-        try (WebClient client = server.web()) {
+        try (WebClient client = server.httpClient()) {
             String name = URLEncoder.encode(disk, StandardCharsets.UTF_8).replace("+", "%20");
             PrintWriter out = spec.commandLine().getOut();
-            out.println(line(client.post("/v1/disks/" + name + "/reopen")));
+            out.println(formatDisk(client.post("/v1/disks/" + name + "/reopen")));
             out.flush();
             return 0;
         }
     }
 
-    private static String line(JsonNode disk) {
+    private static String formatDisk(JsonNode disk) {
         String cause = disk.get("cause").stringValue();
         return disk.get("number").intValue() + " " + disk.get("name").stringValue() + " is "
                 + disk.get("state").stringValue().replace('_', ' ')

@@ -54,22 +54,23 @@ final class DoctorCommand implements Callable<Integer> {
                     spec.commandLine(), "kvcache doctor: DIR is '" + disk + "', must be a directory that is there");
         }
         List<Fact> facts = new ArrayList<>(Checkup.run(disk));
-        List<String> gpus = hangs(facts) ? List.of("not asked, as nvidia-smi does not answer") : gpus();
+        List<String> gpus =
+                hasHangingDriver(facts) ? List.of("not asked, as nvidia-smi does not answer") : describeGpus();
         for (int ordinal = 0; ordinal < gpus.size(); ordinal++) {
             facts.add(new Fact(ordinal == 0 ? "GPU driver" : "GPU " + ordinal, gpus.get(ordinal), ""));
         }
         PrintWriter out = spec.commandLine().getOut();
         if (json) {
-            out.println(JsonMapper.builder().build().writeValueAsString(object(facts)));
+            out.println(JsonMapper.builder().build().writeValueAsString(toJson(facts)));
         } else {
-            facts.forEach(fact -> show(fact, out));
+            facts.forEach(checkResult -> print(checkResult, out));
         }
         out.flush();
         return 0;
     }
 
     /// A line for each GPU, as far as the module that uses them is there.
-    private static List<String> gpus() {
+    private static List<String> describeGpus() {
         return ServiceLoader.load(DeviceProbe.class).stream()
                 .flatMap(probe -> probe.get().describeDevices().stream())
                 .collect(Collectors.collectingAndThen(
@@ -77,26 +78,26 @@ final class DoctorCommand implements Callable<Integer> {
     }
 
     /// Whether the GPU's driver is known to hang: a call into it would not come back either.
-    private static boolean hangs(List<Fact> facts) {
+    private static boolean hasHangingDriver(List<Fact> facts) {
         return facts.stream()
-                .anyMatch(fact ->
-                        fact.name().equals(Checkup.GPU) && !fact.advice().isEmpty());
+                .anyMatch(checkResult -> checkResult.name().equals(Checkup.GPU)
+                        && !checkResult.advice().isEmpty());
     }
 
-    private static void show(Fact fact, PrintWriter out) {
-        out.println(String.format(Locale.ROOT, "%-18s %s", fact.name(), fact.value()));
-        if (!fact.advice().isEmpty()) {
-            out.println(String.format(Locale.ROOT, "%-18s do this: %s", "", fact.advice()));
+    private static void print(Fact checkResult, PrintWriter out) {
+        out.println(String.format(Locale.ROOT, "%-18s %s", checkResult.name(), checkResult.value()));
+        if (!checkResult.advice().isEmpty()) {
+            out.println(String.format(Locale.ROOT, "%-18s do this: %s", "", checkResult.advice()));
         }
     }
 
-    private static Map<String, Object> object(List<Fact> facts) {
+    private static Map<String, Object> toJson(List<Fact> facts) {
         Map<String, Object> object = new LinkedHashMap<>();
         Map<String, String> advice = new LinkedHashMap<>();
-        for (Fact fact : facts) {
-            object.put(fact.name(), fact.value());
-            if (!fact.advice().isEmpty()) {
-                advice.put(fact.name(), fact.advice());
+        for (Fact checkResult : facts) {
+            object.put(checkResult.name(), checkResult.value());
+            if (!checkResult.advice().isEmpty()) {
+                advice.put(checkResult.name(), checkResult.advice());
             }
         }
         object.put("advice", advice);

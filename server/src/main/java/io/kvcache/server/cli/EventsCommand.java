@@ -28,7 +28,7 @@ final class EventsCommand implements Callable<Integer> {
     private CommandSpec spec = CommandSpec.create();
 
     @Mixin
-    private ServerAddress server = new ServerAddress();
+    private ConnectionOptions server = new ConnectionOptions();
 
     @Option(names = "--after", paramLabel = "ID", description = "Go on after an event that was printed before.")
     private @Nullable String after;
@@ -66,16 +66,16 @@ final class EventsCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         if (zmq != null) {
-            return new ZmqEvents(spec.commandLine(), zmq, replay, beginning()).print(count);
+            return new ZmqEventPrinter(spec.commandLine(), zmq, replay, startPosition()).print(count);
         }
         if (replay != null) {
             throw new ParameterException(spec.commandLine(), "--replay is for --zmq");
         }
-        return follow();
+        return followHttp();
     }
 
     /// Where following over ZeroMQ begins.
-    private ZmqEvents.Beginning beginning() {
+    private ZmqEventPrinter.StartPosition startPosition() {
         if (namespace != null) {
             throw new ParameterException(
                     spec.commandLine(), "--namespace is not for --zmq, whose messages have topics");
@@ -86,7 +86,7 @@ final class EventsCommand implements Callable<Integer> {
         }
         try {
             long from = after == null ? 0 : Long.parseLong(after) + 1;
-            return new ZmqEvents.Beginning(snapshot, fromOldest || after != null ? from : -1);
+            return new ZmqEventPrinter.StartPosition(snapshot, fromOldest || after != null ? from : -1);
         } catch (NumberFormatException other) {
             throw new ParameterException(
                     spec.commandLine(),
@@ -95,9 +95,9 @@ final class EventsCommand implements Callable<Integer> {
         }
     }
 
-    private Integer follow() throws IOException {
+    private Integer followHttp() throws IOException {
         PrintWriter out = spec.commandLine().getOut();
-        try (WebClient client = server.web();
+        try (WebClient client = server.httpClient();
                 BufferedReader lines = client.lines("/v1/events" + query())) {
             String id = "-";
             String name = "";
@@ -122,18 +122,18 @@ final class EventsCommand implements Callable<Integer> {
     private String query() {
         List<String> all = new ArrayList<>();
         if (after != null) {
-            all.add("after=" + encoded(after));
+            all.add("after=" + urlEncode(after));
         }
         if (fromOldest || snapshot) {
             all.add(snapshot ? "from=snapshot" : "from=oldest");
         }
         if (namespace != null) {
-            all.add("namespace=" + encoded(namespace));
+            all.add("namespace=" + urlEncode(namespace));
         }
         return all.isEmpty() ? "" : "?" + String.join("&", all);
     }
 
-    private static String encoded(String text) {
+    private static String urlEncode(String text) {
         return URLEncoder.encode(text, StandardCharsets.UTF_8);
     }
 }

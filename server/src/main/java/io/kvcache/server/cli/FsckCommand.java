@@ -42,15 +42,15 @@ final class FsckCommand implements Callable<Integer> {
 
     @Override
     public Integer call() {
-        AuditReport report = TierFolder.audit(spec, folder, repair ? Scope.REPAIR : Scope.BLOCKS);
+        AuditReport report = TierDirectory.audit(spec, folder, repair ? Scope.REPAIR : Scope.BLOCKS);
         PrintWriter out = spec.commandLine().getOut();
         if (json) {
-            out.println(JsonMapper.builder().build().writeValueAsString(AuditJson.of(report)));
+            out.println(JsonMapper.builder().build().writeValueAsString(FsckJsonReport.of(report)));
         } else {
-            AuditText text = new AuditText(out, report);
-            text.regions();
-            text.namespaces();
-            text.verdict(repair);
+            FsckTextReport text = new FsckTextReport(out, report);
+            text.printRegions();
+            text.printNamespaces();
+            text.printVerdict(repair);
         }
         out.flush();
         return report.isIntact() ? 0 : 1;

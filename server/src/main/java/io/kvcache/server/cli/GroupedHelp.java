@@ -22,15 +22,15 @@ final class GroupedHelp implements CommandLine.IHelpSectionRenderer {
     }
 
     /// Lists a command, unless it is hidden.
-    void list(CommandGroup group, CommandSpec command) {
+    void addCommand(CommandGroup group, CommandSpec command) {
         UsageMessageSpec usage = command.usageMessage();
         if (!usage.hidden()) {
             String[] text = usage.header().length > 0 ? usage.header() : usage.description();
-            list(group, command.name(), text.length == 0 ? "" : text[0]);
+            addCommand(group, command.name(), text.length == 0 ? "" : text[0]);
         }
     }
 
-    void list(CommandGroup group, String name, String description) {
+    void addCommand(CommandGroup group, String name, String description) {
         entries.add(new Entry(group, name, description));
     }
 

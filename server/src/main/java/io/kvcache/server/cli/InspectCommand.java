@@ -31,15 +31,15 @@ final class InspectCommand implements Callable<Integer> {
 
     @Override
     public Integer call() {
-        AuditReport report = TierFolder.audit(spec, folder, Scope.TABLES);
+        AuditReport report = TierDirectory.audit(spec, folder, Scope.TABLES);
         PrintWriter out = spec.commandLine().getOut();
         if (json) {
-            out.println(JsonMapper.builder().build().writeValueAsString(AuditJson.of(report)));
+            out.println(JsonMapper.builder().build().writeValueAsString(FsckJsonReport.of(report)));
         } else {
-            AuditText text = new AuditText(out, report);
-            text.format();
-            text.regions();
-            text.namespaces();
+            FsckTextReport text = new FsckTextReport(out, report);
+            text.printSuperblock();
+            text.printRegions();
+            text.printNamespaces();
         }
         out.flush();
         return 0;

@@ -30,13 +30,13 @@ public final class Kvcache implements Runnable {
                 .add(CommandGroup.CHECK, new FsckCommand())
                 .add(CommandGroup.CHECK, new InspectCommand())
                 .add(CommandGroup.CHECK, new ConfigCommand());
-        KeyCommands.all().forEach(command -> commands.add(CommandGroup.USE, command));
+        ClientCommands.commands().forEach(command -> commands.add(CommandGroup.USE, command));
         return commands.add(CommandGroup.USE, new TopCommand())
                 .add(CommandGroup.USE, new EventsCommand())
                 .add(CommandGroup.USE, new DiskCommand())
                 .add(CommandGroup.USE, new VersionCommand())
                 .add(CommandGroup.USE, new CommandLine.HelpCommand())
-                .add(CommandGroup.DEVELOP, new RehearseCommand());
+                .add(CommandGroup.DEVELOP, new AotTrainCommand());
     }
 
     /// The server's command line; its writers can be replaced.

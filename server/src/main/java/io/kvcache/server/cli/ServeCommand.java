@@ -39,19 +39,19 @@ import picocli.CommandLine.Spec;
         description = "Serve the store to Redis clients and LMCache, until stopped.",
         mixinStandardHelpOptions = true,
         sortOptions = false)
-final class ServeCommand implements Callable<Integer>, ServingCommand {
+final class ServeCommand implements Callable<Integer>, LongRunningCommand {
 
     /// Of the time that a server has to go down: so much is for closing what is open.
-    private static final int CLOSING_SHARE = 10;
+    private static final int CLOSE_TIME_FRACTION = 10;
 
     /// A stop could not bring all values to disk. Errors end with 1, wrong settings with 2, a full heap with 3.
     private static final int EXIT_UNSAVED = 4;
 
-    private static final String CUT_OFF = "some requests took too long and were cut off";
+    private static final String DRAIN_TIMEOUT_MESSAGE = "some requests took too long and were cut off";
 
     private static final System.Logger LOG = System.getLogger(ServeCommand.class.getName());
 
-    private static final Duration LEAST_CLOSING = Duration.ofSeconds(1);
+    private static final Duration MIN_CLOSE_TIME = Duration.ofSeconds(1);
 
     private LogConfig log = LogConfig.defaults();
 
@@ -59,7 +59,7 @@ final class ServeCommand implements Callable<Integer>, ServingCommand {
     private CommandSpec spec = CommandSpec.create();
 
     @Mixin
-    private ServerSettings settings = new ServerSettings();
+    private ServeOptions settings = new ServeOptions();
 
     @Override
     public Integer call() throws IOException, InterruptedException {
@@ -69,7 +69,7 @@ final class ServeCommand implements Callable<Integer>, ServingCommand {
         } catch (ConfigException wrong) {
             log = wrong.log();
             LogLines.install(log.format(), log.level());
-            wrong.problems().forEach(this::complain);
+            wrong.problems().forEach(this::printProblem);
             return 2;
         }
         log = config.log();
@@ -102,15 +102,15 @@ final class ServeCommand implements Callable<Integer>, ServingCommand {
                 Locale.ROOT,
                 "KVCache %s serves at %s: %s of host memory, %s, %d loops, ready %.1f s after start",
                 Version.text(),
-                server.addresses().stream().map(ServeCommand::place).collect(Collectors.joining(", ")),
-                new ByteSize(config.memory().hostBytes()),
+                server.addresses().stream().map(ServeCommand::hostAndPort).collect(Collectors.joining(", ")),
+                new ByteSizeText(config.memory().hostBytes()),
                 server.transportKind().name().toLowerCase(Locale.ROOT),
                 config.network().loops(),
                 (System.currentTimeMillis()
                                 - ManagementFactory.getRuntimeMXBean().getStartTime())
                         / 1000.0);
         if (log.format() != LogFormat.JSON) {
-            say(serves);
+            printLine(serves);
         }
         LOG.log(System.Logger.Level.INFO, serves);
         String asks = config.transport().guarded(config.access().tenants())
@@ -118,20 +118,20 @@ final class ServeCommand implements Callable<Integer>, ServingCommand {
                 : ", asks nobody who he is";
         InetSocketAddress remote = server.remoteAddress();
         if (remote != null) {
-            say("  other JVMs at " + (config.transport().tls() == null ? "" : "tls:")
+            printLine("  other JVMs at " + (config.transport().tls() == null ? "" : "tls:")
                     + remote.getAddress().getHostAddress() + ":" + remote.getPort() + asks);
         }
         if (server.aeronAddress() != null) {
-            say("  other JVMs at " + server.aeronAddress() + asks);
+            printLine("  other JVMs at " + server.aeronAddress() + asks);
         }
-        ConfigText.domains(config).forEach(line -> say("  " + line));
+        ConfigSummary.describeDomains(config).forEach(line -> printLine("  " + line));
         List<TierTransferStats> disks = server.cache().diskStats();
         for (int number = 0; number < disks.size(); number++) {
-            say("  " + disks.get(number).name() + ": "
-                    + ConfigText.size(config.disks().disks().get(number)) + ", "
+            printLine("  " + disks.get(number).name() + ": "
+                    + ConfigSummary.describeDisk(config.disks().disks().get(number)) + ", "
                     + disks.get(number).tier().path());
         }
-        say("  " + budget.line(limit));
+        printLine("  " + budget.line(limit));
         new CountDownLatch(1).await();
         return 0;
     }
@@ -154,42 +154,43 @@ final class ServeCommand implements Callable<Integer>, ServingCommand {
             Duration delay = config.shutdown().delay();
             Duration drain = config.shutdown().drain();
             if (delay.isPositive()) {
-                last(
+                logDuringShutdown(
                         Level.INFO,
                         "KVCache stops: not ready from now on, and serving for " + delay.toSeconds()
                                 + " s more (shutdown.delay)");
                 server.announceShutdown(delay);
             }
-            last(Level.INFO, "KVCache stops: answering what has begun, for " + drain.toSeconds() + " s at most");
-            ShutdownResult stopped = server.stop(drain.minus(drain.dividedBy(CLOSING_SHARE)));
-            if (!stopped.requestsCompleted()) {
-                last(Level.WARNING, "KVCache: " + CUT_OFF);
+            logDuringShutdown(
+                    Level.INFO, "KVCache stops: answering what has begun, for " + drain.toSeconds() + " s at most");
+            ShutdownResult shutdownResult = server.stop(drain.minus(drain.dividedBy(CLOSE_TIME_FRACTION)));
+            if (!shutdownResult.requestsCompleted()) {
+                logDuringShutdown(Level.WARNING, "KVCache: " + DRAIN_TIMEOUT_MESSAGE);
             }
-            if (!stopped.valuesFlushed()) {
-                String left = "not all values got to disk: " + stopped.unsavedBytes()
+            if (!shutdownResult.valuesFlushed()) {
+                String left = "not all values got to disk: " + shutdownResult.unsavedBytes()
                         + " bytes are in memory alone, and are lost, as shutdown.drain is over, a disk fails or is full,"
                         + " or they are larger than it takes";
-                last(Level.SEVERE, "KVCache: " + left);
+                logDuringShutdown(Level.SEVERE, "KVCache: " + left);
             }
-            close(server, drain.dividedBy(CLOSING_SHARE));
-            last(Level.INFO, "KVCache stopped");
-            Runtime.getRuntime().halt(stopped.valuesFlushed() ? 0 : EXIT_UNSAVED);
+            close(server, drain.dividedBy(CLOSE_TIME_FRACTION));
+            logDuringShutdown(Level.INFO, "KVCache stopped");
+            Runtime.getRuntime().halt(shutdownResult.valuesFlushed() ? 0 : EXIT_UNSAVED);
         }));
     }
 
     /// Lets go of all, but does not wait for ever for a disk that does not answer: what is durable is so without that.
-    private void close(CacheServer server, Duration longest) {
+    private void close(CacheServer server, Duration timeout) {
         Thread closing = Thread.ofPlatform().daemon(true).name("kvcache-close").start(server::close);
         try {
-            if (!closing.join(longest.compareTo(LEAST_CLOSING) < 0 ? LEAST_CLOSING : longest)) {
-                last(Level.WARNING, "KVCache: closing took too long and was cut off");
+            if (!closing.join(timeout.compareTo(MIN_CLOSE_TIME) < 0 ? MIN_CLOSE_TIME : timeout)) {
+                logDuringShutdown(Level.WARNING, "KVCache: closing took too long and was cut off");
             }
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
         }
     }
 
-    private static String place(InetSocketAddress address) {
+    private static String hostAndPort(InetSocketAddress address) {
         String host = address.getAddress().getHostAddress();
         if (address.getAddress().isAnyLocalAddress()) {
             return "*:" + address.getPort();
@@ -198,14 +199,14 @@ final class ServeCommand implements Callable<Integer>, ServingCommand {
     }
 
     /// Says something while the server goes down.
-    private void last(Level level, String line) {
+    private void logDuringShutdown(Level level, String line) {
         if (log.format() != LogFormat.JSON) {
-            say(line);
+            printLine(line);
         }
         LogLines.last(log.format(), log.level(), level, ServeCommand.class, line);
     }
 
-    private void complain(String problem) {
+    private void printProblem(String problem) {
         if (log.format() == LogFormat.JSON) {
             LOG.log(System.Logger.Level.ERROR, problem);
         } else {
@@ -214,7 +215,7 @@ final class ServeCommand implements Callable<Integer>, ServingCommand {
     }
 
     /// Says something to who started the server. Where the log is JSON it is an event, as there is nothing else then.
-    private void say(String line) {
+    private void printLine(String line) {
         if (log.format() == LogFormat.JSON) {
             LOG.log(System.Logger.Level.INFO, line.strip());
             return;

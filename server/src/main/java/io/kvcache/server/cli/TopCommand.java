@@ -19,13 +19,13 @@ final class TopCommand implements Callable<Integer> {
     private static final long SECOND_MILLIS = 1000;
 
     /// Cursor home, clear to the end.
-    private static final String CLEAR = "\033[H\033[2J";
+    private static final String CLEAR_SCREEN = "\033[H\033[2J";
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
 
     @Mixin
-    private ServerAddress server = new ServerAddress();
+    private ConnectionOptions server = new ConnectionOptions();
 
     @Option(names = "--once", description = "Print it once and stop.")
     private boolean once;
@@ -33,16 +33,16 @@ final class TopCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         PrintWriter out = spec.commandLine().getOut();
-        try (WebClient client = server.web()) {
+        try (WebClient client = server.httpClient()) {
             JsonNode before = null;
             long beforeNanos = System.nanoTime();
             while (true) {
                 JsonNode now = client.get("/v1/stats");
                 long nowNanos = System.nanoTime();
-                out.print(once ? "" : CLEAR);
-                out.print(table(client.place(), before, now, (nowNanos - beforeNanos) / 1e9));
+                out.print(once ? "" : CLEAR_SCREEN);
+                out.print(formatTable(client.place(), before, now, (nowNanos - beforeNanos) / 1e9));
                 out.flush();
-                if (once || !pause()) {
+                if (once || !sleepOneSecond()) {
                     return 0;
                 }
                 before = now;
@@ -51,11 +51,11 @@ final class TopCommand implements Callable<Integer> {
         }
     }
 
-    private static String table(String place, @Nullable JsonNode before, JsonNode now, double seconds) {
-        return new TopTable(place, before, now, seconds).text();
+    private static String formatTable(String place, @Nullable JsonNode before, JsonNode now, double seconds) {
+        return new TopTable(place, before, now, seconds).format();
     }
 
-    private static boolean pause() {
+    private static boolean sleepOneSecond() {
         try {
             Thread.sleep(SECOND_MILLIS);
             return true;

@@ -14,19 +14,19 @@ record TopTable(String place, @Nullable JsonNode before, JsonNode now, double se
 
     private static final double MIB = 1 << 20;
 
-    String text() {
+    String format() {
         StringBuilder text = new StringBuilder();
         Formatter out = new Formatter(text, Locale.ROOT);
-        head(out);
-        memory(out);
-        requests(out);
-        tenants(out);
-        namespaces(out);
-        disks(out);
+        appendHeader(out);
+        appendMemory(out);
+        appendRequests(out);
+        appendTenants(out);
+        appendNamespaces(out);
+        appendDisks(out);
         return text.toString();
     }
 
-    private void head(Formatter out) {
+    private void appendHeader(Formatter out) {
         JsonNode host = now.get("host");
         long held = host.get("heldBytes").longValue();
         long capacity = host.get("capacityBytes").longValue();
@@ -51,7 +51,7 @@ record TopTable(String place, @Nullable JsonNode before, JsonNode now, double se
     }
 
     /// What other sizes of memory would find; nothing of a server that does not say so, or was not used yet.
-    private void memory(Formatter out) {
+    private void appendMemory(Formatter out) {
         if (number(now, "/memoryCurve/uses") == 0) {
             return;
         }
@@ -65,7 +65,7 @@ record TopTable(String place, @Nullable JsonNode before, JsonNode now, double se
         out.format("   would be found by LRU of what was found or put%n");
     }
 
-    private void requests(Formatter out) {
+    private void appendRequests(Formatter out) {
         out.format("%n%-24s %12s %10s %9s %9s%n", "REQUEST", "COUNT", "PER S", "P50 us", "P99 us");
         now.get("latency").properties().forEach(each -> {
             JsonNode kind = each.getValue();
@@ -79,7 +79,7 @@ record TopTable(String place, @Nullable JsonNode before, JsonNode now, double se
         });
     }
 
-    private void tenants(Formatter out) {
+    private void appendTenants(Formatter out) {
         out.format("%n%-24s %12s %12s %7s %12s %12s%n", "TENANT", "KEYS", "LOOK-UPS", "HIT %", "STORED", "REFUSED");
         now.get("tenants").properties().forEach(each -> {
             JsonNode tenant = each.getValue();
@@ -98,7 +98,7 @@ record TopTable(String place, @Nullable JsonNode before, JsonNode now, double se
         });
     }
 
-    private void namespaces(Formatter out) {
+    private void appendNamespaces(Formatter out) {
         out.format(
                 "%n%-24s %12s %12s %12s %7s %10s%n",
                 "NAMESPACE (TENANT)", "LIVE", "MIB", "BLOCKS ASKED", "HIT %", "FROM DISK");
@@ -116,7 +116,7 @@ record TopTable(String place, @Nullable JsonNode before, JsonNode now, double se
         }
     }
 
-    private void disks(Formatter out) {
+    private void appendDisks(Formatter out) {
         if (now.get("disks").isEmpty()) {
             return;
         }

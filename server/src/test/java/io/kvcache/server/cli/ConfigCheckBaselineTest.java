@@ -38,14 +38,14 @@ final class ConfigCheckBaselineTest {
         String hash = PasswordHash.of("secret", 1000, new SecureRandom()).toString();
         Path file = Files.writeString(
                 folder.resolve("kvcache.yaml"), SETTINGS.replace("HASH", hash).replace("FOLDER", folder.toString()));
-        Shell.Run run = Shell.run("config", "check", "--config", file.toString());
-        List<String> lines = (run.out() + run.err())
+        CliRunner.CliResult cliResult = CliRunner.run("config", "check", "--config", file.toString());
+        List<String> lines = (cliResult.out() + cliResult.err())
                 .lines()
                 .map(line -> line.replace(folder.toString(), "FOLDER"))
                 .filter(line -> !line.startsWith("memory: ")) // the heap of this process, and the machine's memory
                 .map(line -> line.replaceAll(", \\d+ loops$", "")) // as many as processors
                 .toList();
         Baseline.compare(ConfigCheckBaselineTest.class, "config-check.txt", lines);
-        assertThat(run.exitCode()).isZero();
+        assertThat(cliResult.exitCode()).isZero();
     }
 }

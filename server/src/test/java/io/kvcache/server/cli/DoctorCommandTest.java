@@ -20,10 +20,10 @@ final class DoctorCommandTest {
 
     @Test
     void givenADirectory_whenAskedForJson_thenItSaysWhatThereIsAndHowFastItIs() throws IOException {
-        Shell.Run run = Shell.run("doctor", "--json", folder.toString());
+        CliRunner.CliResult cliResult = CliRunner.run("doctor", "--json", folder.toString());
 
-        assertThat(run.exitCode()).as(run.err()).isZero();
-        JsonNode facts = JsonMapper.builder().build().readTree(run.out());
+        assertThat(cliResult.exitCode()).as(cliResult.err()).isZero();
+        JsonNode facts = JsonMapper.builder().build().readTree(cliResult.out());
         assertThat(facts.path("io_uring").asString()).containsPattern("^(allowed|refused, )");
         assertThat(facts.path("huge pages").asString()).contains("set apart");
         assertThat(facts.path("reads " + folder).asString()).endsWith(" GB/s");
@@ -40,21 +40,22 @@ final class DoctorCommandTest {
 
     @Test
     void givenNothing_whenAsked_thenEachFactIsALineAndAdviceHangsBelowIt() {
-        Shell.Run run = Shell.run("doctor");
+        CliRunner.CliResult cliResult = CliRunner.run("doctor");
 
-        assertThat(run.exitCode()).isZero();
-        assertThat(run.out().lines())
+        assertThat(cliResult.exitCode()).isZero();
+        assertThat(cliResult.out().lines())
                 .allSatisfy(line -> assertThat(line).matches("\\S.{17,} \\S.*| {19}do this: \\S.*"));
-        assertThat(run.out())
+        assertThat(cliResult.out())
                 .contains("kernel ", "io_uring ")
                 .doesNotContain("GB/s" + System.lineSeparator() + "reads");
     }
 
     @Test
     void givenNoSuchDirectory_whenAsked_thenItIsNamed() {
-        Shell.Run run = Shell.run("doctor", folder.resolve("missing").toString());
+        CliRunner.CliResult cliResult =
+                CliRunner.run("doctor", folder.resolve("missing").toString());
 
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.err()).contains(folder.resolve("missing").toString(), "a directory that is there");
+        assertThat(cliResult.exitCode()).isEqualTo(2);
+        assertThat(cliResult.err()).contains(folder.resolve("missing").toString(), "a directory that is there");
     }
 }

@@ -51,21 +51,21 @@ final class FsckCommandTest {
         }
     }
 
-    private Shell.Run run(String command, String... options) {
+    private CliRunner.CliResult run(String command, String... options) {
         String[] all = new String[options.length + 2];
         all[0] = command;
         all[1] = folder.toString();
         System.arraycopy(options, 0, all, 2, options.length);
-        return Shell.run(all);
+        return CliRunner.run(all);
     }
 
     @Test
     void givenASoundTier_whenChecked_thenItIsClean() {
         fill(200);
-        Shell.Run run = run("fsck");
-        assertThat(run.err()).isEmpty();
-        assertThat(run.exitCode()).isZero();
-        assertThat(run.out()).contains("clean: every block and object has its checksum", "closed", "objects");
+        CliRunner.CliResult cliResult = run("fsck");
+        assertThat(cliResult.err()).isEmpty();
+        assertThat(cliResult.exitCode()).isZero();
+        assertThat(cliResult.out()).contains("clean: every block and object has its checksum", "closed", "objects");
     }
 
     @Test
@@ -73,11 +73,11 @@ final class FsckCommandTest {
         fill(200);
         damage();
         for (int i = 0; i < 2; i++) {
-            Shell.Run run = run("fsck");
-            assertThat(run.exitCode()).isEqualTo(1);
-            assertThat(run.out()).contains("1 bad: 1 with a wrong checksum, 0 unreadable", "--repair");
+            CliRunner.CliResult cliResult = run("fsck");
+            assertThat(cliResult.exitCode()).isEqualTo(1);
+            assertThat(cliResult.out()).contains("1 bad: 1 with a wrong checksum, 0 unreadable", "--repair");
         }
-        Shell.Run repair = run("fsck", "--repair");
+        CliRunner.CliResult repair = run("fsck", "--repair");
         assertThat(repair.exitCode()).isEqualTo(1);
         assertThat(repair.out()).contains("repaired: 1 regions");
         assertThat(run("fsck").exitCode()).isZero();
@@ -96,9 +96,9 @@ final class FsckCommandTest {
             file.seek(2L << 20);
             file.write(new byte[32 << 10]);
         }
-        Shell.Run run = run("fsck");
-        assertThat(run.exitCode()).isOne();
-        assertThat(run.out())
+        CliRunner.CliResult cliResult = run("fsck");
+        assertThat(cliResult.exitCode()).isOne();
+        assertThat(cliResult.out())
                 .contains("20 entries are lost that were durable", "the next opening forgets 1 regions")
                 .doesNotContain("clean");
         try (DiskDirectory directory = open();
@@ -117,17 +117,17 @@ final class FsckCommandTest {
                 file.seek((copy - 1L) << 20);
                 file.write(new byte[1 << 20]);
             }
-            Shell.Run run = run("fsck");
-            assertThat(run.exitCode()).isOne();
-            assertThat(run.out())
+            CliRunner.CliResult cliResult = run("fsck");
+            assertThat(cliResult.exitCode()).isOne();
+            assertThat(cliResult.out())
                     .contains("copy " + copy + " of 2 of the superblock is damaged", "copy " + (3 - copy) + " serves")
                     .contains("fsck --repair writes it anew, and so does the next opening")
                     .contains("every block and object has its checksum")
                     .doesNotContain("clean");
-            Shell.Run repair = run("fsck", "--repair");
+            CliRunner.CliResult repair = run("fsck", "--repair");
             assertThat(repair.exitCode()).isOne();
             assertThat(repair.out()).contains("copy " + copy + " of 2 of the superblock is written anew");
-            Shell.Run again = run("fsck");
+            CliRunner.CliResult again = run("fsck");
             assertThat(again.exitCode()).isZero();
             assertThat(again.out()).contains("clean: ").doesNotContain("superblock");
         }
@@ -155,7 +155,7 @@ final class FsckCommandTest {
             file.write(~was);
         }
         assertThat(run("fsck", "--repair").out()).contains("repaired: 1 regions");
-        Shell.Run clean = run("fsck");
+        CliRunner.CliResult clean = run("fsck");
         assertThat(clean.exitCode()).isZero();
         try (DiskDirectory directory = open();
                 DiskLogFixture log = new DiskLogFixture(directory.device(), directory.config())) {
@@ -179,9 +179,9 @@ final class FsckCommandTest {
     void givenJson_whenChecked_thenOneObjectWithAllFields() throws IOException {
         fill(20);
         damage();
-        Shell.Run run = run("fsck", "--json");
-        assertThat(run.exitCode()).isOne();
-        JsonNode json = JsonMapper.builder().build().readTree(run.out());
+        CliRunner.CliResult cliResult = run("fsck", "--json");
+        assertThat(cliResult.exitCode()).isOne();
+        JsonNode json = JsonMapper.builder().build().readTree(cliResult.out());
         assertThat(json.propertyNames())
                 .containsExactlyInAnyOrder(
                         "formatVersion",
@@ -208,9 +208,9 @@ final class FsckCommandTest {
     @Test
     void givenATier_whenInspected_thenFormatRegionsAndNamespacesAreShown() {
         fill(200);
-        Shell.Run run = run("inspect");
-        assertThat(run.exitCode()).isZero();
-        assertThat(run.out())
+        CliRunner.CliResult cliResult = run("inspect");
+        assertThat(cliResult.exitCode()).isZero();
+        assertThat(cliResult.out())
                 .contains(
                         "format version 1, 8 MiB in 6 regions of 1 MiB; 2 of 2 superblocks sound",
                         "closed",
@@ -228,10 +228,10 @@ final class FsckCommandTest {
         fill(1);
         try (DiskDirectory _ = open()) {
             for (String command : new String[] {"fsck", "inspect"}) {
-                Shell.Run run = run(command);
-                assertThat(run.exitCode()).isEqualTo(2);
-                assertThat(run.out()).isEmpty();
-                assertThat(run.err()).contains("kvcache " + command, folder.toString(), "has it open already");
+                CliRunner.CliResult cliResult = run(command);
+                assertThat(cliResult.exitCode()).isEqualTo(2);
+                assertThat(cliResult.out()).isEmpty();
+                assertThat(cliResult.err()).contains("kvcache " + command, folder.toString(), "has it open already");
             }
         }
     }
@@ -239,9 +239,9 @@ final class FsckCommandTest {
     @Test
     void givenNoTier_whenCheckedOrInspected_thenRefusedAndNothingIsMade() throws IOException {
         for (String command : new String[] {"fsck", "inspect"}) {
-            Shell.Run run = run(command);
-            assertThat(run.exitCode()).isEqualTo(2);
-            assertThat(run.err()).contains("there is no disk tier in it");
+            CliRunner.CliResult cliResult = run(command);
+            assertThat(cliResult.exitCode()).isEqualTo(2);
+            assertThat(cliResult.err()).contains("there is no disk tier in it");
         }
         assertThat(folder).isEmptyDirectory();
         Files.writeString(folder.resolve("tier"), "somebody's");

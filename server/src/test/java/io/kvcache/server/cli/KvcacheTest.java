@@ -30,7 +30,7 @@ final class KvcacheTest {
 
     @Test
     void givenHelp_whenRun_thenCommandsAreListedUnderTheirHeadingsAndHiddenOnesAreNot() {
-        Shell.Run help = Shell.run("help");
+        CliRunner.CliResult help = CliRunner.run("help");
         assertThat(help.exitCode()).isZero();
         assertThat(help.out())
                 .containsSubsequence("Run:", "serve", "Use:", "ping", "help", "Check:", "doctor")
@@ -39,16 +39,16 @@ final class KvcacheTest {
 
     @Test
     void givenVersion_whenAskedByOptionOrCommand_thenTheSameLine() {
-        Shell.Run option = Shell.run("--version");
+        CliRunner.CliResult option = CliRunner.run("--version");
         assertThat(option.exitCode()).isZero();
         assertThat(option.out().strip()).startsWith("kvcache ").doesNotContain("\n");
-        assertThat(Shell.run("version")).isEqualTo(option);
+        assertThat(CliRunner.run("version")).isEqualTo(option);
     }
 
     @Test
     void givenEveryCommand_whenAskedForHelp_thenItExplainsItself() {
         for (String name : Kvcache.commandLine().getSubcommands().keySet()) {
-            Shell.Run help = Shell.run("help", name);
+            CliRunner.CliResult help = CliRunner.run("help", name);
             assertThat(help.exitCode()).as(name).isZero();
             assertThat(help.out()).contains(name);
         }

@@ -34,12 +34,12 @@ final class ServeCommandTest {
     void givenAServer_whenItIsTerminated_thenItHasServedAndExitsWithZero() throws Exception {
         Path errors = folder.resolve("errors");
         Path trace = folder.resolve("trace.jsonl");
-        try (ServedProcess server = new ServedProcess(errors, "--trace-out", trace.toString())) {
+        try (ServeCommandProcess server = new ServeCommandProcess(errors, "--trace-out", trace.toString())) {
             assertThat(ask(server.port(), "SET k v\r\nGET k\r\n", 12)).isEqualTo("+OK\r\n$1\r\nv\r\n");
 
             server.terminate();
 
-            assertThat(server.ended()).endsWith("KVCache stopped\n");
+            assertThat(server.awaitExit()).endsWith("KVCache stopped\n");
             assertThat(Files.readAllLines(errors))
                     .hasSize(4)
                     .allMatch(line -> line.startsWith("time="))
@@ -164,17 +164,17 @@ final class ServeCommandTest {
 
     /// Starts a server, uses it, and kills or terminates it.
     private void served(String disk, boolean kill, Use use) throws Exception {
-        try (ServedProcess server = new ServedProcess(folder.resolve("errors"), "--disk", disk)) {
-            assertThat(server.line())
+        try (ServeCommandProcess server = new ServeCommandProcess(folder.resolve("errors"), "--disk", disk)) {
+            assertThat(server.readLine())
                     .startsWith("  disk ")
                     .contains(": 64 MiB, for values below 1 MiB (from about 512 KiB on each takes 1 MiB), ");
-            assertThat(server.line()).startsWith("  memory: heap ").contains(" + values 0.06 GiB + ");
+            assertThat(server.readLine()).startsWith("  memory: heap ").contains(" + values 0.06 GiB + ");
             use.of(server.port());
             if (kill) {
                 server.kill();
             } else {
                 server.terminate();
-                assertThat(server.ended()).endsWith("at most\nKVCache stopped\n");
+                assertThat(server.awaitExit()).endsWith("at most\nKVCache stopped\n");
             }
         }
     }

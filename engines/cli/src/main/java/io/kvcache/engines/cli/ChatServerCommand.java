@@ -7,8 +7,8 @@ import io.kvcache.engines.chat.ChatServer;
 import io.kvcache.engines.generator.GeneratorOptions;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
 import io.kvcache.engines.jlama.JlamaModel;
-import io.kvcache.server.cli.ByteSize;
-import io.kvcache.server.cli.ServingCommand;
+import io.kvcache.server.cli.ByteSizeText;
+import io.kvcache.server.cli.LongRunningCommand;
 import io.kvcache.tiers.DiskOptions;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
@@ -45,7 +45,7 @@ import picocli.CommandLine.Spec;
         description = "Serve a model to OpenAI's clients by Jlama, with a store that says what it saved.",
         mixinStandardHelpOptions = true,
         sortOptions = false)
-final class ChatServerCommand implements Callable<Integer>, ServingCommand {
+final class ChatServerCommand implements Callable<Integer>, LongRunningCommand {
 
     private static final int MAX_PORT = 65_535;
     private static final long FLUSH_SECONDS = 30;
@@ -140,8 +140,8 @@ final class ChatServerCommand implements Callable<Integer>, ServingCommand {
             if (cache != null) {
                 return RemoteKvCache.connect(cache);
             }
-            TieredKvCacheBuilder builder =
-                    TieredKvCache.builder().hostBytes(ByteSize.parse(hostBytes).bytes());
+            TieredKvCacheBuilder builder = TieredKvCache.builder()
+                    .hostBytes(ByteSizeText.parse(hostBytes).bytes());
             if (disk != null) {
                 // A prompt that was asked once has taken its seconds: it is worth its write.
                 builder.disk(disk(disk)).admission(AdmissionKind.ALWAYS);
@@ -171,7 +171,7 @@ final class ChatServerCommand implements Callable<Integer>, ServingCommand {
         }
         return DiskOptions.of(
                 Path.of(given.substring(0, colon)),
-                ByteSize.parse(given.substring(colon + 1)).bytes());
+                ByteSizeText.parse(given.substring(colon + 1)).bytes());
     }
 
     private ParameterException parameterError(IllegalArgumentException wrong) {

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /// A server with a disk that is stopped while clients write: what it had promised is there after a restart.
 @Timeout(600)
-final class StopUnderLoadTest {
+final class ShutdownUnderLoadTest {
 
     private static final int VALUE_BYTES = 16 << 10;
     private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(120);
@@ -179,13 +179,13 @@ final class StopUnderLoadTest {
         return text.getBytes(US_ASCII);
     }
 
-    private ServedProcess serve(String... more) throws IOException {
+    private ServeCommandProcess serve(String... more) throws IOException {
         List<String> all = new ArrayList<>(List.of("--disk", folder.resolve("disk") + ":256MiB"));
         all.addAll(List.of(more));
-        return new ServedProcess(folder.resolve("errors"), all.toArray(String[]::new));
+        return new ServeCommandProcess(folder.resolve("errors"), all.toArray(String[]::new));
     }
 
-    private static void verify(ServedProcess server, List<Writer> writers) throws IOException {
+    private static void verify(ServeCommandProcess server, List<Writer> writers) throws IOException {
         try (Client client = new Client(server.port())) {
             for (Writer writer : writers) {
                 writer.verify(client);
@@ -212,7 +212,7 @@ final class StopUnderLoadTest {
     @Test
     void givenWritersAndAClientThatIsStuck_whenTerminatedAndRestarted_thenAllThatWasAnsweredIsThere() throws Exception {
         List<Writer> writers = List.of(Writer.of(0, 20, 0, Integer.MAX_VALUE), Writer.of(1, 20, 0, Integer.MAX_VALUE));
-        try (ServedProcess server = serve("--set", "shutdown.drain=20s");
+        try (ServeCommandProcess server = serve("--set", "shutdown.drain=20s");
                 Client stuck = new Client(server.port())) {
             assertThat(stuck.ask("+PONG\r\n", ascii("PING\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5\r\nhal")))
                     .isTrue();
@@ -222,11 +222,11 @@ final class StopUnderLoadTest {
             server.terminate();
 
             join(threads);
-            assertThat(server.ended())
+            assertThat(server.awaitExit())
                     .contains("some requests took too long and were cut off")
                     .endsWith("off\nKVCache stopped\n");
         }
-        try (ServedProcess server = serve()) {
+        try (ServeCommandProcess server = serve()) {
             verify(server, writers);
         }
     }
@@ -234,13 +234,13 @@ final class StopUnderLoadTest {
     @Test
     void givenWritersThatSave_whenKilledAndRestarted_thenAllUpToTheirLastSaveIsThere() throws Exception {
         List<Writer> writers = List.of(Writer.of(0, 900, 8, 900), Writer.of(1, 900, 8, 900));
-        try (ServedProcess server = serve()) {
+        try (ServeCommandProcess server = serve()) {
             List<Thread> threads = start(writers, server.port());
             awaitPromises(writers, 40);
             server.kill();
             join(threads);
         }
-        try (ServedProcess server = serve()) {
+        try (ServeCommandProcess server = serve()) {
             verify(server, writers);
         }
     }
@@ -249,7 +249,7 @@ final class StopUnderLoadTest {
     void givenValuesThatWereSaved_whenTheSameAreSetAgainAndTheServerIsKilled_thenAllAreThere() throws Exception {
         Writer first = Writer.of(0, 200, 0, 200);
         Writer again = Writer.of(0, 200, 0, 200);
-        try (ServedProcess server = serve()) {
+        try (ServeCommandProcess server = serve()) {
             join(start(List.of(first), server.port()));
             try (Client client = new Client(server.port())) {
                 assertThat(client.ask("+OK\r\n", ascii("SAVE\r\n"))).isTrue();
@@ -258,21 +258,21 @@ final class StopUnderLoadTest {
             assertThat(again.promises()).isEqualTo(200);
             server.kill();
         }
-        try (ServedProcess server = serve()) {
+        try (ServeCommandProcess server = serve()) {
             verify(server, List.of(first));
         }
     }
 
     @Test
     void givenADiskThatMayNotWriteAll_whenTerminated_thenItIsSaidAndLoggedHowMuchIsLost() throws Exception {
-        try (ServedProcess server = serve("--set", "disks.0.bytes_per_second=1", "--set", "shutdown.drain=1s")) {
+        try (ServeCommandProcess server = serve("--set", "disks.0.bytes_per_second=1", "--set", "shutdown.drain=1s")) {
             try (Client client = new Client(server.port())) {
                 assertThat(client.set("a", new byte[10])).isTrue();
                 assertThat(client.set("b", new byte[100_000])).isTrue();
                 assertThat(client.set("c", new byte[100_000])).isTrue();
             }
             server.terminate();
-            assertThat(server.ended(4)).containsPattern("not all values got to disk: [12]\\d{5} bytes are in");
+            assertThat(server.awaitExit(4)).containsPattern("not all values got to disk: [12]\\d{5} bytes are in");
         }
         assertThat(folder.resolve("errors"))
                 .content()

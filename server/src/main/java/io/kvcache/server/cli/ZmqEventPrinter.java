@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 
 /// Prints what is published over ZeroMQ: one line an event, the number of its message, its name, and all of it.
-final class ZmqEvents {
+final class ZmqEventPrinter {
 
     private static final int WAIT_MILLIS = 1000;
 
@@ -17,7 +17,7 @@ final class ZmqEvents {
     private final PrintWriter errors;
     private final String publish;
     private final @Nullable String replay;
-    private final Beginning beginning;
+    private final StartPosition startPosition;
     private long left;
     private long next = -1;
 
@@ -25,21 +25,21 @@ final class ZmqEvents {
     ///
     /// @param snapshot with all that is stored
     /// @param from else the first message wanted; -1 for the next one
-    record Beginning(boolean snapshot, long from) {}
+    record StartPosition(boolean snapshot, long from) {}
 
-    ZmqEvents(CommandLine command, String publish, @Nullable String replay, Beginning beginning) {
+    ZmqEventPrinter(CommandLine command, String publish, @Nullable String replay, StartPosition startPosition) {
         out = command.getOut();
         errors = command.getErr();
         this.publish = publish;
         this.replay = replay;
-        this.beginning = beginning;
+        this.startPosition = startPosition;
     }
 
     /// Prints so many events, for ever if need be.
     int print(long count) throws IOException {
         left = count;
         try (ZmqSubscriber subscriber = ZmqSubscriber.connect(publish, replay == null ? "" : replay, "")) {
-            begin(subscriber);
+            printSnapshotOrReplay(subscriber);
             while (left > 0) {
                 Batch batch = subscriber.next(WAIT_MILLIS);
                 if (batch != null && batch.sequence() >= next) {
@@ -53,14 +53,14 @@ final class ZmqEvents {
     }
 
     /// The live messages are followed already, so nothing falls between.
-    private void begin(ZmqSubscriber subscriber) throws IOException {
-        if (beginning.snapshot) {
+    private void printSnapshotOrReplay(ZmqSubscriber subscriber) throws IOException {
+        if (startPosition.snapshot) {
             for (Batch batch : subscriber.snapshot()) {
                 print(batch);
                 next = batch.sequence(); // the first live one that is not in it
             }
-        } else if (beginning.from >= 0) {
-            print(subscriber.replay(beginning.from), Long.MAX_VALUE);
+        } else if (startPosition.from >= 0) {
+            print(subscriber.replay(startPosition.from), Long.MAX_VALUE);
         }
     }
 

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
 
-final class KeyCommandsTest {
+final class ClientCommandsTest {
 
     @TempDir
     private Path folder = Path.of("");
@@ -60,13 +60,13 @@ final class KeyCommandsTest {
 
     @Test
     void givenPutAndGet_whenAskedForHelp_thenTheFileMayBeLeftOut() {
-        assertThat(Shell.run("put", "--help").out()).contains(" KEY [FILE]\n");
-        assertThat(Shell.run("get", "--help").out()).contains(" KEY [FILE]\n");
+        assertThat(CliRunner.run("put", "--help").out()).contains(" KEY [FILE]\n");
+        assertThat(CliRunner.run("get", "--help").out()).contains(" KEY [FILE]\n");
     }
 
     @Test
     void givenNoServer_whenAsked_thenThatIsSaid() throws Exception {
-        try (DeafPort deaf = new DeafPort()) {
+        try (UnresponsivePort deaf = new UnresponsivePort()) {
             assertThat(run(1, "ping", "--port=" + deaf.number()))
                     .startsWith("kvcache: no server at 127.0.0.1:" + deaf.number() + ": ");
         }

@@ -11,18 +11,19 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
 
 /// Looks into the directory of a disk tier for a command.
-final class TierFolder {
+final class TierDirectory {
 
-    private TierFolder() {}
+    private TierDirectory() {}
 
     /// Audits the tier.
     ///
     /// @throws ParameterException when the directory is refused: it holds no tier, or somebody has it open
     static AuditReport audit(CommandSpec command, Path folder, Scope scope) {
         try (DiskDirectory directory = DiskDirectory.openExisting(folder, DirectoryOptions.defaults());
-                Progress progress = new Progress(command.commandLine().getErr())) {
+                ProgressLine progressLine =
+                        new ProgressLine(command.commandLine().getErr())) {
             return LogAudit.run(
-                    directory.device(), scope, (done, all) -> progress.show("region " + done + " of " + all));
+                    directory.device(), scope, (done, all) -> progressLine.update("region " + done + " of " + all));
         } catch (DiskDirectoryException refused) {
             String text = command.qualifiedName() + ": " + refused.getMessage();
             throw new ParameterException(command.commandLine(), text, refused);

@@ -5,37 +5,37 @@ import java.io.PrintWriter;
 import java.util.Optional;
 
 /// One line on standard error that says what is going on, for people who watch; nothing in a pipe.
-public final class Progress implements AutoCloseable {
+public final class ProgressLine implements AutoCloseable {
 
     private static final String CLEAR_LINE = "\r\u001b[K";
 
     private final PrintWriter errors;
-    private final boolean watched;
+    private final boolean terminal;
 
     /// @param errors standard error of the command
-    public Progress(PrintWriter errors) {
+    public ProgressLine(PrintWriter errors) {
         this.errors = errors;
-        watched = Optional.ofNullable(System.console())
+        terminal = Optional.ofNullable(System.console())
                 .filter(Console::isTerminal)
                 .isPresent();
     }
 
     /// Replaces the line.
-    public void show(String text) {
-        if (watched) {
+    public void update(String text) {
+        if (terminal) {
             errors.print(CLEAR_LINE + text);
             errors.flush();
         }
     }
 
     /// Whether standard error is a terminal.
-    public boolean isWatched() {
-        return watched;
+    public boolean isTerminal() {
+        return terminal;
     }
 
     /// Removes the line.
     @Override
     public void close() {
-        show("");
+        update("");
     }
 }

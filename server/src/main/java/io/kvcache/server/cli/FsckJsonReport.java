@@ -11,15 +11,15 @@ import java.util.Locale;
 import java.util.Map;
 
 /// What an audit found, as one object. The names are what programs rely on.
-record AuditJson(
+record FsckJsonReport(
         int formatVersion,
         long deviceBytes,
         long regionBytes,
         int soundSuperblocks,
         int damagedSuperblock,
         long superblocksWritten,
-        Map<String, Row> regions,
-        List<Space> namespaces,
+        Map<String, RegionSummary> regions,
+        List<NamespaceSummary> namespaces,
         long torn,
         long strangeEntries,
         long lostEntries,
@@ -30,10 +30,10 @@ record AuditJson(
         boolean superblockRepaired) {
 
     /// Regions in one state; lives count regions in the order in which they were begun.
-    record Row(long count, long entries, long bytes, long oldestLife, long newestLife) {}
+    record RegionSummary(long count, long entries, long bytes, long oldestLife, long newestLife) {}
 
     /// One namespace, without its salt and its digest: who knows either can compute keys.
-    record Space(
+    record NamespaceSummary(
             String model,
             String revision,
             String tenant,
@@ -46,12 +46,12 @@ record AuditJson(
             long badChecksums,
             long unreadable) {}
 
-    static AuditJson of(AuditReport report) {
-        Map<String, Row> regions = new LinkedHashMap<>();
+    static FsckJsonReport of(AuditReport report) {
+        Map<String, RegionSummary> regions = new LinkedHashMap<>();
         for (RegionState state : RegionState.values()) {
-            regions.put(state.name().toLowerCase(Locale.ROOT), row(report, state));
+            regions.put(state.name().toLowerCase(Locale.ROOT), sumRegions(report, state));
         }
-        return new AuditJson(
+        return new FsckJsonReport(
                 LogHeader.FORMAT_VERSION,
                 report.geometry().deviceBytes(),
                 report.geometry().regionBytes(),
@@ -59,7 +59,9 @@ record AuditJson(
                 report.damagedCopy(),
                 report.superblocks(),
                 regions,
-                report.namespaces().stream().map(AuditJson::space).toList(),
+                report.namespaces().stream()
+                        .map(FsckJsonReport::namespaceSummary)
+                        .toList(),
                 report.torn(),
                 report.invalid(),
                 report.lost(),
@@ -71,11 +73,11 @@ record AuditJson(
     }
 
     /// Sums over the regions in a state.
-    static Row row(AuditReport report, RegionState state) {
+    static RegionSummary sumRegions(AuditReport report, RegionState state) {
         List<RegionReport> all = report.regions().stream()
                 .filter(region -> region.state() == state)
                 .toList();
-        return new Row(
+        return new RegionSummary(
                 all.size(),
                 all.stream().mapToLong(RegionReport::entries).sum(),
                 all.stream().mapToLong(RegionReport::bytes).sum(),
@@ -83,8 +85,8 @@ record AuditJson(
                 all.stream().mapToLong(RegionReport::epoch).max().orElse(0));
     }
 
-    private static Space space(NamespaceReport report) {
-        return new Space(
+    private static NamespaceSummary namespaceSummary(NamespaceReport report) {
+        return new NamespaceSummary(
                 report.namespace().model(),
                 report.namespace().revision(),
                 report.namespace().tenant(),

@@ -4,10 +4,10 @@ import io.kvcache.server.config.Units;
 import java.util.Locale;
 
 /// A number of bytes as people write it: `64GiB`, `1.5TB`, `4096`.
-public record ByteSize(long bytes) {
+public record ByteSizeText(long bytes) {
 
     /// Sizes are positive.
-    public ByteSize {
+    public ByteSizeText {
         if (bytes < 1) {
             throw new IllegalArgumentException("size is " + bytes + " bytes, must be at least 1");
         }
@@ -16,13 +16,13 @@ public record ByteSize(long bytes) {
     /// Parses a size, in upper or lower case.
     ///
     /// @throws IllegalArgumentException that names the text and the forms allowed
-    public static ByteSize parse(String text) {
+    public static ByteSizeText parse(String text) {
         long bytes = Units.bytes(text).orElse(0);
         if (bytes < 1) {
             throw new IllegalArgumentException(
                     "'" + text + "' is not a size: must be " + Units.SIZE_FORMS + ", 1 B and up");
         }
-        return new ByteSize(bytes);
+        return new ByteSizeText(bytes);
     }
 
     /// In the largest power of 1024 that leaves at least one, to three digits or so: `62.5 GiB`.

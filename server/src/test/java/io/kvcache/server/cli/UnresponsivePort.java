@@ -6,11 +6,11 @@ import java.net.InetSocketAddress;
 import java.net.Socket;
 
 /// A port of this machine at which nobody listens, and nobody else can for as long as this is open.
-final class DeafPort implements AutoCloseable {
+final class UnresponsivePort implements AutoCloseable {
 
     private final Socket bound = new Socket();
 
-    DeafPort() throws IOException {
+    UnresponsivePort() throws IOException {
         bound.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
     }
 

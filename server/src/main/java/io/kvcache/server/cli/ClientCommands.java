@@ -16,17 +16,17 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 /// Small clients: `kvcache ping`, `put`, `get`, `del` and `stat`, each one request to a server that runs.
-final class KeyCommands {
+final class ClientCommands {
 
-    private static final String STANDARD = "-";
+    private static final String STANDARD_STREAM = "-";
 
-    private KeyCommands() {}
+    private ClientCommands() {}
 
-    static List<Object> all() {
+    static List<Object> commands() {
         return List.of(new Ping(), new Put(), new Get(), new Del(), new Stat());
     }
 
-    private static int say(CommandSpec spec, boolean done, String text) {
+    private static int printResult(CommandSpec spec, boolean done, String text) {
         PrintWriter to = done ? spec.commandLine().getOut() : spec.commandLine().getErr();
         to.println(text);
         to.flush();
@@ -41,12 +41,12 @@ final class KeyCommands {
         private CommandSpec spec = CommandSpec.create();
 
         @Mixin
-        private ServerAddress server = new ServerAddress();
+        private ConnectionOptions server = new ConnectionOptions();
 
         @Override
         public Integer call() throws IOException {
-            try (StoreClient client = server.connect()) {
-                return say(spec, true, client.ask("PING").text());
+            try (StoreClient client = server.respClient()) {
+                return printResult(spec, true, client.ask("PING").text());
             }
         }
     }
@@ -59,7 +59,7 @@ final class KeyCommands {
         private CommandSpec spec = CommandSpec.create();
 
         @Mixin
-        private ServerAddress server = new ServerAddress();
+        private ConnectionOptions server = new ConnectionOptions();
 
         @Parameters(index = "0", paramLabel = "KEY")
         private String key = "";
@@ -68,17 +68,17 @@ final class KeyCommands {
                 index = "1",
                 arity = "0..1",
                 paramLabel = "FILE",
-                defaultValue = STANDARD,
+                defaultValue = STANDARD_STREAM,
                 description = "Default: standard input.")
-        private String file = STANDARD;
+        private String file = STANDARD_STREAM;
 
         @Override
         public Integer call() throws IOException {
-            byte[] value = file.equals(STANDARD) ? System.in.readAllBytes() : Files.readAllBytes(Path.of(file));
-            try (StoreClient client = server.connect()) {
+            byte[] value = file.equals(STANDARD_STREAM) ? System.in.readAllBytes() : Files.readAllBytes(Path.of(file));
+            try (StoreClient client = server.respClient()) {
                 client.ask("PING"); // a connection that only sets is not told when there is no room
                 client.set(key, value);
-                return say(spec, true, "stored " + value.length + " bytes");
+                return printResult(spec, true, "stored " + value.length + " bytes");
             }
         }
     }
@@ -91,7 +91,7 @@ final class KeyCommands {
         private CommandSpec spec = CommandSpec.create();
 
         @Mixin
-        private ServerAddress server = new ServerAddress();
+        private ConnectionOptions server = new ConnectionOptions();
 
         @Parameters(index = "0", paramLabel = "KEY")
         private String key = "";
@@ -100,18 +100,18 @@ final class KeyCommands {
                 index = "1",
                 arity = "0..1",
                 paramLabel = "FILE",
-                defaultValue = STANDARD,
+                defaultValue = STANDARD_STREAM,
                 description = "Default: standard output.")
-        private String file = STANDARD;
+        private String file = STANDARD_STREAM;
 
         @Override
         public Integer call() throws IOException {
-            try (StoreClient client = server.connect()) {
+            try (StoreClient client = server.respClient()) {
                 Reply reply = client.ask("GET", key);
                 if (!reply.here()) {
-                    return say(spec, false, "kvcache get: there is no " + key);
+                    return printResult(spec, false, "kvcache get: there is no " + key);
                 }
-                if (file.equals(STANDARD)) {
+                if (file.equals(STANDARD_STREAM)) {
                     PrintStream out = System.out;
                     out.writeBytes(reply.bytes());
                     out.flush();
@@ -131,16 +131,16 @@ final class KeyCommands {
         private CommandSpec spec = CommandSpec.create();
 
         @Mixin
-        private ServerAddress server = new ServerAddress();
+        private ConnectionOptions server = new ConnectionOptions();
 
         @Parameters(paramLabel = "KEY")
         private String key = "";
 
         @Override
         public Integer call() throws IOException {
-            try (StoreClient client = server.connect()) {
+            try (StoreClient client = server.respClient()) {
                 boolean was = client.ask("DEL", key).number() > 0;
-                return say(spec, was, was ? "deleted" : "kvcache del: there is no " + key);
+                return printResult(spec, was, was ? "deleted" : "kvcache del: there is no " + key);
             }
         }
     }
@@ -153,12 +153,12 @@ final class KeyCommands {
         private CommandSpec spec = CommandSpec.create();
 
         @Mixin
-        private ServerAddress server = new ServerAddress();
+        private ConnectionOptions server = new ConnectionOptions();
 
         @Override
         public Integer call() throws IOException {
-            try (StoreClient client = server.connect()) {
-                return say(
+            try (StoreClient client = server.respClient()) {
+                return printResult(
                         spec, true, client.ask("INFO").text().replace("\r", "").strip());
             }
         }

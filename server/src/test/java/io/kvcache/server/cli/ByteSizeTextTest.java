@@ -7,7 +7,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-final class ByteSizeTest {
+final class ByteSizeTextTest {
 
     @ParameterizedTest
     @CsvSource({
@@ -19,13 +19,13 @@ final class ByteSizeTest {
         "900MB, 900000000, 858 MiB",
     })
     void givenSize_whenParsed_thenBytesAndAShortForm(String text, long bytes, String shown) {
-        assertThat(ByteSize.parse(text)).isEqualTo(new ByteSize(bytes)).hasToString(shown);
+        assertThat(ByteSizeText.parse(text)).isEqualTo(new ByteSizeText(bytes)).hasToString(shown);
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"", "GiB", "-5GiB", "0", "0.2B", "5 apples", "1e9", "9999999999TiB", "1,5GiB"})
     void givenSomethingElse_whenParsed_thenTheErrorNamesItAndTheForms(String text) {
-        assertThatThrownBy(() -> ByteSize.parse(text))
+        assertThatThrownBy(() -> ByteSizeText.parse(text))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("'" + text + "' is not a size")
                 .hasMessageContaining("KiB, MiB, GiB, TiB");

@@ -19,10 +19,10 @@ import picocli.CommandLine.Command;
         description = "Serve one value and exit, for java -XX:AOTCacheOutput=FILE.",
         hidden = true,
         mixinStandardHelpOptions = true)
-final class RehearseCommand implements Callable<Integer>, ServingCommand {
+final class AotTrainCommand implements Callable<Integer>, LongRunningCommand {
 
-    private static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(60);
-    private static final long PAUSE_MILLIS = 20;
+    private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long RETRY_MILLIS = 20;
 
     @Override
     public Integer call() throws IOException, InterruptedException {
@@ -46,7 +46,7 @@ final class RehearseCommand implements Callable<Integer>, ServingCommand {
     }
 
     private static StoreClient connect(int port) throws IOException, InterruptedException {
-        long end = System.nanoTime() + LONGEST_NANOS;
+        long end = System.nanoTime() + TIMEOUT_NANOS;
         while (true) {
             try {
                 return new StoreClient(Peer.open("127.0.0.1", port));
@@ -54,7 +54,7 @@ final class RehearseCommand implements Callable<Integer>, ServingCommand {
                 if (System.nanoTime() > end) {
                     throw notYet;
                 }
-                Thread.sleep(PAUSE_MILLIS);
+                Thread.sleep(RETRY_MILLIS);
             }
         }
     }

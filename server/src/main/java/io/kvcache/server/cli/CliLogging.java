@@ -8,20 +8,20 @@ import java.util.logging.Logger;
 import picocli.CommandLine.ParseResult;
 
 /// The log of commands that end by themselves: warnings of the store, a line each, between the command's own words on
-/// standard error. A [ServingCommand] has a log of its own.
-final class ToolLog extends Formatter {
+/// standard error. A [LongRunningCommand] has a log of its own.
+final class CliLogging extends Formatter {
 
     /// Held here, as loggers that nobody holds forget their level.
     private static final Logger STORE = Logger.getLogger("io.kvcache");
 
-    private ToolLog() {}
+    private CliLogging() {}
 
     /// Applies to this JVM from now on, unless the command serves.
-    static void begin(ParseResult parsed) {
-        if (parsed.hasSubcommand() && !(parsed.subcommand().commandSpec().userObject() instanceof ServingCommand)) {
+    static void install(ParseResult parsed) {
+        if (parsed.hasSubcommand() && !(parsed.subcommand().commandSpec().userObject() instanceof LongRunningCommand)) {
             STORE.setLevel(Level.WARNING);
             for (Handler handler : Logger.getLogger("").getHandlers()) {
-                handler.setFormatter(new ToolLog());
+                handler.setFormatter(new CliLogging());
             }
         }
     }

@@ -5,20 +5,20 @@ import java.io.StringWriter;
 import picocli.CommandLine;
 
 /// Runs a command in this process and keeps what it wrote.
-final class Shell {
+final class CliRunner {
 
-    private Shell() {}
+    private CliRunner() {}
 
     /// What a command left behind.
-    record Run(int exitCode, String out, String err) {}
+    record CliResult(int exitCode, String out, String err) {}
 
-    static Run run(String... arguments) {
+    static CliResult run(String... arguments) {
         StringWriter out = new StringWriter();
         StringWriter err = new StringWriter();
         CommandLine line = Kvcache.commandLine();
         line.setOut(new PrintWriter(out));
         line.setErr(new PrintWriter(err));
         int exitCode = line.execute(arguments);
-        return new Run(exitCode, out.toString(), err.toString());
+        return new CliResult(exitCode, out.toString(), err.toString());
     }
 }

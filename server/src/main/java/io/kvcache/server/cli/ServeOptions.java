@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
 /// The options of a server: a file, and what goes before it.
-final class ServerSettings {
+final class ServeOptions {
 
     @Option(names = "--config", paramLabel = "FILE", description = "Settings in YAML. Default: none.")
     private @Nullable Path file;
@@ -88,7 +88,7 @@ final class ServerSettings {
     }
 
     /// A problem with the place before it where its setting was set, if that is known.
-    String placed(String problem) {
+    String withOrigin(String problem) {
         return reader.placed(problem);
     }
 

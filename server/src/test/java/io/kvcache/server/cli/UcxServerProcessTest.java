@@ -34,7 +34,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// `kvcache serve` with `transport.ucx`, in a process of its own that is killed in the end.
 @EnabledIf(value = "io.kvcache.transport.ucx.UcxMemory#possible", disabledReason = "libucx0 is not installed")
 @Timeout(300)
-final class UcxServedTest {
+final class UcxServerProcessTest {
 
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(4, 1, 1024, 16, Dtype.BF16));
     private static final int BLOCKS = 5;
@@ -60,13 +60,13 @@ final class UcxServedTest {
     void givenAServedProcess_whenReadOverUcxAndThenKilled_thenBlocksComeOneSidedAndThenAreAMiss(String transports)
             throws Exception {
         Path errors = folder.resolve("errors");
-        try (ServedProcess server = new ServedProcess(
+        try (ServeCommandProcess server = new ServeCommandProcess(
                 errors,
                 "--transport=127.0.0.1:0",
                 "--set=transport.shared_memory=" + shared.getFileName(),
                 "--set=transport.ucx=" + transports)) {
             Matcher place = Pattern.compile("  other JVMs at (127\\.0\\.0\\.1:\\d+), .*")
-                    .matcher(server.line());
+                    .matcher(server.readLine());
             assertThat(place.matches()).isTrue();
             try (RemoteKvCache cache = RemoteKvCache.builder("ucx:" + place.group(1) + "?tls=" + transports)
                     .requestTimeout(Duration.ofSeconds(60))
@@ -80,7 +80,7 @@ final class UcxServedTest {
                 assertThat(listening(server.pid()))
                         .as("on loopback alone")
                         .isNotEmpty()
-                        .allMatch(UcxServedTest::loopback);
+                        .allMatch(UcxServerProcessTest::loopback);
                 server.kill();
                 long start = System.nanoTime();
                 while (verified(cache, chain) > 0) {
@@ -113,7 +113,7 @@ final class UcxServedTest {
     private static List<String> listening(long pid) throws IOException {
         Set<String> sockets;
         try (Stream<Path> files = Files.list(Path.of("/proc", Long.toString(pid), "fd"))) {
-            sockets = files.map(UcxServedTest::target).collect(Collectors.toSet());
+            sockets = files.map(UcxServerProcessTest::target).collect(Collectors.toSet());
         }
         try (Stream<String> four = Files.lines(Path.of("/proc/net/tcp"));
                 Stream<String> six = Files.lines(Path.of("/proc/net/tcp6"))) {

@@ -15,10 +15,10 @@ import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
 /// Which server a command asks, and as whom.
-final class ServerAddress {
+final class ConnectionOptions {
 
     /// The variable that may hold the password, as an argument would be seen by everybody on the machine.
-    private static final String PASSWORD = "KVCACHE_PASSWORD";
+    private static final String PASSWORD_VARIABLE = "KVCACHE_PASSWORD";
 
     @Option(names = "--host", paramLabel = "HOST", description = "Where the server is. Default: ${DEFAULT-VALUE}.")
     private String host = "127.0.0.1";
@@ -32,7 +32,7 @@ final class ServerAddress {
     @Option(
             names = "--password-file",
             paramLabel = "FILE",
-            description = "Its first line is the password. Default: $" + PASSWORD + ", or none.")
+            description = "Its first line is the password. Default: $" + PASSWORD_VARIABLE + ", or none.")
     private @Nullable Path passwordFile;
 
     @Option(names = "--tls", description = "Connect through TLS.")
@@ -44,24 +44,25 @@ final class ServerAddress {
             description = "PEM with the certificates to believe; implies --tls. Default: the JDK's.")
     private @Nullable Path authorities;
 
-    WebClient web() throws IOException {
-        return new WebClient(peer());
+    WebClient httpClient() throws IOException {
+        return new WebClient(clientConfig());
     }
 
-    StoreClient connect() throws IOException {
-        return new StoreClient(peer());
+    StoreClient respClient() throws IOException {
+        return new StoreClient(clientConfig());
     }
 
-    private Peer peer() throws IOException {
+    private Peer clientConfig() throws IOException {
         Path file = authorities;
         SSLContext trust = file != null ? TrustStore.of(file) : tls ? TrustStore.systemDefault() : null;
-        return new Peer(host, port, login(), trust);
+        return new Peer(host, port, clientCredentials(), trust);
     }
 
-    private @Nullable Login login() throws IOException {
-        String password = passwordFile == null ? System.getenv(PASSWORD) : firstLine(passwordFile);
+    private @Nullable Login clientCredentials() throws IOException {
+        String password = passwordFile == null ? System.getenv(PASSWORD_VARIABLE) : firstLine(passwordFile);
         if (password == null && user != null) {
-            throw new IOException("--user " + user + " without a password: give --password-file or set " + PASSWORD);
+            throw new IOException(
+                    "--user " + user + " without a password: give --password-file or set " + PASSWORD_VARIABLE);
         }
         return password == null ? null : new Login(user, password);
     }

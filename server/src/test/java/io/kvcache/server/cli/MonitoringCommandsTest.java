@@ -29,7 +29,7 @@ import tools.jackson.databind.json.JsonMapper;
 
 /// `kvcache top`, `events` and `disk` with a server.
 @Timeout(300)
-final class WatchCommandsTest {
+final class MonitoringCommandsTest {
 
     @TempDir
     private Path folder = Path.of("");
@@ -152,7 +152,7 @@ final class WatchCommandsTest {
 
     @Test
     void givenNoServer_whenWatched_thenThatIsSaid() throws Exception {
-        try (DeafPort deaf = new DeafPort()) {
+        try (UnresponsivePort deaf = new UnresponsivePort()) {
             assertThat(run(1, "top", "--once", "--port=" + deaf.number()))
                     .startsWith("kvcache: no server at 127.0.0.1:" + deaf.number());
         }
@@ -162,9 +162,9 @@ final class WatchCommandsTest {
     void givenTwoReadings_whenShown_thenRatesAreOfTheTimeBetween() {
         JsonNode before = stats(100);
         JsonNode now = stats(160);
-        String text = new TopTable("here:1", before, now, 2).text();
+        String text = new TopTable("here:1", before, now, 2).format();
         assertThat(text).contains("kvcache v at here:1").containsPattern("resp get +160 +30/s +20 +500");
-        assertThat(new TopTable("here:1", null, now, 2).text()).containsPattern("resp get +160 +- ");
+        assertThat(new TopTable("here:1", null, now, 2).format()).containsPattern("resp get +160 +- ");
     }
 
     private static JsonNode stats(int count) {

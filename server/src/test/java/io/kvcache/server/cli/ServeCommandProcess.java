@@ -13,7 +13,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /// `kvcache serve` in a process of its own, with 64 MiB of host memory at a port of its own.
-final class ServedProcess implements AutoCloseable {
+final class ServeCommandProcess implements AutoCloseable {
 
     static final long HOST_BYTES = 64L << 20;
 
@@ -26,7 +26,7 @@ final class ServedProcess implements AutoCloseable {
     private final int port;
 
     /// @param errors a file for what it writes to standard error
-    ServedProcess(Path errors, String... more) throws IOException {
+    ServeCommandProcess(Path errors, String... more) throws IOException {
         List<String> command = Stream.concat(
                         Stream.of(
                                 Path.of(System.getProperty("java.home"), "bin", "java")
@@ -60,7 +60,7 @@ final class ServedProcess implements AutoCloseable {
         return port;
     }
 
-    String line() throws IOException {
+    String readLine() throws IOException {
         return String.valueOf(said.readLine());
     }
 
@@ -70,12 +70,12 @@ final class ServedProcess implements AutoCloseable {
     }
 
     /// Waits until it has ended well after [#terminate]; what it said since the last line that was read.
-    String ended() throws IOException, InterruptedException {
-        return ended(0);
+    String awaitExit() throws IOException, InterruptedException {
+        return awaitExit(0);
     }
 
     /// Waits until it has ended with an exit code after [#terminate]; what it said since the last line that was read.
-    String ended(int exitCode) throws IOException, InterruptedException {
+    String awaitExit(int exitCode) throws IOException, InterruptedException {
         String rest = said.readAllAsString();
         assertThat(process.waitFor(PATIENCE_SECONDS, TimeUnit.SECONDS)).isTrue();
         assertThat(process.exitValue()).isEqualTo(exitCode);

@@ -18,15 +18,15 @@ import java.util.stream.Collectors;
 
 /// What a server would run with, in lines: every place where it listens and who may come in
 /// there, every tenant.
-final class ConfigText {
+final class ConfigSummary {
 
-    private ConfigText() {}
+    private ConfigSummary() {}
 
-    static List<String> of(ServerConfig config) {
+    static List<String> lines(ServerConfig config) {
         List<String> lines = new ArrayList<>();
-        lines.add("good: " + new ByteSize(config.memory().hostBytes()) + " of host memory, "
+        lines.add("good: " + new ByteSizeText(config.memory().hostBytes()) + " of host memory, "
                 + config.network().loops() + " loops");
-        config.access().listeners().forEach(each -> lines.add(line(each)));
+        config.access().listeners().forEach(each -> lines.add(describe(each)));
         TransportConfig transport = config.settled(port -> true).transport();
         String asks = transport.guarded(config.access().tenants()) ? ", asks for a secret" : ", asks nobody who he is";
         if (transport.on()) {
@@ -37,25 +37,26 @@ final class ConfigText {
             AeronAddress aeron = transport.aeron().at(transport.port());
             lines.add("transport: " + aeron.text() + (aeron.folder() == null ? "" : " in " + aeron.folder()) + asks);
         }
-        config.access().tenants().forEach(each -> lines.add(line(each)));
-        lines.addAll(domains(config));
+        config.access().tenants().forEach(each -> lines.add(describe(each)));
+        lines.addAll(describeDomains(config));
         for (DiskConfig disk : config.disks().disks()) {
-            lines.add("disk " + disk.directory() + ": " + size(disk));
+            lines.add("disk " + disk.directory() + ": " + describeDisk(disk));
         }
-        lines.add(hints(config));
+        lines.add(describeHints(config));
         return lines;
     }
 
     /// How much a disk holds, and of what: what is too large for it is nowhere but in memory, and
     /// of what is larger than half of that each takes as much as the largest.
-    static String size(DiskConfig disk) {
-        return new ByteSize(disk.bytes()) + ", for values below " + new ByteSize(disk.regionBytes()) + " (from about "
-                + new ByteSize(disk.regionBytes() / 2) + " on each takes " + new ByteSize(disk.regionBytes()) + ")";
+    static String describeDisk(DiskConfig disk) {
+        return new ByteSizeText(disk.bytes()) + ", for values below " + new ByteSizeText(disk.regionBytes())
+                + " (from about " + new ByteSizeText(disk.regionBytes() / 2) + " on each takes "
+                + new ByteSizeText(disk.regionBytes()) + ")";
     }
 
     /// Where it matters what clients say of classes and weights: a disk goes by last use whatever
     /// they say.
-    private static String hints(ServerConfig config) {
+    private static String describeHints(ServerConfig config) {
         PolicyKind policy = config.memory().policy();
         if (!policy.usesLabels()) {
             return "hints: LABEL and WEIGH are not taken, memory.policy is " + policy.commandName()
@@ -69,11 +70,11 @@ final class ConfigText {
     }
 
     /// The trust domains, a line each.
-    static List<String> domains(ServerConfig config) {
-        return config.access().domains().stream().map(ConfigText::line).toList();
+    static List<String> describeDomains(ServerConfig config) {
+        return config.access().domains().stream().map(ConfigSummary::describe).toList();
     }
 
-    private static String line(ListenConfig listen) {
+    private static String describe(ListenConfig listen) {
         EntryConfig entry = listen.entry();
         String protocols = listen.protocols().stream()
                 .map(each -> each.name().toLowerCase(Locale.ROOT).replace('_', '-'))
@@ -86,17 +87,17 @@ final class ConfigText {
                 + (entry.cidrs().isEmpty() ? "" : ", from " + String.join(", ", entry.cidrs()));
     }
 
-    private static String line(TenantConfig tenant) {
+    private static String describe(TenantConfig tenant) {
         return "tenant " + tenant.name() + ": user " + tenant.user()
                 + (tenant.hasPassword() ? "" : " without a password")
                 + ", weight " + tenant.weight()
-                + (tenant.quotaBytes() == 0 ? "" : ", quota " + new ByteSize(tenant.quotaBytes()))
-                + labels(tenant.labels());
+                + (tenant.quotaBytes() == 0 ? "" : ", quota " + new ByteSizeText(tenant.quotaBytes()))
+                + describeOwnership(tenant.labels());
     }
 
-    private static String line(DomainConfig domain) {
+    private static String describe(DomainConfig domain) {
         Path folder = domain.folder();
-        return "domain " + domain.name() + ": " + new ByteSize(domain.hostBytes()) + " of its own for tenants "
+        return "domain " + domain.name() + ": " + new ByteSizeText(domain.hostBytes()) + " of its own for tenants "
                 + String.join(", ", domain.tenants())
                 + (folder == null
                         ? ", not mapped"
@@ -104,7 +105,7 @@ final class ConfigText {
     }
 
     /// Salts are not shown.
-    private static String labels(LabelConfig labels) {
+    private static String describeOwnership(LabelConfig labels) {
         String salts = labels.saltFile() == null ? "" : ", keys that end with a salt of " + labels.saltFile();
         return (labels.prefixes().isEmpty() ? "" : ", keys that begin with " + String.join(" or ", labels.prefixes()))
                 + (labels.salts().isEmpty()

@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.Locale;
 
 /// What an audit found, for people.
-final class AuditText {
+final class FsckTextReport {
 
     private static final String REGION_ROW = "%10s  %8s  %10s  %12s  %6s  %12s  %12s";
     private static final String NAMESPACE_ROW = "%10s  %10s  %10s  %8s  %8s  %10s  %8s  %s";
@@ -17,44 +17,45 @@ final class AuditText {
     private final PrintWriter out;
     private final AuditReport report;
 
-    AuditText(PrintWriter out, AuditReport report) {
+    FsckTextReport(PrintWriter out, AuditReport report) {
         this.out = out;
         this.report = report;
     }
 
     /// What the superblock says.
-    void format() {
+    void printSuperblock() {
         print(String.format(
                 Locale.ROOT,
                 "format version %d, %s in %,d regions of %s; %d of 2 superblocks sound, written %,d times",
                 LogHeader.FORMAT_VERSION,
-                size(report.geometry().deviceBytes()),
+                formatSize(report.geometry().deviceBytes()),
                 report.geometry().regions(),
-                size(report.geometry().regionBytes()),
+                formatSize(report.geometry().regionBytes()),
                 report.intactCopies(),
                 report.superblocks()));
         print("");
     }
 
     /// Regions by state.
-    void regions() {
+    void printRegions() {
         print(String.format(
                 Locale.ROOT, REGION_ROW, "regions", "state", "entries", "bytes", "full", "oldest", "newest"));
         for (RegionState state : RegionState.values()) {
-            AuditJson.Row row = AuditJson.row(report, state);
-            if (row.count() > 0) {
-                double full =
-                        (double) row.bytes() / row.count() / report.geometry().regionBytes();
+            FsckJsonReport.RegionSummary regionSummary = FsckJsonReport.sumRegions(report, state);
+            if (regionSummary.count() > 0) {
+                double full = (double) regionSummary.bytes()
+                        / regionSummary.count()
+                        / report.geometry().regionBytes();
                 print(String.format(
                         Locale.ROOT,
                         REGION_ROW,
-                        number(row.count()),
+                        formatNumber(regionSummary.count()),
                         state.name().toLowerCase(Locale.ROOT),
-                        number(row.entries()),
-                        size(row.bytes()),
+                        formatNumber(regionSummary.entries()),
+                        formatSize(regionSummary.bytes()),
                         String.format(Locale.ROOT, "%.0f %%", 100 * full),
-                        life(row.oldestLife()),
-                        life(row.newestLife())));
+                        formatEpoch(regionSummary.oldestLife()),
+                        formatEpoch(regionSummary.newestLife())));
             }
         }
         print("Oldest and newest: which opening began the region, and its number in that opening.");
@@ -68,7 +69,7 @@ final class AuditText {
     }
 
     /// What counts, by namespace.
-    void namespaces() {
+    void printNamespaces() {
         List<NamespaceReport> all = report.namespaces();
         print(String.format(
                 Locale.ROOT,
@@ -85,20 +86,20 @@ final class AuditText {
             print(String.format(
                     Locale.ROOT,
                     NAMESPACE_ROW,
-                    number(each.blocks()),
-                    number(each.objects()),
-                    size(each.bytes()),
-                    number(each.orphans()),
-                    number(each.replaced()),
-                    number(each.tombstones()),
-                    number(each.corruptEntries()),
+                    formatNumber(each.blocks()),
+                    formatNumber(each.objects()),
+                    formatSize(each.bytes()),
+                    formatNumber(each.orphans()),
+                    formatNumber(each.replaced()),
+                    formatNumber(each.tombstones()),
+                    formatNumber(each.corruptEntries()),
                     each.namespace()));
         }
         print("");
     }
 
     /// Whether all is well.
-    void verdict(boolean repaired) {
+    void printVerdict(boolean repaired) {
         long checksums = report.namespaces().stream()
                 .mapToLong(NamespaceReport::badChecksums)
                 .sum();
@@ -128,7 +129,7 @@ final class AuditText {
                     report.missingRegions(),
                     report.discardedRegions()));
         }
-        damagedMetadata();
+        printDamagedMetadata();
         if (report.isIntact()) {
             print("clean: every block and object has its checksum");
         } else if (report.corruptEntries() == 0) {
@@ -153,7 +154,7 @@ final class AuditText {
     }
 
     /// Metadata that is damaged while nothing is lost.
-    private void damagedMetadata() {
+    private void printDamagedMetadata() {
         if (report.damagedCopy() > 0) {
             print(String.format(
                     Locale.ROOT,
@@ -174,16 +175,16 @@ final class AuditText {
         return "copy " + report.damagedCopy() + " of 2 of the superblock";
     }
 
-    private static String life(long life) {
+    private static String formatEpoch(long life) {
         return life == 0 ? "-" : (life >>> Integer.SIZE) + "." + (int) life;
     }
 
-    private static String number(long number) {
+    private static String formatNumber(long number) {
         return String.format(Locale.ROOT, "%,d", number);
     }
 
-    private static String size(long bytes) {
-        return bytes == 0 ? "0 B" : new ByteSize(bytes).toString();
+    private static String formatSize(long bytes) {
+        return bytes == 0 ? "0 B" : new ByteSizeText(bytes).toString();
     }
 
     private void print(String line) {
