@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.bench.lab.LabRow;
 import io.kvcache.bench.lab.MarginRow;
 import io.kvcache.server.CacheServer;
-import io.kvcache.server.client.Peer;
-import io.kvcache.server.client.StoreClient;
+import io.kvcache.server.client.ClientConfig;
+import io.kvcache.server.client.RespClient;
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.Machine;
 import io.kvcache.server.config.ServerConfig;
@@ -361,10 +361,10 @@ final class LabCommandTest {
                 "trace.out", new ConfigReader.Option("trace", trace.toString()));
         ServerConfig config = new ConfigReader(Machine.here(), Map.of()).read(ConfigReader.Source.NONE, options);
         try (CacheServer server = CacheServer.start(config);
-                StoreClient client =
-                        new StoreClient(Peer.open("127.0.0.1", server.address().getPort()))) {
+                RespClient client = new RespClient(
+                        ClientConfig.open("127.0.0.1", server.address().getPort()))) {
             client.set("k", new byte[1]);
-            assertThat(client.ask("GET", "k").here()).isTrue();
+            assertThat(client.call("GET", "k").isPresent()).isTrue();
         }
 
         Shell.Run run = Shell.run("lab", "capture", trace.toString(), "--policy", "lru");

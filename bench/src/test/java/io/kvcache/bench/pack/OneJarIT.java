@@ -3,8 +3,8 @@ package io.kvcache.bench.pack;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.client.Peer;
-import io.kvcache.server.client.StoreClient;
+import io.kvcache.server.client.ClientConfig;
+import io.kvcache.server.client.RespClient;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -74,10 +74,11 @@ final class OneJarIT {
             String first = String.valueOf(said.readLine());
             Matcher serves = SERVES.matcher(first);
             assertThat(serves.matches()).as(() -> first + errors()).isTrue();
-            try (StoreClient client = new StoreClient(Peer.open("127.0.0.1", Integer.parseInt(serves.group(2))))) {
-                assertThat(client.ask("PING").text()).isEqualTo("PONG");
+            try (RespClient client =
+                    new RespClient(ClientConfig.open("127.0.0.1", Integer.parseInt(serves.group(2))))) {
+                assertThat(client.call("PING").asText()).isEqualTo("PONG");
                 client.set("key", VALUE);
-                assertThat(client.ask("GET", "key").bytes()).isEqualTo(VALUE);
+                assertThat(client.call("GET", "key").bytes()).isEqualTo(VALUE);
             }
             assertThat(process.toHandle().destroy()).isTrue();
             String rest = said.readAllAsString();

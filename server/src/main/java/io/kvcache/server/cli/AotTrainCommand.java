@@ -1,7 +1,7 @@
 package io.kvcache.server.cli;
 
-import io.kvcache.server.client.Peer;
-import io.kvcache.server.client.StoreClient;
+import io.kvcache.server.client.ClientConfig;
+import io.kvcache.server.client.RespClient;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
@@ -31,10 +31,10 @@ final class AotTrainCommand implements Callable<Integer>, LongRunningCommand {
                 .daemon()
                 .start(() -> Kvcache.commandLine()
                         .execute("serve", "--port", Integer.toString(port), "--host-bytes", "128MiB"));
-        try (StoreClient client = connect(port)) {
+        try (RespClient client = connect(port)) {
             client.set("key", new byte[100_000]);
-            client.ask("EXISTS", "key");
-            client.ask("GET", "key");
+            client.call("EXISTS", "key");
+            client.call("GET", "key");
         }
         return 0;
     }
@@ -45,11 +45,11 @@ final class AotTrainCommand implements Callable<Integer>, LongRunningCommand {
         }
     }
 
-    private static StoreClient connect(int port) throws IOException, InterruptedException {
+    private static RespClient connect(int port) throws IOException, InterruptedException {
         long end = System.nanoTime() + TIMEOUT_NANOS;
         while (true) {
             try {
-                return new StoreClient(Peer.open("127.0.0.1", port));
+                return new RespClient(ClientConfig.open("127.0.0.1", port));
             } catch (IOException notYet) {
                 if (System.nanoTime() > end) {
                     throw notYet;

@@ -1,7 +1,7 @@
 package io.kvcache.server.cli;
 
-import io.kvcache.server.client.Reply;
-import io.kvcache.server.client.StoreClient;
+import io.kvcache.server.client.RespClient;
+import io.kvcache.server.client.RespReply;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.io.PrintWriter;
@@ -45,8 +45,8 @@ final class ClientCommands {
 
         @Override
         public Integer call() throws IOException {
-            try (StoreClient client = server.respClient()) {
-                return printResult(spec, true, client.ask("PING").text());
+            try (RespClient client = server.respClient()) {
+                return printResult(spec, true, client.call("PING").asText());
             }
         }
     }
@@ -75,8 +75,8 @@ final class ClientCommands {
         @Override
         public Integer call() throws IOException {
             byte[] value = file.equals(STANDARD_STREAM) ? System.in.readAllBytes() : Files.readAllBytes(Path.of(file));
-            try (StoreClient client = server.respClient()) {
-                client.ask("PING"); // a connection that only sets is not told when there is no room
+            try (RespClient client = server.respClient()) {
+                client.call("PING"); // a connection that only sets is not told when there is no room
                 client.set(key, value);
                 return printResult(spec, true, "stored " + value.length + " bytes");
             }
@@ -106,9 +106,9 @@ final class ClientCommands {
 
         @Override
         public Integer call() throws IOException {
-            try (StoreClient client = server.respClient()) {
-                Reply reply = client.ask("GET", key);
-                if (!reply.here()) {
+            try (RespClient client = server.respClient()) {
+                RespReply reply = client.call("GET", key);
+                if (!reply.isPresent()) {
                     return printResult(spec, false, "kvcache get: there is no " + key);
                 }
                 if (file.equals(STANDARD_STREAM)) {
@@ -138,8 +138,8 @@ final class ClientCommands {
 
         @Override
         public Integer call() throws IOException {
-            try (StoreClient client = server.respClient()) {
-                boolean was = client.ask("DEL", key).number() > 0;
+            try (RespClient client = server.respClient()) {
+                boolean was = client.call("DEL", key).asLong() > 0;
                 return printResult(spec, was, was ? "deleted" : "kvcache del: there is no " + key);
             }
         }
@@ -157,9 +157,11 @@ final class ClientCommands {
 
         @Override
         public Integer call() throws IOException {
-            try (StoreClient client = server.respClient()) {
+            try (RespClient client = server.respClient()) {
                 return printResult(
-                        spec, true, client.ask("INFO").text().replace("\r", "").strip());
+                        spec,
+                        true,
+                        client.call("INFO").asText().replace("\r", "").strip());
             }
         }
     }

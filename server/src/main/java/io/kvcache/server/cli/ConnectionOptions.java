@@ -1,9 +1,9 @@
 package io.kvcache.server.cli;
 
-import io.kvcache.server.client.Login;
-import io.kvcache.server.client.Peer;
-import io.kvcache.server.client.StoreClient;
-import io.kvcache.server.client.WebClient;
+import io.kvcache.server.client.ClientConfig;
+import io.kvcache.server.client.ClientCredentials;
+import io.kvcache.server.client.HttpApiClient;
+import io.kvcache.server.client.RespClient;
 import io.kvcache.transport.remote.TrustStore;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -44,27 +44,27 @@ final class ConnectionOptions {
             description = "PEM with the certificates to believe; implies --tls. Default: the JDK's.")
     private @Nullable Path authorities;
 
-    WebClient httpClient() throws IOException {
-        return new WebClient(clientConfig());
+    HttpApiClient httpClient() throws IOException {
+        return new HttpApiClient(clientConfig());
     }
 
-    StoreClient respClient() throws IOException {
-        return new StoreClient(clientConfig());
+    RespClient respClient() throws IOException {
+        return new RespClient(clientConfig());
     }
 
-    private Peer clientConfig() throws IOException {
+    private ClientConfig clientConfig() throws IOException {
         Path file = authorities;
         SSLContext trust = file != null ? TrustStore.of(file) : tls ? TrustStore.systemDefault() : null;
-        return new Peer(host, port, clientCredentials(), trust);
+        return new ClientConfig(host, port, clientCredentials(), trust);
     }
 
-    private @Nullable Login clientCredentials() throws IOException {
+    private @Nullable ClientCredentials clientCredentials() throws IOException {
         String password = passwordFile == null ? System.getenv(PASSWORD_VARIABLE) : firstLine(passwordFile);
         if (password == null && user != null) {
             throw new IOException(
                     "--user " + user + " without a password: give --password-file or set " + PASSWORD_VARIABLE);
         }
-        return password == null ? null : new Login(user, password);
+        return password == null ? null : new ClientCredentials(user, password);
     }
 
     private static String firstLine(Path file) throws IOException {

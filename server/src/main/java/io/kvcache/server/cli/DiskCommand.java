@@ -1,6 +1,6 @@
 package io.kvcache.server.cli;
 
-import io.kvcache.server.client.WebClient;
+import io.kvcache.server.client.HttpApiClient;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.net.URLEncoder;
@@ -28,7 +28,7 @@ final class DiskCommand implements Runnable {
     @Command(name = "list", description = "Show the disks of a server.", mixinStandardHelpOptions = true)
     int list(@Mixin ConnectionOptions server) throws IOException {
         PrintWriter out = spec.commandLine().getOut();
-        try (WebClient client = server.httpClient()) {
+        try (HttpApiClient client = server.httpClient()) {
             for (JsonNode disk : client.get("/v1/disks").get("disks")) {
                 out.println(formatDisk(disk));
             }
@@ -45,7 +45,7 @@ final class DiskCommand implements Runnable {
             @Mixin ConnectionOptions server,
             @Parameters(paramLabel = "DISK", description = "Its number or its directory.") String disk)
             throws IOException {
-        try (WebClient client = server.httpClient()) {
+        try (HttpApiClient client = server.httpClient()) {
             String name = URLEncoder.encode(disk, StandardCharsets.UTF_8).replace("+", "%20");
             PrintWriter out = spec.commandLine().getOut();
             out.println(formatDisk(client.post("/v1/disks/" + name + "/reopen")));

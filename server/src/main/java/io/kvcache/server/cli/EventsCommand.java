@@ -1,6 +1,6 @@
 package io.kvcache.server.cli;
 
-import io.kvcache.server.client.WebClient;
+import io.kvcache.server.client.HttpApiClient;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -97,8 +97,8 @@ final class EventsCommand implements Callable<Integer> {
 
     private Integer followHttp() throws IOException {
         PrintWriter out = spec.commandLine().getOut();
-        try (WebClient client = server.httpClient();
-                BufferedReader lines = client.lines("/v1/events" + query())) {
+        try (HttpApiClient client = server.httpClient();
+                BufferedReader lines = client.openLines("/v1/events" + query())) {
             String id = "-";
             String name = "";
             long left = count;

@@ -1,6 +1,6 @@
 package io.kvcache.server.cli;
 
-import io.kvcache.server.client.WebClient;
+import io.kvcache.server.client.HttpApiClient;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.concurrent.Callable;
@@ -33,14 +33,14 @@ final class TopCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         PrintWriter out = spec.commandLine().getOut();
-        try (WebClient client = server.httpClient()) {
+        try (HttpApiClient client = server.httpClient()) {
             JsonNode before = null;
             long beforeNanos = System.nanoTime();
             while (true) {
                 JsonNode now = client.get("/v1/stats");
                 long nowNanos = System.nanoTime();
                 out.print(once ? "" : CLEAR_SCREEN);
-                out.print(formatTable(client.place(), before, now, (nowNanos - beforeNanos) / 1e9));
+                out.print(formatTable(client.hostAndPort(), before, now, (nowNanos - beforeNanos) / 1e9));
                 out.flush();
                 if (once || !sleepOneSecond()) {
                     return 0;

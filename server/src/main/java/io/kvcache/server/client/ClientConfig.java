@@ -7,35 +7,35 @@ import org.jspecify.annotations.Nullable;
 
 /// A server, and how to come in there.
 ///
-/// @param login null where nobody has to say who they are
+/// @param clientCredentials null where nobody has to say who they are
 /// @param tls whom to trust, or null without TLS
-public record Peer(
+public record ClientConfig(
         String host,
         int port,
-        @Nullable Login login,
+        @Nullable ClientCredentials clientCredentials,
         @Nullable SSLContext tls) {
 
     /// A server that asks nothing.
-    public static Peer open(String host, int port) {
-        return new Peer(host, port, null, null);
+    public static ClientConfig open(String host, int port) {
+        return new ClientConfig(host, port, null, null);
     }
 
     /// What to tell of a TLS connection that failed: a certificate that is not trusted, or a port without TLS.
-    String refusal(SSLException failed) {
+    String describeTlsFailure(SSLException failed) {
         for (Throwable cause = failed; cause != null; cause = cause.getCause()) {
             if (cause instanceof GeneralSecurityException) {
-                return "no trust in " + place() + ": " + failed.getMessage();
+                return "no trust in " + hostAndPort() + ": " + failed.getMessage();
             }
         }
-        return "no TLS with " + place() + ": " + failed.getMessage()
+        return "no TLS with " + hostAndPort() + ": " + failed.getMessage()
                 + "; the port may speak plain text: try without --tls and --ca";
     }
 
     /// What to tell of a server that ended the connection, or did not answer, before its first answer.
     ///
     /// @param what happened
-    String silence(String what) {
-        return what + " from " + place()
+    String describeNoReply(String what) {
+        return what + " from " + hostAndPort()
                 + (tls == null
                         ? "; the port may speak TLS: try --tls, or --ca FILE. Or its listener lacks this protocol:"
                                 + " see listeners.N.protocols, or listen.protocol, of the server"
@@ -44,7 +44,7 @@ public record Peer(
     }
 
     /// Host and port, as they stand in an address.
-    public String place() {
+    public String hostAndPort() {
         return (host.indexOf(':') >= 0 ? "[" + host + "]" : host) + ":" + port;
     }
 }

@@ -24,29 +24,29 @@ import tools.jackson.databind.json.JsonMapper;
 /// A server as HTTP shows it.
 ///
 /// **Threads.** Any.
-public final class WebClient implements AutoCloseable {
+public final class HttpApiClient implements AutoCloseable {
 
-    private static final Duration CONNECT = Duration.ofSeconds(5);
+    private static final Duration CONNECT_TIMEOUT = Duration.ofSeconds(5);
 
     /// Until an answer begins; one that goes on may take as long as it does.
-    private static final Duration ANSWER = Duration.ofSeconds(60);
+    private static final Duration RESPONSE_TIMEOUT = Duration.ofSeconds(60);
 
     private static final int OK_BELOW = 300;
 
     private final HttpClient client;
-    private final Peer peer;
+    private final ClientConfig clientConfig;
 
-    public WebClient(Peer peer) {
-        this.peer = peer;
+    public HttpApiClient(ClientConfig clientConfig) {
+        this.clientConfig = clientConfig;
         HttpClient.Builder builder =
-                HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).connectTimeout(CONNECT);
-        SSLContext tls = peer.tls();
+                HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).connectTimeout(CONNECT_TIMEOUT);
+        SSLContext tls = clientConfig.tls();
         client = (tls == null ? builder : builder.sslContext(tls)).build();
     }
 
     /// Host and port.
-    public String place() {
-        return peer.place();
+    public String hostAndPort() {
+        return clientConfig.hostAndPort();
     }
 
     /// Reads a page of JSON.
@@ -67,23 +67,25 @@ public final class WebClient implements AutoCloseable {
         try (InputStream body = send(request)) {
             return JsonMapper.shared().readTree(body);
         } catch (JacksonException other) {
-            throw new IOException("the server at " + place() + " answers by something else than JSON", other);
+            throw new IOException("the server at " + hostAndPort() + " answers by something else than JSON", other);
         }
     }
 
     /// Opens a page that goes on, to be read line by line.
     ///
     /// @throws IOException when there is no server, or it refuses, with its reason
-    public BufferedReader lines(String path) throws IOException {
+    public BufferedReader openLines(String path) throws IOException {
         return new BufferedReader(new InputStreamReader(send(request(path).GET().build()), StandardCharsets.UTF_8));
     }
 
     private HttpRequest.Builder request(String path) {
-        String scheme = peer.tls() == null ? "http://" : "https://";
-        HttpRequest.Builder request =
-                HttpRequest.newBuilder(URI.create(scheme + place() + path)).timeout(ANSWER);
-        Login login = peer.login();
-        return login == null ? request : request.header("Authorization", login.header());
+        String scheme = clientConfig.tls() == null ? "http://" : "https://";
+        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(scheme + hostAndPort() + path))
+                .timeout(RESPONSE_TIMEOUT);
+        ClientCredentials clientCredentials = clientConfig.clientCredentials();
+        return clientCredentials == null
+                ? request
+                : request.header("Authorization", clientCredentials.authorizationHeader());
     }
 
     private InputStream send(HttpRequest request) throws IOException {
@@ -91,13 +93,16 @@ public final class WebClient implements AutoCloseable {
         try {
             reply = client.send(request, BodyHandlers.ofInputStream());
         } catch (SSLException failed) {
-            throw new IOException(peer.refusal(failed), failed);
+            throw new IOException(clientConfig.describeTlsFailure(failed), failed);
         } catch (ConnectException | HttpConnectTimeoutException none) {
-            throw new IOException("no server at " + place() + ": " + reason(none), none);
+            throw new IOException("no server at " + hostAndPort() + ": " + reason(none), none);
         } catch (HttpTimeoutException silent) {
-            throw new IOException(peer.silence("no answer over HTTP within " + ANSWER.toSeconds() + " s"), silent);
+            throw new IOException(
+                    clientConfig.describeNoReply("no answer over HTTP within " + RESPONSE_TIMEOUT.toSeconds() + " s"),
+                    silent);
         } catch (IOException ended) {
-            throw new IOException(peer.silence("the connection ended without an answer over HTTP"), ended);
+            throw new IOException(
+                    clientConfig.describeNoReply("the connection ended without an answer over HTTP"), ended);
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
             throw new IOException("stopped", stopped);

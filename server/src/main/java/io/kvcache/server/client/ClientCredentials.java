@@ -7,15 +7,15 @@ import org.jspecify.annotations.Nullable;
 /// Who a client says it is.
 ///
 /// @param user null for the one that the listener takes a password alone for
-public record Login(@Nullable String user, String password) {
+public record ClientCredentials(@Nullable String user, String password) {
 
     /// The command that says so over Redis' protocol.
-    String[] command() {
+    String[] authCommand() {
         return user == null ? new String[] {"AUTH", password} : new String[] {"AUTH", user, password};
     }
 
     /// The header that says so over HTTP.
-    String header() {
+    String authorizationHeader() {
         if (user == null) {
             return "Bearer " + password;
         }

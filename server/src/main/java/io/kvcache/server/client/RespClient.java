@@ -20,30 +20,31 @@ import javax.net.ssl.SSLSocket;
 /// One connection to a server.
 ///
 /// **Threads.** One at a time.
-public final class StoreClient implements AutoCloseable {
+public final class RespClient implements AutoCloseable {
 
-    private static final int CONNECT_MILLIS = (int) Duration.ofSeconds(5).toMillis();
-    private static final int ANSWER_MILLIS = (int) Duration.ofSeconds(60).toMillis();
+    private static final int CONNECT_TIMEOUT_MILLIS =
+            (int) Duration.ofSeconds(5).toMillis();
+    private static final int READ_TIMEOUT_MILLIS = (int) Duration.ofSeconds(60).toMillis();
     private static final byte[] END = {'\r', '\n'};
 
     private final Socket socket;
     private final InputStream in;
     private final OutputStream out;
-    private final Peer peer;
-    private boolean answered;
+    private final ClientConfig clientConfig;
+    private boolean replyReceived;
 
     /// Connects, and says who it is.
     ///
     /// @throws IOException when there is no server, when it is not believed, or when it refuses, with its reason
-    public StoreClient(Peer peer) throws IOException {
-        this.peer = peer;
-        socket = connect(peer);
+    public RespClient(ClientConfig clientConfig) throws IOException {
+        this.clientConfig = clientConfig;
+        socket = connect(clientConfig);
         try {
             in = new BufferedInputStream(socket.getInputStream());
             out = socket.getOutputStream();
-            Login login = peer.login();
-            if (login != null) {
-                ask(login.command());
+            ClientCredentials clientCredentials = clientConfig.clientCredentials();
+            if (clientCredentials != null) {
+                call(clientCredentials.authCommand());
             }
         } catch (IOException failed) {
             socket.close();
@@ -51,25 +52,26 @@ public final class StoreClient implements AutoCloseable {
         }
     }
 
-    private static Socket connect(Peer peer) throws IOException {
+    private static Socket connect(ClientConfig clientConfig) throws IOException {
         Socket plain = new Socket();
         try {
-            plain.connect(new InetSocketAddress(peer.host(), peer.port()), CONNECT_MILLIS);
-            plain.setSoTimeout(ANSWER_MILLIS);
+            plain.connect(new InetSocketAddress(clientConfig.host(), clientConfig.port()), CONNECT_TIMEOUT_MILLIS);
+            plain.setSoTimeout(READ_TIMEOUT_MILLIS);
             plain.setTcpNoDelay(true); // a request is several writes, and none is to wait for an acknowledgement
-            SSLContext tls = peer.tls();
-            return tls == null ? plain : secured(plain, peer, tls);
+            SSLContext tls = clientConfig.tls();
+            return tls == null ? plain : withTls(plain, clientConfig, tls);
         } catch (SSLException failed) {
             plain.close();
-            throw new IOException(peer.refusal(failed), failed);
+            throw new IOException(clientConfig.describeTlsFailure(failed), failed);
         } catch (IOException failed) {
             plain.close();
-            throw new IOException("no server at " + peer.place() + ": " + failed.getMessage(), failed);
+            throw new IOException("no server at " + clientConfig.hostAndPort() + ": " + failed.getMessage(), failed);
         }
     }
 
-    private static Socket secured(Socket plain, Peer peer, SSLContext tls) throws IOException {
-        SSLSocket socket = (SSLSocket) tls.getSocketFactory().createSocket(plain, peer.host(), peer.port(), true);
+    private static Socket withTls(Socket plain, ClientConfig clientConfig, SSLContext tls) throws IOException {
+        SSLSocket socket =
+                (SSLSocket) tls.getSocketFactory().createSocket(plain, clientConfig.host(), clientConfig.port(), true);
         SSLParameters parameters = socket.getSSLParameters();
         parameters.setEndpointIdentificationAlgorithm("HTTPS"); // the name must be the certificate's
         socket.setSSLParameters(parameters);
@@ -80,30 +82,31 @@ public final class StoreClient implements AutoCloseable {
     /// Asks with words.
     ///
     /// @throws IOException when the server refuses, with its reason
-    public Reply ask(String... words) throws IOException {
+    public RespReply call(String... words) throws IOException {
         byte[][] arguments = new byte[words.length][];
         for (int i = 0; i < words.length; i++) {
             arguments[i] = words[i].getBytes(StandardCharsets.UTF_8);
         }
-        return ask(arguments);
+        return call(arguments);
     }
 
     /// Stores a value.
     public void set(String key, byte[] value) throws IOException {
-        ask(ascii("SET"), key.getBytes(StandardCharsets.UTF_8), value);
+        call(ascii("SET"), key.getBytes(StandardCharsets.UTF_8), value);
     }
 
     /// Names the likely reason when a server says nothing at all.
-    private Reply ask(byte[]... arguments) throws IOException {
+    private RespReply call(byte[]... arguments) throws IOException {
         try {
             send(arguments);
-            return reply();
+            return readReply();
         } catch (SSLException failed) {
-            throw answered ? failed : new IOException(peer.refusal(failed), failed);
+            throw replyReceived ? failed : new IOException(clientConfig.describeTlsFailure(failed), failed);
         } catch (EOFException | SocketException | SocketTimeoutException ended) {
-            throw answered
+            throw replyReceived
                     ? ended
-                    : new IOException(peer.silence("the connection ended without an answer over RESP"), ended);
+                    : new IOException(
+                            clientConfig.describeNoReply("the connection ended without an answer over RESP"), ended);
         }
     }
 
@@ -121,30 +124,30 @@ public final class StoreClient implements AutoCloseable {
         out.flush();
     }
 
-    private Reply reply() throws IOException {
-        String line = line();
-        answered = true;
+    private RespReply readReply() throws IOException {
+        String line = readLine();
+        replyReceived = true;
         String rest = line.substring(1);
         return switch (line.charAt(0)) {
-            case '+', ':' -> new Reply(true, rest.getBytes(StandardCharsets.UTF_8));
+            case '+', ':' -> new RespReply(true, rest.getBytes(StandardCharsets.UTF_8));
             case '-' -> throw new IOException("the server says: " + rest);
-            case '$' -> bulk(Integer.parseInt(rest));
+            case '$' -> readBulk(Integer.parseInt(rest));
             default -> throw new IOException("the server does not speak Redis' protocol");
         };
     }
 
-    private Reply bulk(int bytes) throws IOException {
+    private RespReply readBulk(int bytes) throws IOException {
         if (bytes < 0) {
-            return new Reply(false, new byte[0]);
+            return new RespReply(false, new byte[0]);
         }
         byte[] value = in.readNBytes(bytes);
         if (value.length < bytes || in.readNBytes(END.length).length < END.length) {
             throw new EOFException("the server closed the connection within an answer");
         }
-        return new Reply(true, value);
+        return new RespReply(true, value);
     }
 
-    private String line() throws IOException {
+    private String readLine() throws IOException {
         ByteArrayOutputStream line = new ByteArrayOutputStream();
         for (int next = in.read(); next != '\n'; next = in.read()) {
             if (next < 0) {

@@ -4,18 +4,18 @@ import java.nio.charset.StandardCharsets;
 
 /// What a server answered.
 ///
-/// @param here false for "there is none"
+/// @param isPresent false for "there is none"
 /// @param bytes of the text, number or value
 @SuppressWarnings("ArrayRecordComponent") // never compared
-public record Reply(boolean here, byte[] bytes) {
+public record RespReply(boolean isPresent, byte[] bytes) {
 
     /// The answer as text.
-    public String text() {
+    public String asText() {
         return new String(bytes, StandardCharsets.UTF_8);
     }
 
     /// The answer as a number.
-    public long number() {
-        return Long.parseLong(text());
+    public long asLong() {
+        return Long.parseLong(asText());
     }
 }
