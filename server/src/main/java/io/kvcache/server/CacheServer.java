@@ -7,9 +7,9 @@ import io.kvcache.server.block.BlockEndpoint;
 import io.kvcache.server.block.BlockQuotaTrackers;
 import io.kvcache.server.block.NamespaceEndpoint;
 import io.kvcache.server.block.TenantNamespaceRegistry;
-import io.kvcache.server.config.DisksConfig;
+import io.kvcache.server.config.DiskTierConfig;
 import io.kvcache.server.config.LeaseConfig;
-import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TlsConfig;
@@ -149,16 +149,16 @@ public final class CacheServer implements AutoCloseable {
                 clock,
                 httpEndpoints(config, events, networkResources.namespaceQuotas()),
                 config.memory().policy());
-        for (ListenConfig listen : config.access().listeners()) {
+        for (ListenerConfig listen : config.access().listeners()) {
             ListenerAuth listenerAuth =
-                    new ListenerAuth(listen.entry(), config.access().tenants(), passwordAuthenticator);
+                    new ListenerAuth(listen.auth(), config.access().tenants(), passwordAuthenticator);
             listeners.add(Listener.open(
                     transport,
                     new Listener.Place(
                             listen.socketAddress(),
                             protocolFactory.protocolsFor(listen, listenerAuth),
-                            new Networks(listen.entry().cidrs()),
-                            listen.entry().auth(),
+                            new Networks(listen.auth().cidrs()),
+                            listen.auth().auth(),
                             tlsContext(listen.tls())),
                     connectionRegistry));
         }
@@ -172,7 +172,7 @@ public final class CacheServer implements AutoCloseable {
                     FILE_CHECK_MILLIS,
                     new FileReloader("transport.tls files", remote.certificateFiles(), remote::reloadCertificate));
         }
-        publisher = config.events().on()
+        publisher = config.events().isEnabled()
                 ? ZmqPublisher.open(
                         config.events(),
                         new ZmqPublisher.Followed(cache.events(), names, snapshotLimiter),
@@ -220,7 +220,7 @@ public final class CacheServer implements AutoCloseable {
     }
 
     private static NetLimits connectionLimits(ServerConfig config) throws IOException {
-        int transport = config.transport().serves() ? config.transport().connections() : 0;
+        int transport = config.transport().isServing() ? config.transport().connections() : 0;
         int connections = FileDescriptorLimit.maxConnections(
                 config.limits().connections(), transport, FileDescriptorLimit.limit());
         return config.limits().withConnections(connections);
@@ -235,7 +235,7 @@ public final class CacheServer implements AutoCloseable {
         if (ofTransport != null) {
             certificateExpiries.put("transport.tls", ofTransport::end);
         }
-        if (config.events().on()) {
+        if (config.events().isEnabled()) {
             more.add(new PublisherMetrics(this::publisher));
         }
         if (remote != null) {
@@ -253,7 +253,7 @@ public final class CacheServer implements AutoCloseable {
                 shares::addQueue,
                 new TenantNamespaceRegistry.RegistryLimits(
                         config.access().tenants().size(), numbers));
-        DisksConfig disks = config.disks();
+        DiskTierConfig disks = config.disks();
         Duration arrival = disks.disks().isEmpty() ? Duration.ZERO : disks.readTimeout();
         List<Area> everybodys = new ArrayList<>();
         everybodys.add(new NamespaceEndpoint(namespaces));
@@ -261,9 +261,9 @@ public final class CacheServer implements AutoCloseable {
         BlockEndpoint.TransferBudgets transferBudgets =
                 new BlockEndpoint.TransferBudgets(tenantKeyspaces::incomingBudget, tenantKeyspaces::outgoingBudget);
         everybodys.add(new BlockEndpoint(cache, namespaces, arrival, blocks, transferBudgets));
-        if (config.lease().on()) {
+        if (config.lease().isEnabled()) {
             everybodys.add(new LeaseArea(
-                    cache, tenantKeyspaces.keyspaces(), leases, config.lease().longest()));
+                    cache, tenantKeyspaces.keyspaces(), leases, config.lease().maxDuration()));
         }
         return new HttpEndpoints(everybodys, List.of(new EventArea(events), new DiskEndpoint(cache)));
     }
@@ -281,7 +281,7 @@ public final class CacheServer implements AutoCloseable {
         collectProblem(wrong, () -> RemoteFront.checkSecrets(config.transport(), tenants));
         Stream.concat(
                         Stream.of(config.transport()).map(TransportConfig::tls),
-                        config.access().listeners().stream().map(ListenConfig::tls))
+                        config.access().listeners().stream().map(ListenerConfig::tls))
                 .filter(Objects::nonNull)
                 .forEach(tls -> collectProblem(wrong, () -> Certificate.open(tls)));
         return wrong;

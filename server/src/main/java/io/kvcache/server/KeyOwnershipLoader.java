@@ -1,7 +1,7 @@
 package io.kvcache.server;
 
 import io.kvcache.server.access.SecretFile;
-import io.kvcache.server.config.LabelConfig;
+import io.kvcache.server.config.KeyOwnershipConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.keyspace.Labels;
 import java.io.IOException;
@@ -46,7 +46,7 @@ final class KeyOwnershipLoader {
 
     List<Path> files() {
         return tenants.stream()
-                .map(tenant -> tenant.labels().saltFile())
+                .map(tenant -> tenant.keyOwnership().saltFile())
                 .filter(Objects::nonNull)
                 .map(Path::of)
                 .toList();
@@ -65,7 +65,7 @@ final class KeyOwnershipLoader {
         Map<String, String> prefixes = new HashMap<>();
         Map<String, String> salts = new HashMap<>();
         for (TenantConfig tenant : tenants) {
-            tenant.labels().prefixes().forEach(prefix -> prefixes.put(prefix, tenant.name()));
+            tenant.keyOwnership().prefixes().forEach(prefix -> prefixes.put(prefix, tenant.name()));
             for (String salt : salts(tenant)) {
                 String other = salts.put(salt, tenant.name());
                 if (other != null && !other.equals(tenant.name())) {
@@ -78,13 +78,14 @@ final class KeyOwnershipLoader {
     }
 
     private static List<String> salts(TenantConfig tenant) throws IOException {
-        List<String> all = new ArrayList<>(tenant.labels().salts());
-        String file = tenant.labels().saltFile();
+        List<String> all = new ArrayList<>(tenant.keyOwnership().salts());
+        String file = tenant.keyOwnership().saltFile();
         if (file != null) {
             String setting = tenant.path() + ".salt_file";
             for (String line : SecretFile.readLines(setting, file, "salt")) {
-                if (!LabelConfig.isSalt(line.strip())) {
-                    throw new IOException(setting + " " + file + " has a line that is none; " + LabelConfig.SALTS_TAKE);
+                if (!KeyOwnershipConfig.isSalt(line.strip())) {
+                    throw new IOException(
+                            setting + " " + file + " has a line that is none; " + KeyOwnershipConfig.SALT_RULES);
                 }
                 all.add(line.strip());
             }

@@ -1,6 +1,6 @@
 package io.kvcache.server;
 
-import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.http.Area;
 import io.kvcache.server.http.Exchange;
 import io.kvcache.server.http.Problem;
@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Stands at a listener without `pages` in place of what operators find at one that has them, and says which setting
 /// serves that.
-record OperatorEndpointsNotice(ListenConfig listen) implements Area {
+record OperatorEndpointsNotice(ListenerConfig listen) implements Area {
 
     private static final List<String> OPERATOR_PATHS = List.of("/metrics", "/v1/stats", "/v1/events", "/v1/disks");
 

@@ -5,8 +5,8 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.block.BlockQuotaTrackers;
-import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ListenProtocol;
+import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.http.Area;
 import io.kvcache.server.http.HttpProtocol;
@@ -98,7 +98,7 @@ final class ProtocolFactory {
     /// What a listener speaks.
     ///
     /// @param listenerAuth who may come in there
-    List<Protocol> protocolsFor(ListenConfig listen, ListenerAuth listenerAuth) {
+    List<Protocol> protocolsFor(ListenerConfig listen, ListenerAuth listenerAuth) {
         List<Protocol> spoken = new ArrayList<>();
         Set<ListenProtocol> asked = listen.protocols();
         if (asked.contains(ListenProtocol.RESP)) {
@@ -106,13 +106,13 @@ final class ProtocolFactory {
             respProtocols.add(resp);
             spoken.add(resp);
         }
-        ListenProtocol layout = listen.lm();
+        ListenProtocol layout = listen.lmProtocol();
         if (layout != null) {
             spoken.add(lmProtocol(
                     layout,
-                    listen.entry().tenant() == null
+                    listen.auth().tenant() == null
                             ? TenantConfig.DEFAULT
-                            : listen.entry().tenant()));
+                            : listen.auth().tenant()));
         }
         boolean objects = asked.contains(ListenProtocol.HTTP);
         boolean pages = asked.contains(ListenProtocol.PAGES);
@@ -127,7 +127,7 @@ final class ProtocolFactory {
                     tenantKeyspaces.ownershipRules(),
                     textEndpoints(pages),
                     beside,
-                    Set.copyOf(listen.entry().hosts())));
+                    Set.copyOf(listen.auth().hosts())));
             httpProtocols.add(http);
             spoken.add(http);
         }

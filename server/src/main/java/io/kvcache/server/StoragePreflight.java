@@ -1,8 +1,8 @@
 package io.kvcache.server;
 
 import io.kvcache.server.config.DiskConfig;
-import io.kvcache.server.config.DomainConfig;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.config.TrustDomainConfig;
 import io.kvcache.tiers.directory.DiskDirectory;
 import io.kvcache.tiers.directory.DiskDirectoryException;
 import io.kvcache.tiers.directory.FileErrorMessage;
@@ -32,8 +32,8 @@ final class StoragePreflight {
             }
         }
         long bytes = config.memory().hostBytes();
-        if (config.lease().on()) {
-            Path folder = config.lease().folder();
+        if (config.lease().isEnabled()) {
+            Path folder = config.lease().sharedMemoryFile();
             checkSharedMemory(
                     wrong,
                     "lease.shared_memory",
@@ -41,13 +41,18 @@ final class StoragePreflight {
                     folder.resolve(config.lease().sharedMemory()),
                     bytes);
         }
-        Path shared = config.transport().sharesByName()
-                ? config.transport().sharedFolder(config.access().tenants(), config.lease())
+        Path shared = config.transport().isSharedMemoryExplicit()
+                ? config.transport().sharedMemoryDirectory(config.access().tenants(), config.lease())
                 : null;
         checkSharedMemory(wrong, "transport.shared_memory", existingParent(shared), shared, bytes);
-        for (DomainConfig domain : config.access().domains()) {
+        for (TrustDomainConfig domain : config.access().domains()) {
             String name = "domain " + domain.name() + ": shared_memory";
-            checkSharedMemory(wrong, name, existingParent(domain.folder()), domain.folder(), domain.hostBytes());
+            checkSharedMemory(
+                    wrong,
+                    name,
+                    existingParent(domain.sharedMemoryDirectory()),
+                    domain.sharedMemoryDirectory(),
+                    domain.hostBytes());
         }
         return wrong;
     }

@@ -2,9 +2,9 @@ package io.kvcache.server;
 
 import io.kvcache.core.Clock;
 import io.kvcache.core.cost.PrefillCost;
-import io.kvcache.server.config.DomainConfig;
-import io.kvcache.server.config.Prefault;
+import io.kvcache.server.config.PrefaultMode;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.config.TrustDomainConfig;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.kvcache.tiers.memory.NamedMemorySource;
@@ -30,7 +30,7 @@ final class StoreFactory {
     ///
     /// @throws IllegalStateException when the memory cannot be had
     static TieredKvCache open(ServerConfig config, Clock clock) {
-        Path shared = config.transport().sharedFolder(config.access().tenants(), config.lease());
+        Path shared = config.transport().sharedMemoryDirectory(config.access().tenants(), config.lease());
         if (shared == null) {
             return builder(config).clock(clock).build();
         }
@@ -40,7 +40,7 @@ final class StoreFactory {
             LOG.log(Level.INFO, "Clients on this host may read in place: {0}", shared);
             return cache;
         } catch (IllegalStateException refused) {
-            if (config.transport().sharesByName()) {
+            if (config.transport().isSharedMemoryExplicit()) {
                 throw refused;
             }
             LOG.log(Level.INFO, "Clients on this host do not read in place: {0}", refused.getMessage());
@@ -51,10 +51,10 @@ final class StoreFactory {
     /// The store of a trust domain: in memory alone, and mapped by its tenants if the settings say so.
     ///
     /// @throws IllegalStateException when the memory cannot be had
-    static TieredKvCache open(ServerConfig config, DomainConfig domain, Clock clock) {
+    static TieredKvCache open(ServerConfig config, TrustDomainConfig domain, Clock clock) {
         TieredKvCacheBuilder builder =
                 inMemoryBuilder(config, domain.hostBytes()).clock(clock);
-        Path folder = domain.folder();
+        Path folder = domain.sharedMemoryDirectory();
         if (folder != null) {
             builder.shareMemory(folder, Set.copyOf(domain.tenants()));
             LOG.log(
@@ -79,8 +79,8 @@ final class StoreFactory {
         return TieredKvCache.builder()
                 .hostBytes(hostBytes)
                 .policy(config.memory().policy())
-                .prefaultInBackground(config.memory().prefault() == Prefault.BACKGROUND)
-                .prefaultAtStart(config.memory().prefault() == Prefault.BEFORE_READY)
+                .prefaultInBackground(config.memory().prefaultMode() == PrefaultMode.BACKGROUND)
+                .prefaultAtStart(config.memory().prefaultMode() == PrefaultMode.BEFORE_READY)
                 .closeWait(CLOSE_WAIT)
                 .flushOnClose(Duration.ZERO) // a server that goes down flushes by itself, within shutdown.drain
                 .stagingLimits(config.memory().staging());
@@ -91,14 +91,14 @@ final class StoreFactory {
         TieredKvCacheBuilder builder = inMemoryBuilder(config, config.memory().hostBytes())
                 .admission(config.disks().admission())
                 .prefetch(config.disks().prefetch());
-        PrefillCost prefill = config.disks().prefill().cost();
+        PrefillCost prefill = config.disks().recompute().cost();
         if (prefill != null) {
             builder.prefill(prefill);
         }
-        config.disks().disks().forEach(disk -> builder.disk(disk.options()));
-        if (config.lease().on()) {
+        config.disks().disks().forEach(disk -> builder.disk(disk.toDiskOptions()));
+        if (config.lease().isEnabled()) {
             builder.memory(new NamedMemorySource(
-                    config.lease().folder(), config.lease().sharedMemory()));
+                    config.lease().sharedMemoryFile(), config.lease().sharedMemory()));
         }
         return builder;
     }

@@ -3,11 +3,11 @@ package io.kvcache.server;
 import io.kvcache.core.Clock;
 import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.server.config.DisksConfig;
-import io.kvcache.server.config.PrefillConfig;
+import io.kvcache.server.config.DiskTierConfig;
+import io.kvcache.server.config.RecomputeConfig;
+import io.kvcache.server.config.RequestLimits;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
-import io.kvcache.server.config.ValueConfig;
 import io.kvcache.server.keyspace.Bounds;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceOptions;
@@ -39,7 +39,7 @@ final class TenantKeyspaces {
     /// @param labels how keys of the default tenant's clients name other tenants
     static TenantKeyspaces open(TieredKvCache cache, Clock clock, ServerConfig config, Supplier<Labels> labels) {
         long existsPinBytes =
-                config.memory().hostBytes() / 100 * config.promise().percent();
+                config.memory().hostBytes() / 100 * config.existsPin().percent();
         int count = config.access().tenants().size();
         int weights = config.access().tenants().stream()
                 .mapToInt(TenantConfig::weight)
@@ -55,11 +55,11 @@ final class TenantKeyspaces {
                             clock,
                             InstantSource.system(),
                             new KeyspaceOptions(
-                                    config.promise().time(),
+                                    config.existsPin().duration(),
                                     existsPinBytes / count,
-                                    config.disks().arrival(),
+                                    config.disks().fetchTimeout(),
                                     tenant.quotaBytes(),
-                                    keyspaceLimits(config.values(), (double) tenant.weight() / weights),
+                                    keyspaceLimits(config.requestLimits(), (double) tenant.weight() / weights),
                                     config.disks().prefetch()
                                             && !config.disks().disks().isEmpty(),
                                     recomputeEstimator(config.disks(), cache))));
@@ -70,8 +70,8 @@ final class TenantKeyspaces {
         return new TenantKeyspaces(keyspaces, labels);
     }
 
-    private static @Nullable PrefillTerms recomputeEstimator(DisksConfig disks, TieredKvCache cache) {
-        PrefillConfig prefill = disks.prefill();
+    private static @Nullable PrefillTerms recomputeEstimator(DiskTierConfig disks, TieredKvCache cache) {
+        RecomputeConfig prefill = disks.recompute();
         PrefillCost cost = prefill.cost();
         return cost == null || disks.disks().isEmpty()
                 ? null
@@ -79,7 +79,7 @@ final class TenantKeyspaces {
     }
 
     /// Each has a part of what may be on its way, so that one who reads slowly keeps nobody else from reading.
-    private static Bounds keyspaceLimits(ValueConfig values, double part) {
+    private static Bounds keyspaceLimits(RequestLimits values, double part) {
         return new Bounds(
                 (int) values.keyBytes(),
                 values.valueBytes(),

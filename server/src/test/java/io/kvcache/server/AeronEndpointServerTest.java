@@ -81,7 +81,7 @@ final class AeronEndpointServerTest {
     @Test
     void givenTenants_whenOneComesOverAeron_thenHeHasNamespacesOfHisNameOnly() throws Exception {
         try (TestServer server = TestServer.start(
-                        RemoteEndpointTest.tenants(TenantConfig.anybody(), blue()),
+                        RemoteEndpointTest.tenants(TenantConfig.defaultTenant(), blue()),
                         config("", "aeron:ipc?dir=FOLDER", false));
                 RemoteKvCache blue =
                         client(server).tenant("blue").secret(SECRET).connect()) {

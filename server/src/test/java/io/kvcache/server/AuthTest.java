@@ -6,9 +6,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.server.access.PasswordHash;
 import io.kvcache.server.config.AccessConfig;
-import io.kvcache.server.config.EntryConfig;
-import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ListenProtocol;
+import io.kvcache.server.config.ListenerAuthConfig;
+import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.TenantConfig;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -38,14 +38,14 @@ final class AuthTest {
                     listener("blue", Set.of(ListenProtocol.RESP), entry("blue", true)),
                     listener("pages", Set.of(ListenProtocol.PAGES), entry(null, false)),
                     listener("open", Set.of(ListenProtocol.RESP), entry(null, false))),
-            List.of(tenant("blue", "sky"), tenant("green", "grass"), TenantConfig.anybody())));
+            List.of(tenant("blue", "sky"), tenant("green", "grass"), TenantConfig.defaultTenant())));
 
-    private static ListenConfig listener(String name, Set<ListenProtocol> protocols, EntryConfig entry) {
-        return new ListenConfig(name, name, "127.0.0.1", 0, protocols, entry);
+    private static ListenerConfig listener(String name, Set<ListenProtocol> protocols, ListenerAuthConfig entry) {
+        return new ListenerConfig(name, name, "127.0.0.1", 0, protocols, entry);
     }
 
-    private static EntryConfig entry(@Nullable String tenant, boolean auth) {
-        return new EntryConfig(tenant, auth, false, List.of(), List.of());
+    private static ListenerAuthConfig entry(@Nullable String tenant, boolean auth) {
+        return new ListenerAuthConfig(tenant, auth, false, List.of(), List.of());
     }
 
     private static TenantConfig tenant(String name, String password) {

@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.SseTestClient.Event;
 import io.kvcache.server.config.AccessConfig;
-import io.kvcache.server.config.EntryConfig;
-import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ListenProtocol;
+import io.kvcache.server.config.ListenerAuthConfig;
+import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.TenantConfig;
 import java.net.http.HttpResponse;
 import java.util.List;
@@ -28,16 +28,27 @@ final class BlockIsolationTest {
             List.of(
                     listener("blue", Set.of(ListenProtocol.HTTP)),
                     listener("green", Set.of(ListenProtocol.HTTP, ListenProtocol.PAGES)),
-                    new ListenConfig("ops", "ops", "127.0.0.1", 0, Set.of(ListenProtocol.PAGES), EntryConfig.OPEN)),
-            List.of(tenant("blue"), tenant("green"), TenantConfig.anybody())));
+                    new ListenerConfig(
+                            "ops",
+                            "ops",
+                            "127.0.0.1",
+                            0,
+                            Set.of(ListenProtocol.PAGES),
+                            ListenerAuthConfig.UNRESTRICTED)),
+            List.of(tenant("blue"), tenant("green"), TenantConfig.defaultTenant())));
 
     private final HttpTestClient blue = new HttpTestClient(server.port(0));
     private final HttpTestClient green = new HttpTestClient(server.port(1));
     private final HttpTestClient operator = new HttpTestClient(server.port(2));
 
-    private static ListenConfig listener(String tenant, Set<ListenProtocol> protocols) {
-        return new ListenConfig(
-                tenant, tenant, "127.0.0.1", 0, protocols, new EntryConfig(tenant, false, false, List.of(), List.of()));
+    private static ListenerConfig listener(String tenant, Set<ListenProtocol> protocols) {
+        return new ListenerConfig(
+                tenant,
+                tenant,
+                "127.0.0.1",
+                0,
+                protocols,
+                new ListenerAuthConfig(tenant, false, false, List.of(), List.of()));
     }
 
     private static TenantConfig tenant(String name) {

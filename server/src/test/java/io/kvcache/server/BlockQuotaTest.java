@@ -4,9 +4,9 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.config.AccessConfig;
-import io.kvcache.server.config.EntryConfig;
-import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ListenProtocol;
+import io.kvcache.server.config.ListenerAuthConfig;
+import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.TenantConfig;
 import java.net.http.HttpResponse;
 import java.nio.file.Path;
@@ -32,15 +32,26 @@ final class BlockQuotaTest {
             List.of(
                     listener("small", Set.of(ListenProtocol.HTTP)),
                     listener("blue", Set.of(ListenProtocol.HTTP)),
-                    new ListenConfig("ops", "ops", "127.0.0.1", 0, Set.of(ListenProtocol.PAGES), EntryConfig.OPEN)),
+                    new ListenerConfig(
+                            "ops",
+                            "ops",
+                            "127.0.0.1",
+                            0,
+                            Set.of(ListenProtocol.PAGES),
+                            ListenerAuthConfig.UNRESTRICTED)),
             List.of(
                     new TenantConfig("tenants.0", "small", "small", null, null, MAX_NAMESPACES * PAGE),
                     new TenantConfig("tenants.1", "blue", "blue", null, null, 0),
-                    TenantConfig.anybody()));
+                    TenantConfig.defaultTenant()));
 
-    private static ListenConfig listener(String tenant, Set<ListenProtocol> protocols) {
-        return new ListenConfig(
-                tenant, tenant, "127.0.0.1", 0, protocols, new EntryConfig(tenant, false, false, List.of(), List.of()));
+    private static ListenerConfig listener(String tenant, Set<ListenProtocol> protocols) {
+        return new ListenerConfig(
+                tenant,
+                tenant,
+                "127.0.0.1",
+                0,
+                protocols,
+                new ListenerAuthConfig(tenant, false, false, List.of(), List.of()));
     }
 
     /// The tenants of one server.

@@ -6,9 +6,9 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.config.AccessConfig;
-import io.kvcache.server.config.EntryConfig;
-import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ListenProtocol;
+import io.kvcache.server.config.ListenerAuthConfig;
+import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.TenantConfig;
 import java.io.IOException;
 import java.net.URI;
@@ -49,12 +49,17 @@ final class DiskTenantsTest {
                         List.of(
                                 new TenantConfig("tenants.0", "blue", "blue", null, null, quotaBytes),
                                 new TenantConfig("tenants.1", "green", "green", null, null, 0),
-                                TenantConfig.anybody())));
+                                TenantConfig.defaultTenant())));
     }
 
-    private static ListenConfig listener(String tenant, Set<ListenProtocol> protocols) {
-        return new ListenConfig(
-                tenant, tenant, "127.0.0.1", 0, protocols, new EntryConfig(tenant, false, false, List.of(), List.of()));
+    private static ListenerConfig listener(String tenant, Set<ListenProtocol> protocols) {
+        return new ListenerConfig(
+                tenant,
+                tenant,
+                "127.0.0.1",
+                0,
+                protocols,
+                new ListenerAuthConfig(tenant, false, false, List.of(), List.of()));
     }
 
     private static Jedis jedis(DiskTestServer server, int listener) {

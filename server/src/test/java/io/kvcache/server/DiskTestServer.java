@@ -5,9 +5,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.server.config.AccessConfig;
 import io.kvcache.server.config.DiskConfig;
-import io.kvcache.server.config.DisksConfig;
-import io.kvcache.server.config.ListenConfig;
-import io.kvcache.server.config.PrefillConfig;
+import io.kvcache.server.config.DiskTierConfig;
+import io.kvcache.server.config.ListenerConfig;
+import io.kvcache.server.config.RecomputeConfig;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.TransportKind;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
@@ -38,21 +38,21 @@ final class DiskTestServer implements AutoCloseable {
     private final TestServer server;
 
     DiskTestServer(Path folder) {
-        this(folder, AccessConfig.of(ListenConfig.local(0)));
+        this(folder, AccessConfig.of(ListenerConfig.onLoopback(0)));
     }
 
     DiskTestServer(Path folder, AccessConfig access) {
-        this(new DisksConfig(disks(folder), AdmissionKind.ALWAYS, Duration.ofSeconds(60)), access);
+        this(new DiskTierConfig(disks(folder), AdmissionKind.ALWAYS, Duration.ofSeconds(60)), access);
     }
 
     /// @param prefetch whether values come from disk ahead of their readers
-    DiskTestServer(Path folder, boolean prefetch, PrefillConfig prefill) {
+    DiskTestServer(Path folder, boolean prefetch, RecomputeConfig prefill) {
         this(
-                new DisksConfig(disks(folder), AdmissionKind.ALWAYS, Duration.ofSeconds(60), prefetch, prefill),
-                AccessConfig.of(ListenConfig.local(0)));
+                new DiskTierConfig(disks(folder), AdmissionKind.ALWAYS, Duration.ofSeconds(60), prefetch, prefill),
+                AccessConfig.of(ListenerConfig.onLoopback(0)));
     }
 
-    private DiskTestServer(DisksConfig disks, AccessConfig access) {
+    private DiskTestServer(DiskTierConfig disks, AccessConfig access) {
         server = TestServer.start(TransportKind.AUTO, NetLimits.defaults(), disks, access);
     }
 

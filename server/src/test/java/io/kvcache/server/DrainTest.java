@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.server.config.DiskConfig;
-import io.kvcache.server.config.DisksConfig;
+import io.kvcache.server.config.DiskTierConfig;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.TransportKind;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
@@ -89,7 +89,7 @@ final class DrainTest {
     }
 
     private TestServer onDisk() {
-        DisksConfig disks = new DisksConfig(
+        DiskTierConfig disks = new DiskTierConfig(
                 List.of(new DiskConfig("disks.0", folder, 256L << 20, 0, 0, OnIncompatible.REFUSE)),
                 AdmissionKind.SECOND_HIT,
                 Duration.ofSeconds(60));

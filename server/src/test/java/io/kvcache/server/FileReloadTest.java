@@ -4,9 +4,9 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.config.AccessConfig;
-import io.kvcache.server.config.EntryConfig;
-import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ListenProtocol;
+import io.kvcache.server.config.ListenerAuthConfig;
+import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.TenantConfig;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -55,15 +55,15 @@ final class FileReloadTest {
     void givenAPasswordFile_whenItChanges_thenNewClientsNeedTheNewOneAndOldOnesGoOn() throws Exception {
         Path file = secret("passwords", "sky\n");
         TenantConfig blue = new TenantConfig("blue", "blue", "blue", null, file.toString(), 0);
-        ListenConfig asks = new ListenConfig(
+        ListenerConfig asks = new ListenerConfig(
                 "auth",
                 "auth",
                 "127.0.0.1",
                 0,
                 Set.of(ListenProtocol.RESP),
-                new EntryConfig(null, true, false, List.of(), List.of()));
+                new ListenerAuthConfig(null, true, false, List.of(), List.of()));
         try (TestServer server =
-                        TestServer.start(new AccessConfig(List.of(asks), List.of(blue, TenantConfig.anybody())));
+                        TestServer.start(new AccessConfig(List.of(asks), List.of(blue, TenantConfig.defaultTenant())));
                 Socket old = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
             assertThat(ask(old, "AUTH blue sky")).isEqualTo(OK);
             assertThat(ask(old, "SET k v")).isEqualTo(OK);

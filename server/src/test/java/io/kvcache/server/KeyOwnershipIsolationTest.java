@@ -6,10 +6,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.SseTestClient.Event;
 import io.kvcache.server.config.AccessConfig;
-import io.kvcache.server.config.EntryConfig;
-import io.kvcache.server.config.LabelConfig;
-import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.config.KeyOwnershipConfig;
 import io.kvcache.server.config.ListenProtocol;
+import io.kvcache.server.config.ListenerAuthConfig;
+import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.TenantConfig;
 import java.io.IOException;
 import java.net.http.HttpRequest;
@@ -49,27 +49,27 @@ final class KeyOwnershipIsolationTest {
         Path salts = Files.writeString(folder.resolve("salts"), "the-salt-of-pink\n");
         server = TestServer.start(new AccessConfig(
                 List.of(
-                        ListenConfig.local(0),
-                        new ListenConfig(
+                        ListenerConfig.onLoopback(0),
+                        new ListenerConfig(
                                 "bound",
                                 "bound",
                                 "127.0.0.1",
                                 0,
                                 Set.of(ListenProtocol.RESP, ListenProtocol.HTTP),
-                                new EntryConfig("green", false, false, List.of(), List.of()))),
+                                new ListenerAuthConfig("green", false, false, List.of(), List.of()))),
                 List.of(
-                        tenant("blue", 0, new LabelConfig(List.of("blue:"), List.of(), null)),
-                        tenant("small", 4L << 20, new LabelConfig(List.of("small:"), List.of(), null)),
-                        tenant("red", 0, new LabelConfig(List.of(), List.of(RED), null)),
-                        tenant("pink", 0, new LabelConfig(List.of(), List.of(), salts.toString())),
-                        tenant("green", 0, LabelConfig.NONE),
-                        TenantConfig.anybody())));
+                        tenant("blue", 0, new KeyOwnershipConfig(List.of("blue:"), List.of(), null)),
+                        tenant("small", 4L << 20, new KeyOwnershipConfig(List.of("small:"), List.of(), null)),
+                        tenant("red", 0, new KeyOwnershipConfig(List.of(), List.of(RED), null)),
+                        tenant("pink", 0, new KeyOwnershipConfig(List.of(), List.of(), salts.toString())),
+                        tenant("green", 0, KeyOwnershipConfig.NONE),
+                        TenantConfig.defaultTenant())));
         all = new Jedis("127.0.0.1", server.port(0), 60_000);
         bound = new Jedis("127.0.0.1", server.port(1), 60_000);
         httpTestClient = new HttpTestClient(server.port(0));
     }
 
-    private static TenantConfig tenant(String name, long quotaBytes, LabelConfig labels) {
+    private static TenantConfig tenant(String name, long quotaBytes, KeyOwnershipConfig labels) {
         return new TenantConfig(name, name, name, null, null, quotaBytes, 1, null, labels);
     }
 

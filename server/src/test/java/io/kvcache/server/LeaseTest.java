@@ -6,23 +6,23 @@ import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.config.AccessConfig;
-import io.kvcache.server.config.DisksConfig;
-import io.kvcache.server.config.EntryConfig;
+import io.kvcache.server.config.DiskTierConfig;
 import io.kvcache.server.config.EventsConfig;
+import io.kvcache.server.config.ExistsPinConfig;
 import io.kvcache.server.config.LeaseConfig;
-import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ListenProtocol;
+import io.kvcache.server.config.ListenerAuthConfig;
+import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.LogConfig;
 import io.kvcache.server.config.MemoryConfig;
 import io.kvcache.server.config.NetworkConfig;
-import io.kvcache.server.config.Prefault;
-import io.kvcache.server.config.PromiseConfig;
+import io.kvcache.server.config.PrefaultMode;
+import io.kvcache.server.config.RequestLimits;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.ShutdownConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TraceConfig;
 import io.kvcache.server.config.TransportConfig;
-import io.kvcache.server.config.ValueConfig;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.TransportKind;
 import java.io.ByteArrayOutputStream;
@@ -56,22 +56,22 @@ final class LeaseTest {
     private final Path file = Path.of("/dev/shm", name);
 
     private CacheServer start(long hostBytes) throws IOException {
-        return CacheServer.start(config(hostBytes, AccessConfig.of(ListenConfig.local(0))));
+        return CacheServer.start(config(hostBytes, AccessConfig.of(ListenerConfig.onLoopback(0))));
     }
 
     private ServerConfig config(long hostBytes, AccessConfig access) {
         return new ServerConfig(
                 access,
-                new MemoryConfig(hostBytes, PolicyKind.LRU, Prefault.OFF),
+                new MemoryConfig(hostBytes, PolicyKind.LRU, PrefaultMode.OFF),
                 new NetworkConfig(TransportKind.AUTO, 2),
                 NetLimits.defaults(),
-                PromiseConfig.defaults(),
-                DisksConfig.defaults(),
+                ExistsPinConfig.defaults(),
+                DiskTierConfig.defaults(),
                 EventsConfig.defaults(),
                 new LeaseConfig(name, Duration.ofMinutes(5), 25),
                 TraceConfig.defaults(),
                 TransportConfig.defaults(),
-                ValueConfig.defaults(hostBytes),
+                RequestLimits.defaults(hostBytes),
                 LogConfig.defaults(),
                 new ShutdownConfig(Duration.ZERO, Duration.ofSeconds(5)));
     }
@@ -226,8 +226,9 @@ final class LeaseTest {
     void givenTenants_whenLeasesAreConfigured_thenTheyAreRefused() {
         TenantConfig other = new TenantConfig("tenants.0", "a", "a", null, null, 0);
         AccessConfig access = new AccessConfig(
-                List.of(new ListenConfig("l", "l", "127.0.0.1", 0, Set.of(ListenProtocol.HTTP), EntryConfig.OPEN)),
-                List.of(other, TenantConfig.anybody()));
+                List.of(new ListenerConfig(
+                        "l", "l", "127.0.0.1", 0, Set.of(ListenProtocol.HTTP), ListenerAuthConfig.UNRESTRICTED)),
+                List.of(other, TenantConfig.defaultTenant()));
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> config(96 * MIB, access))
                 .withMessageContaining("there are 2 tenants");

@@ -4,10 +4,10 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.config.AccessConfig;
-import io.kvcache.server.config.DisksConfig;
-import io.kvcache.server.config.EntryConfig;
-import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.config.DiskTierConfig;
 import io.kvcache.server.config.ListenProtocol;
+import io.kvcache.server.config.ListenerAuthConfig;
+import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.lm.LmClient;
 import io.kvcache.server.net.NetLimits;
@@ -28,8 +28,8 @@ final class LmSocketsTest {
     private static final List<String> LAYOUTS = List.of("v0", "v1a", "v1b");
     private static final int VALUE_BYTES = 3_000_001;
 
-    private static ListenConfig listener(String name, Set<ListenProtocol> protocols) {
-        return new ListenConfig(name, name, "127.0.0.1", 0, protocols, EntryConfig.OPEN);
+    private static ListenerConfig listener(String name, Set<ListenProtocol> protocols) {
+        return new ListenerConfig(name, name, "127.0.0.1", 0, protocols, ListenerAuthConfig.UNRESTRICTED);
     }
 
     /// The first listener tells all by the first bytes; the others follow in the order of [#LAYOUTS].
@@ -40,8 +40,8 @@ final class LmSocketsTest {
                         listener("v0", Set.of(ListenProtocol.LM_V0)),
                         listener("v1a", Set.of(ListenProtocol.LM_V1A)),
                         listener("v1b", Set.of(ListenProtocol.LM_V1B))),
-                List.of(TenantConfig.anybody()));
-        return TestServer.start(transport, NetLimits.defaults(), DisksConfig.defaults(), access);
+                List.of(TenantConfig.defaultTenant()));
+        return TestServer.start(transport, NetLimits.defaults(), DiskTierConfig.defaults(), access);
     }
 
     @ParameterizedTest

@@ -4,8 +4,8 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.config.ConfigReader;
-import io.kvcache.server.config.Machine;
-import io.kvcache.server.config.Prefault;
+import io.kvcache.server.config.HostResources;
+import io.kvcache.server.config.PrefaultMode;
 import io.kvcache.server.config.ServerConfig;
 import java.net.Socket;
 import java.util.Map;
@@ -20,8 +20,8 @@ final class PrefaultTest {
 
     @ParameterizedTest
     @CsvSource({"before-ready,BEFORE_READY", "background,BACKGROUND", "off,OFF"})
-    void givenEachWayToTouchMemory_whenStarted_thenItServes(String said, Prefault meant) throws Exception {
-        ServerConfig config = new ConfigReader(new Machine(8L << 30, 2), Map.of())
+    void givenEachWayToTouchMemory_whenStarted_thenItServes(String said, PrefaultMode meant) throws Exception {
+        ServerConfig config = new ConfigReader(new HostResources(8L << 30, 2), Map.of())
                 .read(
                         ConfigReader.Source.NONE,
                         Map.of(
@@ -31,7 +31,7 @@ final class PrefaultTest {
                                 option("64MiB"),
                                 "memory.prefault",
                                 option(said)));
-        assertThat(config.memory().prefault()).isEqualTo(meant);
+        assertThat(config.memory().prefaultMode()).isEqualTo(meant);
         try (CacheServer server = CacheServer.start(config);
                 Socket socket = new Socket(
                         server.address().getAddress(), server.address().getPort())) {

@@ -9,7 +9,7 @@ import static io.kvcache.server.DiskTestServer.value;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.store.PrefetchStats;
-import io.kvcache.server.config.PrefillConfig;
+import io.kvcache.server.config.RecomputeConfig;
 import java.io.IOException;
 import java.net.Socket;
 import java.net.URI;
@@ -34,7 +34,7 @@ final class PrefetchedValuesTest {
     private Path folder = Path.of("");
 
     private DiskTestServer start(boolean prefetch) throws IOException {
-        DiskTestServer server = new DiskTestServer(folder, prefetch, PrefillConfig.defaults());
+        DiskTestServer server = new DiskTestServer(folder, prefetch, RecomputeConfig.defaults());
         server.fill(DiskTestServer::chunk);
         return server;
     }

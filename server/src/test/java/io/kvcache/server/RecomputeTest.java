@@ -10,7 +10,7 @@ import static io.kvcache.server.DiskTestServer.value;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.cost.PrefillCost;
-import io.kvcache.server.config.PrefillConfig;
+import io.kvcache.server.config.RecomputeConfig;
 import java.io.IOException;
 import java.net.Socket;
 import java.nio.ByteBuffer;
@@ -33,8 +33,8 @@ final class RecomputeTest {
     private Path folder = Path.of("");
 
     private DiskTestServer start(double tokensPerSecond) throws IOException {
-        PrefillConfig prefill =
-                new PrefillConfig(PrefillCost.ofTokenRate(tokensPerSecond), 256, Duration.ofSeconds(60));
+        RecomputeConfig prefill =
+                new RecomputeConfig(PrefillCost.ofTokenRate(tokensPerSecond), 256, Duration.ofSeconds(60));
         DiskTestServer server = new DiskTestServer(folder, false, prefill);
         server.fill(DiskTestServer::chunk);
         try (Socket socket = server.connect()) {

@@ -14,9 +14,9 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.AccessConfig;
 import io.kvcache.server.config.AeronConfig;
 import io.kvcache.server.config.ConfigReader;
-import io.kvcache.server.config.EntryConfig;
-import io.kvcache.server.config.ListenConfig;
-import io.kvcache.server.config.Machine;
+import io.kvcache.server.config.HostResources;
+import io.kvcache.server.config.ListenerAuthConfig;
+import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
@@ -54,7 +54,7 @@ final class RemoteEndpointTest {
     private Path folder;
 
     static AccessConfig nobodyInParticular() {
-        return AccessConfig.of(ListenConfig.local(0));
+        return AccessConfig.of(ListenerConfig.onLoopback(0));
     }
 
     private Path file(String name, String... lines) throws IOException {
@@ -73,12 +73,12 @@ final class RemoteEndpointTest {
     }
 
     static AccessConfig tenants(TenantConfig... tenants) {
-        return new AccessConfig(List.of(ListenConfig.local(0)), List.of(tenants));
+        return new AccessConfig(List.of(ListenerConfig.onLoopback(0)), List.of(tenants));
     }
 
     private static TransportConfig guarded(Path secrets) {
         return new TransportConfig(
-                "127.0.0.1:0", secrets.toString(), false, 64, Duration.ofSeconds(60), "off", AeronConfig.off());
+                "127.0.0.1:0", secrets.toString(), false, 64, Duration.ofSeconds(60), "off", AeronConfig.disabled());
     }
 
     private static RemoteKvCacheBuilder client(TestServer server) {
@@ -92,7 +92,7 @@ final class RemoteEndpointTest {
         TestRequirements.assumeSharedMemory(256L << 20);
         String name = "kvcache-test-" + UUID.randomUUID();
         Path files = Path.of("/dev/shm", name);
-        TransportConfig usual = TransportConfig.at("127.0.0.1:0");
+        TransportConfig usual = TransportConfig.listeningOn("127.0.0.1:0");
         TransportConfig sharing = new TransportConfig(
                 usual.listen(), null, false, usual.connections(), usual.lease(), name, usual.aeron());
         try (TestServer server = TestServer.start(nobodyInParticular(), sharing);
@@ -115,7 +115,7 @@ final class RemoteEndpointTest {
     void givenTooLittleMemoryForAServerThatMustShareIt_whenStarted_thenItIsRefusedWithBothSizes() throws Exception {
         String name = "kvcache-full-" + UUID.randomUUID();
         Path files = Path.of("/dev/shm", name);
-        ServerConfig config = new ConfigReader(new Machine(1L << 60, 2), Map.of())
+        ServerConfig config = new ConfigReader(new HostResources(1L << 60, 2), Map.of())
                 .read(
                         new ConfigReader.Source(
                                 "f",
@@ -131,7 +131,7 @@ final class RemoteEndpointTest {
 
     @Test
     void givenAServer_whenAnotherJvmsClientStoresBlocks_thenItFindsThemAndThePagesTellOfIt() throws Exception {
-        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.at("127.0.0.1:0"));
+        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.listeningOn("127.0.0.1:0"));
                 RemoteKvCache cache = client(server).connect();
                 HttpTestClient httpTestClient = new HttpTestClient(server.port())) {
             cache.register(RemoteTestBlocks.SPACE);
@@ -196,8 +196,8 @@ final class RemoteEndpointTest {
                         tenants(
                                 tenant("blue", 0, file("blue", BLUE)),
                                 tenant("green", 0, file("green", GREEN)),
-                                TenantConfig.anybody()),
-                        TransportConfig.at("127.0.0.1:0"));
+                                TenantConfig.defaultTenant()),
+                        TransportConfig.listeningOn("127.0.0.1:0"));
                 RemoteKvCache blue = client(server).tenant("blue").secret(BLUE).connect();
                 RemoteKvCache green =
                         client(server).tenant("green").secret(GREEN).connect()) {
@@ -226,7 +226,7 @@ final class RemoteEndpointTest {
 
     @Test
     void givenTheServersOwnValues_whenAClientAsksForThem_thenForbidden() throws Exception {
-        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.at("127.0.0.1:0"));
+        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.listeningOn("127.0.0.1:0"));
                 RemoteKvCache cache = client(server).connect()) {
             assertThatIllegalArgumentException()
                     .isThrownBy(() -> cache.register(Namespace.objects("objects", "default")))
@@ -238,8 +238,8 @@ final class RemoteEndpointTest {
     @Test
     void givenTenantsAndNoSecretOfTheirs_whenAClientNamesOne_thenItIsTheDefaultOneOnly() throws Exception {
         try (TestServer server = TestServer.start(
-                        tenants(tenant("blue", 0, null), tenant("small", 32 << 20, null), TenantConfig.anybody()),
-                        TransportConfig.at("127.0.0.1:0"));
+                        tenants(tenant("blue", 0, null), tenant("small", 32 << 20, null), TenantConfig.defaultTenant()),
+                        TransportConfig.listeningOn("127.0.0.1:0"));
                 RemoteKvCache cache = client(server).tenant("blue").connect()) {
             for (String other : List.of("blue", "small", "")) {
                 assertThatIllegalArgumentException()
@@ -254,8 +254,8 @@ final class RemoteEndpointTest {
     @Test
     void givenATenantWithAQuota_whenItRegisters_thenItIsSaidWhyNot() throws Exception {
         try (TestServer server = TestServer.start(
-                        tenants(tenant("small", 32 << 20, file("small", BLUE)), TenantConfig.anybody()),
-                        TransportConfig.at("127.0.0.1:0"));
+                        tenants(tenant("small", 32 << 20, file("small", BLUE)), TenantConfig.defaultTenant()),
+                        TransportConfig.listeningOn("127.0.0.1:0"));
                 RemoteKvCache cache =
                         client(server).tenant("small").secret(BLUE).connect()) {
             assertThatIllegalArgumentException()
@@ -315,9 +315,10 @@ final class RemoteEndpointTest {
 
     @Test
     void givenAnAddressThatIsTaken_whenStarted_thenItIsSaidAndNothingIsLeft() throws Exception {
-        try (TestServer first = TestServer.start(nobodyInParticular(), TransportConfig.at("127.0.0.1:0"))) {
+        try (TestServer first = TestServer.start(nobodyInParticular(), TransportConfig.listeningOn("127.0.0.1:0"))) {
             int port = Objects.requireNonNull(first.server().remoteAddress()).getPort();
-            assertThatThrownBy(() -> TestServer.start(nobodyInParticular(), TransportConfig.at("127.0.0.1:" + port)))
+            assertThatThrownBy(() ->
+                            TestServer.start(nobodyInParticular(), TransportConfig.listeningOn("127.0.0.1:" + port)))
                     .isInstanceOf(UncheckedIOException.class)
                     .hasMessageContaining("transport.listen is 127.0.0.1:" + port);
         }
@@ -325,7 +326,7 @@ final class RemoteEndpointTest {
 
     @Test
     void givenAPutThatHasBegun_whenDrained_thenItIsStoredBeforeTheServerGoes() throws Exception {
-        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.at("127.0.0.1:0"));
+        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.listeningOn("127.0.0.1:0"));
                 RemoteKvCache cache = client(server).connect()) {
             cache.register(RemoteTestBlocks.SPACE);
             BlockChain chain = RemoteTestBlocks.chain(RemoteTestBlocks.SPACE, 1);
@@ -347,7 +348,7 @@ final class RemoteEndpointTest {
 
     @Test
     void givenAPutThatNeverEnds_whenDrained_thenItIsCutOffInTimeAndItsRoomGivenBack() throws Exception {
-        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.at("127.0.0.1:0"));
+        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.listeningOn("127.0.0.1:0"));
                 RemoteKvCache cache = client(server).connect()) {
             cache.register(RemoteTestBlocks.SPACE);
             try (BlockWriter writer =
@@ -363,14 +364,14 @@ final class RemoteEndpointTest {
     void givenAListenerForOthers_whenThereIsNoSecret_thenTheConfigurationIsRefused() {
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> TestServer.start(
-                        AccessConfig.of(new ListenConfig(
+                        AccessConfig.of(new ListenerConfig(
                                 "listen",
                                 "listen",
                                 "127.0.0.1",
                                 0,
-                                ListenConfig.local(0).protocols(),
-                                EntryConfig.OPEN)),
-                        TransportConfig.at("0.0.0.0:0")))
+                                ListenerConfig.onLoopback(0).protocols(),
+                                ListenerAuthConfig.UNRESTRICTED)),
+                        TransportConfig.listeningOn("0.0.0.0:0")))
                 .withMessageContaining("transport.listen is 0.0.0.0:0, which others can reach");
     }
 }

@@ -6,9 +6,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.server.config.AccessConfig;
-import io.kvcache.server.config.EntryConfig;
-import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ListenProtocol;
+import io.kvcache.server.config.ListenerAuthConfig;
+import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.net.CloseReason;
 import java.io.IOException;
@@ -39,15 +39,15 @@ final class TenantIsolationTest {
                     listener("blue", "blue", List.of()),
                     listener("green", "green", List.of()),
                     listener("elsewhere", "blue", List.of("10.0.0.0/8"))),
-            List.of(tenant("blue", QUOTA), tenant("green", 0), TenantConfig.anybody())));
+            List.of(tenant("blue", QUOTA), tenant("green", 0), TenantConfig.defaultTenant())));
 
     private final Jedis blue = new Jedis("127.0.0.1", server.port(0), 60_000);
     private final Jedis green = new Jedis("127.0.0.1", server.port(1), 60_000);
 
-    private static ListenConfig listener(String name, String tenant, List<String> cidrs) {
+    private static ListenerConfig listener(String name, String tenant, List<String> cidrs) {
         Set<ListenProtocol> protocols = Set.of(ListenProtocol.RESP, ListenProtocol.LM_V0, ListenProtocol.HTTP);
-        return new ListenConfig(
-                name, name, "127.0.0.1", 0, protocols, new EntryConfig(tenant, false, false, cidrs, List.of()));
+        return new ListenerConfig(
+                name, name, "127.0.0.1", 0, protocols, new ListenerAuthConfig(tenant, false, false, cidrs, List.of()));
     }
 
     private static TenantConfig tenant(String name, long quotaBytes) {

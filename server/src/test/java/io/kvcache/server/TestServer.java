@@ -2,20 +2,20 @@ package io.kvcache.server;
 
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.config.AccessConfig;
-import io.kvcache.server.config.DisksConfig;
+import io.kvcache.server.config.DiskTierConfig;
 import io.kvcache.server.config.EventsConfig;
+import io.kvcache.server.config.ExistsPinConfig;
 import io.kvcache.server.config.LeaseConfig;
-import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.LogConfig;
 import io.kvcache.server.config.MemoryConfig;
 import io.kvcache.server.config.NetworkConfig;
-import io.kvcache.server.config.Prefault;
-import io.kvcache.server.config.PromiseConfig;
+import io.kvcache.server.config.PrefaultMode;
+import io.kvcache.server.config.RequestLimits;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.ShutdownConfig;
 import io.kvcache.server.config.TraceConfig;
 import io.kvcache.server.config.TransportConfig;
-import io.kvcache.server.config.ValueConfig;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.TransportKind;
 import java.io.IOException;
@@ -38,27 +38,27 @@ final class TestServer implements AutoCloseable {
     }
 
     static TestServer start(TransportKind transport, NetLimits limits) {
-        return start(transport, limits, DisksConfig.defaults());
+        return start(transport, limits, DiskTierConfig.defaults());
     }
 
-    static TestServer start(TransportKind transport, NetLimits limits, DisksConfig disks) {
-        return start(transport, limits, disks, AccessConfig.of(ListenConfig.local(0)));
+    static TestServer start(TransportKind transport, NetLimits limits, DiskTierConfig disks) {
+        return start(transport, limits, disks, AccessConfig.of(ListenerConfig.onLoopback(0)));
     }
 
     static TestServer start(AccessConfig access) {
-        return start(TransportKind.AUTO, NetLimits.defaults(), DisksConfig.defaults(), access);
+        return start(TransportKind.AUTO, NetLimits.defaults(), DiskTierConfig.defaults(), access);
     }
 
     static TestServer start(EventsConfig events) {
         return start(
                 TransportKind.AUTO,
                 NetLimits.defaults(),
-                DisksConfig.defaults(),
-                AccessConfig.of(ListenConfig.local(0)),
+                DiskTierConfig.defaults(),
+                AccessConfig.of(ListenerConfig.onLoopback(0)),
                 events);
     }
 
-    static TestServer start(TransportKind transport, NetLimits limits, DisksConfig disks, AccessConfig access) {
+    static TestServer start(TransportKind transport, NetLimits limits, DiskTierConfig disks, AccessConfig access) {
         return start(transport, limits, disks, access, EventsConfig.defaults());
     }
 
@@ -67,37 +67,37 @@ final class TestServer implements AutoCloseable {
         return start(
                 new NetworkConfig(TransportKind.AUTO, 2),
                 NetLimits.defaults(),
-                DisksConfig.defaults(),
+                DiskTierConfig.defaults(),
                 access,
                 EventsConfig.defaults(),
                 transport);
     }
 
     private static TestServer start(
-            TransportKind transport, NetLimits limits, DisksConfig disks, AccessConfig access, EventsConfig events) {
+            TransportKind transport, NetLimits limits, DiskTierConfig disks, AccessConfig access, EventsConfig events) {
         return start(new NetworkConfig(transport, 2), limits, disks, access, events, TransportConfig.defaults());
     }
 
     private static TestServer start(
             NetworkConfig network,
             NetLimits limits,
-            DisksConfig disks,
+            DiskTierConfig disks,
             AccessConfig access,
             EventsConfig events,
             TransportConfig transport) {
         try {
             return new TestServer(CacheServer.start(new ServerConfig(
                     access,
-                    new MemoryConfig(HOST_BYTES, PolicyKind.LRU, Prefault.OFF),
+                    new MemoryConfig(HOST_BYTES, PolicyKind.LRU, PrefaultMode.OFF),
                     network,
                     limits,
-                    PromiseConfig.defaults(),
+                    ExistsPinConfig.defaults(),
                     disks,
                     events,
                     LeaseConfig.defaults(),
                     TraceConfig.defaults(),
                     transport,
-                    ValueConfig.defaults(HOST_BYTES),
+                    RequestLimits.defaults(HOST_BYTES),
                     LogConfig.defaults(),
                     new ShutdownConfig(Duration.ZERO, Duration.ofSeconds(5)))));
         } catch (IOException e) {

@@ -7,9 +7,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.server.config.AccessConfig;
 import io.kvcache.server.config.AeronConfig;
-import io.kvcache.server.config.EntryConfig;
-import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ListenProtocol;
+import io.kvcache.server.config.ListenerAuthConfig;
+import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TlsConfig;
 import io.kvcache.server.config.TransportConfig;
@@ -123,15 +123,15 @@ final class TlsTest {
 
     private static TestServer serve(TlsConfig tls) {
         return TestServer.start(new AccessConfig(
-                List.of(new ListenConfig(
+                List.of(new ListenerConfig(
                         "tls",
                         "tls",
                         "127.0.0.1",
                         0,
                         Set.of(ListenProtocol.RESP, ListenProtocol.LM, ListenProtocol.HTTP, ListenProtocol.PAGES),
-                        EntryConfig.OPEN,
+                        ListenerAuthConfig.UNRESTRICTED,
                         tls)),
-                List.of(TenantConfig.anybody())));
+                List.of(TenantConfig.defaultTenant())));
     }
 
     private static SSLContext trusting(Path keystore) throws Exception {
@@ -160,12 +160,12 @@ final class TlsTest {
         TlsConfig pair = ofPair(file);
         AccessConfig access = new AccessConfig(
                 List.of(
-                        ListenConfig.local(0),
+                        ListenerConfig.onLoopback(0),
                         listener(
                                 1,
                                 new TlsConfig("listeners.1.tls", null, null, store.keystore(), store.passwordFile())),
                         listener(2, new TlsConfig("listeners.2.tls", pair.certificate(), pair.key(), null, null))),
-                List.of(TenantConfig.anybody()));
+                List.of(TenantConfig.defaultTenant()));
         try (TestServer server = TestServer.start(access);
                 HttpTestClient httpTestClient = new HttpTestClient(server.port())) {
             String metrics = new String(httpTestClient.get("/metrics").body(), US_ASCII);
@@ -179,9 +179,10 @@ final class TlsTest {
         }
     }
 
-    private static ListenConfig listener(int number, TlsConfig tls) {
+    private static ListenerConfig listener(int number, TlsConfig tls) {
         String path = "listeners." + number;
-        return new ListenConfig(path, path, "127.0.0.1", 0, EnumSet.of(ListenProtocol.RESP), EntryConfig.OPEN, tls);
+        return new ListenerConfig(
+                path, path, "127.0.0.1", 0, EnumSet.of(ListenProtocol.RESP), ListenerAuthConfig.UNRESTRICTED, tls);
     }
 
     @Test
@@ -297,9 +298,9 @@ final class TlsTest {
                 32,
                 Duration.ofSeconds(10),
                 "off",
-                AeronConfig.off(),
+                AeronConfig.disabled(),
                 ofStore(used),
-                UcxConfig.off());
+                UcxConfig.disabled());
         try (TestServer server = TestServer.start(RemoteEndpointTest.nobodyInParticular(), transport);
                 RemoteKvCache before =
                         remote(server, "tls:").trust(trusting(one)).connect()) {

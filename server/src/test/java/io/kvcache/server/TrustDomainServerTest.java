@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.ConfigReader;
-import io.kvcache.server.config.Machine;
+import io.kvcache.server.config.HostResources;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.transport.remote.RemoteKvCache;
 import io.kvcache.transport.remote.RemoteKvCacheBuilder;
@@ -66,8 +66,8 @@ final class TrustDomainServerTest {
                   - { name: blues, tenants: [blue, navy], host_bytes: 32MiB, shared_memory: %s }
                   - { name: greens, tenants: [green], host_bytes: %s, shared_memory: %s }
                 """.formatted(String.join(", ", tenants), BLUES, bytesOfGreens, nameOfGreens);
-        ServerConfig config =
-                new ConfigReader(new Machine(1L << 60, 2), Map.of()).read(new ConfigReader.Source("f", yaml), Map.of());
+        ServerConfig config = new ConfigReader(new HostResources(1L << 60, 2), Map.of())
+                .read(new ConfigReader.Source("f", yaml), Map.of());
         return CacheServer.start(config);
     }
 

@@ -7,7 +7,7 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.ConfigReader;
-import io.kvcache.server.config.Machine;
+import io.kvcache.server.config.HostResources;
 import java.io.IOException;
 import java.util.Map;
 
@@ -94,7 +94,7 @@ public final class OpaqueReplay {
                 "trace.out", new ConfigReader.Option("trace", traceOut));
         try {
             return CacheServer.start(
-                    new ConfigReader(Machine.here(), Map.of()).read(ConfigReader.Source.NONE, options));
+                    new ConfigReader(HostResources.detect(), Map.of()).read(ConfigReader.Source.NONE, options));
         } catch (ConfigException refused) {
             throw new IOException(String.join("; ", refused.problems()), refused);
         }

@@ -19,7 +19,7 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.config.ConfigReader;
-import io.kvcache.server.config.Machine;
+import io.kvcache.server.config.HostResources;
 import io.kvcache.transport.remote.RemoteKvCache;
 import java.io.IOException;
 import java.net.InetSocketAddress;
@@ -107,8 +107,8 @@ final class CaptureReplayTest {
                 "memory.prefault", new ConfigReader.Option("prefault", "off"),
                 "trace.out", new ConfigReader.Option("trace", file.toString()));
         ReplayedChains chains = new ReplayedChains(FOREST, SLOT_BYTES);
-        try (CacheServer server =
-                CacheServer.start(new ConfigReader(Machine.here(), Map.of()).read(ConfigReader.Source.NONE, options))) {
+        try (CacheServer server = CacheServer.start(
+                new ConfigReader(HostResources.detect(), Map.of()).read(ConfigReader.Source.NONE, options))) {
             InetSocketAddress address = Objects.requireNonNull(server.remoteAddress());
             try (KvCache cache = RemoteKvCache.builder("127.0.0.1:" + address.getPort())
                     .requestTimeout(Duration.ofSeconds(60))

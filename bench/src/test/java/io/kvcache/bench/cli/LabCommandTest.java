@@ -8,7 +8,7 @@ import io.kvcache.server.CacheServer;
 import io.kvcache.server.client.ClientConfig;
 import io.kvcache.server.client.RespClient;
 import io.kvcache.server.config.ConfigReader;
-import io.kvcache.server.config.Machine;
+import io.kvcache.server.config.HostResources;
 import io.kvcache.server.config.ServerConfig;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -359,7 +359,8 @@ final class LabCommandTest {
                 "transport.listen", new ConfigReader.Option("transport", "off"),
                 "memory.host_bytes", new ConfigReader.Option("host", "64MiB"),
                 "trace.out", new ConfigReader.Option("trace", trace.toString()));
-        ServerConfig config = new ConfigReader(Machine.here(), Map.of()).read(ConfigReader.Source.NONE, options);
+        ServerConfig config =
+                new ConfigReader(HostResources.detect(), Map.of()).read(ConfigReader.Source.NONE, options);
         try (CacheServer server = CacheServer.start(config);
                 RespClient client = new RespClient(
                         ClientConfig.open("127.0.0.1", server.address().getPort()))) {

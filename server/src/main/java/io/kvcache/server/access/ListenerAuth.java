@@ -1,6 +1,6 @@
 package io.kvcache.server.access;
 
-import io.kvcache.server.config.EntryConfig;
+import io.kvcache.server.config.ListenerAuthConfig;
 import io.kvcache.server.config.TenantConfig;
 import java.net.SocketAddress;
 import java.util.List;
@@ -18,7 +18,8 @@ public final class ListenerAuth {
     private final String defaultUser;
 
     /// @param tenants all there are
-    public ListenerAuth(EntryConfig entry, List<TenantConfig> tenants, PasswordAuthenticator passwordAuthenticator) {
+    public ListenerAuth(
+            ListenerAuthConfig entry, List<TenantConfig> tenants, PasswordAuthenticator passwordAuthenticator) {
         this.passwordAuthenticator = passwordAuthenticator;
         boundTenant = entry.tenant();
         requiresAuth = entry.auth();
@@ -31,7 +32,8 @@ public final class ListenerAuth {
 
     /// One that everybody goes through as the default tenant.
     public static ListenerAuth withoutAuth(PasswordAuthenticator passwordAuthenticator) {
-        return new ListenerAuth(EntryConfig.OPEN, List.of(TenantConfig.anybody()), passwordAuthenticator);
+        return new ListenerAuth(
+                ListenerAuthConfig.UNRESTRICTED, List.of(TenantConfig.defaultTenant()), passwordAuthenticator);
     }
 
     /// Who a client is that has said nothing, or null when it has to say something.

@@ -20,7 +20,7 @@ public record ByteSizeText(long bytes) {
         long bytes = Units.bytes(text).orElse(0);
         if (bytes < 1) {
             throw new IllegalArgumentException(
-                    "'" + text + "' is not a size: must be " + Units.SIZE_FORMS + ", 1 B and up");
+                    "'" + text + "' is not a size: must be " + Units.SIZE_FORMATS + ", 1 B and up");
         }
         return new ByteSizeText(bytes);
     }

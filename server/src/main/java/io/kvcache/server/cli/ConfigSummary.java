@@ -2,13 +2,13 @@ package io.kvcache.server.cli;
 
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.config.DiskConfig;
-import io.kvcache.server.config.DomainConfig;
-import io.kvcache.server.config.EntryConfig;
-import io.kvcache.server.config.LabelConfig;
-import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.config.KeyOwnershipConfig;
+import io.kvcache.server.config.ListenerAuthConfig;
+import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
+import io.kvcache.server.config.TrustDomainConfig;
 import io.kvcache.transport.aeron.AeronAddress;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -27,14 +27,15 @@ final class ConfigSummary {
         lines.add("good: " + new ByteSizeText(config.memory().hostBytes()) + " of host memory, "
                 + config.network().loops() + " loops");
         config.access().listeners().forEach(each -> lines.add(describe(each)));
-        TransportConfig transport = config.settled(port -> true).transport();
-        String asks = transport.guarded(config.access().tenants()) ? ", asks for a secret" : ", asks nobody who he is";
-        if (transport.on()) {
+        TransportConfig transport = config.withAutoResolved(port -> true).transport();
+        String asks =
+                transport.requiresSecret(config.access().tenants()) ? ", asks for a secret" : ", asks nobody who he is";
+        if (transport.isTcpEnabled()) {
             lines.add("transport: " + transport.listen() + (transport.tls() == null ? ", no TLS" : ", TLS") + asks
-                    + (config.transport().on() ? "" : ", if that port is free"));
+                    + (config.transport().isTcpEnabled() ? "" : ", if that port is free"));
         }
-        if (transport.aeron().on()) {
-            AeronAddress aeron = transport.aeron().at(transport.port());
+        if (transport.aeron().isEnabled()) {
+            AeronAddress aeron = transport.aeron().addressFor(transport.port());
             lines.add("transport: " + aeron.text() + (aeron.folder() == null ? "" : " in " + aeron.folder()) + asks);
         }
         config.access().tenants().forEach(each -> lines.add(describe(each)));
@@ -74,8 +75,8 @@ final class ConfigSummary {
         return config.access().domains().stream().map(ConfigSummary::describe).toList();
     }
 
-    private static String describe(ListenConfig listen) {
-        EntryConfig entry = listen.entry();
+    private static String describe(ListenerConfig listen) {
+        ListenerAuthConfig entry = listen.auth();
         String protocols = listen.protocols().stream()
                 .map(each -> each.name().toLowerCase(Locale.ROOT).replace('_', '-'))
                 .sorted()
@@ -92,11 +93,11 @@ final class ConfigSummary {
                 + (tenant.hasPassword() ? "" : " without a password")
                 + ", weight " + tenant.weight()
                 + (tenant.quotaBytes() == 0 ? "" : ", quota " + new ByteSizeText(tenant.quotaBytes()))
-                + describeOwnership(tenant.labels());
+                + describeOwnership(tenant.keyOwnership());
     }
 
-    private static String describe(DomainConfig domain) {
-        Path folder = domain.folder();
+    private static String describe(TrustDomainConfig domain) {
+        Path folder = domain.sharedMemoryDirectory();
         return "domain " + domain.name() + ": " + new ByteSizeText(domain.hostBytes()) + " of its own for tenants "
                 + String.join(", ", domain.tenants())
                 + (folder == null
@@ -105,7 +106,7 @@ final class ConfigSummary {
     }
 
     /// Salts are not shown.
-    private static String describeOwnership(LabelConfig labels) {
+    private static String describeOwnership(KeyOwnershipConfig labels) {
         String salts = labels.saltFile() == null ? "" : ", keys that end with a salt of " + labels.saltFile();
         return (labels.prefixes().isEmpty() ? "" : ", keys that begin with " + String.join(" or ", labels.prefixes()))
                 + (labels.salts().isEmpty()

@@ -87,7 +87,7 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
 
     private Integer serve(ServerConfig asRead) throws IOException, InterruptedException {
         ServerConfig config = asRead;
-        config = config.settled(ServeCommand::isFree);
+        config = config.withAutoResolved(ServeCommand::isFree);
         MemoryLimit limit = MemoryLimit.here();
         MemoryBudget budget = CacheServer.memoryBudget(config);
         CacheServer server;
@@ -113,7 +113,7 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
             printLine(serves);
         }
         LOG.log(System.Logger.Level.INFO, serves);
-        String asks = config.transport().guarded(config.access().tenants())
+        String asks = config.transport().requiresSecret(config.access().tenants())
                 ? ", asks for a secret"
                 : ", asks nobody who he is";
         InetSocketAddress remote = server.remoteAddress();

@@ -2,7 +2,7 @@ package io.kvcache.server.cli;
 
 import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.ConfigReader;
-import io.kvcache.server.config.Machine;
+import io.kvcache.server.config.HostResources;
 import io.kvcache.server.config.ServerConfig;
 import java.io.IOException;
 import java.nio.charset.CharacterCodingException;
@@ -67,7 +67,7 @@ final class ServeOptions {
             description = "Any setting, for example limits.connections=100. May be given again.")
     private Map<String, String> more = new LinkedHashMap<>();
 
-    private final ConfigReader reader = new ConfigReader(Machine.here(), System.getenv());
+    private final ConfigReader reader = new ConfigReader(HostResources.detect(), System.getenv());
 
     /// Reads file, environment and options.
     ServerConfig read() throws IOException, ConfigException {
@@ -89,7 +89,7 @@ final class ServeOptions {
 
     /// A problem with the place before it where its setting was set, if that is known.
     String withOrigin(String problem) {
-        return reader.placed(problem);
+        return reader.withOrigin(problem);
     }
 
     private static String text(Path file) throws IOException {

@@ -12,29 +12,31 @@ import org.jspecify.annotations.Nullable;
 /// @param listeners at least one
 /// @param tenants with the default one
 /// @param domains of tenants that may read each other; who is in none shares memory with everybody else
-public record AccessConfig(List<ListenConfig> listeners, List<TenantConfig> tenants, List<DomainConfig> domains) {
+public record AccessConfig(
+        List<ListenerConfig> listeners, List<TenantConfig> tenants, List<TrustDomainConfig> domains) {
 
     /// Each has an index of its own that follows every event of the store.
-    private static final int MOST_TENANTS = 64;
+    private static final int MAX_TENANTS = 64;
 
-    private static final int MOST_LISTENERS = 64;
+    private static final int MAX_LISTENERS = 64;
 
     public AccessConfig {
         listeners = List.copyOf(listeners);
         tenants = List.copyOf(tenants);
         domains = List.copyOf(domains);
-        if (tenants.size() > MOST_TENANTS || listeners.size() > MOST_LISTENERS) {
+        if (tenants.size() > MAX_TENANTS || listeners.size() > MAX_LISTENERS) {
             throw new IllegalArgumentException("tenants are " + tenants.size() + " and listeners " + listeners.size()
-                    + "; there may be " + MOST_TENANTS + " and " + MOST_LISTENERS);
+                    + "; there may be " + MAX_TENANTS + " and " + MAX_LISTENERS);
         }
-        List<String> problems = problems(listeners, tenants, domains);
+        List<String> problems = findProblems(listeners, tenants, domains);
         if (!problems.isEmpty()) {
             throw new IllegalArgumentException(problems.getFirst());
         }
     }
 
     /// All that is wrong with listeners, tenants and domains together; each begins with the setting's name.
-    static List<String> problems(List<ListenConfig> listeners, List<TenantConfig> tenants, List<DomainConfig> domains) {
+    static List<String> findProblems(
+            List<ListenerConfig> listeners, List<TenantConfig> tenants, List<TrustDomainConfig> domains) {
         List<String> problems = new ArrayList<>();
         Set<String> names = new HashSet<>();
         Set<String> users = new HashSet<>();
@@ -45,29 +47,29 @@ public record AccessConfig(List<ListenConfig> listeners, List<TenantConfig> tena
                 problems.add(tenant.path() + ".user is " + tenant.user() + ", as another's is already");
             }
         }
-        addStrangeLabels(tenants, problems);
+        addOwnershipProblems(tenants, problems);
         try {
-            DomainConfig.check(domains, tenants);
+            TrustDomainConfig.validate(domains, tenants);
         } catch (IllegalArgumentException mistake) {
             problems.add(String.valueOf(mistake.getMessage()));
         }
         Set<String> places = new HashSet<>();
-        for (ListenConfig listener : listeners) {
+        for (ListenerConfig listener : listeners) {
             if (!places.add(listener.name())) {
                 problems.add(listener.path() + ".name is " + listener.name() + ", as another's is already");
             }
-            addEntry(listener, tenants, problems);
+            addAuthProblems(listener, tenants, problems);
         }
-        addTakenPorts(listeners, problems);
+        addPortConflicts(listeners, problems);
         return problems;
     }
 
-    private static void addTakenPorts(List<ListenConfig> listeners, List<String> problems) {
+    private static void addPortConflicts(List<ListenerConfig> listeners, List<String> problems) {
         for (int later = 1; later < listeners.size(); later++) {
             for (int earlier = 0; earlier < later; earlier++) {
-                ListenConfig taken = listeners.get(earlier);
-                ListenConfig listener = listeners.get(later);
-                if (taken.meets(listener.socketAddress())) {
+                ListenerConfig taken = listeners.get(earlier);
+                ListenerConfig listener = listeners.get(later);
+                if (taken.conflictsWith(listener.socketAddress())) {
                     problems.add(listener.path() + ".port is " + listener.port() + " at " + listener.address()
                             + ", and " + taken.path() + ".port is " + taken.port() + " at " + taken.address()
                             + "; each listener takes a port of its own, 1 to 65535, or 0 for a free one");
@@ -78,23 +80,23 @@ public record AccessConfig(List<ListenConfig> listeners, List<TenantConfig> tena
 
     /// The listener that has an address, or another one of its port that cannot be had beside it; null when none has.
     @Nullable
-    ListenConfig at(InetSocketAddress address) {
+    ListenerConfig listenerAt(InetSocketAddress address) {
         return listeners.stream()
-                .filter(each -> each.meets(address))
+                .filter(each -> each.conflictsWith(address))
                 .findFirst()
                 .orElse(null);
     }
 
-    private static void addStrangeLabels(List<TenantConfig> tenants, List<String> problems) {
+    private static void addOwnershipProblems(List<TenantConfig> tenants, List<String> problems) {
         Set<String> prefixes = new HashSet<>();
         Set<String> salts = new HashSet<>();
         for (TenantConfig tenant : tenants) {
-            for (String prefix : tenant.labels().prefixes()) {
+            for (String prefix : tenant.keyOwnership().prefixes()) {
                 if (!prefixes.add(prefix)) {
                     problems.add(tenant.path() + ".prefixes has '" + prefix + "', as another's have already");
                 }
             }
-            for (String salt : tenant.labels().salts()) {
+            for (String salt : tenant.keyOwnership().salts()) {
                 if (!salts.add(salt)) {
                     problems.add(tenant.path() + ".salts has one that another's have already");
                 }
@@ -102,8 +104,8 @@ public record AccessConfig(List<ListenConfig> listeners, List<TenantConfig> tena
         }
     }
 
-    private static void addEntry(ListenConfig listener, List<TenantConfig> tenants, List<String> problems) {
-        String bound = listener.entry().tenant();
+    private static void addAuthProblems(ListenerConfig listener, List<TenantConfig> tenants, List<String> problems) {
+        String bound = listener.auth().tenant();
         if (bound != null && tenants.stream().noneMatch(each -> each.name().equals(bound))) {
             problems.add(listener.path() + ".tenant is " + bound + "; there are "
                     + String.join(", ", tenants.stream().map(TenantConfig::name).toList()));
@@ -112,29 +114,29 @@ public record AccessConfig(List<ListenConfig> listeners, List<TenantConfig> tena
         boolean somebody = tenants.stream()
                 .anyMatch(each ->
                         each.hasPassword() && (bound == null || each.name().equals(bound)));
-        if (listener.entry().auth() && !somebody) {
+        if (listener.auth().auth() && !somebody) {
             problems.add(listener.path() + ".auth is true and nobody has a password who could come in there; it takes"
                     + " password_hash or password_file at a tenant");
         }
     }
 
     /// Without domains.
-    public AccessConfig(List<ListenConfig> listeners, List<TenantConfig> tenants) {
+    public AccessConfig(List<ListenerConfig> listeners, List<TenantConfig> tenants) {
         this(listeners, tenants, List.of());
     }
 
     /// Memory of all domains together, in bytes.
     public long domainBytes() {
-        return domains.stream().mapToLong(DomainConfig::hostBytes).sum();
+        return domains.stream().mapToLong(TrustDomainConfig::hostBytes).sum();
     }
 
     /// One listener, on this machine only, and nobody in particular.
     public static AccessConfig defaults() {
-        return of(ListenConfig.defaults());
+        return of(ListenerConfig.defaults());
     }
 
     /// One listener, and nobody in particular.
-    public static AccessConfig of(ListenConfig listener) {
-        return new AccessConfig(List.of(listener), List.of(TenantConfig.anybody()));
+    public static AccessConfig of(ListenerConfig listener) {
+        return new AccessConfig(List.of(listener), List.of(TenantConfig.defaultTenant()));
     }
 }

@@ -18,12 +18,12 @@ public record AeronConfig(String address) {
     }
 
     /// Nowhere.
-    public static AeronConfig off() {
+    public static AeronConfig disabled() {
         return new AeronConfig("");
     }
 
     /// Whether there is an endpoint.
-    public boolean on() {
+    public boolean isEnabled() {
         return !address.isEmpty();
     }
 
@@ -31,7 +31,7 @@ public record AeronConfig(String address) {
     /// port, so that a user's servers have one each.
     ///
     /// @param port where the server listens, or 0
-    public AeronAddress at(int port) {
+    public AeronAddress addressFor(int port) {
         return parse(address, AeronAddress.defaultDirectory("-" + port));
     }
 
@@ -48,8 +48,8 @@ public record AeronConfig(String address) {
     /// @param port where the server listens, or 0
     /// @param open whether nobody has to show a secret, and nobody has said that this is meant
     /// @throws IllegalArgumentException when they do not go together
-    void check(int port, boolean open) {
-        if (!on()) {
+    void validate(int port, boolean open) {
+        if (!isEnabled()) {
             return;
         }
         AeronAddress parsed = parse(address, null);
@@ -57,14 +57,14 @@ public record AeronConfig(String address) {
             throw new IllegalArgumentException(SETTING + " is " + address
                     + "; it takes transport.listen with a port beside it, or dir=FOLDER, so that clients find it");
         }
-        if (!parsed.isIpc() && open && !local(parsed)) {
+        if (!parsed.isIpc() && open && !isLocal(parsed)) {
             throw new IllegalArgumentException(SETTING + " is " + address
                     + ", which others can reach, and nobody has to show a secret; it takes a loopback address,"
                     + " transport.secret_file, a secret_file at each tenant, or transport.without_auth: true");
         }
     }
 
-    private static boolean local(AeronAddress udp) {
+    private static boolean isLocal(AeronAddress udp) {
         if (udp.socketAddress().isUnresolved()) {
             throw new IllegalArgumentException(
                     SETTING + " is " + udp.text() + ", whose host is not known; it takes an address of this machine");

@@ -16,14 +16,14 @@ import org.jspecify.annotations.Nullable;
 public final class ConfigReader {
 
     /// Of the machine's memory, values may take this much; the rest is for the JVM and the system.
-    private static final int MOST_PERCENT = 90;
+    private static final int MAX_MEMORY_PERCENT = 90;
 
-    private final Machine machine;
+    private final HostResources hostResources;
     private final Map<String, String> environment;
     private @Nullable Settings last;
 
-    public ConfigReader(Machine machine, Map<String, String> environment) {
-        this.machine = machine;
+    public ConfigReader(HostResources hostResources, Map<String, String> environment) {
+        this.hostResources = hostResources;
         this.environment = Map.copyOf(environment);
     }
 
@@ -44,16 +44,16 @@ public final class ConfigReader {
         last = settings;
         settings.add(YamlSettings.read(file.name(), file.text(), problems));
         settings.add(EnvironmentSettings.read(environment));
-        Map<String, Setting> typed = new LinkedHashMap<>();
-        options.forEach((path, option) -> typed.put(path, new Setting(option.text(), option.name())));
-        if (typed.keySet().stream().anyMatch(path -> path.matches(DiskSettings.LIST + "\\.\\d+"))) {
-            settings.clear(DiskSettings.LIST); // `--disk` gives the whole list
+        Map<String, SettingValue> typed = new LinkedHashMap<>();
+        options.forEach((path, option) -> typed.put(path, new SettingValue(option.text(), option.name())));
+        if (typed.keySet().stream().anyMatch(path -> path.matches(DiskTierConfigReader.LIST + "\\.\\d+"))) {
+            settings.clear(DiskTierConfigReader.LIST); // `--disk` gives the whole list
         }
         settings.add(typed);
         LogConfig log = LogConfig.read(settings, LogConfig.defaults());
-        ServerConfig config = fill(settings, log);
+        ServerConfig config = readAll(settings, log);
         settings.reportUnknown();
-        EnvironmentSettings.reportShort(environment, settings::isKnown, problems);
+        EnvironmentSettings.reportMissingUnderscore(environment, settings::isKnown, problems);
         if (!problems.isEmpty()) {
             throw new ConfigException(problems, log);
         }
@@ -63,8 +63,8 @@ public final class ConfigReader {
     /// What was found wrong later about a setting that was read last, with the place where it was set if that is known.
     ///
     /// @param problem begins with the setting's name
-    public String placed(String problem) {
-        return last == null ? problem : last.placed(problem);
+    public String withOrigin(String problem) {
+        return last == null ? problem : last.withOrigin(problem);
     }
 
     /// An option of the command line.
@@ -72,41 +72,46 @@ public final class ConfigReader {
     /// @param name as typed, `--port`
     public record Option(String name, String text) {}
 
-    private ServerConfig fill(Settings from, LogConfig log) {
-        ServerConfig otherwise = ServerConfig.defaults(machine);
-        AccessConfig access = new AccessReader(from).read(otherwise.access());
-        MemoryConfig memory = memory(from, otherwise.memory(), access.domainBytes());
-        NetworkConfig network = network(from, otherwise.network());
-        NetLimits limits = limits(from, otherwise.limits());
-        PromiseConfig promise = promise(from, otherwise.promise());
-        DisksConfig disks = DiskSettings.read(from, otherwise.disks());
-        EventsConfig events = EventSettings.read(from, otherwise.events());
-        LeaseConfig lease = LeaseConfig.read(from, otherwise.lease());
-        TraceConfig trace = TraceConfig.read(from, otherwise.trace());
-        TransportConfig transport = TransportConfig.read(from, otherwise.transport());
-        ValueConfig values = values(from, ValueConfig.defaults(memory.hostBytes()), memory.hostBytes());
-        ShutdownConfig shutdown = ShutdownConfig.read(from, otherwise.shutdown());
-        return from.checked(
-                otherwise,
+    private ServerConfig readAll(Settings from, LogConfig log) {
+        ServerConfig defaultValue = ServerConfig.defaults(hostResources);
+        AccessConfig access = new AccessConfigReader(from).read(defaultValue.access());
+        MemoryConfig memory = memory(from, defaultValue.memory(), access.domainBytes());
+        NetworkConfig network = network(from, defaultValue.network());
+        NetLimits limits = limits(from, defaultValue.limits());
+        ExistsPinConfig promise = existsPin(from, defaultValue.existsPin());
+        DiskTierConfig disks = DiskTierConfigReader.read(from, defaultValue.disks());
+        EventsConfig events = EventsConfigReader.read(from, defaultValue.events());
+        LeaseConfig lease = LeaseConfig.read(from, defaultValue.lease());
+        TraceConfig trace = TraceConfig.read(from, defaultValue.trace());
+        TransportConfig transport = TransportConfig.read(from, defaultValue.transport());
+        RequestLimits values = requestLimits(from, RequestLimits.defaults(memory.hostBytes()), memory.hostBytes());
+        ShutdownConfig shutdown = ShutdownConfig.read(from, defaultValue.shutdown());
+        return from.getValid(
+                defaultValue,
                 () -> new ServerConfig(
                         access, memory, network, limits, promise, disks, events, lease, trace, transport, values, log,
                         shutdown));
     }
 
-    private MemoryConfig memory(Settings from, MemoryConfig otherwise, long domainBytes) {
-        long hostBytes = from.get("memory.host_bytes", otherwise.hostBytes(), Values::bytes);
-        PolicyKind policy =
-                from.get("memory.policy", otherwise.policy(), text -> Values.choice(PolicyKind.class, text));
-        Prefault prefault =
-                from.get("memory.prefault", otherwise.prefault(), text -> Values.choice(Prefault.class, text));
-        StagingLimits staging = staging(from, otherwise.staging());
-        return from.checked(otherwise, () -> fits(new MemoryConfig(hostBytes, policy, prefault, staging), domainBytes));
+    private MemoryConfig memory(Settings from, MemoryConfig defaultValue, long domainBytes) {
+        long hostBytes = from.get("memory.host_bytes", defaultValue.hostBytes(), SettingParsers::parseBytes);
+        PolicyKind policy = from.get(
+                "memory.policy", defaultValue.policy(), text -> SettingParsers.parseEnum(PolicyKind.class, text));
+        PrefaultMode prefaultMode = from.get(
+                "memory.prefault",
+                defaultValue.prefaultMode(),
+                text -> SettingParsers.parseEnum(PrefaultMode.class, text));
+        StagingLimits staging = staging(from, defaultValue.staging());
+        return from.getValid(
+                defaultValue,
+                () -> requireFit(new MemoryConfig(hostBytes, policy, prefaultMode, staging), domainBytes));
     }
 
-    private static StagingLimits staging(Settings from, StagingLimits otherwise) {
-        long total = from.get("memory.staging", otherwise.totalBytes(), Values::bytes);
-        long client = from.get("memory.client_staging", Math.min(otherwise.clientBytes(), total), Values::bytes);
-        return from.checked(otherwise, () -> limits(client, total));
+    private static StagingLimits staging(Settings from, StagingLimits defaultValue) {
+        long total = from.get("memory.staging", defaultValue.totalBytes(), SettingParsers::parseBytes);
+        long client = from.get(
+                "memory.client_staging", Math.min(defaultValue.clientBytes(), total), SettingParsers::parseBytes);
+        return from.getValid(defaultValue, () -> limits(client, total));
     }
 
     private static StagingLimits limits(long client, long total) {
@@ -119,44 +124,51 @@ public final class ConfigReader {
         }
     }
 
-    private MemoryConfig fits(MemoryConfig memory, long domainBytes) {
-        long most = machine.memoryBytes() / 100 * MOST_PERCENT - domainBytes;
+    private MemoryConfig requireFit(MemoryConfig memory, long domainBytes) {
+        long most = hostResources.memoryBytes() / 100 * MAX_MEMORY_PERCENT - domainBytes;
         if (memory.hostBytes() > most) {
             throw new IllegalArgumentException("memory.host_bytes is " + memory.hostBytes()
-                    + " bytes; it takes up to " + most + " bytes, which is " + MOST_PERCENT
+                    + " bytes; it takes up to " + most + " bytes, which is " + MAX_MEMORY_PERCENT
                     + " % of the memory there is"
                     + (domainBytes == 0 ? "" : " without the " + domainBytes + " bytes of the domains"));
         }
         return memory;
     }
 
-    private static NetworkConfig network(Settings from, NetworkConfig otherwise) {
-        TransportKind transport =
-                from.get("network.transport", otherwise.transport(), text -> Values.choice(TransportKind.class, text));
-        int loops = from.get("network.loops", otherwise.loops(), Values.integer(1, NetworkConfig.MOST_LOOPS));
-        return from.checked(otherwise, () -> new NetworkConfig(transport, loops));
+    private static NetworkConfig network(Settings from, NetworkConfig defaultValue) {
+        TransportKind transport = from.get(
+                "network.transport",
+                defaultValue.transport(),
+                text -> SettingParsers.parseEnum(TransportKind.class, text));
+        int loops = from.get(
+                "network.loops", defaultValue.loops(), SettingParsers.integerParser(1, NetworkConfig.MAX_LOOPS));
+        return from.getValid(defaultValue, () -> new NetworkConfig(transport, loops));
     }
 
-    private static NetLimits limits(Settings from, NetLimits otherwise) {
-        int connections =
-                from.get("limits.connections", otherwise.connections(), Values.integer(1, NetLimits.MOST_CONNECTIONS));
-        Duration idle = from.get("limits.idle", otherwise.idle(), Values::duration);
-        Duration stall = from.get("limits.stall", otherwise.stall(), Values::duration);
-        Duration authenticate = from.get("limits.authenticate", otherwise.authenticate(), Values::duration);
-        return from.checked(otherwise, () -> new NetLimits(connections, idle, stall, authenticate));
+    private static NetLimits limits(Settings from, NetLimits defaultValue) {
+        int connections = from.get(
+                "limits.connections",
+                defaultValue.connections(),
+                SettingParsers.integerParser(1, NetLimits.MOST_CONNECTIONS));
+        Duration idle = from.get("limits.idle", defaultValue.idle(), SettingParsers::parseDuration);
+        Duration stall = from.get("limits.stall", defaultValue.stall(), SettingParsers::parseDuration);
+        Duration authenticate =
+                from.get("limits.authenticate", defaultValue.authenticate(), SettingParsers::parseDuration);
+        return from.getValid(defaultValue, () -> new NetLimits(connections, idle, stall, authenticate));
     }
 
-    private static ValueConfig values(Settings from, ValueConfig otherwise, long hostBytes) {
-        long keyBytes = from.get("limits.key_bytes", otherwise.keyBytes(), Values::bytes);
-        long valueBytes = from.get("limits.value_bytes", otherwise.valueBytes(), Values::bytes);
-        long inFlight = from.get("limits.in_flight", otherwise.inFlightBytes(), Values::bytes);
-        long sending = from.get("limits.sending", otherwise.sendingBytes(), Values::bytes);
-        return from.checked(otherwise, () -> new ValueConfig(keyBytes, valueBytes, inFlight, sending).in(hostBytes));
+    private static RequestLimits requestLimits(Settings from, RequestLimits defaultValue, long hostBytes) {
+        long keyBytes = from.get("limits.key_bytes", defaultValue.keyBytes(), SettingParsers::parseBytes);
+        long valueBytes = from.get("limits.value_bytes", defaultValue.valueBytes(), SettingParsers::parseBytes);
+        long inFlight = from.get("limits.in_flight", defaultValue.inFlightBytes(), SettingParsers::parseBytes);
+        long sending = from.get("limits.sending", defaultValue.sendingBytes(), SettingParsers::parseBytes);
+        return from.getValid(
+                defaultValue, () -> new RequestLimits(keyBytes, valueBytes, inFlight, sending).limitedTo(hostBytes));
     }
 
-    private static PromiseConfig promise(Settings from, PromiseConfig otherwise) {
-        Duration time = from.get("promise.time", otherwise.time(), Values::duration);
-        int percent = from.get("promise.percent", otherwise.percent(), Values.integer(0, 90));
-        return from.checked(otherwise, () -> new PromiseConfig(time, percent));
+    private static ExistsPinConfig existsPin(Settings from, ExistsPinConfig defaultValue) {
+        Duration time = from.get("promise.time", defaultValue.duration(), SettingParsers::parseDuration);
+        int percent = from.get("promise.percent", defaultValue.percent(), SettingParsers.integerParser(0, 90));
+        return from.getValid(defaultValue, () -> new ExistsPinConfig(time, percent));
     }
 }

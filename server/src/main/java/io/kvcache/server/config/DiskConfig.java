@@ -29,7 +29,7 @@ public record DiskConfig(
     }
 
     /// As the store takes it.
-    public DiskOptions options() {
+    public DiskOptions toDiskOptions() {
         return DiskOptions.of(directory, bytes)
                 .withWriteBudget(limit(bytesPerSecond), limit(bytesPerDay))
                 .withOnIncompatible(onIncompatible);

@@ -15,26 +15,27 @@ import java.util.function.Predicate;
 final class EnvironmentSettings {
 
     private static final String PREFIX = "KVCACHE__";
-    private static final String SHORT = "KVCACHE_";
+    private static final String SHORT_PREFIX = "KVCACHE_";
 
     private EnvironmentSettings() {}
 
     /// Settings by path, in order of their names.
-    static Map<String, Setting> read(Map<String, String> environment) {
-        Map<String, Setting> settings = new LinkedHashMap<>();
+    static Map<String, SettingValue> read(Map<String, String> environment) {
+        Map<String, SettingValue> settings = new LinkedHashMap<>();
         new TreeMap<>(environment).forEach((name, text) -> {
             if (name.startsWith(PREFIX)) {
-                settings.put(path(name, PREFIX), new Setting(text, name));
+                settings.put(path(name, PREFIX), new SettingValue(text, name));
             }
         });
         return settings;
     }
 
     /// Says which variables set nothing for want of an underscore.
-    static void reportShort(Map<String, String> environment, Predicate<String> known, List<String> problems) {
+    static void reportMissingUnderscore(
+            Map<String, String> environment, Predicate<String> known, List<String> problems) {
         for (String name : new TreeSet<>(environment.keySet())) {
-            if (name.startsWith(SHORT) && !name.startsWith(PREFIX) && known.test(path(name, SHORT))) {
-                problems.add(name + " sets nothing; is it " + PREFIX + name.substring(SHORT.length()) + "?");
+            if (name.startsWith(SHORT_PREFIX) && !name.startsWith(PREFIX) && known.test(path(name, SHORT_PREFIX))) {
+                problems.add(name + " sets nothing; is it " + PREFIX + name.substring(SHORT_PREFIX.length()) + "?");
             }
         }
     }

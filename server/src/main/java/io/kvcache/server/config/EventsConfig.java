@@ -13,7 +13,7 @@ import java.util.regex.Pattern;
 /// @param replayTopic whether replies to a replay have the topic too, as from vLLM 0.26 on
 /// @param replayBatches messages kept for a replay
 /// @param tenant whose blocks are told of
-/// @param withoutAuth whether others than this machine may connect
+/// @param allowUnauthenticated whether others than this machine may connect
 public record EventsConfig(
         String publish,
         String replay,
@@ -23,20 +23,20 @@ public record EventsConfig(
         boolean replayTopic,
         int replayBatches,
         String tenant,
-        boolean withoutAuth) {
+        boolean allowUnauthenticated) {
 
-    static final int MOST_BATCHES = 1_000_000;
+    static final int MAX_REPLAY_BATCHES = 1_000_000;
     private static final Pattern ENDPOINT = Pattern.compile("tcp://(\\[[^]]+]|[^:\\[\\]]+):(\\d{1,5}|\\*)");
 
     public EventsConfig {
-        check("events.publish", publish, withoutAuth);
-        check("events.replay", replay, withoutAuth);
+        validateEndpoint("events.publish", publish, allowUnauthenticated);
+        validateEndpoint("events.replay", replay, allowUnauthenticated);
         if (publish.isEmpty() && !replay.isEmpty()) {
             throw new IllegalArgumentException("events.replay is " + replay + "; it takes events.publish beside it");
         }
-        if (replayBatches < 1 || replayBatches > MOST_BATCHES) {
+        if (replayBatches < 1 || replayBatches > MAX_REPLAY_BATCHES) {
             throw new IllegalArgumentException(
-                    "events.replay_batches is " + replayBatches + "; it takes 1 to " + MOST_BATCHES);
+                    "events.replay_batches is " + replayBatches + "; it takes 1 to " + MAX_REPLAY_BATCHES);
         }
     }
 
@@ -46,11 +46,11 @@ public record EventsConfig(
     }
 
     /// Whether anything is published.
-    public boolean on() {
+    public boolean isEnabled() {
         return !publish.isEmpty();
     }
 
-    private static void check(String name, String endpoint, boolean withoutAuth) {
+    private static void validateEndpoint(String name, String endpoint, boolean withoutAuth) {
         if (endpoint.isEmpty()) {
             return;
         }

@@ -10,10 +10,10 @@ import java.time.Duration;
 /// @param slow requests that take longer are logged; zero for none
 public record LogConfig(LogFormat format, LogLevel level, Duration slow) {
 
-    private static final Duration LONGEST = Duration.ofHours(1);
+    private static final Duration MAX_SLOW_THRESHOLD = Duration.ofHours(1);
 
     public LogConfig {
-        if (slow.isNegative() || slow.compareTo(LONGEST) > 0) {
+        if (slow.isNegative() || slow.compareTo(MAX_SLOW_THRESHOLD) > 0) {
             throw new IllegalArgumentException(
                     "log.slow is " + slow.toSeconds() + "s; it takes 0 for no log of slow requests, or 1ms to 1h");
         }
@@ -24,10 +24,12 @@ public record LogConfig(LogFormat format, LogLevel level, Duration slow) {
         return new LogConfig(LogFormat.KEY_VALUE, LogLevel.INFO, Duration.ZERO);
     }
 
-    static LogConfig read(Settings from, LogConfig otherwise) {
-        LogFormat format = from.get("log.format", otherwise.format(), text -> Values.choice(LogFormat.class, text));
-        LogLevel level = from.get("log.level", otherwise.level(), text -> Values.choice(LogLevel.class, text));
-        Duration slow = from.get("log.slow", otherwise.slow(), Values::duration);
-        return from.checked(new LogConfig(format, level, Duration.ZERO), () -> new LogConfig(format, level, slow));
+    static LogConfig read(Settings from, LogConfig defaultValue) {
+        LogFormat format =
+                from.get("log.format", defaultValue.format(), text -> SettingParsers.parseEnum(LogFormat.class, text));
+        LogLevel level =
+                from.get("log.level", defaultValue.level(), text -> SettingParsers.parseEnum(LogLevel.class, text));
+        Duration slow = from.get("log.slow", defaultValue.slow(), SettingParsers::parseDuration);
+        return from.getValid(new LogConfig(format, level, Duration.ZERO), () -> new LogConfig(format, level, slow));
     }
 }

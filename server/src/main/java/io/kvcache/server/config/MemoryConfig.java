@@ -8,23 +8,23 @@ import io.kvcache.tiers.memory.StagingLimits;
 ///
 /// @param hostBytes for values, used in slabs of 32 MiB
 /// @param policy how victims are chosen
-/// @param prefault when the memory is touched, so that first requests need not
+/// @param prefaultMode when the memory is touched, so that first requests need not
 /// @param staging what clients on this host get to write into, beside that, where they map the memory
-public record MemoryConfig(long hostBytes, PolicyKind policy, Prefault prefault, StagingLimits staging) {
+public record MemoryConfig(long hostBytes, PolicyKind policy, PrefaultMode prefaultMode, StagingLimits staging) {
 
     /// Two slabs: one for values, one for what is smaller, as the other half of LMCache's chunks.
-    public static final long LEAST_HOST_BYTES = 2L * SlabPool.SLAB_BYTES;
+    public static final long MIN_HOST_BYTES = 2L * SlabPool.SLAB_BYTES;
 
-    private static final int DEFAULT_SHARE = 8;
+    private static final int DEFAULT_FRACTION = 8;
 
     /// With the usual limits of what clients write into.
-    public MemoryConfig(long hostBytes, PolicyKind policy, Prefault prefault) {
-        this(hostBytes, policy, prefault, StagingLimits.DEFAULTS);
+    public MemoryConfig(long hostBytes, PolicyKind policy, PrefaultMode prefaultMode) {
+        this(hostBytes, policy, prefaultMode, StagingLimits.DEFAULTS);
     }
 
     public MemoryConfig {
-        if (hostBytes < LEAST_HOST_BYTES) {
-            throw new IllegalArgumentException("memory.host_bytes is " + hostBytes + "; it takes " + LEAST_HOST_BYTES
+        if (hostBytes < MIN_HOST_BYTES) {
+            throw new IllegalArgumentException("memory.host_bytes is " + hostBytes + "; it takes " + MIN_HOST_BYTES
                     + " (64 MiB) and up: it is used in slabs of 32 MiB, and values and what is smaller take one each");
         }
     }
@@ -33,7 +33,7 @@ public record MemoryConfig(long hostBytes, PolicyKind policy, Prefault prefault,
     ///
     /// @param machineBytes of the machine or its container
     public static MemoryConfig defaults(long machineBytes) {
-        long share = machineBytes / DEFAULT_SHARE / SlabPool.SLAB_BYTES * SlabPool.SLAB_BYTES;
-        return new MemoryConfig(Math.max(LEAST_HOST_BYTES, share), PolicyKind.LRU, Prefault.BACKGROUND);
+        long share = machineBytes / DEFAULT_FRACTION / SlabPool.SLAB_BYTES * SlabPool.SLAB_BYTES;
+        return new MemoryConfig(Math.max(MIN_HOST_BYTES, share), PolicyKind.LRU, PrefaultMode.BACKGROUND);
     }
 }

@@ -8,11 +8,11 @@ import io.kvcache.server.net.TransportKind;
 /// @param loops threads that serve connections
 public record NetworkConfig(TransportKind transport, int loops) {
 
-    static final int MOST_LOOPS = 1024;
+    static final int MAX_LOOPS = 1024;
 
     public NetworkConfig {
-        if (loops < 1 || loops > MOST_LOOPS) {
-            throw new IllegalArgumentException("network.loops is " + loops + "; it takes 1 to " + MOST_LOOPS);
+        if (loops < 1 || loops > MAX_LOOPS) {
+            throw new IllegalArgumentException("network.loops is " + loops + "; it takes 1 to " + MAX_LOOPS);
         }
     }
 

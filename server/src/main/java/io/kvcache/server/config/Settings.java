@@ -20,18 +20,18 @@ import java.util.stream.Stream;
 /// end which names nobody asked for.
 final class Settings {
 
-    private static final Pattern ITEM = Pattern.compile("\\.\\d+(\\.|$)");
+    private static final Pattern ITEM_INDEX = Pattern.compile("\\.\\d+(\\.|$)");
 
     /// How YAML says that nothing is there.
-    private static final Set<String> NOTHING = Set.of("", "~", "null");
+    private static final Set<String> NULL_TEXTS = Set.of("", "~", "null");
 
     private static final Pattern MEMBER = Pattern.compile("(\\w+)\\.(\\d{1,4})(\\..*)?");
 
     private static final Pattern NUMBER = Pattern.compile("\\d+");
 
     /// What the lists of the configuration look like.
-    private static final Map<String, String> FORMS = Map.of(
-            DiskSettings.LIST,
+    private static final Map<String, String> LIST_FORMATS = Map.of(
+            DiskTierConfigReader.LIST,
             " of DIR:SIZE or of settings, as in disks: [/mnt/nvme0/kvcache:1TiB] or"
                     + " disks: [{ directory: /mnt/nvme0/kvcache, bytes: 1TiB }]",
             "listeners",
@@ -41,7 +41,7 @@ final class Settings {
             "domains",
             " of settings, as in domains: [{ name: research, tenants: [blue, green], host_bytes: 8GiB }]");
 
-    private final Map<String, Setting> given = new LinkedHashMap<>();
+    private final Map<String, SettingValue> given = new LinkedHashMap<>();
     private final Set<String> known = new TreeSet<>();
     private final Set<String> lists = new TreeSet<>();
     private final List<String> problems;
@@ -51,7 +51,7 @@ final class Settings {
     }
 
     /// Adds settings; those that are there already give way.
-    void add(Map<String, Setting> more) {
+    void add(Map<String, SettingValue> more) {
         given.putAll(more);
     }
 
@@ -66,7 +66,7 @@ final class Settings {
     }
 
     /// The numbers of a list's members, in order.
-    Set<Integer> members(String list) {
+    Set<Integer> memberIndexes(String list) {
         lists.add(list);
         Set<Integer> members = new TreeSet<>();
         for (String path : given.keySet()) {
@@ -79,22 +79,23 @@ final class Settings {
     }
 
     /// A value, or the default when it is not set or wrong.
-    <T> T get(String path, T otherwise, Function<String, T> parse) {
+    <T> T get(String path, T defaultValue, Function<String, T> parse) {
         known.add(path);
-        Setting setting = given.get(path);
-        if (setting == null) {
-            return otherwise;
+        SettingValue settingValue = given.get(path);
+        if (settingValue == null) {
+            return defaultValue;
         }
         try {
-            return parse.apply(setting.text());
+            return parse.apply(settingValue.text());
         } catch (IllegalArgumentException mistake) {
-            problems.add(setting.origin() + ": " + path + " is '" + setting.text() + "'; " + mistake.getMessage());
-            return otherwise;
+            problems.add(
+                    settingValue.origin() + ": " + path + " is '" + settingValue.text() + "'; " + mistake.getMessage());
+            return defaultValue;
         }
     }
 
     /// A list of values: one text with commas, or an item each; the default when it is not set or wrong.
-    <T> List<T> list(String path, List<T> otherwise, Function<String, T> parse) {
+    <T> List<T> list(String path, List<T> defaultValue, Function<String, T> parse) {
         List<T> found = new ArrayList<>();
         if (given.containsKey(path)) {
             found.addAll(get(
@@ -107,47 +108,47 @@ final class Settings {
                             .toList()));
         }
         known.add(path);
-        int items = items(path);
+        int items = itemCount(path);
         for (int i = 0; i < items; i++) {
             Optional<T> none = Optional.empty();
             get(path + "." + i, none, text -> Optional.of(parse.apply(text))).ifPresent(found::add);
         }
-        return found.isEmpty() ? otherwise : found;
+        return found.isEmpty() ? defaultValue : found;
     }
 
     /// How many items a list has, counted from 0 without a gap.
-    int items(String path) {
+    int itemCount(String path) {
         lists.add(path);
         int items = 0;
-        while (has(path + "." + items)) {
+        while (isAnySet(path + "." + items)) {
             items++;
         }
         return items;
     }
 
     /// Whether this or anything within it is set.
-    boolean has(String path) {
+    boolean isAnySet(String path) {
         return given.keySet().stream().anyMatch(each -> each.equals(path) || each.startsWith(path + "."));
     }
 
     /// Adds to what is wrong.
-    void problem(String text) {
-        problems.add(placed(text));
+    void addProblem(String text) {
+        problems.add(withOrigin(text));
     }
 
     /// A problem with the place before it where its setting was set, if that is known.
-    String placed(String text) {
+    String withOrigin(String text) {
         return origin(text) + text;
     }
 
     /// A record of values, or the default when its checks fail.
-    <T> T checked(T otherwise, Supplier<T> make) {
+    <T> T getValid(T defaultValue, Supplier<T> make) {
         try {
             return make.get();
         } catch (IllegalArgumentException mistake) {
             String message = String.valueOf(mistake.getMessage());
             problems.add(origin(message) + message);
-            return otherwise;
+            return defaultValue;
         }
     }
 
@@ -176,35 +177,35 @@ final class Settings {
     /// with nothing in it, as when all of it is commented out, is none.
     void reportUnknown() {
         Set<String> told = new HashSet<>();
-        given.forEach((path, setting) -> {
-            boolean nothing = NOTHING.contains(setting.text()) && (isSection(path) || lists.contains(path));
+        given.forEach((path, settingValue) -> {
+            boolean nothing = NULL_TEXTS.contains(settingValue.text()) && (isSection(path) || lists.contains(path));
             if (!known.contains(path) && !nothing && told.add(place(path))) {
-                problems.add(setting.origin() + ": " + mistake(path));
+                problems.add(settingValue.origin() + ": " + unknownSettingMessage(path));
             }
         });
     }
 
-    private String mistake(String path) {
+    private String unknownSettingMessage(String path) {
         String outer = path.substring(0, Math.max(0, path.lastIndexOf('.')));
         String list = listOf(path);
         if (!list.isEmpty()) {
             return list + " is " + (list.equals(path) ? "one value" : "settings by name") + "; it takes a list"
-                    + FORMS.getOrDefault(list, "");
+                    + LIST_FORMATS.getOrDefault(list, "");
         }
         if (isSection(outer)
                 && NUMBER.matcher(path.substring(outer.length() + 1)).matches()) {
-            return outer + " is a list; it takes settings by name: " + below(outer);
+            return outer + " is a list; it takes settings by name: " + settingsIn(outer);
         }
         if (isOneValue(outer)) {
             return outer + " takes one value";
         }
         if (isSection(path)) {
-            return path + " takes settings below it: " + below(path);
+            return path + " takes settings below it: " + settingsIn(path);
         }
         return "there is no setting " + path
-                + Suggestion.nearest(path, known)
+                + DidYouMean.findNearest(path, known)
                         .map(nearest -> "; is it " + nearest + "?")
-                        .orElseGet(() -> "; there are " + below(section(path)));
+                        .orElseGet(() -> "; there are " + settingsIn(section(path)));
     }
 
     /// The list that was given in another form: as one value, or as settings by name; empty when it is none.
@@ -213,7 +214,9 @@ final class Settings {
                 .filter(each -> !known.contains(each))
                 .filter(each -> path.equals(each)
                         || (path.startsWith(each + ".")
-                                && !ITEM.matcher(path.substring(each.length())).lookingAt()))
+                                && !ITEM_INDEX
+                                        .matcher(path.substring(each.length()))
+                                        .lookingAt()))
                 .findFirst()
                 .orElse("");
     }
@@ -224,7 +227,7 @@ final class Settings {
         if (!list.isEmpty()) {
             return list;
         }
-        Matcher item = ITEM.matcher(path);
+        Matcher item = ITEM_INDEX.matcher(path);
         return item.find() && !lists.contains(path.substring(0, item.start())) ? path.substring(0, item.start()) : path;
     }
 
@@ -239,7 +242,7 @@ final class Settings {
     }
 
     /// The settings of a section, or the names of all sections with what is in none.
-    private String below(String section) {
+    private String settingsIn(String section) {
         return Stream.concat(known.stream(), lists.stream())
                 .filter(each -> section.isEmpty() || each.startsWith(section + "."))
                 .map(each -> section.isEmpty() ? each.replaceFirst("\\..*", "") : each)

@@ -8,15 +8,15 @@ import java.time.Duration;
 /// @param drain how long it waits after that for requests that have begun and for the disks, together
 public record ShutdownConfig(Duration delay, Duration drain) {
 
-    private static final Duration LONGEST = Duration.ofMinutes(10);
+    private static final Duration MAX_DURATION = Duration.ofMinutes(10);
 
     public ShutdownConfig {
-        check("shutdown.delay", delay);
-        check("shutdown.drain", drain);
+        validate("shutdown.delay", delay);
+        validate("shutdown.drain", drain);
     }
 
-    private static void check(String setting, Duration value) {
-        if (value.isNegative() || value.compareTo(LONGEST) > 0) {
+    private static void validate(String setting, Duration value) {
+        if (value.isNegative() || value.compareTo(MAX_DURATION) > 0) {
             throw new IllegalArgumentException(setting + " is " + value.toSeconds() + "s; it takes 0s to 600s");
         }
     }
@@ -26,14 +26,14 @@ public record ShutdownConfig(Duration delay, Duration drain) {
         return new ShutdownConfig(Duration.ZERO, Duration.ofSeconds(25));
     }
 
-    static ShutdownConfig read(Settings from, ShutdownConfig otherwise) {
-        Duration delay = from.get("shutdown.delay", otherwise.delay(), Values::duration);
-        Duration drain = from.get("shutdown.drain", otherwise.drain(), Values::duration);
-        return from.checked(otherwise, () -> new ShutdownConfig(delay, drain));
+    static ShutdownConfig read(Settings from, ShutdownConfig defaultValue) {
+        Duration delay = from.get("shutdown.delay", defaultValue.delay(), SettingParsers::parseDuration);
+        Duration drain = from.get("shutdown.drain", defaultValue.drain(), SettingParsers::parseDuration);
+        return from.getValid(defaultValue, () -> new ShutdownConfig(delay, drain));
     }
 
     /// Both together.
-    public Duration longest() {
+    public Duration totalTime() {
         return delay.plus(drain);
     }
 }

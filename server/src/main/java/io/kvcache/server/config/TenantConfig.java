@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 /// @param quotaBytes room that its values may take, each counted once, in memory or on disk; 0 for as much as there is
 /// @param weight its share of host memory, and of each disk, against those of others while they want it too
 /// @param secretFile a file with secrets for the endpoint of other JVMs, one a line, each of which is good; or null
-/// @param labels how keys name it
+/// @param keyOwnership how keys name it
 public record TenantConfig(
         String path,
         String name,
@@ -23,18 +23,18 @@ public record TenantConfig(
         long quotaBytes,
         int weight,
         @Nullable String secretFile,
-        LabelConfig labels) {
+        KeyOwnershipConfig keyOwnership) {
 
     /// Whose values those are that nobody in particular stored.
     public static final String DEFAULT = "default";
 
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_.-]{1,64}");
 
-    static final int MOST_WEIGHT = 1000;
+    static final int MAX_WEIGHT = 1000;
 
     public TenantConfig {
-        if (weight < 1 || weight > MOST_WEIGHT) {
-            throw new IllegalArgumentException(path + ".weight is " + weight + "; it takes 1 to " + MOST_WEIGHT);
+        if (weight < 1 || weight > MAX_WEIGHT) {
+            throw new IllegalArgumentException(path + ".weight is " + weight + "; it takes 1 to " + MAX_WEIGHT);
         }
         if (!NAME.matcher(name).matches()) {
             throw new IllegalArgumentException(
@@ -48,13 +48,13 @@ public record TenantConfig(
             throw new IllegalArgumentException(
                     path + ".password_file is set beside " + path + ".password_hash; it takes one of them");
         }
-        labels.check(path);
-        if (name.equals(DEFAULT) && labels.any()) {
+        keyOwnership.validate(path);
+        if (name.equals(DEFAULT) && keyOwnership.hasRules()) {
             throw new IllegalArgumentException(path + ".prefixes or salts are set at the tenant " + DEFAULT
                     + ", which has all keys that name nobody; it takes them at other tenants");
         }
         boolean proves = passwordHash != null || passwordFile != null || secretFile != null;
-        if (!labels.prefixes().isEmpty() && proves) {
+        if (!keyOwnership.prefixes().isEmpty() && proves) {
             throw new IllegalArgumentException(path + ".prefixes is set beside a password or a secret; whoever"
                     + " names a prefix is this tenant, so these would keep nobody out; it takes one of them, or salts");
         }
@@ -70,7 +70,7 @@ public record TenantConfig(
             long quotaBytes,
             int weight,
             @Nullable String secretFile) {
-        this(path, name, user, passwordHash, passwordFile, quotaBytes, weight, secretFile, LabelConfig.NONE);
+        this(path, name, user, passwordHash, passwordFile, quotaBytes, weight, secretFile, KeyOwnershipConfig.NONE);
     }
 
     /// One with a weight of 1 and no secrets.
@@ -85,12 +85,12 @@ public record TenantConfig(
     }
 
     /// The one that there always is, without a password.
-    public static TenantConfig anybody() {
+    public static TenantConfig defaultTenant() {
         return new TenantConfig("tenants", DEFAULT, DEFAULT, null, null, 0);
     }
 
     /// The one that there always is, when another tenant's user has its name.
-    static TenantConfig nobody() {
+    static TenantConfig defaultTenantWithoutUser() {
         return new TenantConfig("tenants", DEFAULT, "nobody.default", null, null, 0);
     }
 

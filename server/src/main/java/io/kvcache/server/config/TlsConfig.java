@@ -33,16 +33,20 @@ public record TlsConfig(
         String keystore = from.get(path + ".keystore", "", String::strip);
         String passwordFile = from.get(path + ".password_file", "", String::strip);
         Optional<TlsConfig> none = Optional.empty();
-        return from.has(path)
-                ? from.checked(
+        return from.isAnySet(path)
+                ? from.getValid(
                                 none,
                                 () -> Optional.of(new TlsConfig(
-                                        path, given(certificate), given(key), given(keystore), given(passwordFile))))
+                                        path,
+                                        requireNotBlank(certificate),
+                                        requireNotBlank(key),
+                                        requireNotBlank(keystore),
+                                        requireNotBlank(passwordFile))))
                         .orElse(null)
                 : null;
     }
 
-    private static @Nullable String given(String text) {
+    private static @Nullable String requireNotBlank(String text) {
         return text.isEmpty() ? null : text;
     }
 }

@@ -10,11 +10,11 @@ import org.jspecify.annotations.Nullable;
 /// @param bytes that it may have at most
 public record TraceConfig(@Nullable Path file, long bytes) {
 
-    private static final long LEAST_BYTES = 4096;
+    private static final long MIN_BYTES = 4096;
 
     public TraceConfig {
-        if (bytes < LEAST_BYTES) {
-            throw new IllegalArgumentException("trace.bytes is " + bytes + "; it takes " + LEAST_BYTES + " and up");
+        if (bytes < MIN_BYTES) {
+            throw new IllegalArgumentException("trace.bytes is " + bytes + "; it takes " + MIN_BYTES + " and up");
         }
     }
 
@@ -23,10 +23,10 @@ public record TraceConfig(@Nullable Path file, long bytes) {
         return new TraceConfig(null, 1L << 30);
     }
 
-    static TraceConfig read(Settings from, TraceConfig otherwise) {
+    static TraceConfig read(Settings from, TraceConfig defaultValue) {
         String out = from.get("trace.out", "", text -> text);
-        long bytes = from.get("trace.bytes", otherwise.bytes(), Values::bytes);
-        return from.checked(otherwise, () -> new TraceConfig(out.isEmpty() ? null : file(out), bytes));
+        long bytes = from.get("trace.bytes", defaultValue.bytes(), SettingParsers::parseBytes);
+        return from.getValid(defaultValue, () -> new TraceConfig(out.isEmpty() ? null : file(out), bytes));
     }
 
     private static Path file(String out) {

@@ -18,12 +18,12 @@ public record UcxConfig(String text) {
         }
     }
 
-    public static UcxConfig off() {
+    public static UcxConfig disabled() {
         return new UcxConfig(OFF);
     }
 
     /// Whether it is to be opened where it is installed.
-    public boolean on() {
+    public boolean isEnabled() {
         return !text.equals(OFF);
     }
 
@@ -37,11 +37,11 @@ public record UcxConfig(String text) {
     /// @param listens whether there is an endpoint over TCP, where clients learn of it
     /// @param shares whether memory is shared, which is what they read
     /// @throws IllegalArgumentException when they do not go together
-    void check(boolean listens, boolean shares) {
-        if (on() && !listens) {
+    void validate(boolean listens, boolean shares) {
+        if (isEnabled() && !listens) {
             throw new IllegalArgumentException("transport.ucx is " + text + "; it takes transport.listen beside it");
         }
-        if (on() && !shares) {
+        if (isEnabled() && !shares) {
             throw new IllegalArgumentException("transport.ucx is " + text
                     + ", and no memory is shared with clients; it takes transport.shared_memory with a name beside it");
         }

@@ -11,11 +11,11 @@ import java.util.regex.Pattern;
 public final class Units {
 
     /// What [#bytes] takes.
-    public static final String SIZE_FORMS =
+    public static final String SIZE_FORMATS =
             "a number with B, KiB, MiB, GiB, TiB (powers of 1024) or KB, MB, GB, TB (powers of 1000)";
 
     /// What [#millis] takes.
-    public static final String TIME_FORMS = "a number with ms, s, m or h";
+    public static final String TIME_FORMATS = "a number with ms, s, m or h";
 
     private static final Pattern NUMBER_AND_UNIT = Pattern.compile("(\\d+(?:\\.\\d+)?)\\s*([A-Za-z]*)");
     private static final Map<String, Long> SIZES = Map.of(

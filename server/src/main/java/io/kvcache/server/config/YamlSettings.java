@@ -18,10 +18,10 @@ import org.snakeyaml.engine.v2.nodes.SequenceNode;
 final class YamlSettings {
 
     /// Settings go three levels deep; more is a list within lists, or an alias of what it is in.
-    private static final int MOST_DEPTH = 8;
+    private static final int MAX_DEPTH = 8;
 
     private final String file;
-    private final Map<String, Setting> settings = new LinkedHashMap<>();
+    private final Map<String, SettingValue> settings = new LinkedHashMap<>();
     private final List<String> problems;
 
     private YamlSettings(String file, List<String> problems) {
@@ -33,7 +33,7 @@ final class YamlSettings {
     ///
     /// @param file name for messages
     /// @param problems what is wrong is added here
-    static Map<String, Setting> read(String file, String text, List<String> problems) {
+    static Map<String, SettingValue> read(String file, String text, List<String> problems) {
         YamlSettings reader = new YamlSettings(file, problems);
         try {
             new Compose(LoadSettings.builder().setLabel(file).build())
@@ -51,7 +51,7 @@ final class YamlSettings {
 
     private void mapping(String prefix, Node node, int depth) {
         if (!(node instanceof MappingNode mapping)) {
-            problems.add(at(node) + ": " + (prefix.isEmpty() ? "the file" : prefix) + " takes `key: value` lines");
+            problems.add(lineOf(node) + ": " + (prefix.isEmpty() ? "the file" : prefix) + " takes `key: value` lines");
             return;
         }
         for (NodeTuple entry : mapping.getValue()) {
@@ -59,18 +59,18 @@ final class YamlSettings {
                 String path = prefix.isEmpty() ? key.getValue() : prefix + "." + key.getValue();
                 entry(path, entry.getValueNode(), depth + 1);
             } else {
-                problems.add(at(entry.getKeyNode()) + ": a name of a setting is expected here");
+                problems.add(lineOf(entry.getKeyNode()) + ": a name of a setting is expected here");
             }
         }
     }
 
     private void entry(String path, Node value, int depth) {
-        if (depth > MOST_DEPTH) {
-            problems.add(at(value) + ": " + path + " is " + depth + " levels deep; there are up to " + MOST_DEPTH);
+        if (depth > MAX_DEPTH) {
+            problems.add(lineOf(value) + ": " + path + " is " + depth + " levels deep; there are up to " + MAX_DEPTH);
         } else if (value instanceof ScalarNode scalar) {
-            Setting older = settings.put(path, new Setting(scalar.getValue(), at(value)));
+            SettingValue older = settings.put(path, new SettingValue(scalar.getValue(), lineOf(value)));
             if (older != null) {
-                problems.add(at(value) + ": " + path + " is set already, at " + older.origin());
+                problems.add(lineOf(value) + ": " + path + " is set already, at " + older.origin());
             }
         } else if (value instanceof SequenceNode list) {
             for (int i = 0; i < list.getValue().size(); i++) {
@@ -81,7 +81,7 @@ final class YamlSettings {
         }
     }
 
-    private String at(Node node) {
+    private String lineOf(Node node) {
         return file + ":"
                 + Optional.ofNullable(node.getStartMark())
                         .flatMap(mark -> mark)

@@ -1,6 +1,6 @@
 package io.kvcache.server.doctor;
 
-import io.kvcache.server.config.Machine;
+import io.kvcache.server.config.HostResources;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.memory.MemoryLimit;
 import io.kvcache.server.program.Program;
@@ -32,7 +32,7 @@ public final class Checkup {
     ///
     /// @param disk where to measure a disk, which takes some seconds and 256 MiB; null for nowhere
     public static List<Fact> run(@Nullable Path disk) {
-        long values = ServerConfig.defaults(Machine.here()).memory().hostBytes();
+        long values = ServerConfig.defaults(HostResources.detect()).memory().hostBytes();
         List<Fact> facts = new ArrayList<>(List.of(
                 Fact.of("JDK", System.getProperty("java.home") + " (" + System.getProperty("java.version") + ")"),
                 Fact.of("cores", Integer.toString(Runtime.getRuntime().availableProcessors())),
@@ -66,7 +66,7 @@ public final class Checkup {
                 String.format(
                         Locale.ROOT,
                         "%.1f GiB in all, %.1f GiB at most by %s",
-                        Machine.here().memoryBytes() / GIBIBYTE,
+                        HostResources.detect().memoryBytes() / GIBIBYTE,
                         limit.bytes() / GIBIBYTE,
                         limit.source()));
     }

@@ -1,6 +1,6 @@
 package io.kvcache.server.memory;
 
-import io.kvcache.server.config.Machine;
+import io.kvcache.server.config.HostResources;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -19,7 +19,7 @@ public record MemoryLimit(long bytes, String source) {
 
     /// The limit here.
     public static MemoryLimit here() {
-        return of(Path.of("/"), Machine.here().memoryBytes());
+        return of(Path.of("/"), HostResources.detect().memoryBytes());
     }
 
     /// @param root of the file system

@@ -25,7 +25,7 @@ final class Fabric {
 
     /// The store's slots over UCX, or null where there is none.
     static @Nullable UcxMemory open(TransportConfig config, KvCache cache) {
-        if (!config.ucx().on()) {
+        if (!config.ucx().isEnabled()) {
             return null;
         }
         SharedMemory shared = cache.sharedMemory();
@@ -34,7 +34,7 @@ final class Fabric {
             return null;
         }
         try {
-            boolean local = config.forThisMachine();
+            boolean local = config.isLoopbackOnly();
             UcxMemory offered = UcxMemory.export(shared, config.ucx().transports(), local ? LOOPBACK : "");
             LOG.log(
                     Level.INFO,

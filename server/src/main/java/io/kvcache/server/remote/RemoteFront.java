@@ -78,7 +78,7 @@ public final class RemoteFront implements AutoCloseable {
     public static @Nullable RemoteFront open(
             TransportConfig config, List<TenantConfig> tenants, Function<String, Namespace> own, Stores stores)
             throws IOException {
-        if (!config.serves()) {
+        if (!config.isServing()) {
             return null;
         }
         Secrets secrets = Secrets.open(config, tenants);
@@ -90,14 +90,14 @@ public final class RemoteFront implements AutoCloseable {
         options = stores.domains.in(options);
         KvCache cache = stores.everybodys;
         Certificate certificate = config.tls() == null ? null : Certificate.open(config.tls());
-        AeronEndpoint aeron = config.aeron().on() ? aeron(config, cache, options) : null;
+        AeronEndpoint aeron = config.aeron().isEnabled() ? aeron(config, cache, options) : null;
         UcxMemory ucx = null;
         boolean good = false;
         try {
             ucx = Fabric.open(config, cache);
             EndpointOptions offering =
                     options.withAeron(offered(aeron)).withFabric(ucx == null ? null : ucx.descriptor());
-            TcpEndpoint tcp = config.on() ? tcp(config, cache, offering, engines(certificate)) : null;
+            TcpEndpoint tcp = config.isTcpEnabled() ? tcp(config, cache, offering, engines(certificate)) : null;
             RemoteFront front = new RemoteFront(new Ways(tcp, aeron, ucx), secrets, certificate, stores.domains);
             good = true;
             return front;
@@ -131,7 +131,7 @@ public final class RemoteFront implements AutoCloseable {
     private static AeronEndpoint aeron(TransportConfig config, KvCache cache, EndpointOptions options)
             throws IOException {
         try {
-            return AeronEndpoint.open(cache, config.aeron().at(config.port()), options);
+            return AeronEndpoint.open(cache, config.aeron().addressFor(config.port()), options);
         } catch (IOException taken) {
             throw new IOException("transport.aeron is " + config.aeron().address() + ": " + taken.getMessage(), taken);
         }

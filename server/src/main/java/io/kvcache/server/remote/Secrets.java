@@ -68,7 +68,7 @@ final class Secrets {
         EndpointAuth all = config.secretFile() == null
                 ? EndpointAuth.unauthenticated()
                 : EndpointAuth.secrets(lines("transport.secret_file", config.secretFile()));
-        return tenants.equals(List.of(TenantConfig.anybody()))
+        return tenants.equals(List.of(TenantConfig.defaultTenant()))
                 ? all
                 : new EndpointAuth.SingleTenant(TenantConfig.DEFAULT, all);
     }

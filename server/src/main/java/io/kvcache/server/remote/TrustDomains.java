@@ -1,7 +1,7 @@
 package io.kvcache.server.remote;
 
 import io.kvcache.core.KvCache;
-import io.kvcache.server.config.DomainConfig;
+import io.kvcache.server.config.TrustDomainConfig;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import java.util.ArrayList;
 import java.util.List;
@@ -22,7 +22,7 @@ public final class TrustDomains implements AutoCloseable {
     private final List<Domain> domains = new ArrayList<>();
     private final AtomicBoolean closed = new AtomicBoolean();
 
-    private record Domain(DomainConfig config, KvCache store) {}
+    private record Domain(TrustDomainConfig config, KvCache store) {}
 
     private TrustDomains() {}
 
@@ -30,7 +30,7 @@ public final class TrustDomains implements AutoCloseable {
     ///
     /// @param opener makes a domain's store, this one's from then on
     /// @throws IllegalStateException when it cannot be had
-    public static TrustDomains open(List<DomainConfig> configs, Function<DomainConfig, KvCache> opener) {
+    public static TrustDomains open(List<TrustDomainConfig> configs, Function<TrustDomainConfig, KvCache> opener) {
         TrustDomains domains = new TrustDomains();
         try {
             configs.forEach(config -> domains.domains.add(new Domain(config, opener.apply(config))));

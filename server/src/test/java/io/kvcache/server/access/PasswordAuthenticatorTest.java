@@ -3,7 +3,7 @@ package io.kvcache.server.access;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.server.config.EntryConfig;
+import io.kvcache.server.config.ListenerAuthConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.keyspace.ManualTime;
 import io.kvcache.server.log.Heard;
@@ -259,7 +259,7 @@ final class PasswordAuthenticatorTest {
         List<TenantConfig> tenants = List.of(tenant("blue", hash("b"), null), tenant("green", hash("g"), null));
         PasswordAuthenticator passwordAuthenticator = PasswordAuthenticator.withExecutor(Runnable::run, tenants, time);
         ListenerAuth listenerAuth = new ListenerAuth(
-                new EntryConfig("blue", true, false, List.of(), List.of()), tenants, passwordAuthenticator);
+                new ListenerAuthConfig("blue", true, false, List.of(), List.of()), tenants, passwordAuthenticator);
 
         List<AuthResult> verdicts = new ArrayList<>();
         listenerAuth.authenticate(HERE, "green", "g", verdicts::add);
@@ -287,7 +287,7 @@ final class PasswordAuthenticatorTest {
         TenantConfig blue = tenant("blue", hash("of blue"), null);
         try (PasswordAuthenticator passwordAuthenticator = logins(blue);
                 Heard logCapture = new Heard(FailedLoginLog.class.getName())) {
-            EntryConfig asking = new EntryConfig(null, true, false, List.of(), List.of());
+            ListenerAuthConfig asking = new ListenerAuthConfig(null, true, false, List.of(), List.of());
             ListenerAuth listenerAuth = new ListenerAuth(asking, List.of(blue), passwordAuthenticator);
             listenerAuth.authenticate(THERE, "blue", "of blue", _ -> {});
             listenerAuth.authenticate(THERE, "blue", "guess", _ -> {});

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.config.ConfigReader;
-import io.kvcache.server.config.Machine;
+import io.kvcache.server.config.HostResources;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
@@ -52,7 +52,8 @@ final class ClientAccessTest {
         settings.putAll(more);
         Map<String, ConfigReader.Option> options = new HashMap<>();
         settings.forEach((path, text) -> options.put(path, new ConfigReader.Option(path, text)));
-        return CacheServer.start(new ConfigReader(Machine.here(), Map.of()).read(ConfigReader.Source.NONE, options));
+        return CacheServer.start(
+                new ConfigReader(HostResources.detect(), Map.of()).read(ConfigReader.Source.NONE, options));
     }
 
     private static String run(int expected, String... arguments) {

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.config.ConfigReader;
-import io.kvcache.server.config.Machine;
+import io.kvcache.server.config.HostResources;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Files;
@@ -21,7 +21,7 @@ final class ClientCommandsTest {
     private Path folder = Path.of("");
 
     private static CacheServer server() throws Exception {
-        return CacheServer.start(new ConfigReader(Machine.here(), Map.of())
+        return CacheServer.start(new ConfigReader(HostResources.detect(), Map.of())
                 .read(
                         ConfigReader.Source.NONE,
                         Map.of(

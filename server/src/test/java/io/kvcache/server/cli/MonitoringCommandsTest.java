@@ -10,7 +10,7 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.config.ConfigReader;
-import io.kvcache.server.config.Machine;
+import io.kvcache.server.config.HostResources;
 import io.kvcache.server.zmq.ZmqPublisher;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -39,7 +39,8 @@ final class MonitoringCommandsTest {
         options.put("listen.port", new ConfigReader.Option("--port", "0"));
         options.put("memory.host_bytes", new ConfigReader.Option("--host-bytes", "96MiB"));
         more.forEach((path, text) -> options.put(path, new ConfigReader.Option(path, text)));
-        return CacheServer.start(new ConfigReader(Machine.here(), Map.of()).read(ConfigReader.Source.NONE, options));
+        return CacheServer.start(
+                new ConfigReader(HostResources.detect(), Map.of()).read(ConfigReader.Source.NONE, options));
     }
 
     private static String run(int expected, String... arguments) {

@@ -3,7 +3,7 @@ package io.kvcache.server.cli;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.config.Machine;
+import io.kvcache.server.config.HostResources;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -317,7 +317,7 @@ final class ServeCommandTest {
 
     @Test
     void givenMoreMemoryThanThereMayBe_whenCheckedOrServed_thenItIsRefusedWithWhatWouldFit() {
-        String most = Long.toString(Machine.here().memoryBytes() / 100 * 89);
+        String most = Long.toString(HostResources.detect().memoryBytes() / 100 * 89);
 
         assertThat(run(1, "config", "check", "--host-bytes", most)).contains("set memory.host_bytes to ");
         assertThat(run(1, "serve", "--port", "0", "--host-bytes", most))

@@ -18,7 +18,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 final class ConfigReaderTest {
 
-    private static final Machine MACHINE = new Machine(16L << 30, 4);
+    private static final HostResources MACHINE = new HostResources(16L << 30, 4);
 
     private static ServerConfig read(String yaml, Map<String, String> environment) throws ConfigException {
         return new ConfigReader(MACHINE, environment).read(new ConfigReader.Source("kvcache.yaml", yaml), Map.of());
@@ -83,7 +83,7 @@ final class ConfigReaderTest {
         ServerConfig config = read(
                 "log: { format: json, level: warning, slow: 250ms }\nshutdown: { delay: 5s, drain: 20s }\n", Map.of());
         assertThat(config.log()).isEqualTo(new LogConfig(LogFormat.JSON, LogLevel.WARNING, Duration.ofMillis(250)));
-        assertThat(config.shutdown().longest()).isEqualTo(Duration.ofSeconds(25));
+        assertThat(config.shutdown().totalTime()).isEqualTo(Duration.ofSeconds(25));
 
         String wrong = "log: { level: loud, format: json }\nshutdown: { delay: 11m }\n";
         assertThat(problems(wrong, Map.of()))
@@ -114,7 +114,8 @@ final class ConfigReaderTest {
     @Test
     void givenAListenerAtTheUsualPortOfTheTransport_whenSettled_thenThatIsOff() throws ConfigException {
         ServerConfig config = read("listen: { port: 7420 }\n", Map.of());
-        assertThat(config.settled(port -> true).transport().on()).isFalse();
+        assertThat(config.withAutoResolved(port -> true).transport().isTcpEnabled())
+                .isFalse();
     }
 
     @Test
@@ -152,7 +153,7 @@ final class ConfigReaderTest {
         assertThat(config).isEqualTo(ServerConfig.defaults(MACHINE));
         assertThat(config.memory().hostBytes()).isEqualTo(2L << 30);
         assertThat(config.network().loops()).isEqualTo(4);
-        assertThat(config.listen().socketAddress().getAddress().isLoopbackAddress())
+        assertThat(config.firstListener().socketAddress().getAddress().isLoopbackAddress())
                 .isTrue();
     }
 
@@ -172,11 +173,11 @@ final class ConfigReaderTest {
                   drain: 3s
                 """, Map.of());
 
-        assertThat(config.listen().port()).isEqualTo(6400);
+        assertThat(config.firstListener().port()).isEqualTo(6400);
         assertThat(config.memory().hostBytes()).isEqualTo(3L << 29);
         assertThat(config.network()).isEqualTo(new NetworkConfig(TransportKind.NIO, 2));
         assertThat(config.limits().idle()).isEqualTo(Duration.ofMinutes(5));
-        assertThat(config.promise()).isEqualTo(new PromiseConfig(Duration.ofMillis(500), 10));
+        assertThat(config.existsPin()).isEqualTo(new ExistsPinConfig(Duration.ofMillis(500), 10));
         assertThat(config.shutdown().drain()).isEqualTo(Duration.ofSeconds(3));
     }
 
@@ -188,7 +189,7 @@ final class ConfigReaderTest {
         ServerConfig config = new ConfigReader(MACHINE, environment)
                 .read(file, Map.of("listen.port", new ConfigReader.Option("--port", "3")));
 
-        assertThat(config.listen().port()).isEqualTo(3);
+        assertThat(config.firstListener().port()).isEqualTo(3);
         assertThat(config.limits().connections()).isEqualTo(5);
         assertThat(config.network().loops()).isEqualTo(1);
     }
@@ -253,9 +254,9 @@ final class ConfigReaderTest {
                 .asString()
                 .startsWith("kvcache.yaml:1: listen.address is 0.0.0.0, which others can reach");
         assertThat(read("listen: {address: 0.0.0.0, without_auth: true}", Map.of())
-                        .listen()
-                        .entry()
-                        .withoutAuth())
+                        .firstListener()
+                        .auth()
+                        .allowUnauthenticated())
                 .isTrue();
     }
 
@@ -278,13 +279,13 @@ final class ConfigReaderTest {
                 .asString()
                 .contains(
                         "limits.value_bytes is 68157440; it takes 1 to 67108864, all but 32 MiB of memory.host_bytes");
-        assertThat(read("memory: {host_bytes: 96MiB}", Map.of()).values().valueBytes())
+        assertThat(read("memory: {host_bytes: 96MiB}", Map.of()).requestLimits().valueBytes())
                 .isEqualTo(64L << 20);
     }
 
     @Test
     void givenEvents_whenRead_thenTheyAreCheckedAsListenersAre() throws ConfigException {
-        assertThat(read("", Map.of()).events().on()).isFalse();
+        assertThat(read("", Map.of()).events().isEnabled()).isFalse();
         EventsConfig events = read("""
                 events:
                   publish: tcp://127.0.0.1:5557
@@ -315,7 +316,7 @@ final class ConfigReaderTest {
                 .startsWith("kvcache.yaml:1: events.publish is tcp://*:5557, which others can reach");
         assertThat(read("events: {publish: 'tcp://*:5557', without_auth: true}", Map.of())
                         .events()
-                        .on())
+                        .isEnabled())
                 .isTrue();
         assertThat(problems("events: {publish: 'udp://127.0.0.1:5557'}", Map.of()))
                 .singleElement()
@@ -344,7 +345,7 @@ final class ConfigReaderTest {
                 """, Map.of("KVCACHE__DISKS__1__BYTES", "32GiB"));
 
         assertThat(config.disks())
-                .isEqualTo(new DisksConfig(
+                .isEqualTo(new DiskTierConfig(
                         List.of(
                                 new DiskConfig(
                                         "disks.0",
@@ -358,7 +359,7 @@ final class ConfigReaderTest {
                         AdmissionKind.ALWAYS,
                         Duration.ofMillis(700),
                         false,
-                        PrefillConfig.defaults()));
+                        RecomputeConfig.defaults()));
     }
 
     @Test

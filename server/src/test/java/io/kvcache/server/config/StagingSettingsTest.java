@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Test;
 final class StagingSettingsTest {
 
     private static StagingLimits read(String memory) throws ConfigException {
-        return new ConfigReader(new Machine(8L << 30, 2), Map.of())
+        return new ConfigReader(new HostResources(8L << 30, 2), Map.of())
                 .read(new ConfigReader.Source("f", "memory: {" + memory + "}"), Map.of())
                 .memory()
                 .staging();

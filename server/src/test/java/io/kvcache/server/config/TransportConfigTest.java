@@ -17,22 +17,22 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 final class TransportConfigTest {
 
-    private static final Machine MACHINE = new Machine(16L << 30, 4);
+    private static final HostResources MACHINE = new HostResources(16L << 30, 4);
 
     private static ServerConfig read(String yaml, Map<String, String> environment) throws ConfigException {
         return new ConfigReader(MACHINE, environment).read(new ConfigReader.Source("f", yaml), Map.of());
     }
 
     private static String settled(String yaml, boolean free) throws ConfigException {
-        return read(yaml, Map.of()).settled(port -> free).transport().listen();
+        return read(yaml, Map.of()).withAutoResolved(port -> free).transport().listen();
     }
 
     @Test
     void givenNothing_whenSettled_thenTheUsualPortOfLoopbackIsTakenIfItIsFree() throws ConfigException {
-        assertThat(read("", Map.of()).transport().on()).isFalse();
+        assertThat(read("", Map.of()).transport().isTcpEnabled()).isFalse();
         assertThat(settled("", true)).isEqualTo("127.0.0.1:7420");
         assertThat(settled("", false)).isEmpty();
-        ServerConfig usual = read("transport: {lease: 2s}", Map.of()).settled(port -> true);
+        ServerConfig usual = read("transport: {lease: 2s}", Map.of()).withAutoResolved(port -> true);
         assertThat(usual.transport().lease()).isEqualTo(Duration.ofSeconds(2));
     }
 
@@ -66,7 +66,7 @@ final class TransportConfigTest {
 
         assertThat(read)
                 .isEqualTo(new TransportConfig(
-                        "[::1]:7420", "/s", false, 4, Duration.ofSeconds(2), "auto", AeronConfig.off()));
+                        "[::1]:7420", "/s", false, 4, Duration.ofSeconds(2), "auto", AeronConfig.disabled()));
         assertThat(read.socketAddress().getPort()).isEqualTo(7420);
         assertThat(read.socketAddress().getAddress().isLoopbackAddress()).isTrue();
     }
@@ -75,12 +75,13 @@ final class TransportConfigTest {
     void givenOtherAddressesThanLoopback_whenThereAreSecretsOrConsent_thenGood() throws ConfigException {
         assertThat(read("transport: {listen: '0.0.0.0:1', secret_file: /s}", Map.of())
                         .transport()
-                        .guarded(List.of()))
+                        .requiresSecret(List.of()))
                 .isTrue();
         read("transport: {listen: '0.0.0.0:1', without_auth: true}", Map.of());
         ServerConfig tenants =
                 read("transport: {listen: '0.0.0.0:1'}\ntenants: [{name: a, secret_file: /s}]", Map.of());
-        assertThat(tenants.transport().guarded(tenants.access().tenants())).isTrue();
+        assertThat(tenants.transport().requiresSecret(tenants.access().tenants()))
+                .isTrue();
     }
 
     @Test
@@ -89,9 +90,9 @@ final class TransportConfigTest {
                 .transport();
         TransportConfig second = read("transport: {listen: '127.0.0.1:7421', aeron: 'aeron:ipc'}", Map.of())
                 .transport();
-        assertThat(first.aeron().at(first.port()).folder())
+        assertThat(first.aeron().addressFor(first.port()).folder())
                 .isNotNull()
-                .isNotEqualTo(second.aeron().at(second.port()).folder());
+                .isNotEqualTo(second.aeron().addressFor(second.port()).folder());
     }
 
     @ParameterizedTest
@@ -105,8 +106,8 @@ final class TransportConfigTest {
             })
     void givenAeronAlone_whenRead_thenItServesAndDoesNotListen(String yaml) throws ConfigException {
         TransportConfig read = read(yaml, Map.of()).transport();
-        assertThat(read.serves()).isTrue();
-        assertThat(read.on()).isFalse();
+        assertThat(read.isServing()).isTrue();
+        assertThat(read.isTcpEnabled()).isFalse();
     }
 
     @ParameterizedTest
@@ -119,13 +120,13 @@ final class TransportConfigTest {
     void givenUcx_whenRead_thenItIsOffOrHasItsTransports(String yaml, boolean on, String transports)
             throws ConfigException {
         UcxConfig read = read("transport: " + yaml, Map.of()).transport().ucx();
-        assertThat(read.on()).isEqualTo(on);
+        assertThat(read.isEnabled()).isEqualTo(on);
         assertThat(read.transports()).isEqualTo(transports);
     }
 
     private static @Nullable Path shared(String yaml) throws ConfigException {
         ServerConfig read = read(yaml, Map.of());
-        return read.transport().sharedFolder(read.access().tenants(), read.lease());
+        return read.transport().sharedMemoryDirectory(read.access().tenants(), read.lease());
     }
 
     @Test
@@ -134,7 +135,7 @@ final class TransportConfigTest {
                 .isEqualTo(Path.of("/dev/shm/mine"));
         assertThat(read("transport: {listen: '127.0.0.1:7420', shared_memory: mine}", Map.of())
                         .transport()
-                        .sharesByName())
+                        .isSharedMemoryExplicit())
                 .isTrue();
     }
 

@@ -9,8 +9,8 @@ import io.kvcache.server.cli.Kvcache;
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.ConfigReader.Option;
 import io.kvcache.server.config.ConfigReader.Source;
-import io.kvcache.server.config.ListenConfig;
-import io.kvcache.server.config.Machine;
+import io.kvcache.server.config.HostResources;
+import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.ServerConfig;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -242,13 +242,13 @@ final class DeployTest {
     @Test
     void givenTheImagesSettings_whenRead_thenNothingIsWrongAndDataAsksForPasswords() throws Exception {
         String text = Files.readString(DEPLOY.resolve("kvcache.yaml"));
-        ServerConfig config = new ConfigReader(new Machine(8L << 30, 4), Map.of())
+        ServerConfig config = new ConfigReader(new HostResources(8L << 30, 4), Map.of())
                 .read(
                         new Source("kvcache.yaml", text),
                         Map.of("disks.0", new Option("--disk", "/var/lib/kvcache:32GiB")));
 
-        ListenConfig data = config.access().listeners().getFirst();
-        assertThat(data.entry().auth()).isTrue();
+        ListenerConfig data = config.access().listeners().getFirst();
+        assertThat(data.auth().auth()).isTrue();
         assertThat(config.disks().disks()).hasSize(1);
     }
 
@@ -388,7 +388,7 @@ final class DeployTest {
         Matcher stop = Pattern.compile("TimeoutStopSec=(\\d+)").matcher(unit);
         assertThat(stop.find()).isTrue();
         assertThat(Long.parseLong(stop.group(1)))
-                .isGreaterThan(ServerConfig.defaults(new Machine(8L << 30, 4))
+                .isGreaterThan(ServerConfig.defaults(new HostResources(8L << 30, 4))
                         .shutdown()
                         .drain()
                         .toSeconds());

@@ -8,12 +8,12 @@ import java.util.Locale;
 import java.util.function.Function;
 
 /// Texts of a configuration as values. Each method throws `IllegalArgumentException` that says what it takes.
-final class Values {
+final class SettingParsers {
 
-    private Values() {}
+    private SettingParsers() {}
 
     /// A whole number; whether it is in its range is checked with all else of its record.
-    static Function<String, Integer> integer(int least, int most) {
+    static Function<String, Integer> integerParser(int least, int most) {
         return text -> {
             try {
                 return Integer.valueOf(text.strip());
@@ -23,7 +23,7 @@ final class Values {
         };
     }
 
-    static boolean truth(String text) {
+    static boolean parseBoolean(String text) {
         return switch (text.strip().toLowerCase(Locale.ROOT)) {
             case "true" -> true;
             case "false" -> false;
@@ -31,19 +31,19 @@ final class Values {
         };
     }
 
-    static long bytes(String text) {
-        return Units.bytes(text).orElseThrow(() -> new IllegalArgumentException("it takes " + Units.SIZE_FORMS));
+    static long parseBytes(String text) {
+        return Units.bytes(text).orElseThrow(() -> new IllegalArgumentException("it takes " + Units.SIZE_FORMATS));
     }
 
-    static Duration duration(String text) {
+    static Duration parseDuration(String text) {
         return text.strip().equals("0")
                 ? Duration.ZERO
                 : Duration.ofMillis(Units.millis(text)
-                        .orElseThrow(() -> new IllegalArgumentException("it takes 0, or " + Units.TIME_FORMS)));
+                        .orElseThrow(() -> new IllegalArgumentException("it takes 0, or " + Units.TIME_FORMATS)));
     }
 
     /// A network as `10.0.0.0/8`, or one address.
-    static String cidr(String text) {
+    static String parseCidr(String text) {
         String stripped = text.strip();
         int slash = stripped.indexOf('/');
         String address = slash < 0 ? stripped : stripped.substring(0, slash);
@@ -61,7 +61,7 @@ final class Values {
     }
 
     /// A constant by its name, in lower case and with dashes for underscores.
-    static <E extends Enum<E>> E choice(Class<E> type, String text) {
+    static <E extends Enum<E>> E parseEnum(Class<E> type, String text) {
         String name = text.strip().toUpperCase(Locale.ROOT).replace('-', '_');
         for (E each : type.getEnumConstants()) {
             if (each.name().equals(name)) {

@@ -7,12 +7,12 @@ import java.lang.management.ManagementFactory;
 ///
 /// @param memoryBytes of the machine, or the container's limit when that is less
 /// @param cores that this process may use
-public record Machine(long memoryBytes, int cores) {
+public record HostResources(long memoryBytes, int cores) {
 
     /// The one this runs on. The JVM knows of containers.
-    public static Machine here() {
+    public static HostResources detect() {
         long memory =
                 ManagementFactory.getPlatformMXBean(OperatingSystemMXBean.class).getTotalMemorySize();
-        return new Machine(memory, Runtime.getRuntime().availableProcessors());
+        return new HostResources(memory, Runtime.getRuntime().availableProcessors());
     }
 }

@@ -15,22 +15,22 @@ import java.util.Set;
 /// @param readTimeout how long a request waits for a value that is on disk before it is told that there is none
 /// @param prefetch whether chunks that a client is likely to read next are brought into memory
 ///     ahead of it
-/// @param prefill when clients are told to compute what is there
-public record DisksConfig(
+/// @param recompute when clients are told to compute what is there
+public record DiskTierConfig(
         List<DiskConfig> disks,
         AdmissionKind admission,
         Duration readTimeout,
         boolean prefetch,
-        PrefillConfig prefill) {
+        RecomputeConfig recompute) {
 
-    private static final Duration LONGEST_READ = Duration.ofMinutes(1);
+    private static final Duration MAX_READ_TIMEOUT = Duration.ofMinutes(1);
 
     /// Disks that are read when somebody asks.
-    public DisksConfig(List<DiskConfig> disks, AdmissionKind admission, Duration readTimeout) {
-        this(disks, admission, readTimeout, false, PrefillConfig.defaults());
+    public DiskTierConfig(List<DiskConfig> disks, AdmissionKind admission, Duration readTimeout) {
+        this(disks, admission, readTimeout, false, RecomputeConfig.defaults());
     }
 
-    public DisksConfig {
+    public DiskTierConfig {
         disks = List.copyOf(disks);
         if (disks.size() > DiskAddress.MAX_DISKS) {
             throw new IllegalArgumentException("disks are " + disks.size() + "; there may be " + DiskAddress.MAX_DISKS);
@@ -41,20 +41,20 @@ public record DisksConfig(
                 throw new IllegalArgumentException("disks name the directory " + disk.directory() + " twice");
             }
         }
-        if (readTimeout.isNegative() || readTimeout.isZero() || readTimeout.compareTo(LONGEST_READ) > 0) {
+        if (readTimeout.isNegative() || readTimeout.isZero() || readTimeout.compareTo(MAX_READ_TIMEOUT) > 0) {
             throw new IllegalArgumentException(
                     "disk_read_timeout is " + readTimeout.toMillis() + "ms; it takes 1ms to 60s");
         }
     }
 
     /// How long a value may take to arrive from disk; zero when there is none.
-    public Duration arrival() {
+    public Duration fetchTimeout() {
         return disks.isEmpty() ? Duration.ZERO : readTimeout;
     }
 
     /// No disks; where there are some, chunks come ahead of their readers.
-    public static DisksConfig defaults() {
-        return new DisksConfig(
-                List.of(), AdmissionKind.SECOND_HIT, Duration.ofSeconds(5), true, PrefillConfig.defaults());
+    public static DiskTierConfig defaults() {
+        return new DiskTierConfig(
+                List.of(), AdmissionKind.SECOND_HIT, Duration.ofSeconds(5), true, RecomputeConfig.defaults());
     }
 }

@@ -9,9 +9,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-final class AccessReaderTest {
+final class AccessConfigReaderTest {
 
-    private static final Machine MACHINE = new Machine(16L << 30, 4);
+    private static final HostResources MACHINE = new HostResources(16L << 30, 4);
 
     private static AccessConfig read(String yaml) throws ConfigException {
         return new ConfigReader(MACHINE, Map.of())
@@ -41,13 +41,14 @@ final class AccessReaderTest {
                   - { name: health, address: 0.0.0.0, port: 9000, protocols: pages, hosts: "a.example, b.example" }
                 """);
 
-        assertThat(access.listeners()).extracting(ListenConfig::name).containsExactly("data", "kv", "health");
+        assertThat(access.listeners()).extracting(ListenerConfig::name).containsExactly("data", "kv", "health");
         assertThat(access.listeners().get(0).protocols())
                 .containsExactlyInAnyOrder(ListenProtocol.RESP, ListenProtocol.HTTP);
         assertThat(access.listeners().get(1).protocols()).containsExactly(ListenProtocol.LM_V1B);
-        assertThat(access.listeners().get(1).entry())
-                .isEqualTo(new EntryConfig("green", false, true, List.of("10.0.0.0/8", "127.0.0.1/32"), List.of()));
-        assertThat(access.listeners().get(2).entry().hosts()).containsExactly("a.example", "b.example");
+        assertThat(access.listeners().get(1).auth())
+                .isEqualTo(
+                        new ListenerAuthConfig("green", false, true, List.of("10.0.0.0/8", "127.0.0.1/32"), List.of()));
+        assertThat(access.listeners().get(2).auth().hosts()).containsExactly("a.example", "b.example");
         assertThat(access.tenants()).extracting(TenantConfig::name).containsExactly("blue", "green", "default");
         assertThat(access.tenants()).extracting(TenantConfig::user).containsExactly("blue", "verde", "default");
         assertThat(access.tenants().getFirst().quotaBytes()).isEqualTo(1L << 30);
@@ -61,12 +62,12 @@ final class AccessReaderTest {
                   - { name: red, salts: [salt-of-red, another-of-red], salt_file: /salts, password_hash: x }
                 """);
 
-        assertThat(access.tenants().get(0).labels())
-                .isEqualTo(new LabelConfig(List.of("blue:", "blue/"), List.of(), null));
-        assertThat(access.tenants().get(1).labels())
-                .isEqualTo(new LabelConfig(List.of(), List.of("salt-of-red", "another-of-red"), "/salts"));
+        assertThat(access.tenants().get(0).keyOwnership())
+                .isEqualTo(new KeyOwnershipConfig(List.of("blue:", "blue/"), List.of(), null));
+        assertThat(access.tenants().get(1).keyOwnership())
+                .isEqualTo(new KeyOwnershipConfig(List.of(), List.of("salt-of-red", "another-of-red"), "/salts"));
         assertThat(access.tenants().get(1).toString()).doesNotContain("salt-of-red");
-        assertThat(access.tenants().get(2).labels()).isEqualTo(LabelConfig.NONE);
+        assertThat(access.tenants().get(2).keyOwnership()).isEqualTo(KeyOwnershipConfig.NONE);
     }
 
     @ParameterizedTest

@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-final class DomainConfigTest {
+final class TrustDomainConfigTest {
 
     private static final String TENANTS = """
             transport: { listen: '127.0.0.1:7420' }
@@ -19,7 +19,8 @@ final class DomainConfigTest {
             """;
 
     private static ServerConfig read(String yaml) throws ConfigException {
-        return new ConfigReader(new Machine(16L << 30, 4), Map.of()).read(new ConfigReader.Source("f", yaml), Map.of());
+        return new ConfigReader(new HostResources(16L << 30, 4), Map.of())
+                .read(new ConfigReader.Source("f", yaml), Map.of());
     }
 
     @Test
@@ -32,10 +33,10 @@ final class DomainConfigTest {
                 """);
         assertThat(read.access().domains())
                 .containsExactly(
-                        new DomainConfig("domains.0", "first", List.of("a"), 2L << 30, "firsts"),
-                        new DomainConfig("domains.1", "second", List.of("b"), 64 << 20, "off"));
-        assertThat(read.access().domains().get(0).folder()).isEqualTo(Path.of("/dev/shm/firsts"));
-        assertThat(read.access().domains().get(1).folder()).isNull();
+                        new TrustDomainConfig("domains.0", "first", List.of("a"), 2L << 30, "firsts"),
+                        new TrustDomainConfig("domains.1", "second", List.of("b"), 64 << 20, "off"));
+        assertThat(read.access().domains().get(0).sharedMemoryDirectory()).isEqualTo(Path.of("/dev/shm/firsts"));
+        assertThat(read.access().domains().get(1).sharedMemoryDirectory()).isNull();
         assertThat(read.access().domainBytes()).isEqualTo((2L << 30) + (64 << 20));
         assertThat(read("").access().domains()).isEmpty();
     }

@@ -15,36 +15,37 @@ import org.jspecify.annotations.Nullable;
 /// @param cost of computing; null for clients that are told of everything
 /// @param chunkTokens tokens that LMCache keeps under one key
 /// @param deadline longest that reading what one look-up finds may take
-public record PrefillConfig(@Nullable PrefillCost cost, int chunkTokens, Duration deadline) {
+public record RecomputeConfig(@Nullable PrefillCost cost, int chunkTokens, Duration deadline) {
 
-    private static final int MOST_TOKENS = 1 << 20;
-    private static final Duration LONGEST = Duration.ofMinutes(1);
+    private static final int MAX_CHUNK_TOKENS = 1 << 20;
+    private static final Duration MAX_DEADLINE = Duration.ofMinutes(1);
 
-    public PrefillConfig {
-        if (chunkTokens < 1 || chunkTokens > MOST_TOKENS) {
+    public RecomputeConfig {
+        if (chunkTokens < 1 || chunkTokens > MAX_CHUNK_TOKENS) {
             throw new IllegalArgumentException(
-                    "prefill.chunk_tokens is " + chunkTokens + "; it takes 1 to " + MOST_TOKENS);
+                    "prefill.chunk_tokens is " + chunkTokens + "; it takes 1 to " + MAX_CHUNK_TOKENS);
         }
-        if (!deadline.isPositive() || deadline.compareTo(LONGEST) > 0) {
-            throw new IllegalArgumentException(
-                    "prefill.deadline is " + deadline.toMillis() + "ms; it takes 1ms to " + LONGEST.toSeconds() + "s");
+        if (!deadline.isPositive() || deadline.compareTo(MAX_DEADLINE) > 0) {
+            throw new IllegalArgumentException("prefill.deadline is " + deadline.toMillis() + "ms; it takes 1ms to "
+                    + MAX_DEADLINE.toSeconds() + "s");
         }
     }
 
     /// Nobody has said. Where somebody does: LMCache's usual chunks, and five seconds.
-    public static PrefillConfig defaults() {
-        return new PrefillConfig(null, 256, Duration.ofSeconds(5));
+    public static RecomputeConfig defaults() {
+        return new RecomputeConfig(null, 256, Duration.ofSeconds(5));
     }
 
-    static PrefillConfig read(Settings from, PrefillConfig otherwise) {
-        double rate = from.get("prefill.tokens_per_second", 0.0, PrefillConfig::above0);
+    static RecomputeConfig read(Settings from, RecomputeConfig defaultValue) {
+        double rate = from.get("prefill.tokens_per_second", 0.0, RecomputeConfig::positiveNumber);
         Optional<ModelPreset> none = Optional.empty();
         ModelPreset model =
-                from.get("prefill.model", none, PrefillConfig::model).orElse(null);
-        double flops = from.get("prefill.flops", 0.0, PrefillConfig::above0);
-        int tokens = from.get("prefill.chunk_tokens", otherwise.chunkTokens, Values.integer(1, MOST_TOKENS));
-        Duration deadline = from.get("prefill.deadline", otherwise.deadline, Values::duration);
-        return from.checked(otherwise, () -> {
+                from.get("prefill.model", none, RecomputeConfig::model).orElse(null);
+        double flops = from.get("prefill.flops", 0.0, RecomputeConfig::positiveNumber);
+        int tokens = from.get(
+                "prefill.chunk_tokens", defaultValue.chunkTokens, SettingParsers.integerParser(1, MAX_CHUNK_TOKENS));
+        Duration deadline = from.get("prefill.deadline", defaultValue.deadline, SettingParsers::parseDuration);
+        return from.getValid(defaultValue, () -> {
             PrefillCost cost = cost(rate, model, flops);
             for (String idle : List.of("prefill.chunk_tokens", "prefill.deadline")) {
                 if (cost == null && from.isSet(idle)) {
@@ -52,7 +53,7 @@ public record PrefillConfig(@Nullable PrefillCost cost, int chunkTokens, Duratio
                             idle + " does nothing without prefill.tokens_per_second, or prefill.model with flops");
                 }
             }
-            return new PrefillConfig(cost, tokens, deadline);
+            return new RecomputeConfig(cost, tokens, deadline);
         });
     }
 
@@ -67,7 +68,7 @@ public record PrefillConfig(@Nullable PrefillCost cost, int chunkTokens, Duratio
         return rate == 0 ? null : PrefillCost.ofTokenRate(rate);
     }
 
-    private static double above0(String text) {
+    private static double positiveNumber(String text) {
         try {
             double number = Double.parseDouble(text.strip());
             if (number > 0 && number < Double.POSITIVE_INFINITY) {

@@ -5,17 +5,17 @@ import java.util.Comparator;
 import java.util.Optional;
 
 /// What was probably meant.
-final class Suggestion {
+final class DidYouMean {
 
     /// More wrong letters than this are another word.
-    private static final int MOST_WRONG = 4;
+    private static final int MAX_DISTANCE = 4;
 
-    private Suggestion() {}
+    private DidYouMean() {}
 
-    static Optional<String> nearest(String typed, Collection<String> known) {
+    static Optional<String> findNearest(String typed, Collection<String> known) {
         return known.stream()
                 .min(Comparator.comparingInt(each -> distance(typed, each)))
-                .filter(nearest -> distance(typed, nearest) <= Math.min(MOST_WRONG, typed.length() / 2));
+                .filter(nearest -> distance(typed, nearest) <= Math.min(MAX_DISTANCE, typed.length() / 2));
     }
 
     /// Letters to add, drop or change.

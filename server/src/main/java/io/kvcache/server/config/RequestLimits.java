@@ -11,28 +11,28 @@ import io.kvcache.server.keyspace.Keyspace;
 /// when there is no room
 /// @param sendingBytes of all values and blocks that are on their way out at one time; beyond that a read finds
 /// nothing, or over HTTP is answered 503
-public record ValueConfig(long keyBytes, long valueBytes, long inFlightBytes, long sendingBytes) {
+public record RequestLimits(long keyBytes, long valueBytes, long inFlightBytes, long sendingBytes) {
 
-    public ValueConfig {
-        check("limits.key_bytes", keyBytes, Keyspace.MAX_KEY_BYTES);
-        check("limits.value_bytes", valueBytes, Keyspace.MAX_VALUE_BYTES);
-        check("limits.in_flight", inFlightBytes, Long.MAX_VALUE);
-        check("limits.sending", sendingBytes, Long.MAX_VALUE);
+    public RequestLimits {
+        validate("limits.key_bytes", keyBytes, Keyspace.MAX_KEY_BYTES);
+        validate("limits.value_bytes", valueBytes, Keyspace.MAX_VALUE_BYTES);
+        validate("limits.in_flight", inFlightBytes, Long.MAX_VALUE);
+        validate("limits.sending", sendingBytes, Long.MAX_VALUE);
     }
 
-    private static void check(String name, long value, long most) {
+    private static void validate(String name, long value, long most) {
         if (value < 1 || value > most) {
             throw new IllegalArgumentException(name + " is " + value + "; it takes 1 to " + most);
         }
     }
 
     /// All that the store takes, and half of host memory on its way in each direction.
-    public static ValueConfig defaults(long hostBytes) {
-        return new ValueConfig(Keyspace.MAX_KEY_BYTES, mostValueBytes(hostBytes), hostBytes / 2, hostBytes / 2);
+    public static RequestLimits defaults(long hostBytes) {
+        return new RequestLimits(Keyspace.MAX_KEY_BYTES, maxValueBytes(hostBytes), hostBytes / 2, hostBytes / 2);
     }
 
     /// Largest value that host memory holds beside what is smaller: all slabs but one, and no more than an object has.
-    static long mostValueBytes(long hostBytes) {
+    static long maxValueBytes(long hostBytes) {
         long slabs = hostBytes / SlabPool.SLAB_BYTES - 1;
         return Math.clamp(slabs * SlabPool.SLAB_BYTES, 1, Keyspace.MAX_VALUE_BYTES);
     }
@@ -40,8 +40,8 @@ public record ValueConfig(long keyBytes, long valueBytes, long inFlightBytes, lo
     /// These limits in a server of so much host memory.
     ///
     /// @throws IllegalArgumentException when it cannot hold the largest value
-    ValueConfig in(long hostBytes) {
-        long most = mostValueBytes(hostBytes);
+    RequestLimits limitedTo(long hostBytes) {
+        long most = maxValueBytes(hostBytes);
         if (valueBytes > most) {
             throw new IllegalArgumentException("limits.value_bytes is " + valueBytes + "; it takes 1 to " + most
                     + ", all but 32 MiB of memory.host_bytes, which is " + hostBytes);

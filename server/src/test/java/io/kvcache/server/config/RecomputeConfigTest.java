@@ -12,25 +12,25 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /// What is said of engines, and what is not taken.
-final class PrefillConfigTest {
+final class RecomputeConfigTest {
 
-    private static PrefillConfig read(String yaml) throws ConfigException {
-        return new ConfigReader(Machine.here(), Map.of())
+    private static RecomputeConfig read(String yaml) throws ConfigException {
+        return new ConfigReader(HostResources.detect(), Map.of())
                 .read(new ConfigReader.Source("f", yaml), Map.of())
                 .disks()
-                .prefill();
+                .recompute();
     }
 
     @Test
     void givenNothing_whenRead_thenClientsAreToldOfEverything() throws ConfigException {
-        assertThat(read("")).isEqualTo(PrefillConfig.defaults());
-        assertThat(PrefillConfig.defaults().cost()).isNull();
+        assertThat(read("")).isEqualTo(RecomputeConfig.defaults());
+        assertThat(RecomputeConfig.defaults().cost()).isNull();
     }
 
     @Test
     void givenARate_whenRead_thenAllTokensCostTheSame() throws ConfigException {
         assertThat(read("prefill: { tokens_per_second: 20000, chunk_tokens: 512, deadline: 700ms }"))
-                .isEqualTo(new PrefillConfig(PrefillCost.ofTokenRate(20_000), 512, Duration.ofMillis(700)));
+                .isEqualTo(new RecomputeConfig(PrefillCost.ofTokenRate(20_000), 512, Duration.ofMillis(700)));
     }
 
     @Test

@@ -11,28 +11,28 @@ import org.jspecify.annotations.Nullable;
 /// @param prefixes what keys begin with, and names of namespaces; not secret
 /// @param salts what keys end with, behind an `@`; who knows one is the tenant
 /// @param saltFile a file with salts, one a line, each of which is good; or null
-public record LabelConfig(
+public record KeyOwnershipConfig(
         List<String> prefixes, List<String> salts, @Nullable String saltFile) {
 
     /// A tenant that no key names.
-    public static final LabelConfig NONE = new LabelConfig(List.of(), List.of(), null);
+    public static final KeyOwnershipConfig NONE = new KeyOwnershipConfig(List.of(), List.of(), null);
 
     /// No `@` and no slashes, as LMCache has it, and nothing that a pattern of keys takes for something else.
     private static final Pattern SALT = Pattern.compile("[\\x21-\\x7e&&[^@/\\\\*?\\[\\]]]{8,128}");
 
-    private static final List<String> NOT_AT_THE_END = List.of(":", "metadata", "kv_bytes");
+    private static final List<String> FORBIDDEN_SUFFIXES = List.of(":", "metadata", "kv_bytes");
 
-    public LabelConfig {
+    public KeyOwnershipConfig {
         prefixes = List.copyOf(prefixes);
         salts = List.copyOf(salts);
     }
 
     /// Whether a key can name the tenant.
-    public boolean any() {
+    public boolean hasRules() {
         return !prefixes.isEmpty() || !salts.isEmpty() || saltFile != null;
     }
 
-    void check(String path) {
+    void validate(String path) {
         for (String prefix : prefixes) {
             int bytes = prefix.getBytes(StandardCharsets.UTF_8).length;
             if (bytes < 1 || bytes > KvCache.MAX_OBJECT_KEY_BYTES || prefix.matches(".*[*?\\[\\]\\\\].*")) {
@@ -42,18 +42,18 @@ public record LabelConfig(
         }
         for (String salt : salts) {
             if (!isSalt(salt)) {
-                throw new IllegalArgumentException(path + ".salts has one that is none; " + SALTS_TAKE);
+                throw new IllegalArgumentException(path + ".salts has one that is none; " + SALT_RULES);
             }
         }
     }
 
     /// What a salt may be, for messages: they never show one.
-    public static final String SALTS_TAKE = "it takes 8 to 128 letters, digits and signs other than @ / \\ * ? [ ],"
+    public static final String SALT_RULES = "it takes 8 to 128 letters, digits and signs other than @ / \\ * ? [ ],"
             + " not with : or metadata or kv_bytes at the end";
 
     /// Whether a text may be a salt.
     public static boolean isSalt(String text) {
-        return SALT.matcher(text).matches() && NOT_AT_THE_END.stream().noneMatch(text::endsWith);
+        return SALT.matcher(text).matches() && FORBIDDEN_SUFFIXES.stream().noneMatch(text::endsWith);
     }
 
     /// The salts are left out.

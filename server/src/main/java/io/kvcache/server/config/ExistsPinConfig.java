@@ -4,15 +4,15 @@ import java.time.Duration;
 
 /// How long a positive answer to EXISTS protects the value from eviction.
 ///
-/// @param time zero for not at all
+/// @param duration zero for not at all
 /// @param percent of host memory that may be protected so at one time, all tenants together; zero for none
-public record PromiseConfig(Duration time, int percent) {
+public record ExistsPinConfig(Duration duration, int percent) {
 
-    private static final Duration LONGEST = Duration.ofMinutes(1);
+    private static final Duration MAX_DURATION = Duration.ofMinutes(1);
 
-    public PromiseConfig {
-        if (time.isNegative() || time.compareTo(LONGEST) > 0) {
-            throw new IllegalArgumentException("promise.time is " + time.toMillis() + "ms; it takes 0ms to 60s");
+    public ExistsPinConfig {
+        if (duration.isNegative() || duration.compareTo(MAX_DURATION) > 0) {
+            throw new IllegalArgumentException("promise.time is " + duration.toMillis() + "ms; it takes 0ms to 60s");
         }
         if (percent < 0 || percent > 90) {
             throw new IllegalArgumentException("promise.percent is " + percent + "; it takes 0 to 90");
@@ -22,7 +22,7 @@ public record PromiseConfig(Duration time, int percent) {
     /// Two seconds, and half: a client may have asked for so much that it has not fetched yet, and what is not asked
     /// for is
     /// evicted first in any case.
-    public static PromiseConfig defaults() {
-        return new PromiseConfig(Duration.ofSeconds(2), 50);
+    public static ExistsPinConfig defaults() {
+        return new ExistsPinConfig(Duration.ofSeconds(2), 50);
     }
 }

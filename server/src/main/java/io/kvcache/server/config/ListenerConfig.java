@@ -14,15 +14,15 @@ import org.jspecify.annotations.Nullable;
 /// @param address name or number of one of the machine's addresses
 /// @param port 0 lets the system choose
 /// @param protocols what is spoken there, never [ListenProtocol#AUTO]
-/// @param entry who may come in there
+/// @param auth who may come in there
 /// @param tls what it proves its name with; null for no TLS
-public record ListenConfig(
+public record ListenerConfig(
         String path,
         String name,
         String address,
         int port,
         Set<ListenProtocol> protocols,
-        EntryConfig entry,
+        ListenerAuthConfig auth,
         @Nullable TlsConfig tls) {
 
     /// Not 6379, so that it starts beside a Redis.
@@ -30,7 +30,7 @@ public record ListenConfig(
 
     static final String SHORT_FORM = "listen";
 
-    public ListenConfig {
+    public ListenerConfig {
         if (port < 0 || port > 65_535) {
             throw new IllegalArgumentException(path + ".port is " + port + "; it takes 0 to 65535");
         }
@@ -39,23 +39,28 @@ public record ListenConfig(
             throw new IllegalArgumentException(path + ".protocols has several layouts of lm; it takes one of them,"
                     + " or lm, which tells them apart");
         }
-        if (speaksLm(protocols) && entry.auth()) {
+        if (speaksLm(protocols) && auth.auth()) {
             throw new IllegalArgumentException(path + ".auth is true and lm is spoken there, by which nobody can say"
                     + " who he is; lm takes a listener of its own");
         }
-        if (!entry.auth() && !resolve(path, address).isLoopbackAddress()) {
-            requireConsent(path, name, address, entry, speaksLm(protocols));
+        if (!auth.auth() && !resolve(path, address).isLoopbackAddress()) {
+            requireConsent(path, name, address, auth, speaksLm(protocols));
         }
     }
 
     /// Without TLS.
-    public ListenConfig(
-            String path, String name, String address, int port, Set<ListenProtocol> protocols, EntryConfig entry) {
+    public ListenerConfig(
+            String path,
+            String name,
+            String address,
+            int port,
+            Set<ListenProtocol> protocols,
+            ListenerAuthConfig entry) {
         this(path, name, address, port, protocols, entry, null);
     }
 
-    private static void requireConsent(String path, String name, String address, EntryConfig entry, boolean lm) {
-        if (!entry.withoutAuth()) {
+    private static void requireConsent(String path, String name, String address, ListenerAuthConfig entry, boolean lm) {
+        if (!entry.allowUnauthenticated()) {
             throw new IllegalArgumentException(path + ".address is " + address
                     + ", which others can reach, and nobody has to say who he is; it takes a loopback address, "
                     + path + ".auth: true, or "
@@ -71,16 +76,17 @@ public record ListenConfig(
     }
 
     /// This machine only, all protocols.
-    public static ListenConfig defaults() {
-        return local(DEFAULT_PORT);
+    public static ListenerConfig defaults() {
+        return onLoopback(DEFAULT_PORT);
     }
 
     /// This machine only, all protocols, nobody asked who he is.
-    public static ListenConfig local(int port) {
-        return new ListenConfig(SHORT_FORM, SHORT_FORM, "127.0.0.1", port, everything(), EntryConfig.OPEN);
+    public static ListenerConfig onLoopback(int port) {
+        return new ListenerConfig(
+                SHORT_FORM, SHORT_FORM, "127.0.0.1", port, allProtocols(), ListenerAuthConfig.UNRESTRICTED);
     }
 
-    static Set<ListenProtocol> everything() {
+    static Set<ListenProtocol> allProtocols() {
         return EnumSet.of(ListenProtocol.RESP, ListenProtocol.LM, ListenProtocol.HTTP, ListenProtocol.PAGES);
     }
 
@@ -89,7 +95,7 @@ public record ListenConfig(
     }
 
     /// The `lm://` that is spoken here, or null.
-    public @Nullable ListenProtocol lm() {
+    public @Nullable ListenProtocol lmProtocol() {
         return protocols.stream().filter(ListenProtocol::isLm).findFirst().orElse(null);
     }
 
@@ -100,7 +106,7 @@ public record ListenConfig(
 
     /// Whether something else cannot listen at an address because this does: they have one port, and one address or all
     /// addresses.
-    boolean meets(InetSocketAddress other) {
+    boolean conflictsWith(InetSocketAddress other) {
         InetAddress own = resolve(path, address);
         return port != 0
                 && port == other.getPort()

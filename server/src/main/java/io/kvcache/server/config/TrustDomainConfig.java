@@ -15,12 +15,12 @@ import org.jspecify.annotations.Nullable;
 /// @param hostBytes memory of its own, beside `memory.host_bytes`
 /// @param sharedMemory name of a folder below `/dev/shm` for files that its tenants on this host map read-only; `off`
 ///     for none
-public record DomainConfig(String path, String name, List<String> tenants, long hostBytes, String sharedMemory) {
+public record TrustDomainConfig(String path, String name, List<String> tenants, long hostBytes, String sharedMemory) {
 
     private static final String LIST = "domains";
     private static final String OFF = "off";
 
-    public DomainConfig {
+    public TrustDomainConfig {
         tenants = List.copyOf(tenants);
         if (tenants.isEmpty()) {
             throw new IllegalArgumentException(path + ".tenants is not set; it takes names of tenants");
@@ -29,28 +29,28 @@ public record DomainConfig(String path, String name, List<String> tenants, long 
             throw new IllegalArgumentException(
                     path + ".host_bytes is " + hostBytes + "; it takes " + SlabPool.SLAB_BYTES + " (32 MiB) and up");
         }
-        if (!TransportConfig.isFolder(sharedMemory)) {
+        if (!TransportConfig.isDirectoryName(sharedMemory)) {
             throw new IllegalArgumentException(path + ".shared_memory is '" + sharedMemory
                     + "'; it takes off, or 1 to 100 letters, digits, dots, dashes and underscores");
         }
     }
 
     /// The folder for files that its tenants map, or null when there are to be none.
-    public @Nullable Path folder() {
-        return sharedMemory.equals(OFF) ? null : TransportConfig.MEMORY.resolve(sharedMemory);
+    public @Nullable Path sharedMemoryDirectory() {
+        return sharedMemory.equals(OFF) ? null : TransportConfig.SHM_DIRECTORY.resolve(sharedMemory);
     }
 
-    static List<DomainConfig> read(Settings from) {
-        List<DomainConfig> domains = new ArrayList<>();
-        int items = from.items(LIST);
+    static List<TrustDomainConfig> read(Settings from) {
+        List<TrustDomainConfig> domains = new ArrayList<>();
+        int items = from.itemCount(LIST);
         for (int i = 0; i < items; i++) {
             String path = LIST + "." + i;
             String name = from.get(path + ".name", path, String::strip);
             List<String> tenants = from.list(path + ".tenants", List.of(), String::strip);
-            long bytes = from.get(path + ".host_bytes", 0L, Values::bytes);
+            long bytes = from.get(path + ".host_bytes", 0L, SettingParsers::parseBytes);
             String sharedMemory = from.get(path + ".shared_memory", OFF, String::strip);
-            Optional<DomainConfig> none = Optional.empty();
-            from.checked(none, () -> Optional.of(new DomainConfig(path, name, tenants, bytes, sharedMemory)))
+            Optional<TrustDomainConfig> none = Optional.empty();
+            from.getValid(none, () -> Optional.of(new TrustDomainConfig(path, name, tenants, bytes, sharedMemory)))
                     .ifPresent(domains::add);
         }
         return domains;
@@ -59,19 +59,19 @@ public record DomainConfig(String path, String name, List<String> tenants, long 
     /// Looks at all of them together.
     ///
     /// @throws IllegalArgumentException when they do not go together, or not with the tenants
-    static void check(List<DomainConfig> domains, List<TenantConfig> tenants) {
+    static void validate(List<TrustDomainConfig> domains, List<TenantConfig> tenants) {
         List<String> names = new ArrayList<>();
         List<String> taken = new ArrayList<>();
         List<Path> folders = new ArrayList<>();
-        for (DomainConfig domain : domains) {
-            requireNew(names, domain.name, domain.path + ".name is " + domain.name + ", as another's is already");
+        for (TrustDomainConfig domain : domains) {
+            requireUnique(names, domain.name, domain.path + ".name is " + domain.name + ", as another's is already");
             for (String tenant : domain.tenants) {
-                requireNew(taken, tenant, domain.path + ".tenants has " + tenant + ", which is in a domain already");
-                domain.requireFit(tenant, tenants);
+                requireUnique(taken, tenant, domain.path + ".tenants has " + tenant + ", which is in a domain already");
+                domain.requireValidTenant(tenant, tenants);
             }
-            Path folder = domain.folder();
+            Path folder = domain.sharedMemoryDirectory();
             if (folder != null) {
-                requireNew(
+                requireUnique(
                         folders,
                         folder,
                         domain.path + ".shared_memory is " + domain.sharedMemory + ", as another's is already");
@@ -79,14 +79,14 @@ public record DomainConfig(String path, String name, List<String> tenants, long 
         }
     }
 
-    private static <T> void requireNew(List<T> before, T next, String otherwise) {
+    private static <T> void requireUnique(List<T> before, T next, String message) {
         if (before.contains(next)) {
-            throw new IllegalArgumentException(otherwise);
+            throw new IllegalArgumentException(message);
         }
         before.add(next);
     }
 
-    private void requireFit(String name, List<TenantConfig> tenants) {
+    private void requireValidTenant(String name, List<TenantConfig> tenants) {
         TenantConfig tenant = tenants.stream()
                 .filter(each -> each.name().equals(name))
                 .findFirst()
@@ -106,11 +106,11 @@ public record DomainConfig(String path, String name, List<String> tenants, long 
     /// Looks at it together with what else lies in memory that others map, and with where clients connect.
     ///
     /// @throws IllegalArgumentException when they do not go together
-    void check(TransportConfig transport, LeaseConfig leases) {
-        if (!transport.serves()) {
+    void validate(TransportConfig transport, LeaseConfig leases) {
+        if (!transport.isServing()) {
             throw new IllegalArgumentException(path + " is " + name + "; it takes transport.listen beside it");
         }
-        if (folder() != null
+        if (sharedMemoryDirectory() != null
                 && (sharedMemory.equals(transport.sharedMemory()) || sharedMemory.equals(leases.sharedMemory()))) {
             throw new IllegalArgumentException(
                     path + ".shared_memory is " + sharedMemory + ", as another's is already");
