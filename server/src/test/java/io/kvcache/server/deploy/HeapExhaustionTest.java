@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Timeout;
 
 /// A server whose heap is full, started as an image and `./kvcache` start it, with their flags (`.mvn/java-flags.sh`).
 @Timeout(120)
-final class HeapEndTest {
+final class HeapExhaustionTest {
 
     private static final Path ENTRY =
             Path.of("..", "deploy", "entry").toAbsolutePath().normalize();
@@ -32,7 +32,7 @@ final class HeapEndTest {
 
     /// Clients that each leave as much of a request half said as everybody may: 60 KB of a heap of 64 MiB, which is far
     /// too little for so many.
-    private static final int MOST_CLIENTS = 2_000;
+    private static final int MAX_CLIENTS = 2_000;
 
     private static final int ARGUMENT_BYTES = 60_000;
 
@@ -68,7 +68,7 @@ final class HeapEndTest {
     private static void fill(int port, Queue<Socket> sockets) {
         byte[] half = halfARequest();
         try {
-            for (int client = 0; client < MOST_CLIENTS; client++) {
+            for (int client = 0; client < MAX_CLIENTS; client++) {
                 Socket socket = new Socket(InetAddress.getLoopbackAddress(), port);
                 sockets.add(socket);
                 socket.getOutputStream().write(half);

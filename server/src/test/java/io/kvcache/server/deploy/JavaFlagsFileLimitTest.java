@@ -13,7 +13,7 @@ import org.junit.jupiter.api.condition.OS;
 
 /// What the image and `./kvcache` say of a process that may open few files (`.mvn/java-flags.sh`).
 @EnabledOnOs(OS.LINUX)
-final class OpenFilesTest {
+final class JavaFlagsFileLimitTest {
 
     private static Program.Output flagsWith(int files) throws IOException {
         String script = "ulimit -n " + files + "; set -euo pipefail; source " + Path.of("..", ".mvn", "java-flags.sh")
