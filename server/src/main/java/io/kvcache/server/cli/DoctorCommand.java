@@ -1,8 +1,8 @@
 package io.kvcache.server.cli;
 
 import io.kvcache.core.DeviceProbe;
-import io.kvcache.server.doctor.Checkup;
-import io.kvcache.server.doctor.Fact;
+import io.kvcache.server.doctor.CheckResult;
+import io.kvcache.server.doctor.SystemCheck;
 import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -53,11 +53,11 @@ final class DoctorCommand implements Callable<Integer> {
             throw new ParameterException(
                     spec.commandLine(), "kvcache doctor: DIR is '" + disk + "', must be a directory that is there");
         }
-        List<Fact> facts = new ArrayList<>(Checkup.run(disk));
+        List<CheckResult> facts = new ArrayList<>(SystemCheck.run(disk));
         List<String> gpus =
                 hasHangingDriver(facts) ? List.of("not asked, as nvidia-smi does not answer") : describeGpus();
         for (int ordinal = 0; ordinal < gpus.size(); ordinal++) {
-            facts.add(new Fact(ordinal == 0 ? "GPU driver" : "GPU " + ordinal, gpus.get(ordinal), ""));
+            facts.add(new CheckResult(ordinal == 0 ? "GPU driver" : "GPU " + ordinal, gpus.get(ordinal), ""));
         }
         PrintWriter out = spec.commandLine().getOut();
         if (json) {
@@ -78,23 +78,23 @@ final class DoctorCommand implements Callable<Integer> {
     }
 
     /// Whether the GPU's driver is known to hang: a call into it would not come back either.
-    private static boolean hasHangingDriver(List<Fact> facts) {
+    private static boolean hasHangingDriver(List<CheckResult> facts) {
         return facts.stream()
-                .anyMatch(checkResult -> checkResult.name().equals(Checkup.GPU)
+                .anyMatch(checkResult -> checkResult.name().equals(SystemCheck.GPU)
                         && !checkResult.advice().isEmpty());
     }
 
-    private static void print(Fact checkResult, PrintWriter out) {
+    private static void print(CheckResult checkResult, PrintWriter out) {
         out.println(String.format(Locale.ROOT, "%-18s %s", checkResult.name(), checkResult.value()));
         if (!checkResult.advice().isEmpty()) {
             out.println(String.format(Locale.ROOT, "%-18s do this: %s", "", checkResult.advice()));
         }
     }
 
-    private static Map<String, Object> toJson(List<Fact> facts) {
+    private static Map<String, Object> toJson(List<CheckResult> facts) {
         Map<String, Object> object = new LinkedHashMap<>();
         Map<String, String> advice = new LinkedHashMap<>();
-        for (Fact checkResult : facts) {
+        for (CheckResult checkResult : facts) {
             object.put(checkResult.name(), checkResult.value());
             if (!checkResult.advice().isEmpty()) {
                 advice.put(checkResult.name(), checkResult.advice());

@@ -30,12 +30,12 @@ public record DiskSpeed(double writeGigabytes, double readGigabytes, String path
     private static final Logger DEVICE = Logger.getLogger("io.kvcache.tiers.device");
 
     /// Requests on their way at a time: four keep a disk busy with pieces of this size, eight do surely.
-    private static final int DEPTH = 8;
+    private static final int QUEUE_DEPTH = 8;
 
     private static final int PIECE_BYTES = 4 << 20;
-    private static final long FILE_BYTES = (long) DEPTH * PIECE_BYTES;
+    private static final long FILE_BYTES = (long) QUEUE_DEPTH * PIECE_BYTES;
     private static final int MAX_FILES = 8;
-    private static final long SPARE_BYTES = 1L << 30;
+    private static final long RESERVED_BYTES = 1L << 30;
     private static final long MAX_NANOS = Duration.ofSeconds(2).toNanos();
     private static final long TIMEOUT_NANOS = Duration.ofSeconds(30).toNanos();
 
@@ -46,7 +46,7 @@ public record DiskSpeed(double writeGigabytes, double readGigabytes, String path
         if (!Files.isDirectory(folder) || !Files.isWritable(folder)) {
             throw new IOException(folder + " is not a directory that can be written to");
         }
-        if (Files.getFileStore(folder).getUsableSpace() < MAX_FILES * FILE_BYTES + SPARE_BYTES) {
+        if (Files.getFileStore(folder).getUsableSpace() < MAX_FILES * FILE_BYTES + RESERVED_BYTES) {
             throw new IOException(folder + " has too little room: 1.3 GiB have to be free");
         }
         List<Path> files = new ArrayList<>();
@@ -55,14 +55,14 @@ public record DiskSpeed(double writeGigabytes, double readGigabytes, String path
         own.toFile().deleteOnExit(); // Last, as they go in reverse order.
         try (Arena arena = Arena.ofShared()) {
             MemorySegment memory = arena.allocate(FILE_BYTES, PIECE_BYTES);
-            Sum written = new Sum();
+            Throughput written = new Throughput();
             while (files.size() < MAX_FILES && written.nanos < MAX_NANOS) {
                 Path file = own.resolve("file" + files.size());
                 file.toFile().deleteOnExit();
                 files.add(file);
                 written.add(file, memory, true);
             }
-            Sum read = new Sum();
+            Throughput read = new Throughput();
             for (Path file : files) {
                 if (read.nanos < MAX_NANOS) {
                     read.add(file, memory, false);
@@ -80,12 +80,12 @@ public record DiskSpeed(double writeGigabytes, double readGigabytes, String path
     }
 
     /// Whether the page cache is out of the way.
-    public boolean direct() {
+    public boolean isDirect() {
         return path.contains("O_DIRECT");
     }
 
     /// What several files took, one after the other.
-    private static final class Sum {
+    private static final class Throughput {
 
         private double bytes;
         private double nanos;
@@ -94,7 +94,7 @@ public record DiskSpeed(double writeGigabytes, double readGigabytes, String path
 
         /// Moves all of a file, its pieces at once.
         void add(Path file, MemorySegment memory, boolean writes) throws IOException {
-            FileDeviceOptions options = FileDeviceOptions.of(file, FILE_BYTES).withDepth(DEPTH);
+            FileDeviceOptions options = FileDeviceOptions.of(file, FILE_BYTES).withDepth(QUEUE_DEPTH);
             try (BlockDevice device = FileDevice.open(options)) {
                 device.register(memory);
                 long start = System.nanoTime();

@@ -22,7 +22,7 @@ final class DiskSpeedTest {
 
         assertThat(speed.writeGigabytes()).isPositive();
         assertThat(speed.readGigabytes()).isPositive();
-        assertThat(speed.direct()).isEqualTo(speed.path().contains("O_DIRECT"));
+        assertThat(speed.isDirect()).isEqualTo(speed.path().contains("O_DIRECT"));
         assertThat(speed.path()).containsAnyOf("io_uring", "threads");
         assertThat(folder).isEmptyDirectory();
     }

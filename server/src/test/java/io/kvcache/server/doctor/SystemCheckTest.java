@@ -15,7 +15,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 @EnabledOnOs(OS.LINUX)
 @Timeout(120)
-final class CheckupTest {
+final class SystemCheckTest {
 
     @TempDir
     private Path folder = Path.of("");
@@ -31,18 +31,18 @@ final class CheckupTest {
     void givenAProgramThatHangsAsItsChildDoes_whenAsked_thenTheFactSaysSoWithAdvice() throws IOException {
         String hanging = program("sleep 3600 &\nsleep 3600");
 
-        Fact fact = Checkup.said("GPU", Duration.ofSeconds(1), "read dmesg", hanging, "-L");
+        CheckResult checkResult = SystemCheck.checkCommand("GPU", Duration.ofSeconds(1), "read dmesg", hanging, "-L");
 
-        assertThat(fact).isEqualTo(new Fact("GPU", hanging + " did not end within 1 s", "read dmesg"));
+        assertThat(checkResult).isEqualTo(new CheckResult("GPU", hanging + " did not end within 1 s", "read dmesg"));
     }
 
     @Test
     void givenAProgram_whenAsked_thenTheFactIsItsFirstLine() throws IOException {
         String sound = program("echo 'GPU 0: one'\necho more");
 
-        assertThat(Checkup.said("GPU", Duration.ofSeconds(60), "read dmesg", sound, "-L"))
-                .isEqualTo(Fact.of("GPU", "GPU 0: one"));
-        assertThat(Checkup.said("GPU", Duration.ofSeconds(60), "read dmesg", "/nowhere/nvidia-smi"))
-                .isEqualTo(Fact.of("GPU", "none"));
+        assertThat(SystemCheck.checkCommand("GPU", Duration.ofSeconds(60), "read dmesg", sound, "-L"))
+                .isEqualTo(CheckResult.of("GPU", "GPU 0: one"));
+        assertThat(SystemCheck.checkCommand("GPU", Duration.ofSeconds(60), "read dmesg", "/nowhere/nvidia-smi"))
+                .isEqualTo(CheckResult.of("GPU", "none"));
     }
 }

@@ -6,36 +6,36 @@ import java.util.List;
 import java.util.Locale;
 
 /// What a directory is worth as a disk tier.
-final class DiskFacts {
+final class DiskCheck {
 
     /// Below that a disk is one that spins, or that somebody throttles.
-    private static final double LEAST_GIGABYTES = 0.2;
+    private static final double MIN_GIGABYTES = 0.2;
 
-    private DiskFacts() {}
+    private DiskCheck() {}
 
     /// Measures there, which takes some seconds.
-    static List<Fact> of(Path folder) {
+    static List<CheckResult> run(Path folder) {
         try {
-            return of(folder, DiskSpeed.measure(folder));
+            return run(folder, DiskSpeed.measure(folder));
         } catch (IOException failed) {
             String reason = failed.getMessage() == null ? failed.toString() : failed.getMessage();
-            return List.of(new Fact(
+            return List.of(new CheckResult(
                     "disk " + folder, "not measured: " + reason, "name a directory with room that you may write to"));
         }
     }
 
-    static List<Fact> of(Path folder, DiskSpeed speed) {
-        boolean slow = speed.readGigabytes() < LEAST_GIGABYTES;
+    static List<CheckResult> run(Path folder, DiskSpeed speed) {
+        boolean slow = speed.readGigabytes() < MIN_GIGABYTES;
         return List.of(
-                Fact.of(
+                CheckResult.of(
                         "disk " + folder,
                         speed.path(),
-                        !speed.direct(),
+                        !speed.isDirect(),
                         speed.inMemory()
                                 ? "name a directory on a disk: this one is memory"
                                 : "use a file system with O_DIRECT, as ext4 and xfs: values pass the page cache here"),
-                Fact.of("writes " + folder, gigabytes(speed.writeGigabytes())),
-                Fact.of(
+                CheckResult.of("writes " + folder, gigabytes(speed.writeGigabytes())),
+                CheckResult.of(
                         "reads " + folder,
                         gigabytes(speed.readGigabytes()),
                         slow,

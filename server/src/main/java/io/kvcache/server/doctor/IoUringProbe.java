@@ -6,30 +6,30 @@ import io.kvcache.tiers.os.LibcFunction;
 import java.lang.foreign.Arena;
 
 /// Asks the kernel for a small io_uring, and gives it back.
-final class RingProbe {
+final class IoUringProbe {
 
     private static final long IO_URING_SETUP = 425;
 
     /// struct io_uring_params
     private static final long PARAMETERS_BYTES = 120;
 
-    private RingProbe() {}
+    private IoUringProbe() {}
 
-    static Fact fact() {
+    static CheckResult check() {
         Libc libc = Libc.system();
         try (Arena arena = Arena.ofConfined()) {
             long parameters = arena.allocate(PARAMETERS_BYTES, Long.BYTES).address();
             long result = libc.call(LibcFunction.SYSCALL, IO_URING_SETUP, 1L, parameters, 0L, 0L, 0L, 0L);
             if (result >= 0) {
                 libc.call(LibcFunction.CLOSE, (int) result);
-                return Fact.of("io_uring", "allowed");
+                return CheckResult.of("io_uring", "allowed");
             }
-            return fact(result);
+            return check(result);
         }
     }
 
     /// @param result a negated errno
-    static Fact fact(long result) {
+    static CheckResult check(long result) {
         String advice;
         if (Errno.EPERM.isResult(result)) {
             advice =
@@ -39,6 +39,6 @@ final class RingProbe {
         } else {
             advice = "run Linux 6.1 or later, in a container with a seccomp profile that lets io_uring in";
         }
-        return new Fact("io_uring", "refused, " + Errno.nameOf(result) + ": disks go through threads", advice);
+        return new CheckResult("io_uring", "refused, " + Errno.nameOf(result) + ": disks go through threads", advice);
     }
 }

@@ -12,56 +12,66 @@ import java.util.regex.Pattern;
 ///
 /// @param root of the file system
 /// @param pinnedBytes of memory that disks would have pinned: what a server takes for values when nobody tells it
-record KernelFacts(Path root, long pinnedBytes) {
+record KernelCheck(Path root, long pinnedBytes) {
 
     /// The first release whose io_uring the disks can use; and the first with all that makes it fast.
-    private static final int[] OLDEST = {5, 13};
+    private static final int[] MIN_RELEASE = {5, 13};
 
-    private static final int[] GOOD = {6, 1};
+    private static final int[] RECOMMENDED_RELEASE = {6, 1};
 
     /// What the server asks to have waiting.
-    private static final long BACKLOG = 1024;
+    private static final long RECOMMENDED_BACKLOG = 1024;
 
     /// 10,000 connections, files of disks, and what a JVM opens.
-    private static final long FILES = 16384;
+    private static final long RECOMMENDED_OPEN_FILES = 16384;
 
     /// The kernel's own number; less breaks a JVM with many threads and files.
-    private static final long MAPS = 65530;
+    private static final long RECOMMENDED_MAP_COUNT = 65530;
 
     private static final int CAP_IPC_LOCK = 14;
-    private static final String HUGE = "sys/kernel/mm/transparent_hugepage/";
+    private static final String THP_DIRECTORY = "sys/kernel/mm/transparent_hugepage/";
 
-    List<Fact> all(String release) {
-        return List.of(kernel(release), huge(), transparent(), shared(), maps(), locked(), files(), backlog());
+    List<CheckResult> run(String release) {
+        return List.of(
+                checkRelease(release),
+                checkHugePages(),
+                checkTransparentHugePages(),
+                checkSharedHugePages(),
+                checkMapCount(),
+                checkLockedMemory(),
+                checkOpenFiles(),
+                checkBacklog());
     }
 
-    static Fact kernel(String release) {
+    static CheckResult checkRelease(String release) {
         Matcher numbers = Pattern.compile("(\\d+)\\.(\\d+).*").matcher(release);
         if (!numbers.matches()) {
-            return Fact.of("kernel", release);
+            return CheckResult.of("kernel", release);
         }
         int major = Integer.parseInt(numbers.group(1));
         int minor = Integer.parseInt(numbers.group(2));
-        String lack = before(major, minor, OLDEST) ? "its io_uring is too old, so disks go through threads" : "";
-        lack = lack.isEmpty() && before(major, minor, GOOD) ? "its io_uring interrupts more than it must" : lack;
-        return Fact.of("kernel", release, !lack.isEmpty(), "run Linux 6.1 or later: " + lack);
+        String lack = isOlder(major, minor, MIN_RELEASE) ? "its io_uring is too old, so disks go through threads" : "";
+        lack = lack.isEmpty() && isOlder(major, minor, RECOMMENDED_RELEASE)
+                ? "its io_uring interrupts more than it must"
+                : lack;
+        return CheckResult.of("kernel", release, !lack.isEmpty(), "run Linux 6.1 or later: " + lack);
     }
 
-    private static boolean before(int major, int minor, int[] release) {
+    private static boolean isOlder(int major, int minor, int[] release) {
         return major < release[0] || (major == release[0] && minor < release[1]);
     }
 
     /// Pages that are set apart, which nobody but those who ask for them can use: we do not.
-    private Fact huge() {
-        String memory = text("proc/meminfo");
-        String total = first(memory, "HugePages_Total:\\s+(\\d+)");
-        String free = first(memory, "HugePages_Free:\\s+(\\d+)");
-        String size = first(memory, "Hugepagesize:\\s+(\\d+)");
+    private CheckResult checkHugePages() {
+        String memory = readText("proc/meminfo");
+        String total = firstMatch(memory, "HugePages_Total:\\s+(\\d+)");
+        String free = firstMatch(memory, "HugePages_Free:\\s+(\\d+)");
+        String size = firstMatch(memory, "Hugepagesize:\\s+(\\d+)");
         if (total.isEmpty() || free.isEmpty() || size.isEmpty()) {
-            return Fact.of("huge pages", Fact.UNKNOWN);
+            return CheckResult.of("huge pages", CheckResult.UNKNOWN);
         }
         double gibibytes = number(free) * number(size) / (double) (1 << 20);
-        return Fact.of(
+        return CheckResult.of(
                 "huge pages",
                 "%s set apart, %s of them free, %s KiB each".formatted(total, free, size),
                 number(free) > 0,
@@ -72,46 +82,46 @@ record KernelFacts(Path root, long pinnedBytes) {
                         gibibytes));
     }
 
-    private Fact transparent() {
-        String setting = text(HUGE + "enabled");
-        return Fact.of(
+    private CheckResult checkTransparentHugePages() {
+        String setting = readText(THP_DIRECTORY + "enabled");
+        return CheckResult.of(
                 "THP enabled",
-                known(setting),
+                orUnknown(setting),
                 setting.contains("[never]"),
                 "echo madvise >/sys/kernel/mm/transparent_hugepage/enabled, so that memory for values has huge pages");
     }
 
-    private Fact shared() {
-        String setting = text(HUGE + "shmem_enabled");
-        return Fact.of(
+    private CheckResult checkSharedHugePages() {
+        String setting = readText(THP_DIRECTORY + "shmem_enabled");
+        return CheckResult.of(
                 "THP shmem_enabled",
-                known(setting),
+                orUnknown(setting),
                 setting.contains("[never]") || setting.contains("[deny]"),
                 "where processes share memory (leases, JVMs on one host): echo advise"
                         + " >/sys/kernel/mm/transparent_hugepage/shmem_enabled");
     }
 
-    private Fact maps() {
-        String count = text("proc/sys/vm/max_map_count");
-        return Fact.of(
+    private CheckResult checkMapCount() {
+        String count = readText("proc/sys/vm/max_map_count");
+        return CheckResult.of(
                 "vm.max_map_count",
-                known(count),
-                !count.isEmpty() && number(count) < MAPS,
-                "sysctl -w vm.max_map_count=" + MAPS);
+                orUnknown(count),
+                !count.isEmpty() && number(count) < RECOMMENDED_MAP_COUNT,
+                "sysctl -w vm.max_map_count=" + RECOMMENDED_MAP_COUNT);
     }
 
     /// Of memory that a disk's requests use, the kernel counts what it pins.
-    private Fact locked() {
-        String limit = first(text("proc/self/limits"), "Max locked memory\\s+(\\S+)");
-        String capabilities = first(text("proc/self/status"), "CapEff:\\s+(\\p{XDigit}+)");
+    private CheckResult checkLockedMemory() {
+        String limit = firstMatch(readText("proc/self/limits"), "Max locked memory\\s+(\\S+)");
+        String capabilities = firstMatch(readText("proc/self/status"), "CapEff:\\s+(\\p{XDigit}+)");
         if (limit.isEmpty() || limit.equals("unlimited")) {
-            return Fact.of("memlock", known(limit));
+            return CheckResult.of("memlock", orUnknown(limit));
         }
         String value = number(limit) / 1024 + " KiB";
         if (!capabilities.isEmpty() && (Long.parseUnsignedLong(capabilities, 16) >> CAP_IPC_LOCK & 1) == 1) {
-            return Fact.of("memlock", value + ", does not bind: CAP_IPC_LOCK");
+            return CheckResult.of("memlock", value + ", does not bind: CAP_IPC_LOCK");
         }
-        return Fact.of(
+        return CheckResult.of(
                 "memlock",
                 value,
                 number(limit) < pinnedBytes,
@@ -119,40 +129,41 @@ record KernelFacts(Path root, long pinnedBytes) {
                         + " pin the memory for values");
     }
 
-    private Fact files() {
-        String limit = first(text("proc/self/limits"), "Max open files\\s+(\\S+)");
-        return Fact.of(
+    private CheckResult checkOpenFiles() {
+        String limit = firstMatch(readText("proc/self/limits"), "Max open files\\s+(\\S+)");
+        return CheckResult.of(
                 "open files",
-                known(limit),
-                !limit.isEmpty() && !limit.equals("unlimited") && number(limit) < FILES,
+                orUnknown(limit),
+                !limit.isEmpty() && !limit.equals("unlimited") && number(limit) < RECOMMENDED_OPEN_FILES,
                 "ulimit -n 65536 (systemd: LimitNOFILE=65536, docker: --ulimit nofile=65536), for 10,000 connections");
     }
 
-    private Fact backlog() {
-        String most = text("proc/sys/net/core/somaxconn");
-        return Fact.of(
+    private CheckResult checkBacklog() {
+        String most = readText("proc/sys/net/core/somaxconn");
+        return CheckResult.of(
                 "somaxconn",
-                known(most),
-                !most.isEmpty() && number(most) < BACKLOG,
-                "sysctl -w net.core.somaxconn=" + BACKLOG + ", so that clients that come all at once are let in");
+                orUnknown(most),
+                !most.isEmpty() && number(most) < RECOMMENDED_BACKLOG,
+                "sysctl -w net.core.somaxconn=" + RECOMMENDED_BACKLOG
+                        + ", so that clients that come all at once are let in");
     }
 
-    private static String known(String text) {
-        return text.isEmpty() ? Fact.UNKNOWN : text;
+    private static String orUnknown(String text) {
+        return text.isEmpty() ? CheckResult.UNKNOWN : text;
     }
 
     private static long number(String digits) {
         return Long.parseLong(digits);
     }
 
-    private static String first(String text, String pattern) {
+    private static String firstMatch(String text, String pattern) {
         Matcher found = Pattern.compile(pattern).matcher(text);
         return found.find() ? found.group(1) : "";
     }
 
     /// What a file says, or nothing where there is none. By lines, as that asks for kilobytes at once: of a file below
     /// `/proc/sys`, which is said to have no size, the kernel gives what one request has room for and no more.
-    private String text(String file) {
+    private String readText(String file) {
         try {
             return String.join("\n", Files.readAllLines(root.resolve(file))).strip();
         } catch (IOException none) {

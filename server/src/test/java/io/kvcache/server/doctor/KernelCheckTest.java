@@ -12,7 +12,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-final class KernelFactsTest {
+final class KernelCheckTest {
 
     private static final String GOOD = "6.1.0-amd64";
 
@@ -49,14 +49,14 @@ final class KernelFactsTest {
                 """.formatted(files, locked);
     }
 
-    private List<Fact> facts(String release) {
-        return new KernelFacts(root, 1L << 30).all(release);
+    private List<CheckResult> facts(String release) {
+        return new KernelCheck(root, 1L << 30).run(release);
     }
 
     @Test
     void givenAGoodMachine_whenLookedAt_thenThereIsNothingToDo() {
         assertThat(facts(GOOD))
-                .extracting(Fact::name)
+                .extracting(CheckResult::name)
                 .containsExactly(
                         "kernel",
                         "huge pages",
@@ -66,9 +66,9 @@ final class KernelFactsTest {
                         "memlock",
                         "open files",
                         "somaxconn");
-        assertThat(facts(GOOD)).allSatisfy(fact -> {
-            assertThat(fact.advice()).as(fact.name()).isEmpty();
-            assertThat(fact.value()).as(fact.name()).isNotEqualTo(Fact.UNKNOWN);
+        assertThat(facts(GOOD)).allSatisfy(checkResult -> {
+            assertThat(checkResult.advice()).as(checkResult.name()).isEmpty();
+            assertThat(checkResult.value()).as(checkResult.name()).isNotEqualTo(CheckResult.UNKNOWN);
         });
     }
 
@@ -88,13 +88,13 @@ final class KernelFactsTest {
         requireAdvice(facts(GOOD), name, advice);
     }
 
-    private static void requireAdvice(List<Fact> facts, String name, String advice) {
+    private static void requireAdvice(List<CheckResult> facts, String name, String advice) {
         assertThat(facts)
-                .filteredOn(fact -> !fact.advice().isEmpty())
+                .filteredOn(checkResult -> !checkResult.advice().isEmpty())
                 .singleElement()
-                .satisfies(fact -> {
-                    assertThat(fact.name()).isEqualTo(name);
-                    assertThat(fact.advice()).contains(advice).doesNotContain("\n");
+                .satisfies(checkResult -> {
+                    assertThat(checkResult.name()).isEqualTo(name);
+                    assertThat(checkResult.advice()).contains(advice).doesNotContain("\n");
                 });
     }
 
@@ -119,7 +119,7 @@ final class KernelFactsTest {
         write("proc/self/limits", limits("8388608", "65536"));
         write("proc/self/status", "CapEff:\t0000000000004000\n");
 
-        assertThat(facts(GOOD)).contains(Fact.of("memlock", "8192 KiB, does not bind: CAP_IPC_LOCK"));
+        assertThat(facts(GOOD)).contains(CheckResult.of("memlock", "8192 KiB, does not bind: CAP_IPC_LOCK"));
     }
 
     @ParameterizedTest
@@ -130,20 +130,20 @@ final class KernelFactsTest {
 
     @Test
     void givenNoSuchFiles_whenLookedAt_thenNothingFails() {
-        assertThat(new KernelFacts(root.resolve("nowhere"), 1L << 30).all("unheard of"))
-                .filteredOn(fact -> !fact.name().equals("kernel"))
-                .allSatisfy(fact -> {
-                    assertThat(fact.value()).isEqualTo(Fact.UNKNOWN);
-                    assertThat(fact.advice()).isEmpty();
+        assertThat(new KernelCheck(root.resolve("nowhere"), 1L << 30).run("unheard of"))
+                .filteredOn(checkResult -> !checkResult.name().equals("kernel"))
+                .allSatisfy(checkResult -> {
+                    assertThat(checkResult.value()).isEqualTo(CheckResult.UNKNOWN);
+                    assertThat(checkResult.advice()).isEmpty();
                 });
     }
 
     @ParameterizedTest
     @CsvSource({"-1,EPERM,seccomp", "-12,ENOMEM,ulimit -l", "-38,ENOSYS,Linux 6.1"})
     void givenARefusedRing_whenExplained_thenTheReasonHasItsOwnAdvice(long result, String name, String advice) {
-        Fact fact = RingProbe.fact(result);
+        CheckResult checkResult = IoUringProbe.check(result);
 
-        assertThat(fact.value()).contains("refused, " + name, "threads");
-        assertThat(fact.advice()).contains(advice);
+        assertThat(checkResult.value()).contains("refused, " + name, "threads");
+        assertThat(checkResult.advice()).contains(advice);
     }
 }

@@ -16,7 +16,7 @@ import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
 /// Looks at all that there is to look at.
-public final class Checkup {
+public final class SystemCheck {
 
     private static final double GIBIBYTE = 1L << 30;
     private static final Path SHARED_MEMORY = Path.of("/dev/shm");
@@ -26,42 +26,43 @@ public final class Checkup {
     /// What the fact about graphics processors is called.
     public static final String GPU = "GPU";
 
-    private Checkup() {}
+    private SystemCheck() {}
 
     /// All facts of this machine, in the order they are shown in.
     ///
     /// @param disk where to measure a disk, which takes some seconds and 256 MiB; null for nowhere
-    public static List<Fact> run(@Nullable Path disk) {
+    public static List<CheckResult> run(@Nullable Path disk) {
         long values = ServerConfig.defaults(HostResources.detect()).memory().hostBytes();
-        List<Fact> facts = new ArrayList<>(List.of(
-                Fact.of("JDK", System.getProperty("java.home") + " (" + System.getProperty("java.version") + ")"),
-                Fact.of("cores", Integer.toString(Runtime.getRuntime().availableProcessors())),
-                memory(),
-                sharedMemory(values)));
-        facts.addAll(new KernelFacts(Path.of("/"), values).all(System.getProperty("os.version")));
-        facts.add(RingProbe.fact());
-        facts.add(Fact.of(
+        List<CheckResult> facts = new ArrayList<>(List.of(
+                CheckResult.of(
+                        "JDK", System.getProperty("java.home") + " (" + System.getProperty("java.version") + ")"),
+                CheckResult.of("cores", Integer.toString(Runtime.getRuntime().availableProcessors())),
+                checkMemory(),
+                checkSharedMemory(values)));
+        facts.addAll(new KernelCheck(Path.of("/"), values).run(System.getProperty("os.version")));
+        facts.add(IoUringProbe.check());
+        facts.add(CheckResult.of(
                 "UCX",
                 UcxMemory.possible() ? "installed" : "none",
                 !UcxMemory.possible(),
                 "apt-get install libucx0, for transport.ucx: clients that read over RDMA"));
-        facts.add(said("gcc", LIMIT, "run it by hand: it hangs", "gcc", "--version"));
-        facts.add(said("fio", LIMIT, "run it by hand: it hangs", "fio", "--version"));
-        facts.add(said(
+        facts.add(checkCommand("gcc", LIMIT, "run it by hand: it hangs", "gcc", "--version"));
+        facts.add(checkCommand("fio", LIMIT, "run it by hand: it hangs", "fio", "--version"));
+        facts.add(checkCommand(
                 GPU,
                 LIMIT,
                 "the GPU's driver hangs: read dmesg for NVRM and Xid, then reload the driver or restart the machine",
                 "nvidia-smi",
                 "-L"));
         if (disk != null) {
-            facts.addAll(DiskFacts.of(disk));
+            facts.addAll(DiskCheck.run(disk));
         }
         return facts;
     }
 
-    private static Fact memory() {
+    private static CheckResult checkMemory() {
         MemoryLimit limit = MemoryLimit.here();
-        return Fact.of(
+        return CheckResult.of(
                 "memory",
                 String.format(
                         Locale.ROOT,
@@ -71,10 +72,10 @@ public final class Checkup {
                         limit.source()));
     }
 
-    private static Fact sharedMemory(long values) {
+    private static CheckResult checkSharedMemory(long values) {
         try {
             FileStore store = Files.getFileStore(SHARED_MEMORY);
-            return Fact.of(
+            return CheckResult.of(
                     SHARED_MEMORY.toString(),
                     String.format(
                             Locale.ROOT,
@@ -85,21 +86,21 @@ public final class Checkup {
                     "where processes share memory (leases, JVMs on one host): docker run --shm-size, or mount -o"
                             + " remount,size=…");
         } catch (IOException none) {
-            return Fact.of(SHARED_MEMORY.toString(), "none");
+            return CheckResult.of(SHARED_MEMORY.toString(), "none");
         }
     }
 
     /// What a program says of itself first, or `none`.
-    static Fact said(String name, Duration limit, String advice, String... command) {
+    static CheckResult checkCommand(String name, Duration limit, String advice, String... command) {
         try {
             Program.Output output = Program.run(limit, new ProcessBuilder(command).redirectErrorStream(true));
             return output.ended()
-                    ? Fact.of(
+                    ? CheckResult.of(
                             name,
                             output.text().lines().findFirst().orElse("none").strip())
-                    : new Fact(name, command[0] + " did not end within " + limit.toSeconds() + " s", advice);
+                    : new CheckResult(name, command[0] + " did not end within " + limit.toSeconds() + " s", advice);
         } catch (IOException absent) {
-            return Fact.of(name, "none");
+            return CheckResult.of(name, "none");
         }
     }
 }
