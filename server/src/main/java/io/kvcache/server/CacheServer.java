@@ -14,10 +14,10 @@ import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TlsConfig;
 import io.kvcache.server.config.TransportConfig;
-import io.kvcache.server.event.EventArea;
+import io.kvcache.server.event.EventEndpoint;
 import io.kvcache.server.event.EventFeed;
-import io.kvcache.server.event.EventNames;
-import io.kvcache.server.event.Snapshots;
+import io.kvcache.server.event.NamespaceIdResolver;
+import io.kvcache.server.event.SnapshotLimiter;
 import io.kvcache.server.http.Area;
 import io.kvcache.server.http.HintArea;
 import io.kvcache.server.lease.LeaseArea;
@@ -121,17 +121,17 @@ public final class CacheServer implements AutoCloseable {
                 new SlowRequests(config.log().slow(), clock),
                 tenantKeyspaces::throttledReads);
         passwordAuthenticator = PasswordAuthenticator.open(config.access().tenants(), clock);
-        EventNames names = new EventNames(cache);
-        blocks = new BlockQuotaTrackers(cache, tenantKeyspaces.quotas(), names::of);
-        Snapshots snapshotLimiter =
-                new Snapshots(cache.events(), () -> cache.stats().records().live());
+        NamespaceIdResolver names = new NamespaceIdResolver(cache);
+        blocks = new BlockQuotaTrackers(cache, tenantKeyspaces.quotas(), names::resolve);
+        SnapshotLimiter snapshotLimiter = new SnapshotLimiter(
+                cache.events(), () -> cache.stats().records().live());
         EventFeed events = new EventFeed(
                 cache.events(),
                 names,
                 snapshotLimiter,
                 connectionRegistry::draining,
                 Long.toString(InstantSource.system().millis(), Character.MAX_RADIX),
-                EventFeed.places(
+                EventFeed.subscriberSlots(
                         PlatformDependent.maxDirectMemory(),
                         config.access().tenants().size()));
         RemoteFront front = remote;
@@ -180,7 +180,7 @@ public final class CacheServer implements AutoCloseable {
                 : null;
         maintenanceScheduler.scheduleSelfPaced(TICK_MILLIS, () -> {
             events.tick();
-            return events.followerCount() > 0 ? EVENT_POLL_MILLIS : TICK_MILLIS;
+            return events.subscriberCount() > 0 ? EVENT_POLL_MILLIS : TICK_MILLIS;
         });
         maintenanceScheduler.scheduleRepeating(TICK_MILLIS, this::tick);
         maintenanceScheduler.scheduleRepeating(TICK_MILLIS, leases::tick);
@@ -265,7 +265,7 @@ public final class CacheServer implements AutoCloseable {
             everybodys.add(new LeaseArea(
                     cache, tenantKeyspaces.keyspaces(), leases, config.lease().maxDuration()));
         }
-        return new HttpEndpoints(everybodys, List.of(new EventArea(events), new DiskEndpoint(cache)));
+        return new HttpEndpoints(everybodys, List.of(new EventEndpoint(events), new DiskEndpoint(cache)));
     }
 
     /// What is wrong with the files that these settings name: passwords, secrets, salts, certificates. Never shows what

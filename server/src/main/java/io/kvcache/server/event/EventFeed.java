@@ -17,38 +17,38 @@ import java.util.function.BooleanSupplier;
 public final class EventFeed {
 
     /// Followers at one time, where there is memory for them.
-    private static final int MOST = 256;
+    private static final int MAX_SUBSCRIBERS = 256;
 
     /// A follower takes this much for what its socket has not taken yet: what waits, and one more piece.
-    private static final long EACH_BYTES = HttpStream.UNSENT_BYTES + (128 << 10);
+    private static final long BYTES_PER_SUBSCRIBER = HttpStream.UNSENT_BYTES + (128 << 10);
 
     /// Of the network's memory, followers may take this part.
-    private static final long PART = 16;
+    private static final long MEMORY_FRACTION = 16;
 
-    private static final int FEWEST = 8;
+    private static final int MIN_SUBSCRIBERS = 8;
 
     private final EventStream events;
-    private final EventNames names;
-    private final Snapshots snapshots;
+    private final NamespaceIdResolver namespaceIdResolver;
+    private final SnapshotLimiter snapshotLimiter;
     private final BooleanSupplier draining;
     private final String epoch;
-    private final Shares places;
-    private final Set<Follower> followers = ConcurrentHashMap.newKeySet();
+    private final Shares subscriberSlots;
+    private final Set<Subscriber> subscribers = ConcurrentHashMap.newKeySet();
 
     /// @param draining whether the server goes down
     /// @param epoch tells the sequence numbers of this run of the server from those of others
     /// @param places for followers, by tenant
     public EventFeed(
             EventStream events,
-            EventNames names,
-            Snapshots snapshots,
+            NamespaceIdResolver names,
+            SnapshotLimiter snapshotLimiter,
             BooleanSupplier draining,
             String epoch,
             Shares places) {
-        this.places = places;
+        this.subscriberSlots = places;
         this.events = events;
-        this.names = names;
-        this.snapshots = snapshots;
+        this.namespaceIdResolver = names;
+        this.snapshotLimiter = snapshotLimiter;
         this.draining = draining;
         this.epoch = epoch;
     }
@@ -56,12 +56,14 @@ public final class EventFeed {
     /// As many places as the memory for the network has room for.
     ///
     /// @param networkBytes of that memory
-    public static Shares places(long networkBytes, int tenants) {
-        return new Shares(Math.clamp(networkBytes / PART / EACH_BYTES, FEWEST, MOST), tenants);
+    public static Shares subscriberSlots(long networkBytes, int tenants) {
+        return new Shares(
+                Math.clamp(networkBytes / MEMORY_FRACTION / BYTES_PER_SUBSCRIBER, MIN_SUBSCRIBERS, MAX_SUBSCRIBERS),
+                tenants);
     }
 
     /// Somebody who follows.
-    interface Follower {
+    interface Subscriber {
 
         /// Whose it is.
         String tenant();
@@ -75,24 +77,24 @@ public final class EventFeed {
     }
 
     /// Adds a follower; answers false when there are too many, or too many of its tenant.
-    boolean add(Follower follower) {
-        return places.take(follower.tenant()) && followers.add(follower);
+    boolean add(Subscriber subscriber) {
+        return subscriberSlots.take(subscriber.tenant()) && subscribers.add(subscriber);
     }
 
-    void remove(Follower follower) {
-        if (followers.remove(follower)) {
-            places.give(follower.tenant());
+    void remove(Subscriber subscriber) {
+        if (subscribers.remove(subscriber)) {
+            subscriberSlots.give(subscriber.tenant());
         }
     }
 
     /// Followers that there may be.
-    int most() {
-        return places.most();
+    int maxSubscribers() {
+        return subscriberSlots.most();
     }
 
     /// How many follow.
-    public int followerCount() {
-        return followers.size();
+    public int subscriberCount() {
+        return subscribers.size();
     }
 
     EventStream events() {
@@ -100,17 +102,17 @@ public final class EventFeed {
     }
 
     /// The oldest event that is kept, or the next one when there is none.
-    long oldest() {
+    long oldestSequence() {
         EventBatch batch = events.since(0, 1);
         return batch.events().isEmpty() ? batch.nextSequence() : batch.nextSequence() - 1;
     }
 
-    EventNames names() {
-        return names;
+    NamespaceIdResolver namespaceIdResolver() {
+        return namespaceIdResolver;
     }
 
-    Snapshots snapshots() {
-        return snapshots;
+    SnapshotLimiter snapshotLimiter() {
+        return snapshotLimiter;
     }
 
     String epoch() {
@@ -119,16 +121,16 @@ public final class EventFeed {
 
     /// Wakes all of them, or ends them when the server goes down.
     public void tick() {
-        if (followers.isEmpty()) {
+        if (subscribers.isEmpty()) {
             return;
         }
         boolean end = draining.getAsBoolean();
         long next = events.nextSequence();
-        for (Follower follower : followers) {
+        for (Subscriber subscriber : subscribers) {
             if (end) {
-                follower.end();
+                subscriber.end();
             } else {
-                follower.wake(next);
+                subscriber.wake(next);
             }
         }
     }

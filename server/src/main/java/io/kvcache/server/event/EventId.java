@@ -8,13 +8,13 @@ import java.util.regex.Pattern;
 /// @param sequence -1 before the first event
 record EventId(String epoch, long sequence) {
 
-    private static final Pattern FORM = Pattern.compile("(\\w{1,32})-(-1|\\d{1,18})");
+    private static final Pattern FORMAT = Pattern.compile("(\\w{1,32})-(-1|\\d{1,18})");
 
     /// Reads one.
     ///
     /// @throws IllegalArgumentException when it is none
     static EventId parse(String text) {
-        Matcher form = FORM.matcher(text);
+        Matcher form = FORMAT.matcher(text);
         if (!form.matches()) {
             throw new IllegalArgumentException("it takes the id of an event that came before");
         }

@@ -22,24 +22,24 @@ import org.jspecify.annotations.Nullable;
 /// closed as every slow reader is. Who begins with a snapshot is handed that first, likewise.
 ///
 /// **Threads.** The connection's loop, but for [#wake] and [#end].
-final class EventSubscription implements Exchange.Plain, EventFeed.Follower {
+final class EventSubscription implements Exchange.Plain, EventFeed.Subscriber {
 
     /// Some tens of kilobytes of text.
-    private static final int AT_ONCE = 256;
+    private static final int MAX_BATCH = 256;
 
     /// Wakes without an event, of 20 ms each, after which a sign of life is sent: ten seconds.
-    private static final int QUIET = 500;
+    private static final int KEEPALIVE_WAKES = 500;
 
     private final EventFeed feed;
     private final String tenant;
-    private final @Nullable String only;
+    private final @Nullable String namespaceFilter;
     private final @Nullable EventId last;
-    private final AtomicBoolean asked = new AtomicBoolean();
+    private final AtomicBoolean wakePending = new AtomicBoolean();
     private volatile @Nullable HttpStream stream;
     private volatile long next;
-    private int quiet;
-    private volatile boolean telling;
-    private Iterator<CacheEvent> untold = Collections.emptyIterator();
+    private int idleWakes;
+    private volatile boolean sendingSnapshot;
+    private Iterator<CacheEvent> unsentSnapshot = Collections.emptyIterator();
     private final AtomicBoolean holdsSnapshot = new AtomicBoolean();
 
     /// @param last the event before the first wanted one; null for a snapshot first
@@ -48,7 +48,7 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Follower {
         this.feed = feed;
         this.last = last;
         this.tenant = tenant;
-        this.only = only;
+        this.namespaceFilter = only;
     }
 
     @Override
@@ -57,89 +57,90 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Follower {
     }
 
     @Override
-    public void answer(HttpReplies out) {
+    public void respond(HttpReplies out) {
         if (!feed.add(this)) {
             out.problem(new Problem(
                     HttpResponseStatus.SERVICE_UNAVAILABLE,
-                    "tenant " + tenant + " follows events as often as it may: of " + feed.most()
+                    "tenant " + tenant + " follows events as often as it may: of " + feed.maxSubscribers()
                             + " followers a tenant may have as many as are free; end another one first"));
             return;
         }
         if (last == null) {
-            beginWithSnapshot(out);
+            startWithSnapshot(out);
         } else {
-            goOnAfter(last, begin(out));
+            resumeAfter(last, openStream(out));
         }
     }
 
-    private static HttpStream begin(HttpReplies out) {
+    private static HttpStream openStream(HttpReplies out) {
         HttpStream begun = out.stream("text/event-stream");
         begun.write("retry: 1000\n\n");
         return begun;
     }
 
-    private void goOnAfter(EventId seen, HttpStream begun) {
+    private void resumeAfter(EventId seen, HttpStream begun) {
         boolean known = seen.epoch().equals(feed.epoch());
         next = known ? seen.sequence() + 1 : 0;
         if (!known) {
-            next = feed.oldest();
-            begun.write(EventText.gap(id(next - 1), seen, "restart"));
+            next = feed.oldestSequence();
+            begun.write(SseEncoder.gap(id(next - 1), seen, "restart"));
         }
         stream = begun;
         pump(begun);
     }
 
-    private void beginWithSnapshot(HttpReplies out) {
-        String refusal = feed.snapshots().enter();
+    private void startWithSnapshot(HttpReplies out) {
+        String refusal = feed.snapshotLimiter().tryAcquire();
         if (refusal != null) {
             feed.remove(this);
             out.problem(new Problem(HttpResponseStatus.SERVICE_UNAVAILABLE, refusal));
             return;
         }
         holdsSnapshot.set(true);
-        HttpStream begun = begin(out);
+        HttpStream begun = openStream(out);
         begun.flush();
         Thread.ofVirtual().name("kvcache-snapshot").start(() -> {
-            StoreSnapshot snapshot = feed.snapshots().make();
+            StoreSnapshot snapshot = feed.snapshotLimiter().createSnapshot();
             List<CacheEvent> shown = snapshot.stored().stream()
-                    .filter(event -> shows(feed.names().of(event.namespaceId())))
+                    .filter(event -> isVisible(feed.namespaceIdResolver().resolve(event.namespaceId())))
                     .toList();
-            begun.later(() -> tell(begun, shown, snapshot.nextSequence()));
+            begun.later(() -> startSnapshot(begun, shown, snapshot.nextSequence()));
         });
     }
 
-    private void tell(HttpStream to, List<CacheEvent> stored, long nextSequence) {
-        to.write(EventText.snapshot(stored.size()));
+    private void startSnapshot(HttpStream to, List<CacheEvent> stored, long nextSequence) {
+        to.write(SseEncoder.snapshotBegin(stored.size()));
         next = nextSequence;
-        untold = stored.iterator();
-        telling = true;
+        unsentSnapshot = stored.iterator();
+        sendingSnapshot = true;
         stream = to;
         pump(to);
     }
 
     /// Hands over as much of the snapshot as the socket takes; answers whether all of it is told.
-    private boolean told(HttpStream to) {
-        while (untold.hasNext() && to.writable()) {
+    private boolean sendSnapshot(HttpStream to) {
+        while (unsentSnapshot.hasNext() && to.writable()) {
             StringBuilder text = new StringBuilder();
-            for (int left = AT_ONCE; left > 0 && untold.hasNext(); left--) {
-                CacheEvent event = untold.next();
-                text.append(EventText.stored(event, feed.names().of(event.namespaceId())));
+            for (int left = MAX_BATCH; left > 0 && unsentSnapshot.hasNext(); left--) {
+                CacheEvent event = unsentSnapshot.next();
+                text.append(SseEncoder.snapshotEntry(
+                        event, feed.namespaceIdResolver().resolve(event.namespaceId())));
             }
             to.write(text.toString());
         }
-        if (untold.hasNext()) {
+        if (unsentSnapshot.hasNext()) {
             return false;
         }
-        telling = false;
-        untold = Collections.emptyIterator();
-        leaveSnapshot();
-        to.write(EventText.live(id(next - 1)));
+        sendingSnapshot = false;
+        unsentSnapshot = Collections.emptyIterator();
+        releaseSnapshot();
+        to.write(SseEncoder.snapshotEnd(id(next - 1)));
         return true;
     }
 
-    private void leaveSnapshot() {
+    private void releaseSnapshot() {
         if (holdsSnapshot.compareAndSet(true, false)) {
-            feed.snapshots().leave();
+            feed.snapshotLimiter().release();
         }
     }
 
@@ -153,11 +154,11 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Follower {
         if (to == null) {
             return;
         }
-        if (telling || next < upTo) {
-            if (asked.compareAndSet(false, true)) {
+        if (sendingSnapshot || next < upTo) {
+            if (wakePending.compareAndSet(false, true)) {
                 to.later(() -> pump(to));
             }
-        } else if (++quiet % QUIET == 0) {
+        } else if (++idleWakes % KEEPALIVE_WAKES == 0) {
             to.later(() -> {
                 to.write(":\n\n");
                 to.flush();
@@ -166,31 +167,31 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Follower {
     }
 
     private void pump(HttpStream to) {
-        asked.set(false);
-        boolean more = !telling || told(to);
+        wakePending.set(false);
+        boolean more = !sendingSnapshot || sendSnapshot(to);
         while (more && to.writable()) {
-            EventBatch batch = feed.events().since(next, AT_ONCE);
+            EventBatch batch = feed.events().since(next, MAX_BATCH);
             if (batch.hasGap()) {
                 long oldest = batch.events().getFirst().sequence();
-                to.write(EventText.gap(id(oldest - 1), id(next - 1), "history"));
+                to.write(SseEncoder.gap(id(oldest - 1), id(next - 1), "history"));
             }
             StringBuilder text = new StringBuilder();
             for (CacheEvent event : batch.events()) {
-                Namespace namespace = feed.names().of(event.namespaceId());
-                if (shows(namespace)) {
-                    text.append(EventText.of(event, namespace, id(event.sequence())));
+                Namespace namespace = feed.namespaceIdResolver().resolve(event.namespaceId());
+                if (isVisible(namespace)) {
+                    text.append(SseEncoder.event(event, namespace, id(event.sequence())));
                 }
             }
             to.write(text.toString());
             next = batch.nextSequence();
-            more = batch.events().size() == AT_ONCE;
+            more = batch.events().size() == MAX_BATCH;
         }
         to.flush();
     }
 
-    private boolean shows(Namespace namespace) {
+    private boolean isVisible(Namespace namespace) {
         return namespace.tenant().equals(tenant)
-                && (only == null || namespace.model().equals(only));
+                && (namespaceFilter == null || namespace.model().equals(namespaceFilter));
     }
 
     @Override
@@ -206,8 +207,8 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Follower {
 
     @Override
     public void close() {
-        untold = Collections.emptyIterator();
-        leaveSnapshot();
+        unsentSnapshot = Collections.emptyIterator();
+        releaseSnapshot();
         feed.remove(this);
     }
 }

@@ -6,8 +6,8 @@ import io.kvcache.core.event.EventStream;
 import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.EventsConfig;
-import io.kvcache.server.event.EventNames;
-import io.kvcache.server.event.Snapshots;
+import io.kvcache.server.event.NamespaceIdResolver;
+import io.kvcache.server.event.SnapshotLimiter;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -41,8 +41,8 @@ public final class ZmqPublisher implements AutoCloseable {
 
     private final EventsConfig config;
     private final EventStream events;
-    private final EventNames names;
-    private final Snapshots snapshots;
+    private final NamespaceIdResolver names;
+    private final SnapshotLimiter snapshots;
     private final InstantSource wall;
     private final VllmEvents encoder;
     private final ZmqSockets sockets;
@@ -71,7 +71,7 @@ public final class ZmqPublisher implements AutoCloseable {
     ///
     /// @param names the namespaces that events name by number
     /// @param snapshots asked before one is made; when it must not be, who asked for it is told of nothing stored
-    public record Followed(EventStream events, EventNames names, Snapshots snapshots) {}
+    public record Followed(EventStream events, NamespaceIdResolver names, SnapshotLimiter snapshots) {}
 
     /// Binds and begins to follow.
     ///
@@ -155,15 +155,15 @@ public final class ZmqPublisher implements AutoCloseable {
 
     /// All that is stored; or, where the heap could not hold that, nothing: followers then know of less than there is.
     private StoreSnapshot makeSnapshot() {
-        String refusal = snapshots.enter();
+        String refusal = snapshots.tryAcquire();
         if (refusal != null) {
             LOG.log(Level.WARNING, "followers are told of nothing that is stored: {0}", refusal);
             return new StoreSnapshot(events.nextSequence(), List.of(), Map.of());
         }
         try {
-            return snapshots.make();
+            return snapshots.createSnapshot();
         } finally {
-            snapshots.leave();
+            snapshots.release();
         }
     }
 
@@ -187,7 +187,7 @@ public final class ZmqPublisher implements AutoCloseable {
         List<List<CacheEvent>> runs = new ArrayList<>();
         List<CacheEvent> run = new ArrayList<>();
         for (CacheEvent event : all) {
-            Namespace namespace = names.of(event.namespaceId());
+            Namespace namespace = names.resolve(event.namespaceId());
             if (namespace.parts().isEmpty() || !namespace.tenant().equals(config.tenant())) {
                 continue;
             }
@@ -204,7 +204,7 @@ public final class ZmqPublisher implements AutoCloseable {
     }
 
     private Message message(List<CacheEvent> run, long sequence) {
-        Namespace namespace = names.of(run.getFirst().namespaceId());
+        Namespace namespace = names.resolve(run.getFirst().namespaceId());
         String topic = config.topic().replace("{namespace}", namespace.model());
         return new Message(topic, sequence, encoder.batch(seconds(), namespace, run));
     }

@@ -15,7 +15,7 @@ import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
-import io.kvcache.server.event.EventNames;
+import io.kvcache.server.event.NamespaceIdResolver;
 import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.http.HttpSite;
 import io.kvcache.server.keyspace.ManualTime;
@@ -63,7 +63,7 @@ final class BlockMissCauseTest {
         private final Wire embeddedConnection;
 
         Served(TieredKvCache cache, ManualTime time, Quota quota, Duration arrival) {
-            stocks = new BlockQuotaTrackers(cache, Map.of("default", quota), new EventNames(cache)::of);
+            stocks = new BlockQuotaTrackers(cache, Map.of("default", quota), new NamespaceIdResolver(cache)::resolve);
             namespaces = new TenantNamespaceRegistry(cache);
             BlockEndpoint area = new BlockEndpoint(
                     cache,

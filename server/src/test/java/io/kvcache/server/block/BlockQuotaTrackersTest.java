@@ -10,7 +10,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.server.event.EventNames;
+import io.kvcache.server.event.NamespaceIdResolver;
 import io.kvcache.server.quota.Quota;
 import io.kvcache.tiers.TieredKvCache;
 import java.nio.ByteBuffer;
@@ -37,9 +37,9 @@ final class BlockQuotaTrackersTest {
             .closeWait(Duration.ZERO)
             .build();
     private final Quota quota = new Quota(8 * PAGE);
-    private final EventNames names = new EventNames(cache);
+    private final NamespaceIdResolver names = new NamespaceIdResolver(cache);
     private final BlockQuotaTrackers stocks =
-            new BlockQuotaTrackers(cache, Map.of("blue", quota, "green", new Quota(0)), names::of);
+            new BlockQuotaTrackers(cache, Map.of("blue", quota, "green", new Quota(0)), names::resolve);
 
     BlockQuotaTrackersTest() {
         cache.register(model);
@@ -213,7 +213,7 @@ final class BlockQuotaTrackersTest {
     void givenBlocksFromBeforeTheStart_whenTheirNamespaceIsUsed_thenTheyCountAndGoFirst() {
         chain(0, 8);
         Quota later = new Quota(6 * PAGE);
-        BlockQuotaTrackers restarted = new BlockQuotaTrackers(cache, Map.of("blue", later), names::of);
+        BlockQuotaTrackers restarted = new BlockQuotaTrackers(cache, Map.of("blue", later), names::resolve);
         restarted.onRegistered(model);
         restarted.onRecovered();
         assertThat(later.usedBytes()).isEqualTo(8 * PAGE);

@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Test;
 
 final class EventFeedTest {
 
-    private record Silent(String tenant, int number) implements EventFeed.Follower {
+    private record Silent(String tenant, int number) implements EventFeed.Subscriber {
         @Override
         public void wake(long next) {}
 
@@ -23,12 +23,12 @@ final class EventFeedTest {
         try (TestKeyspace test = TestKeyspace.small()) {
             EventFeed feed = new EventFeed(
                     test.cache().events(),
-                    new EventNames(test.cache()),
-                    new Snapshots(test.cache().events(), () -> 0),
+                    new NamespaceIdResolver(test.cache()),
+                    new SnapshotLimiter(test.cache().events(), () -> 0),
                     () -> false,
                     "epoch",
-                    EventFeed.places(1L << 40, 2));
-            List<EventFeed.Follower> in = new ArrayList<>();
+                    EventFeed.subscriberSlots(1L << 40, 2));
+            List<EventFeed.Subscriber> in = new ArrayList<>();
             for (int i = 0; i < 1000; i++) {
                 Silent one = new Silent("one", i);
                 if (feed.add(one)) {
@@ -41,17 +41,17 @@ final class EventFeedTest {
             in.forEach(feed::remove);
             in.forEach(feed::remove);
 
-            assertThat(feed.followerCount()).isEqualTo(1);
+            assertThat(feed.subscriberCount()).isEqualTo(1);
             assertThat(feed.add(new Silent("one", 0))).isTrue();
         }
     }
 
     @Test
     void givenLittleMemory_whenPlacesAreCounted_thenAllOfThemFit() {
-        Shares places = EventFeed.places(128L << 20, 1);
+        Shares places = EventFeed.subscriberSlots(128L << 20, 1);
 
         assertThat(places.most()).isEqualTo(42);
-        assertThat(EventFeed.places(0, 1).most()).isEqualTo(8);
-        assertThat(EventFeed.places(Long.MAX_VALUE, 1).most()).isEqualTo(256);
+        assertThat(EventFeed.subscriberSlots(0, 1).most()).isEqualTo(8);
+        assertThat(EventFeed.subscriberSlots(Long.MAX_VALUE, 1).most()).isEqualTo(256);
     }
 }

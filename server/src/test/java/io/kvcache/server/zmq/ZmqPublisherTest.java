@@ -11,8 +11,8 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.EventEncoding;
 import io.kvcache.server.config.EventHashes;
 import io.kvcache.server.config.EventsConfig;
-import io.kvcache.server.event.EventNames;
-import io.kvcache.server.event.Snapshots;
+import io.kvcache.server.event.NamespaceIdResolver;
+import io.kvcache.server.event.SnapshotLimiter;
 import io.kvcache.tiers.TieredKvCache;
 import java.time.InstantSource;
 import java.util.List;
@@ -60,7 +60,7 @@ final class ZmqPublisherTest {
 
     private List<String> snapshot(LongSupplier entries) throws Exception {
         ZmqPublisher.Followed followed = new ZmqPublisher.Followed(
-                cache.events(), new EventNames(cache), new Snapshots(cache.events(), entries));
+                cache.events(), new NamespaceIdResolver(cache), new SnapshotLimiter(cache.events(), entries));
         try (ZmqPublisher publisher = ZmqPublisher.open(CONFIG, followed, InstantSource.system());
                 ZmqSubscriber subscriber =
                         ZmqSubscriber.connect(publisher.publishEndpoint(), publisher.replayEndpoint(), "")) {

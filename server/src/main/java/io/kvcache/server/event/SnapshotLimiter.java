@@ -10,49 +10,51 @@ import org.jspecify.annotations.Nullable;
 /// too much of it.
 ///
 /// **Threads.** Any.
-public final class Snapshots {
+public final class SnapshotLimiter {
 
     /// Snapshots that are being made or sent at one time.
-    static final int AT_ONCE = 2;
+    static final int MAX_CONCURRENT = 2;
 
     /// What an entry takes while a snapshot is made.
     private static final long ENTRY_BYTES = 250;
 
     /// Of the heap, one snapshot may take this part.
-    private static final long PART = 8;
+    private static final long HEAP_FRACTION = 8;
 
     private final EventStream events;
     private final LongSupplier entries;
-    private final long mostEntries;
-    private final Semaphore places = new Semaphore(AT_ONCE);
+    private final long maxEntries;
+    private final Semaphore permits = new Semaphore(MAX_CONCURRENT);
 
     /// @param entries about how many there would be in a snapshot now
-    public Snapshots(EventStream events, LongSupplier entries) {
-        this(events, entries, Runtime.getRuntime().maxMemory() / PART / ENTRY_BYTES);
+    public SnapshotLimiter(EventStream events, LongSupplier entries) {
+        this(events, entries, Runtime.getRuntime().maxMemory() / HEAP_FRACTION / ENTRY_BYTES);
     }
 
-    Snapshots(EventStream events, LongSupplier entries, long mostEntries) {
+    SnapshotLimiter(EventStream events, LongSupplier entries, long mostEntries) {
         this.events = events;
         this.entries = entries;
-        this.mostEntries = mostEntries;
+        this.maxEntries = mostEntries;
     }
 
-    /// Why none can be made now, or null when one can: then [#leave] is called once it is not held any longer.
-    public @Nullable String enter() {
+    /// Why none can be made now, or null when one can: then [#release] is called once it is not held any longer.
+    public @Nullable String tryAcquire() {
         long now = entries.getAsLong();
-        if (now > mostEntries) {
-            return "a snapshot would have " + now + " entries; with this heap it may have " + mostEntries;
+        if (now > maxEntries) {
+            return "a snapshot would have " + now + " entries; with this heap it may have " + maxEntries;
         }
-        return places.tryAcquire() ? null : AT_ONCE + " snapshots are being sent, as many as may be; try again later";
+        return permits.tryAcquire()
+                ? null
+                : MAX_CONCURRENT + " snapshots are being sent, as many as may be; try again later";
     }
 
     /// It is not held any longer.
-    public void leave() {
-        places.release();
+    public void release() {
+        permits.release();
     }
 
     /// All that is stored. Takes the store's lock again and again; not for an event loop.
-    public StoreSnapshot make() {
+    public StoreSnapshot createSnapshot() {
         return events.snapshot();
     }
 }

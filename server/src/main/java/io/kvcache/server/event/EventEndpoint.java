@@ -16,15 +16,15 @@ import org.jspecify.annotations.Nullable;
 /// query `after`, gets what came since; with the query `from=oldest` it begins with the oldest that
 /// is kept, with `from=snapshot` with all that is stored now. The query `namespace` leaves all
 /// others out.
-public final class EventArea implements Area {
+public final class EventEndpoint implements Area {
 
     private static final String PATH = "/v1/events";
-    private static final List<String> FROM = List.of("now", "oldest", "snapshot");
-    private static final String LAST = "Last-Event-ID";
+    private static final List<String> START_POSITIONS = List.of("now", "oldest", "snapshot");
+    private static final String LAST_EVENT_ID = "Last-Event-ID";
 
     private final EventFeed feed;
 
-    public EventArea(EventFeed feed) {
+    public EventEndpoint(EventFeed feed) {
         this.feed = feed;
     }
 
@@ -34,7 +34,7 @@ public final class EventArea implements Area {
     }
 
     @Override
-    public @Nullable Exchange find(HttpRequest request, String path, String tenant) {
+    public @Nullable Exchange handlerFor(HttpRequest request, String path, String tenant) {
         if (!path.equals(PATH)) {
             return null;
         }
@@ -42,33 +42,36 @@ public final class EventArea implements Area {
             return HttpReplies.notAllowed(request, "GET");
         }
         QueryStringDecoder query = new QueryStringDecoder(request.uri());
-        String after = request.headers().get(LAST, first(query, "after"));
-        String from = first(query, "from");
-        if (from != null && !FROM.contains(from)) {
+        String after = request.headers().get(LAST_EVENT_ID, firstParameter(query, "after"));
+        String from = firstParameter(query, "from");
+        if (from != null && !START_POSITIONS.contains(from)) {
             return new Problem(
                             HttpResponseStatus.BAD_REQUEST,
-                            "from is '" + from + "'; it takes " + String.join(", ", FROM))
+                            "from is '" + from + "'; it takes " + String.join(", ", START_POSITIONS))
                     .exchange();
         }
         try {
-            EventId last = after == null ? beginning(from) : EventId.parse(after);
-            return new EventSubscription(feed, last, tenant, first(query, "namespace"));
+            EventId last = after == null ? parseStart(from) : EventId.parse(after);
+            return new EventSubscription(feed, last, tenant, firstParameter(query, "namespace"));
         } catch (IllegalArgumentException mistake) {
-            return new Problem(HttpResponseStatus.BAD_REQUEST, LAST + " is '" + after + "'; " + mistake.getMessage())
+            return new Problem(
+                            HttpResponseStatus.BAD_REQUEST,
+                            LAST_EVENT_ID + " is '" + after + "'; " + mistake.getMessage())
                     .exchange();
         }
     }
 
     /// @return null for a snapshot first
-    private @Nullable EventId beginning(@Nullable String from) {
+    private @Nullable EventId parseStart(@Nullable String from) {
         if ("snapshot".equals(from)) {
             return null;
         }
-        long next = "oldest".equals(from) ? feed.oldest() : feed.events().nextSequence();
+        long next =
+                "oldest".equals(from) ? feed.oldestSequence() : feed.events().nextSequence();
         return new EventId(feed.epoch(), next - 1);
     }
 
-    private static @Nullable String first(QueryStringDecoder query, String name) {
+    private static @Nullable String firstParameter(QueryStringDecoder query, String name) {
         List<String> given = query.parameters().get(name);
         return given == null ? null : given.getFirst();
     }

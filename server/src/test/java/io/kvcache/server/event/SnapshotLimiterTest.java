@@ -7,14 +7,14 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-final class SnapshotsTest {
+final class SnapshotLimiterTest {
 
     private final TieredKvCache cache = TieredKvCache.builder()
             .hostBytes(64L << 20)
             .prefaultInBackground(false)
             .build();
     private final AtomicLong entries = new AtomicLong();
-    private final Snapshots snapshots = new Snapshots(cache.events(), entries::get, 1000);
+    private final SnapshotLimiter snapshotLimiter = new SnapshotLimiter(cache.events(), entries::get, 1000);
 
     @AfterEach
     void close() {
@@ -23,19 +23,20 @@ final class SnapshotsTest {
 
     @Test
     void givenAsManyAsMayBe_whenAnotherIsWanted_thenItWaitsForItsTurn() {
-        for (int i = 0; i < Snapshots.AT_ONCE; i++) {
-            assertThat(snapshots.enter()).isNull();
+        for (int i = 0; i < SnapshotLimiter.MAX_CONCURRENT; i++) {
+            assertThat(snapshotLimiter.tryAcquire()).isNull();
         }
-        assertThat(snapshots.enter()).contains("try again later");
-        snapshots.leave();
-        assertThat(snapshots.enter()).isNull();
+        assertThat(snapshotLimiter.tryAcquire()).contains("try again later");
+        snapshotLimiter.release();
+        assertThat(snapshotLimiter.tryAcquire()).isNull();
     }
 
     @Test
     void givenMoreThanTheHeapCanHold_whenASnapshotIsWanted_thenItIsRefused() {
         entries.set(1001);
-        assertThat(snapshots.enter()).isEqualTo("a snapshot would have 1001 entries; with this heap it may have 1000");
+        assertThat(snapshotLimiter.tryAcquire())
+                .isEqualTo("a snapshot would have 1001 entries; with this heap it may have 1000");
         entries.set(1000);
-        assertThat(snapshots.enter()).isNull();
+        assertThat(snapshotLimiter.tryAcquire()).isNull();
     }
 }

@@ -8,17 +8,17 @@ import java.util.List;
 /// The namespaces that events name by number.
 ///
 /// **Threads.** Any.
-public final class EventNames {
+public final class NamespaceIdResolver {
 
     private final KvCache cache;
     private volatile List<Namespace> known = List.of();
 
-    public EventNames(KvCache cache) {
+    public NamespaceIdResolver(KvCache cache) {
         this.cache = cache;
     }
 
     /// The namespace of a number that an event had.
-    public Namespace of(int id) {
+    public Namespace resolve(int id) {
         List<Namespace> now = known;
         if (id >= now.size()) {
             // Numbers are given in the order of registration, which is the order of the statistics.

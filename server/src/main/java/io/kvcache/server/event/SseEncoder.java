@@ -9,11 +9,11 @@ import java.util.Locale;
 import java.util.Map;
 
 /// One event as a message of an event stream: `id`, `event` and `data`, which is a line of JSON.
-final class EventText {
+final class SseEncoder {
 
-    private EventText() {}
+    private SseEncoder() {}
 
-    static String of(CacheEvent event, Namespace namespace, EventId id) {
+    static String event(CacheEvent event, Namespace namespace, EventId id) {
         Map<String, Object> data = new LinkedHashMap<>();
         data.put("sequence", event.sequence());
         data.putAll(data(event, namespace));
@@ -22,9 +22,9 @@ final class EventText {
 
     private static Map<String, Object> data(CacheEvent event, Namespace namespace) {
         Map<String, Object> data = new LinkedHashMap<>();
-        data.put("tier", lower(event.tier()));
+        data.put("tier", lowerCaseName(event.tier()));
         if (!event.kind().isAddition()) {
-            data.put("cause", lower(event.kind()));
+            data.put("cause", lowerCaseName(event.kind()));
         }
         data.put("namespace", namespace.model());
         data.put("key", new BlockKey(event.keyHi(), event.keyLo()).toString());
@@ -43,18 +43,18 @@ final class EventText {
     }
 
     /// Something that is stored, as a snapshot has it: it has no number.
-    static String stored(CacheEvent event, Namespace namespace) {
+    static String snapshotEntry(CacheEvent event, Namespace namespace) {
         Map<String, Object> data = data(event, namespace);
         return "event: stored\ndata: " + Json.text(data) + "\n";
     }
 
     /// Says that a snapshot begins.
-    static String snapshot(int entries) {
+    static String snapshotBegin(int entries) {
         return "event: snapshot\ndata: " + Json.text(Map.of("entries", entries)) + "\n";
     }
 
     /// Says that a snapshot is complete; the events after this one are those that are not in it.
-    static String live(EventId last) {
+    static String snapshotEnd(EventId last) {
         return message(last, "live", Map.of("sequence", last.sequence()));
     }
 
@@ -73,7 +73,7 @@ final class EventText {
         return "id: " + id + "\nevent: " + name + "\ndata: " + Json.text(data) + "\n";
     }
 
-    private static String lower(Enum<?> constant) {
+    private static String lowerCaseName(Enum<?> constant) {
         return constant.name().toLowerCase(Locale.ROOT);
     }
 }
