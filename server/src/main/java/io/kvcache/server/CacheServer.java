@@ -18,8 +18,8 @@ import io.kvcache.server.event.EventEndpoint;
 import io.kvcache.server.event.EventFeed;
 import io.kvcache.server.event.NamespaceIdResolver;
 import io.kvcache.server.event.SnapshotLimiter;
-import io.kvcache.server.http.Area;
-import io.kvcache.server.http.HintArea;
+import io.kvcache.server.http.HintEndpoint;
+import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.lease.LeaseArea;
 import io.kvcache.server.lease.Leases;
 import io.kvcache.server.memory.MemoryBudget;
@@ -255,9 +255,9 @@ public final class CacheServer implements AutoCloseable {
                         config.access().tenants().size(), numbers));
         DiskTierConfig disks = config.disks();
         Duration arrival = disks.disks().isEmpty() ? Duration.ZERO : disks.readTimeout();
-        List<Area> everybodys = new ArrayList<>();
+        List<HttpEndpoint> everybodys = new ArrayList<>();
         everybodys.add(new NamespaceEndpoint(namespaces));
-        everybodys.add(new HintArea(tenantKeyspaces::routerOf));
+        everybodys.add(new HintEndpoint(tenantKeyspaces::routerOf));
         BlockEndpoint.TransferBudgets transferBudgets =
                 new BlockEndpoint.TransferBudgets(tenantKeyspaces::incomingBudget, tenantKeyspaces::outgoingBudget);
         everybodys.add(new BlockEndpoint(cache, namespaces, arrival, blocks, transferBudgets));

@@ -1,11 +1,11 @@
 package io.kvcache.server;
 
 import io.kvcache.core.tier.TierState;
-import io.kvcache.server.http.Area;
-import io.kvcache.server.http.Exchange;
-import io.kvcache.server.http.HttpReplies;
-import io.kvcache.server.http.PathText;
-import io.kvcache.server.http.Problem;
+import io.kvcache.server.http.HttpEndpoint;
+import io.kvcache.server.http.HttpRequestHandler;
+import io.kvcache.server.http.HttpResponder;
+import io.kvcache.server.http.PercentDecoder;
+import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.TierTransferStats;
 import io.netty.handler.codec.http.HttpRequest;
@@ -21,7 +21,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// A disk that failed is tried again after a while that grows to ten minutes, and one that cannot be
 /// written stays as it is. Who has mended one need not wait for that.
-final class DiskEndpoint implements Area {
+final class DiskEndpoint implements HttpEndpoint {
 
     private static final String DISKS_PATH = "/v1/disks";
     private static final String DISK_PREFIX = DISKS_PATH + "/";
@@ -39,24 +39,26 @@ final class DiskEndpoint implements Area {
     }
 
     @Override
-    public @Nullable Exchange handlerFor(HttpRequest request, String path, String tenant) {
+    public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
         if (path.equals(DISKS_PATH)) {
             return request.method().name().equals("GET")
-                    ? (Exchange.Plain) out -> out.json(HttpResponseStatus.OK, Map.of("disks", describeAll()))
-                    : HttpReplies.notAllowed(request, "GET");
+                    ? (HttpRequestHandler.BodylessHandler)
+                            out -> out.sendJson(HttpResponseStatus.OK, Map.of("disks", describeAll()))
+                    : HttpResponder.methodNotAllowed(request, "GET");
         }
         if (!path.startsWith(DISK_PREFIX)
                 || !path.endsWith(REOPEN_SUFFIX)
                 || path.length() < DISK_PREFIX.length() + REOPEN_SUFFIX.length()) {
             return null;
         }
-        String name = PathText.decode(path.substring(DISK_PREFIX.length(), path.length() - REOPEN_SUFFIX.length()));
+        String name =
+                PercentDecoder.decode(path.substring(DISK_PREFIX.length(), path.length() - REOPEN_SUFFIX.length()));
         return request.method().name().equals("POST")
-                ? (Exchange.Plain) out -> reopen(name, out)
-                : HttpReplies.notAllowed(request, "POST");
+                ? (HttpRequestHandler.BodylessHandler) out -> reopen(name, out)
+                : HttpResponder.methodNotAllowed(request, "POST");
     }
 
-    private void reopen(@Nullable String name, HttpReplies out) {
+    private void reopen(@Nullable String name, HttpResponder out) {
         List<TierTransferStats> disks = cache.diskStats();
         int number = IntStream.range(0, disks.size())
                 .filter(each -> Integer.toString(each).equals(name)
@@ -64,14 +66,15 @@ final class DiskEndpoint implements Area {
                 .findFirst()
                 .orElse(-1);
         if (number < 0) {
-            out.problem(new Problem(HttpResponseStatus.NOT_FOUND, "there is no disk " + name + diskNames(disks)));
+            out.sendProblem(
+                    new ProblemDetails(HttpResponseStatus.NOT_FOUND, "there is no disk " + name + diskNames(disks)));
             return;
         }
         boolean serves = disks.get(number).state() == TierState.SERVING;
         if (!serves) {
             cache.reopenDisk(number);
         }
-        out.json(serves ? HttpResponseStatus.OK : HttpResponseStatus.ACCEPTED, describe(disks, number));
+        out.sendJson(serves ? HttpResponseStatus.OK : HttpResponseStatus.ACCEPTED, describe(disks, number));
     }
 
     private static String diskNames(List<TierTransferStats> disks) {

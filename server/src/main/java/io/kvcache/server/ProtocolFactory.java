@@ -8,10 +8,10 @@ import io.kvcache.server.block.BlockQuotaTrackers;
 import io.kvcache.server.config.ListenProtocol;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.TenantConfig;
-import io.kvcache.server.http.Area;
+import io.kvcache.server.http.HttpConfig;
+import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpProtocol;
-import io.kvcache.server.http.HttpSite;
-import io.kvcache.server.http.Page;
+import io.kvcache.server.http.TextEndpoint;
 import io.kvcache.server.keyspace.Reach;
 import io.kvcache.server.lm.LmLayout;
 import io.kvcache.server.lm.LmProtocol;
@@ -118,10 +118,10 @@ final class ProtocolFactory {
         boolean pages = asked.contains(ListenProtocol.PAGES);
         if (objects || pages) {
             Map<String, Reach> served = objects ? tenantKeyspaces.routers() : Map.of();
-            List<Area> beside = new ArrayList<>();
+            List<HttpEndpoint> beside = new ArrayList<>();
             beside.addAll(objects ? httpEndpoints.tenantEndpoints() : List.of());
             beside.addAll(pages ? httpEndpoints.operatorEndpoints() : List.of(new OperatorEndpointsNotice(listen)));
-            HttpProtocol http = new HttpProtocol(new HttpSite(
+            HttpProtocol http = new HttpProtocol(new HttpConfig(
                     listenerAuth,
                     served,
                     tenantKeyspaces.ownershipRules(),
@@ -159,11 +159,11 @@ final class ProtocolFactory {
     }
 
     /// @param all with those that tell of all tenants
-    private Map<String, Page> textEndpoints(boolean all) {
-        Map<String, Page> pages = new HashMap<>();
-        pages.put("/health/live", new Page(TEXT, true, () -> true, () -> "live\n"));
+    private Map<String, TextEndpoint> textEndpoints(boolean all) {
+        Map<String, TextEndpoint> pages = new HashMap<>();
+        pages.put("/health/live", new TextEndpoint(TEXT, true, () -> true, () -> "live\n"));
         ReadinessCheck readinessCheck = new ReadinessCheck(cache, connectionRegistry);
-        pages.put("/health/ready", new Page(TEXT, true, readinessCheck::isReady, readinessCheck));
+        pages.put("/health/ready", new TextEndpoint(TEXT, true, readinessCheck::isReady, readinessCheck));
         if (all) {
             List<MeterBinder> binders = new ArrayList<>(List.of(
                     new KvCacheMetrics(cache, "server"),
@@ -203,10 +203,11 @@ final class ProtocolFactory {
             }
             binders.addAll(metricSources.additional);
             PrometheusText metrics = new PrometheusText(binders);
-            pages.put("/metrics", Page.of(PrometheusText.CONTENT_TYPE, metrics));
+            pages.put("/metrics", TextEndpoint.of(PrometheusText.CONTENT_TYPE, metrics));
             pages.put(
                     "/v1/stats",
-                    Page.of("application/json", new StatsEndpoint(cache, tenantKeyspaces, metricSources, version())));
+                    TextEndpoint.of(
+                            "application/json", new StatsEndpoint(cache, tenantKeyspaces, metricSources, version())));
         }
         return pages;
     }

@@ -6,8 +6,8 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
+import io.kvcache.server.http.HttpConfig;
 import io.kvcache.server.http.HttpProtocol;
-import io.kvcache.server.http.HttpSite;
 import io.kvcache.server.keyspace.AwayStore;
 import io.kvcache.server.keyspace.Bounds;
 import io.kvcache.server.keyspace.Keyspace;
@@ -86,7 +86,7 @@ final class DiskFetchTest {
             case LM -> new LmProtocol(Reach.of(keyspace), LmLayout.V0);
             case HTTP ->
                 new HttpProtocol(
-                        new HttpSite(listenerAuth, Map.of("default", keyspace), Map.of(), List.of(), Set.of("*")));
+                        new HttpConfig(listenerAuth, Map.of("default", keyspace), Map.of(), List.of(), Set.of("*")));
         };
         return new Wire(protocol, connectionRegistry);
     }

@@ -2,7 +2,7 @@ package io.kvcache.server;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.http.HttpFrames;
+import io.kvcache.server.http.HttpRequestGenerator;
 import io.kvcache.server.lm.LmFrames;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.FuzzRun;
@@ -34,7 +34,7 @@ final class ProtocolSnifferFuzzTest {
                 ProtocolTestHarness port = new ProtocolTestHarness()) {
             int sent = run.talk(20, port::connect, () -> switch (random.nextInt(3)) {
                 case 0 -> RespFrames.any(random);
-                case 1 -> HttpFrames.any(random);
+                case 1 -> HttpRequestGenerator.randomFrame(random);
                 default -> LmFrames.any(random);
             });
 
@@ -62,7 +62,7 @@ final class ProtocolSnifferFuzzTest {
                 byte[] frame = switch (kind) {
                     case RESP -> RespFrames.command(random);
                     case LM -> LmFrames.request(random);
-                    case HTTP -> HttpFrames.request(random);
+                    case HTTP -> HttpRequestGenerator.request(random);
                 };
                 int one = random.nextInt(Math.min(frame.length, 50));
                 int other = one + random.nextInt(frame.length - one);

@@ -2,9 +2,9 @@ package io.kvcache.server;
 
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
+import io.kvcache.server.http.HttpConfig;
 import io.kvcache.server.http.HttpProtocol;
-import io.kvcache.server.http.HttpSite;
-import io.kvcache.server.http.Page;
+import io.kvcache.server.http.TextEndpoint;
 import io.kvcache.server.keyspace.Reach;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.lm.LmProtocol;
@@ -23,11 +23,11 @@ final class ProtocolTestHarness implements AutoCloseable {
     private final RespWire wire = new RespWire();
     private final RespProtocol resp = wire.protocol();
     private final LmProtocol lm = new LmProtocol(Reach.of(wire.test().keyspace()), null);
-    private final HttpProtocol http = new HttpProtocol(new HttpSite(
+    private final HttpProtocol http = new HttpProtocol(new HttpConfig(
             ListenerAuth.withoutAuth(
                     PasswordAuthenticator.withoutPasswords(wire.test().time())),
             Map.of("default", wire.test().keyspace()),
-            Map.of("/page", Page.of("text/plain", () -> "page")),
+            Map.of("/page", TextEndpoint.of("text/plain", () -> "page")),
             List.of(),
             Set.of()));
 

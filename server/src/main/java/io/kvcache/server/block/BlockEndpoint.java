@@ -7,12 +7,12 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.server.http.Area;
-import io.kvcache.server.http.Exchange;
-import io.kvcache.server.http.HttpReplies;
-import io.kvcache.server.http.JsonRequest;
-import io.kvcache.server.http.PathText;
-import io.kvcache.server.http.Problem;
+import io.kvcache.server.http.HttpEndpoint;
+import io.kvcache.server.http.HttpRequestHandler;
+import io.kvcache.server.http.HttpResponder;
+import io.kvcache.server.http.JsonBodyHandler;
+import io.kvcache.server.http.PercentDecoder;
+import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.quota.InFlight;
 import io.kvcache.tiers.TieredKvCache;
 import io.netty.handler.codec.http.HttpHeaderNames;
@@ -30,7 +30,7 @@ import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.JsonNode;
 
 /// `/v1/blocks`: the blocks of namespaces, one by one, and how much of a chain is here.
-public final class BlockEndpoint implements Area {
+public final class BlockEndpoint implements HttpEndpoint {
 
     /// Names the block before a block that is put; a query `parent` does the same.
     static final String PARENT_HEADER = "KVCache-Parent";
@@ -68,11 +68,11 @@ public final class BlockEndpoint implements Area {
     }
 
     @Override
-    public @Nullable Exchange handlerFor(HttpRequest request, String path, String tenant) {
+    public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
         if (path.equals(MATCH_PATH)) {
             return request.method().name().equals("POST")
-                    ? new JsonRequest((body, out) -> matchBlocks(request, body, tenant, out))
-                    : HttpReplies.notAllowed(request, "POST");
+                    ? new JsonBodyHandler((body, out) -> matchBlocks(request, body, tenant, out))
+                    : HttpResponder.methodNotAllowed(request, "POST");
         }
         return path.startsWith(BLOCKS_PREFIX)
                 ? routeBlock(request, path.substring(BLOCKS_PREFIX.length()), tenant)
@@ -80,32 +80,32 @@ public final class BlockEndpoint implements Area {
     }
 
     /// A name may contain slashes, a key may not.
-    private Exchange routeBlock(HttpRequest request, String rest, String tenant) {
+    private HttpRequestHandler routeBlock(HttpRequest request, String rest, String tenant) {
         int slash = rest.lastIndexOf('/');
-        String name = slash < 1 ? null : PathText.decode(rest.substring(0, slash));
+        String name = slash < 1 ? null : PercentDecoder.decode(rest.substring(0, slash));
         if (name == null) {
-            return new Problem(
+            return new ProblemDetails(
                             HttpResponseStatus.BAD_REQUEST,
                             "a block is " + BLOCKS_PREFIX
                                     + "{namespace}/{key}, the name percent-encoded, the key hexadecimal")
-                    .exchange();
+                    .toHandler();
         }
         Namespace namespace = namespaces.find(tenant, name);
         if (namespace == null) {
-            return NamespaceEndpoint.unknownNamespace(name).exchange();
+            return NamespaceEndpoint.unknownNamespace(name).toHandler();
         }
-        Problem shape = ShapeHeader.findProblem(request.headers(), namespace);
+        ProblemDetails shape = ShapeHeader.findProblem(request.headers(), namespace);
         if (shape != null) {
-            return shape.exchange();
+            return shape.toHandler();
         }
         try {
             return readBlock(request, namespace, HexKey.parse(rest.substring(slash + 1)));
         } catch (IllegalArgumentException mistake) {
-            return new Problem(HttpResponseStatus.BAD_REQUEST, String.valueOf(mistake.getMessage())).exchange();
+            return new ProblemDetails(HttpResponseStatus.BAD_REQUEST, String.valueOf(mistake.getMessage())).toHandler();
         }
     }
 
-    private Exchange readBlock(HttpRequest request, Namespace namespace, EngineKey key) {
+    private HttpRequestHandler readBlock(HttpRequest request, Namespace namespace, EngineKey key) {
         String range = request.headers().get(HttpHeaderNames.RANGE);
         String tenant = namespace.tenant();
         GetBlockHandler read = new GetBlockHandler(
@@ -117,14 +117,14 @@ public final class BlockEndpoint implements Area {
                 stocks.readStats().forTenant(tenant));
         return switch (request.method().name()) {
             case "GET" ->
-                (Exchange.Plain) out -> {
+                (HttpRequestHandler.BodylessHandler) out -> {
                     recordUse(namespace, key);
                     read.respond(out, range, true);
                 };
-            case "HEAD" -> (Exchange.Plain) out -> read.respond(out, range, false);
+            case "HEAD" -> (HttpRequestHandler.BodylessHandler) out -> read.respond(out, range, false);
             case "PUT" -> put(request, namespace, key);
-            case "DELETE" -> (Exchange.Plain) out -> delete(namespace, key, out);
-            default -> HttpReplies.notAllowed(request, "GET, HEAD, PUT, DELETE");
+            case "DELETE" -> (HttpRequestHandler.BodylessHandler) out -> delete(namespace, key, out);
+            default -> HttpResponder.methodNotAllowed(request, "GET, HEAD, PUT, DELETE");
         };
     }
 
@@ -136,7 +136,7 @@ public final class BlockEndpoint implements Area {
     }
 
     /// What is below a block goes with it: without the block it means nothing.
-    private void delete(Namespace namespace, EngineKey key, HttpReplies out) {
+    private void delete(Namespace namespace, EngineKey key, HttpResponder out) {
         BlockKey wanted = key.toBlockKey(namespace);
         int dropped = cache.blocks(namespace).drop(wanted);
         BlockQuotaTracker stock = stocks.forTenant(namespace.tenant());
@@ -144,21 +144,21 @@ public final class BlockEndpoint implements Area {
             stock.removeIfGone(wanted);
         }
         if (dropped > 0) {
-            out.json(HttpResponseStatus.OK, Map.of("deleted", dropped));
+            out.sendJson(HttpResponseStatus.OK, Map.of("deleted", dropped));
         } else {
-            out.problem(new Problem(HttpResponseStatus.NOT_FOUND, "there is no such block"));
+            out.sendProblem(new ProblemDetails(HttpResponseStatus.NOT_FOUND, "there is no such block"));
         }
     }
 
-    private Exchange put(HttpRequest request, Namespace namespace, EngineKey key) {
+    private HttpRequestHandler put(HttpRequest request, Namespace namespace, EngineKey key) {
         EngineKey parent = parent(request);
         long bytes = HttpUtil.getContentLength(request, -1L);
         long blockBytes = NamespaceJson.shapeOf(namespace).bytes();
         if (bytes < 0) {
-            return new Problem(HttpResponseStatus.LENGTH_REQUIRED, "a PUT takes a Content-Length").exchange();
+            return new ProblemDetails(HttpResponseStatus.LENGTH_REQUIRED, "a PUT takes a Content-Length").toHandler();
         }
         if (bytes != blockBytes) {
-            return PutBlockHandler.lengthProblem(namespace, bytes).exchange();
+            return PutBlockHandler.lengthProblem(namespace, bytes).toHandler();
         }
         BlockWriter writer = cache.put(namespace, key, parent, KvCache.NO_WAIT);
         return switch (writer.outcome()) {
@@ -172,12 +172,14 @@ public final class BlockEndpoint implements Area {
 
     /// Room in the store is had; the block has to be within what may be on its way, and a tenant with a quota takes
     /// room in that too, by giving up other blocks or values.
-    private Exchange write(BlockWriter writer, Namespace namespace, EngineKey key, @Nullable EngineKey parent) {
+    private HttpRequestHandler write(
+            BlockWriter writer, Namespace namespace, EngineKey key, @Nullable EngineKey parent) {
         long bytes = NamespaceJson.shapeOf(namespace).bytes();
         InFlight arriving = transferBudgets.incoming().apply(namespace.tenant());
         if (!arriving.begin(bytes)) {
             writer.close();
-            return Problem.busy("limits.in_flight", arriving).exchange();
+            return ProblemDetails.transferLimitReached("limits.in_flight", arriving)
+                    .toHandler();
         }
         BlockQuotaTracker stock = stocks.forTenant(namespace.tenant());
         if (stock == null) {
@@ -222,20 +224,20 @@ public final class BlockEndpoint implements Area {
         return parent == null ? null : HexKey.parse(parent.strip());
     }
 
-    private void matchBlocks(HttpRequest request, JsonNode body, String tenant, HttpReplies out) {
-        JsonRequest.requireOnly(body, List.of("namespace", "keys"));
-        String name = JsonRequest.text(body, "namespace", "");
+    private void matchBlocks(HttpRequest request, JsonNode body, String tenant, HttpResponder out) {
+        JsonBodyHandler.requireKnownMembers(body, List.of("namespace", "keys"));
+        String name = JsonBodyHandler.textMember(body, "namespace", "");
         if (name.isBlank()) {
             throw new IllegalArgumentException("namespace is missing; it takes the name of one that is registered");
         }
         Namespace namespace = namespaces.find(tenant, name);
         if (namespace == null) {
-            out.problem(NamespaceEndpoint.unknownNamespace(name));
+            out.sendProblem(NamespaceEndpoint.unknownNamespace(name));
             return;
         }
-        Problem shape = ShapeHeader.findProblem(request.headers(), namespace);
+        ProblemDetails shape = ShapeHeader.findProblem(request.headers(), namespace);
         if (shape != null) {
-            out.problem(shape);
+            out.sendProblem(shape);
             return;
         }
         Match match = matchChain(BlockChain.ofEngineKeys(namespace, keys(body)));
@@ -245,7 +247,7 @@ public final class BlockEndpoint implements Area {
         answer.put("tokens", match.blocks() * namespace.blockTokens());
         answer.put("hostBlocks", match.deviceBlocks() + match.hostBlocks());
         answer.put("diskBlocks", match.diskBlocks());
-        out.json(HttpResponseStatus.OK, answer);
+        out.sendJson(HttpResponseStatus.OK, answer);
     }
 
     /// What is here of keys that a client lists, each of which must lie below the one before it.

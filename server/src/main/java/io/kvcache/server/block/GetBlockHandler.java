@@ -4,9 +4,9 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.server.http.HeldBytes;
-import io.kvcache.server.http.HttpReplies;
-import io.kvcache.server.http.Problem;
+import io.kvcache.server.http.HttpResponder;
+import io.kvcache.server.http.PinnedBytes;
+import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.quota.InFlight;
 import io.kvcache.tiers.TieredKvCache;
 import io.netty.handler.codec.http.HttpResponseStatus;
@@ -28,7 +28,7 @@ record GetBlockHandler(
 
     private static final int SINGLE_BLOCK = 1;
 
-    void respond(HttpReplies out, @Nullable String range, boolean withBody) {
+    void respond(HttpResponder out, @Nullable String range, boolean withBody) {
         BlockTable table = cache.acquire(namespace, key, diskTimeout.toNanos());
         if (table.blocks() == 0 || table.readyBlocks() >= SINGLE_BLOCK) {
             reply(table, out, range, withBody);
@@ -36,34 +36,34 @@ record GetBlockHandler(
         }
         // The store completes this on its own thread, where the table can be given back if there is no loop any more.
         table.onReady(SINGLE_BLOCK, Runnable::run)
-                .whenComplete((_, _) -> out.later(() -> reply(table, out, range, withBody), table::close));
+                .whenComplete((_, _) -> out.sendLater(() -> reply(table, out, range, withBody), table::close));
     }
 
-    private void reply(BlockTable table, HttpReplies out, @Nullable String range, boolean withBody) {
+    private void reply(BlockTable table, HttpResponder out, @Nullable String range, boolean withBody) {
         if (table.readyBlocks() < SINGLE_BLOCK) {
             table.close();
-            out.problem(missProblem(key.toBlockKey(namespace)));
+            out.sendProblem(missProblem(key.toBlockKey(namespace)));
             return;
         }
         MemorySegment block = table.segment(table.firstBlock());
         if (outgoing.begin(block.byteSize())) {
             tenantCounters.recordHit();
-            out.held(HeldBytes.of(block, () -> recordSent(table, block.byteSize())), range, withBody);
+            out.sendPinned(PinnedBytes.of(block, () -> recordSent(table, block.byteSize())), range, withBody);
         } else {
             table.close();
             tenantCounters.recordThrottled();
-            out.problem(Problem.sending(outgoing));
+            out.sendProblem(ProblemDetails.sendLimitReached(outgoing));
         }
     }
 
     /// A block that the store knows and that could not be had was not brought from disk in time.
-    private Problem missProblem(BlockKey wanted) {
+    private ProblemDetails missProblem(BlockKey wanted) {
         if (diskTimeout.isPositive() && cache.blocks(namespace).contains(wanted)) {
             tenantCounters.recordTimeout();
-            return Problem.late(HttpResponseStatus.SERVICE_UNAVAILABLE);
+            return ProblemDetails.timedOut(HttpResponseStatus.SERVICE_UNAVAILABLE);
         }
         tenantCounters.recordMiss(wanted);
-        return new Problem(HttpResponseStatus.NOT_FOUND, "there is no such block");
+        return new ProblemDetails(HttpResponseStatus.NOT_FOUND, "there is no such block");
     }
 
     private void recordSent(BlockTable table, long bytes) {

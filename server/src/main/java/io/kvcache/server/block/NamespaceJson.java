@@ -5,7 +5,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.Part;
-import io.kvcache.server.http.JsonRequest;
+import io.kvcache.server.http.JsonBodyHandler;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
@@ -27,7 +27,7 @@ final class NamespaceJson {
     ///
     /// @throws IllegalArgumentException that says which member is wrong and what it takes
     static Namespace fromJson(JsonNode from, String name, String tenant) {
-        JsonRequest.requireOnly(from, MEMBERS);
+        JsonBodyHandler.requireKnownMembers(from, MEMBERS);
         JsonNode shape = from.get("shape");
         if (shape == null || !shape.isObject()) {
             throw new IllegalArgumentException("shape takes an object with " + String.join(", ", SHAPE));
@@ -35,28 +35,28 @@ final class NamespaceJson {
         BlockShape read = shape(shape);
         return Namespace.builder(name)
                 .tenant(tenant)
-                .revision(JsonRequest.text(from, "revision", ""))
-                .dtype(JsonRequest.text(from, "dtype", lowerCaseName(read.dtype())))
-                .layout(JsonRequest.text(from, "layout", ""))
-                .adapter(JsonRequest.text(from, "adapter", ""))
-                .salt(JsonRequest.text(from, "salt", ""))
+                .revision(JsonBodyHandler.textMember(from, "revision", ""))
+                .dtype(JsonBodyHandler.textMember(from, "dtype", lowerCaseName(read.dtype())))
+                .layout(JsonBodyHandler.textMember(from, "layout", ""))
+                .adapter(JsonBodyHandler.textMember(from, "adapter", ""))
+                .salt(JsonBodyHandler.textMember(from, "salt", ""))
                 .part(Part.full(read))
                 .build();
     }
 
     private static BlockShape shape(JsonNode from) {
-        JsonRequest.requireOnly(from, SHAPE);
+        JsonBodyHandler.requireKnownMembers(from, SHAPE);
         return new BlockShape(
-                JsonRequest.number(from, "layers"),
-                from.has("planes") ? JsonRequest.number(from, "planes") : 2,
-                JsonRequest.number(from, "kvHeads"),
-                JsonRequest.number(from, "headDim"),
-                JsonRequest.number(from, "blockTokens"),
-                parseEnum(Dtype.class, "dtype", JsonRequest.text(from, "dtype", "")),
+                JsonBodyHandler.integerMember(from, "layers"),
+                from.has("planes") ? JsonBodyHandler.integerMember(from, "planes") : 2,
+                JsonBodyHandler.integerMember(from, "kvHeads"),
+                JsonBodyHandler.integerMember(from, "headDim"),
+                JsonBodyHandler.integerMember(from, "blockTokens"),
+                parseEnum(Dtype.class, "dtype", JsonBodyHandler.textMember(from, "dtype", "")),
                 parseEnum(
                         AxisOrder.class,
                         "order",
-                        JsonRequest.text(from, "order", lowerCaseName(AxisOrder.LAYER_KV_HEAD_TOKEN))));
+                        JsonBodyHandler.textMember(from, "order", lowerCaseName(AxisOrder.LAYER_KV_HEAD_TOKEN))));
     }
 
     private static <E extends Enum<E>> E parseEnum(Class<E> type, String name, String text) {

@@ -4,16 +4,16 @@ import io.kvcache.core.BlockWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.server.http.Exchange;
-import io.kvcache.server.http.HttpReplies;
-import io.kvcache.server.http.Problem;
+import io.kvcache.server.http.HttpRequestHandler;
+import io.kvcache.server.http.HttpResponder;
+import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.net.SlotBytes;
 import io.netty.buffer.ByteBuf;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import java.nio.ByteBuffer;
 
 /// PUT of a block that there is room for: its bytes go to their slot as they come.
-final class PutBlockHandler implements Exchange {
+final class PutBlockHandler implements HttpRequestHandler {
 
     /// Who counts the block; closed in every case.
     interface QuotaCharge extends AutoCloseable {
@@ -59,19 +59,19 @@ final class PutBlockHandler implements Exchange {
     }
 
     @Override
-    public void respond(HttpReplies out) {
+    public void respond(HttpResponder out) {
         if (buffer.hasRemaining()) {
-            out.problem(lengthProblem(namespace, buffer.position()));
+            out.sendProblem(lengthProblem(namespace, buffer.position()));
             return;
         }
         switch (writer.seal()) {
             case SEALED -> {
                 quotaCharge.commit();
-                out.empty(HttpResponseStatus.CREATED);
+                out.sendEmpty(HttpResponseStatus.CREATED);
             }
-            case PENDING -> out.empty(HttpResponseStatus.ACCEPTED);
+            case PENDING -> out.sendEmpty(HttpResponseStatus.ACCEPTED);
             case DROPPED ->
-                out.problem(Problem.named(
+                out.sendProblem(ProblemDetails.withType(
                         HttpResponseStatus.CONFLICT,
                         "dropped",
                         "the block, or one before it, was dropped while it was written"));
@@ -88,47 +88,50 @@ final class PutBlockHandler implements Exchange {
     }
 
     /// What answers a PUT that has nothing to write.
-    static Exchange handlerFor(PutOutcome outcome) {
+    static HttpRequestHandler handlerFor(PutOutcome outcome) {
         return switch (outcome) {
-            case PRESENT -> (Exchange.Plain) out -> out.empty(HttpResponseStatus.NO_CONTENT);
-            case RESERVED, BUSY -> (Exchange.Plain) out -> out.empty(HttpResponseStatus.ACCEPTED);
+            case PRESENT -> (HttpRequestHandler.BodylessHandler) out -> out.sendEmpty(HttpResponseStatus.NO_CONTENT);
+            case RESERVED, BUSY ->
+                (HttpRequestHandler.BodylessHandler) out -> out.sendEmpty(HttpResponseStatus.ACCEPTED);
             case FOREIGN ->
-                Problem.named(
+                ProblemDetails.withType(
                                 HttpResponseStatus.CONFLICT,
                                 "foreign-key",
                                 "another namespace has something under this block's key, so it cannot be put under it")
-                        .exchange();
+                        .toHandler();
             case NO_PARENT ->
-                Problem.named(
+                ProblemDetails.withType(
                                 HttpResponseStatus.CONFLICT,
                                 "unknown-parent",
                                 "the block before is not here; it is put first, and named by "
                                         + BlockEndpoint.PARENT_HEADER)
-                        .exchange();
+                        .toHandler();
             case NO_ROOM ->
-                new Problem(HttpResponseStatus.INSUFFICIENT_STORAGE, "all that could be evicted is in use; try again")
-                        .exchange();
+                new ProblemDetails(
+                                HttpResponseStatus.INSUFFICIENT_STORAGE,
+                                "all that could be evicted is in use; try again")
+                        .toHandler();
         };
     }
 
     /// What answers a PUT for which the tenant's quota has no room.
-    static Exchange quotaExceeded(Namespace namespace) {
-        return Problem.named(
+    static HttpRequestHandler quotaExceeded(Namespace namespace) {
+        return ProblemDetails.withType(
                         HttpResponseStatus.INSUFFICIENT_STORAGE,
                         "quota",
                         "the quota of tenant " + namespace.tenant() + " is used up, and what counts for it is being"
                                 + " written, or is what this block is put below")
-                .exchange();
+                .toHandler();
     }
 
     /// A body that is not one block.
-    static Problem lengthProblem(Namespace namespace, long bytes) {
+    static ProblemDetails lengthProblem(Namespace namespace, long bytes) {
         BlockShape shape = NamespaceJson.shapeOf(namespace);
         String whole = "a block of " + namespace.model() + " takes " + shape.bytes() + " bytes (" + shape.describe()
                 + "), not " + bytes;
         return bytes < shape.bytes()
-                ? Problem.named(
+                ? ProblemDetails.withType(
                         HttpResponseStatus.BAD_REQUEST, "partial-block", whole + "; a partial block is never kept")
-                : Problem.named(HttpResponseStatus.REQUEST_ENTITY_TOO_LARGE, "more-than-a-block", whole);
+                : ProblemDetails.withType(HttpResponseStatus.REQUEST_ENTITY_TOO_LARGE, "more-than-a-block", whole);
     }
 }

@@ -4,7 +4,7 @@ import io.kvcache.core.identity.AxisOrder;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.server.http.Problem;
+import io.kvcache.server.http.ProblemDetails;
 import io.netty.handler.codec.http.HttpHeaders;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import java.util.Locale;
@@ -24,7 +24,7 @@ final class ShapeHeader {
     private ShapeHeader() {}
 
     /// What is wrong with the shape that a request names, or null when it names none or the right one.
-    static @Nullable Problem findProblem(HttpHeaders headers, Namespace namespace) {
+    static @Nullable ProblemDetails findProblem(HttpHeaders headers, Namespace namespace) {
         String text = headers.get(HEADER);
         if (text == null) {
             return null;
@@ -33,20 +33,21 @@ final class ShapeHeader {
         try {
             asked = parse(text.strip());
         } catch (IllegalArgumentException mistake) {
-            return new Problem(HttpResponseStatus.BAD_REQUEST, HEADER + " is '" + text + "'; " + mistake.getMessage());
+            return new ProblemDetails(
+                    HttpResponseStatus.BAD_REQUEST, HEADER + " is '" + text + "'; " + mistake.getMessage());
         }
         return asked.equals(NamespaceJson.shapeOf(namespace)) ? null : mismatchProblem(namespace, asked);
     }
 
-    static Problem mismatchProblem(Namespace registered, BlockShape asked) {
+    static ProblemDetails mismatchProblem(Namespace registered, BlockShape asked) {
         BlockShape shape = NamespaceJson.shapeOf(registered);
-        return Problem.named(
+        return ProblemDetails.withType(
                         HttpResponseStatus.CONFLICT,
                         "shape-mismatch",
                         "namespace " + registered.model() + " has blocks of " + shape.describe() + "; not of "
                                 + asked.describe())
-                .with("registered", NamespaceJson.toJson(shape))
-                .with("asked", NamespaceJson.toJson(asked));
+                .withMember("registered", NamespaceJson.toJson(shape))
+                .withMember("asked", NamespaceJson.toJson(asked));
     }
 
     private static BlockShape parse(String text) {

@@ -1,9 +1,9 @@
 package io.kvcache.server.event;
 
-import io.kvcache.server.http.Area;
-import io.kvcache.server.http.Exchange;
-import io.kvcache.server.http.HttpReplies;
-import io.kvcache.server.http.Problem;
+import io.kvcache.server.http.HttpEndpoint;
+import io.kvcache.server.http.HttpRequestHandler;
+import io.kvcache.server.http.HttpResponder;
+import io.kvcache.server.http.ProblemDetails;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.QueryStringDecoder;
@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 /// query `after`, gets what came since; with the query `from=oldest` it begins with the oldest that
 /// is kept, with `from=snapshot` with all that is stored now. The query `namespace` leaves all
 /// others out.
-public final class EventEndpoint implements Area {
+public final class EventEndpoint implements HttpEndpoint {
 
     private static final String PATH = "/v1/events";
     private static final List<String> START_POSITIONS = List.of("now", "oldest", "snapshot");
@@ -34,30 +34,30 @@ public final class EventEndpoint implements Area {
     }
 
     @Override
-    public @Nullable Exchange handlerFor(HttpRequest request, String path, String tenant) {
+    public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
         if (!path.equals(PATH)) {
             return null;
         }
         if (!request.method().name().equals("GET")) {
-            return HttpReplies.notAllowed(request, "GET");
+            return HttpResponder.methodNotAllowed(request, "GET");
         }
         QueryStringDecoder query = new QueryStringDecoder(request.uri());
         String after = request.headers().get(LAST_EVENT_ID, firstParameter(query, "after"));
         String from = firstParameter(query, "from");
         if (from != null && !START_POSITIONS.contains(from)) {
-            return new Problem(
+            return new ProblemDetails(
                             HttpResponseStatus.BAD_REQUEST,
                             "from is '" + from + "'; it takes " + String.join(", ", START_POSITIONS))
-                    .exchange();
+                    .toHandler();
         }
         try {
             EventId last = after == null ? parseStart(from) : EventId.parse(after);
             return new EventSubscription(feed, last, tenant, firstParameter(query, "namespace"));
         } catch (IllegalArgumentException mistake) {
-            return new Problem(
+            return new ProblemDetails(
                             HttpResponseStatus.BAD_REQUEST,
                             LAST_EVENT_ID + " is '" + after + "'; " + mistake.getMessage())
-                    .exchange();
+                    .toHandler();
         }
     }
 

@@ -20,7 +20,7 @@ public final class EventFeed {
     private static final int MAX_SUBSCRIBERS = 256;
 
     /// A follower takes this much for what its socket has not taken yet: what waits, and one more piece.
-    private static final long BYTES_PER_SUBSCRIBER = HttpStream.UNSENT_BYTES + (128 << 10);
+    private static final long BYTES_PER_SUBSCRIBER = HttpStream.MAX_UNSENT_BYTES + (128 << 10);
 
     /// Of the network's memory, followers may take this part.
     private static final long MEMORY_FRACTION = 16;

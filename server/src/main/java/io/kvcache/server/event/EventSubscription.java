@@ -4,10 +4,10 @@ import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.server.http.Exchange;
-import io.kvcache.server.http.HttpReplies;
+import io.kvcache.server.http.HttpRequestHandler;
+import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.HttpStream;
-import io.kvcache.server.http.Problem;
+import io.kvcache.server.http.ProblemDetails;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import java.util.Collections;
 import java.util.Iterator;
@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 /// closed as every slow reader is. Who begins with a snapshot is handed that first, likewise.
 ///
 /// **Threads.** The connection's loop, but for [#wake] and [#end].
-final class EventSubscription implements Exchange.Plain, EventFeed.Subscriber {
+final class EventSubscription implements HttpRequestHandler.BodylessHandler, EventFeed.Subscriber {
 
     /// Some tens of kilobytes of text.
     private static final int MAX_BATCH = 256;
@@ -57,9 +57,9 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Subscriber {
     }
 
     @Override
-    public void respond(HttpReplies out) {
+    public void respond(HttpResponder out) {
         if (!feed.add(this)) {
-            out.problem(new Problem(
+            out.sendProblem(new ProblemDetails(
                     HttpResponseStatus.SERVICE_UNAVAILABLE,
                     "tenant " + tenant + " follows events as often as it may: of " + feed.maxSubscribers()
                             + " followers a tenant may have as many as are free; end another one first"));
@@ -72,8 +72,8 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Subscriber {
         }
     }
 
-    private static HttpStream openStream(HttpReplies out) {
-        HttpStream begun = out.stream("text/event-stream");
+    private static HttpStream openStream(HttpResponder out) {
+        HttpStream begun = out.openStream("text/event-stream");
         begun.write("retry: 1000\n\n");
         return begun;
     }
@@ -89,11 +89,11 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Subscriber {
         pump(begun);
     }
 
-    private void startWithSnapshot(HttpReplies out) {
+    private void startWithSnapshot(HttpResponder out) {
         String refusal = feed.snapshotLimiter().tryAcquire();
         if (refusal != null) {
             feed.remove(this);
-            out.problem(new Problem(HttpResponseStatus.SERVICE_UNAVAILABLE, refusal));
+            out.sendProblem(new ProblemDetails(HttpResponseStatus.SERVICE_UNAVAILABLE, refusal));
             return;
         }
         holdsSnapshot.set(true);
@@ -104,7 +104,7 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Subscriber {
             List<CacheEvent> shown = snapshot.stored().stream()
                     .filter(event -> isVisible(feed.namespaceIdResolver().resolve(event.namespaceId())))
                     .toList();
-            begun.later(() -> startSnapshot(begun, shown, snapshot.nextSequence()));
+            begun.runOnLoop(() -> startSnapshot(begun, shown, snapshot.nextSequence()));
         });
     }
 
@@ -119,7 +119,7 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Subscriber {
 
     /// Hands over as much of the snapshot as the socket takes; answers whether all of it is told.
     private boolean sendSnapshot(HttpStream to) {
-        while (unsentSnapshot.hasNext() && to.writable()) {
+        while (unsentSnapshot.hasNext() && to.isWritable()) {
             StringBuilder text = new StringBuilder();
             for (int left = MAX_BATCH; left > 0 && unsentSnapshot.hasNext(); left--) {
                 CacheEvent event = unsentSnapshot.next();
@@ -156,10 +156,10 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Subscriber {
         }
         if (sendingSnapshot || next < upTo) {
             if (wakePending.compareAndSet(false, true)) {
-                to.later(() -> pump(to));
+                to.runOnLoop(() -> pump(to));
             }
         } else if (++idleWakes % KEEPALIVE_WAKES == 0) {
-            to.later(() -> {
+            to.runOnLoop(() -> {
                 to.write(":\n\n");
                 to.flush();
             });
@@ -169,7 +169,7 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Subscriber {
     private void pump(HttpStream to) {
         wakePending.set(false);
         boolean more = !sendingSnapshot || sendSnapshot(to);
-        while (more && to.writable()) {
+        while (more && to.isWritable()) {
             EventBatch batch = feed.events().since(next, MAX_BATCH);
             if (batch.hasGap()) {
                 long oldest = batch.events().getFirst().sequence();
@@ -198,7 +198,7 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Subscriber {
     public void end() {
         HttpStream to = stream;
         if (to != null) {
-            to.later(() -> {
+            to.runOnLoop(() -> {
                 feed.remove(this);
                 to.end();
             });

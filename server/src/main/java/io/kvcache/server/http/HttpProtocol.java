@@ -10,15 +10,15 @@ import io.netty.handler.codec.http.HttpDecoderConfig;
 public final class HttpProtocol implements Protocol {
 
     /// Keys of 4 KiB are 12 KiB when every byte is encoded.
-    static final int LONGEST_LINE = 16 << 10;
+    static final int MAX_LINE = 16 << 10;
 
-    private final Routes routes;
-    private final Authorization authorization;
+    private final HttpRouter httpRouter;
+    private final HttpAuthenticator httpAuthenticator;
     private final HttpStats stats = new HttpStats();
 
-    public HttpProtocol(HttpSite site) {
-        routes = new Routes(site);
-        authorization = new Authorization(site.door());
+    public HttpProtocol(HttpConfig site) {
+        httpRouter = new HttpRouter(site);
+        httpAuthenticator = new HttpAuthenticator(site.listenerAuth());
     }
 
     @Override
@@ -28,10 +28,11 @@ public final class HttpProtocol implements Protocol {
 
     @Override
     public void install(ChannelPipeline pipeline, Connection connection) {
-        HttpDecoderConfig config = new HttpDecoderConfig().setMaxInitialLineLength(LONGEST_LINE);
+        HttpDecoderConfig config = new HttpDecoderConfig().setMaxInitialLineLength(MAX_LINE);
         RequestDecoder decoder = new RequestDecoder(config, connection);
-        HttpHandler handler = new HttpHandler(routes, authorization, stats, connection, decoder::answered);
-        pipeline.addLast(decoder, new ResponseEncoder(handler::answersHead), handler);
+        HttpConnectionHandler handler =
+                new HttpConnectionHandler(httpRouter, httpAuthenticator, stats, connection, decoder::onResponded);
+        pipeline.addLast(decoder, new ResponseEncoder(handler::isHeadRequest), handler);
     }
 
     /// Requests so far.

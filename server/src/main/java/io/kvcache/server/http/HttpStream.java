@@ -9,11 +9,11 @@ import java.util.concurrent.RejectedExecutionException;
 
 /// A reply that goes on until somebody ends it.
 ///
-/// **Threads.** The connection's loop, but for [#later].
+/// **Threads.** The connection's loop, but for [#runOnLoop].
 public final class HttpStream {
 
     /// Bytes that may wait until a client reads: less than for a value, as clients that follow are many and stay.
-    public static final int UNSENT_BYTES = 64 << 10;
+    public static final int MAX_UNSENT_BYTES = 64 << 10;
 
     private final ChannelHandlerContext context;
     private final Runnable done;
@@ -24,11 +24,11 @@ public final class HttpStream {
         this.done = done;
     }
 
-    /// Whether the client has read so much that no more than [#UNSENT_BYTES] wait in memory.
-    public boolean writable() {
+    /// Whether the client has read so much that no more than [#MAX_UNSENT_BYTES] wait in memory.
+    public boolean isWritable() {
         Channel channel = context.channel();
         long room = channel.bytesBeforeUnwritable(); // 0 when it is not writable at all
-        return !ended && room > 0 && channel.config().getWriteBufferHighWaterMark() - room < UNSENT_BYTES;
+        return !ended && room > 0 && channel.config().getWriteBufferHighWaterMark() - room < MAX_UNSENT_BYTES;
     }
 
     /// Writes a text, if there is one.
@@ -43,7 +43,7 @@ public final class HttpStream {
     }
 
     /// Runs something on the connection's loop, unless the reply has ended by then.
-    public void later(Runnable something) {
+    public void runOnLoop(Runnable something) {
         try {
             context.channel().eventLoop().execute(() -> {
                 if (!ended && context.channel().isActive()) {

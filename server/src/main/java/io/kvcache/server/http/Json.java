@@ -18,7 +18,7 @@ public final class Json {
     }
 
     /// Why a text is not JSON, without the library's words on where it came from.
-    static String reason(JacksonException malformed) {
+    static String describeError(JacksonException malformed) {
         return String.valueOf(malformed.getOriginalMessage()).replaceFirst(" \\(start marker at \\[.*\\]\\)$", "");
     }
 

@@ -14,7 +14,7 @@ final class ObjectPath {
     /// The key's bytes, or null when the encoding is broken.
     ///
     /// @param path begins with [#PREFIX]
-    static byte @Nullable [] key(String path) {
+    static byte @Nullable [] parseKey(String path) {
         return decode(path, PREFIX.length());
     }
 

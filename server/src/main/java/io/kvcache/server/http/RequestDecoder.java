@@ -34,7 +34,7 @@ final class RequestDecoder extends HttpRequestDecoder {
     }
 
     /// A request has been answered, and the connection goes on: the next may have begun before that.
-    void answered() {
+    void onResponded() {
         if (begun) {
             connection.requestBegins();
         }

@@ -7,15 +7,15 @@ import java.util.function.BooleanSupplier;
 /// Encodes replies; those to HEAD have no body, whatever they are written with.
 final class ResponseEncoder extends HttpResponseEncoder {
 
-    private final BooleanSupplier head;
+    private final BooleanSupplier headRequest;
 
     /// @param head whether the request that is being answered is a HEAD
     ResponseEncoder(BooleanSupplier head) {
-        this.head = head;
+        this.headRequest = head;
     }
 
     @Override
     protected boolean isContentAlwaysEmpty(HttpResponse reply) {
-        return head.getAsBoolean() || super.isContentAlwaysEmpty(reply);
+        return headRequest.getAsBoolean() || super.isContentAlwaysEmpty(reply);
     }
 }

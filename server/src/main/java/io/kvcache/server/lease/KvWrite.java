@@ -1,8 +1,8 @@
 package io.kvcache.server.lease;
 
-import io.kvcache.server.http.Exchange;
-import io.kvcache.server.http.HttpReplies;
-import io.kvcache.server.http.Problem;
+import io.kvcache.server.http.HttpRequestHandler;
+import io.kvcache.server.http.HttpResponder;
+import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
 import io.kvcache.server.keyspace.TensorNote;
@@ -11,7 +11,7 @@ import io.netty.buffer.ByteBuf;
 import io.netty.handler.codec.http.HttpResponseStatus;
 
 /// PUT of a value that was not there. Clients take 200 and 409 alike: the value is there then.
-final class KvWrite implements Exchange {
+final class KvWrite implements HttpRequestHandler {
 
     private final PendingPut put;
 
@@ -19,8 +19,8 @@ final class KvWrite implements Exchange {
         this.put = put;
     }
 
-    static Problem isHere() {
-        return Problem.named(HttpResponseStatus.CONFLICT, "already-there", "the value is there already");
+    static ProblemDetails isHere() {
+        return ProblemDetails.withType(HttpResponseStatus.CONFLICT, "already-there", "the value is there already");
     }
 
     @Override
@@ -33,19 +33,20 @@ final class KvWrite implements Exchange {
     }
 
     @Override
-    public void answer(HttpReplies out) {
+    public void answer(HttpResponder out) {
         switch (put.state()) {
             case WRITING -> {
                 if (put.missing() > 0) {
-                    out.problem(new Problem(HttpResponseStatus.BAD_REQUEST, "the body is shorter than was said"));
+                    out.sendProblem(
+                            new ProblemDetails(HttpResponseStatus.BAD_REQUEST, "the body is shorter than was said"));
                 } else if (put.commit(0, TensorNote.NONE, Condition.IF_ABSENT)) {
-                    out.empty(HttpResponseStatus.OK);
+                    out.sendEmpty(HttpResponseStatus.OK);
                 } else {
-                    out.problem(isHere());
+                    out.sendProblem(isHere());
                 }
             }
             case REFUSED ->
-                out.problem(new Problem(
+                out.sendProblem(new ProblemDetails(
                         HttpResponseStatus.INSUFFICIENT_STORAGE, "all that could be evicted is in use; try again"));
         }
     }

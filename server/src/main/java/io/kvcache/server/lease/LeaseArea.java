@@ -1,10 +1,10 @@
 package io.kvcache.server.lease;
 
-import io.kvcache.server.http.Area;
-import io.kvcache.server.http.Exchange;
-import io.kvcache.server.http.HttpReplies;
-import io.kvcache.server.http.PathText;
-import io.kvcache.server.http.Problem;
+import io.kvcache.server.http.HttpEndpoint;
+import io.kvcache.server.http.HttpRequestHandler;
+import io.kvcache.server.http.HttpResponder;
+import io.kvcache.server.http.PercentDecoder;
+import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Reading;
 import io.kvcache.server.keyspace.Value;
@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 /// `/v1/kv` and `/v1/leases`, as SageMaker HyperPod's clients speak them: a value is put over HTTP, and
 /// read through a file in memory while a lease holds it. It is the object `{bucket}/{key}` to everybody
 /// else.
-public final class LeaseArea implements Area {
+public final class LeaseArea implements HttpEndpoint {
 
     private static final String KV = "/v1/kv/";
     private static final String LEASES = "/leases";
@@ -49,12 +49,14 @@ public final class LeaseArea implements Area {
     }
 
     @Override
-    public @Nullable Exchange find(HttpRequest request, String path, String tenant) {
+    public @Nullable HttpRequestHandler find(HttpRequest request, String path, String tenant) {
         Keyspace keyspace = tenants.get(tenant);
         boolean post = request.method().name().equals("POST");
         if (path.startsWith(ONE) && path.endsWith(RELEASE) && path.length() > ONE.length() + RELEASE.length()) {
             String id = path.substring(ONE.length(), path.length() - RELEASE.length());
-            return post ? (Exchange.Plain) out -> release(id, out) : HttpReplies.notAllowed(request, "POST");
+            return post
+                    ? (HttpRequestHandler.BodylessHandler) out -> release(id, out)
+                    : HttpResponder.methodNotAllowed(request, "POST");
         }
         if (!path.startsWith(KV) || keyspace == null) {
             return null;
@@ -63,18 +65,19 @@ public final class LeaseArea implements Area {
         String name = path.substring(KV.length(), path.length() - (asksForLease ? LEASES.length() : 0));
         byte[] key = key(name);
         if (key == null) {
-            return new Problem(HttpResponseStatus.BAD_REQUEST, "it takes {bucket}/{key}, percent-encoded").exchange();
+            return new ProblemDetails(HttpResponseStatus.BAD_REQUEST, "it takes {bucket}/{key}, percent-encoded")
+                    .toHandler();
         }
         if (asksForLease) {
             return lease(request, keyspace, key);
         }
         return request.method().name().equals("PUT")
                 ? put(request, keyspace, key)
-                : HttpReplies.notAllowed(request, "PUT");
+                : HttpResponder.methodNotAllowed(request, "PUT");
     }
 
     private static byte @Nullable [] key(String name) {
-        String decoded = PathText.decode(name);
+        String decoded = PercentDecoder.decode(name);
         int slash = name.indexOf('/');
         if (decoded == null || slash < 1 || slash == name.length() - 1) {
             return null;
@@ -83,39 +86,39 @@ public final class LeaseArea implements Area {
         return key.length > Keyspace.MAX_KEY_BYTES ? null : key;
     }
 
-    private static Exchange put(HttpRequest request, Keyspace keyspace, byte[] key) {
+    private static HttpRequestHandler put(HttpRequest request, Keyspace keyspace, byte[] key) {
         long bytes = HttpUtil.getContentLength(request, -1L);
         if (bytes < 0) {
-            return new Problem(HttpResponseStatus.LENGTH_REQUIRED, "a PUT takes a Content-Length").exchange();
+            return new ProblemDetails(HttpResponseStatus.LENGTH_REQUIRED, "a PUT takes a Content-Length").toHandler();
         }
         if (key.length > keyspace.bounds().keyBytes()) {
-            return new Problem(
+            return new ProblemDetails(
                             HttpResponseStatus.BAD_REQUEST,
                             "a key of " + key.length + " bytes; it takes 1 to "
                                     + keyspace.bounds().keyBytes())
-                    .exchange();
+                    .toHandler();
         }
         if (bytes > keyspace.bounds().valueBytes()) {
-            return new Problem(
+            return new ProblemDetails(
                             HttpResponseStatus.REQUEST_ENTITY_TOO_LARGE,
                             "a value of " + bytes + " bytes; it takes 0 to "
                                     + keyspace.bounds().valueBytes())
-                    .exchange();
+                    .toHandler();
         }
-        return keyspace.touch(key) ? KvWrite.isHere().exchange() : new KvWrite(keyspace.put(key, bytes));
+        return keyspace.touch(key) ? KvWrite.isHere().toHandler() : new KvWrite(keyspace.put(key, bytes));
     }
 
-    private Exchange lease(HttpRequest request, Keyspace keyspace, byte[] key) {
+    private HttpRequestHandler lease(HttpRequest request, Keyspace keyspace, byte[] key) {
         LeaseTerms terms;
         try {
             terms = LeaseTerms.of(new QueryStringDecoder(request.uri()).parameters(), longest);
         } catch (IllegalArgumentException mistake) {
-            return new Problem(HttpResponseStatus.BAD_REQUEST, String.valueOf(mistake.getMessage())).exchange();
+            return new ProblemDetails(HttpResponseStatus.BAD_REQUEST, String.valueOf(mistake.getMessage())).toHandler();
         }
-        return (Exchange.Plain) out -> {
+        return (HttpRequestHandler.BodylessHandler) out -> {
             Reading reading = keyspace.read(key);
             if (reading.outcome() == Reading.Outcome.AWAY) {
-                out.await(keyspace, key, terms.waitNanos(), come -> lease(keyspace, come, terms, out));
+                out.awaitValue(keyspace, key, terms.waitNanos(), come -> lease(keyspace, come, terms, out));
             } else {
                 lease(keyspace, reading, terms, out);
             }
@@ -124,22 +127,23 @@ public final class LeaseArea implements Area {
 
     /// A status other than 200 means to clients that there is no lease; 504 is what they know for a value that did not
     /// come within their `timeout_ms`, be it that there is none.
-    private void lease(Keyspace keyspace, Reading reading, LeaseTerms terms, HttpReplies out) {
+    private void lease(Keyspace keyspace, Reading reading, LeaseTerms terms, HttpResponder out) {
         Value value = reading.value();
         if (value != null) {
             lease(value, terms.forNanos(), out);
             return;
         }
-        out.problem(
+        out.sendProblem(
                 switch (reading.outcome()) {
-                    case BUSY -> Problem.sending(keyspace.bounds().leaving());
-                    case LATE -> Problem.late(HttpResponseStatus.GATEWAY_TIMEOUT);
+                    case BUSY ->
+                        ProblemDetails.sendLimitReached(keyspace.bounds().leaving());
+                    case LATE -> ProblemDetails.timedOut(HttpResponseStatus.GATEWAY_TIMEOUT);
                     case FOUND, ABSENT, AWAY ->
-                        new Problem(HttpResponseStatus.GATEWAY_TIMEOUT, "there is no such value");
+                        new ProblemDetails(HttpResponseStatus.GATEWAY_TIMEOUT, "there is no such value");
                 });
     }
 
-    private void lease(Value value, long forNanos, HttpReplies out) {
+    private void lease(Value value, long forNanos, HttpResponder out) {
         List<Map<String, Long>> offsets = new ArrayList<>();
         value.visit(
                 0,
@@ -148,18 +152,19 @@ public final class LeaseArea implements Area {
                         offsets.add(Map.of("offset", cache.offsetOf(memory.asSlice(from, bytes)), "len", bytes)));
         String id = leases.take(value, forNanos);
         if (id == null) {
-            out.problem(new Problem(
+            out.sendProblem(new ProblemDetails(
                     HttpResponseStatus.SERVICE_UNAVAILABLE, "as much is leased as may be; release some, or wait"));
         } else {
-            out.json(HttpResponseStatus.OK, Map.of("id", id, "offsets", offsets));
+            out.sendJson(HttpResponseStatus.OK, Map.of("id", id, "offsets", offsets));
         }
     }
 
-    private void release(String id, HttpReplies out) {
+    private void release(String id, HttpResponder out) {
         if (leases.release(id)) {
-            out.empty(HttpResponseStatus.OK);
+            out.sendEmpty(HttpResponseStatus.OK);
         } else {
-            out.problem(new Problem(HttpResponseStatus.NOT_FOUND, "there is no such lease; it may have expired"));
+            out.sendProblem(
+                    new ProblemDetails(HttpResponseStatus.NOT_FOUND, "there is no such lease; it may have expired"));
         }
     }
 }

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
+import io.kvcache.server.http.HttpConfig;
 import io.kvcache.server.http.HttpProtocol;
-import io.kvcache.server.http.HttpSite;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.NetLimits;
@@ -30,7 +30,7 @@ final class BlockFetchTest {
     private final InFlight arriving = new InFlight(200);
     private final Connections connectionRegistry = new Connections(NetLimits.defaults(), test.time());
     private final TenantNamespaceRegistry namespaces = new TenantNamespaceRegistry(test.cache());
-    private final HttpProtocol protocol = new HttpProtocol(new HttpSite(
+    private final HttpProtocol protocol = new HttpProtocol(new HttpConfig(
             ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(test.time())),
             Map.of("default", test.keyspace()),
             Map.of(),

@@ -16,8 +16,8 @@ import io.kvcache.core.tier.TierListener;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.event.NamespaceIdResolver;
+import io.kvcache.server.http.HttpConfig;
 import io.kvcache.server.http.HttpProtocol;
-import io.kvcache.server.http.HttpSite;
 import io.kvcache.server.keyspace.ManualTime;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.Wire;
@@ -71,7 +71,7 @@ final class BlockMissCauseTest {
                     arrival,
                     stocks,
                     new BlockEndpoint.TransferBudgets(_ -> InFlight.unlimited(), _ -> InFlight.unlimited()));
-            HttpSite site = new HttpSite(
+            HttpConfig site = new HttpConfig(
                     ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(time)),
                     Map.of(),
                     Map.of(),

@@ -34,13 +34,13 @@ final class HttpFuzzTest {
         FuzzRun run = new FuzzRun("HTTP");
         try (LeakWatch _ = new LeakWatch();
                 TestKeyspace test = TestKeyspace.small()) {
-            Connections connections = new Connections(NetLimits.defaults(), test.time());
+            Connections connectionRegistry = new Connections(NetLimits.defaults(), test.time());
             InFlight arriving = InFlight.unlimited();
             TenantNamespaceRegistry namespaces = new TenantNamespaceRegistry(test.cache());
-            HttpProtocol protocol = new HttpProtocol(new HttpSite(
+            HttpProtocol protocol = new HttpProtocol(new HttpConfig(
                     ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(test.time())),
                     Map.of("default", test.keyspace()),
-                    Map.of("/page", Page.of("text/plain", () -> "page")),
+                    Map.of("/page", TextEndpoint.of("text/plain", () -> "page")),
                     List.of(
                             new NamespaceEndpoint(namespaces),
                             new BlockEndpoint(
@@ -50,14 +50,17 @@ final class HttpFuzzTest {
                                     BlockQuotaTrackers.withoutQuotas(test.cache()),
                                     new BlockEndpoint.TransferBudgets(_ -> arriving, _ -> InFlight.unlimited()))),
                     Set.of()));
-            register(protocol, connections);
-            int sent = run.talk(4, () -> new Wire(protocol, connections), () -> HttpFrames.any(run.random()));
+            register(protocol, connectionRegistry);
+            int sent = run.talk(
+                    4,
+                    () -> new Wire(protocol, connectionRegistry),
+                    () -> HttpRequestGenerator.randomFrame(run.random()));
 
-            FuzzRun.requireGoodEnds(connections);
+            FuzzRun.requireGoodEnds(connectionRegistry);
             assertThat(protocol.requestCount()).isGreaterThan(sent / 4);
-            assertThat(connections.openCount()).isZero();
-            try (Wire wire = new Wire(protocol, connections)) {
-                assertThat(wire.ask("GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+            assertThat(connectionRegistry.openCount()).isZero();
+            try (Wire embeddedConnection = new Wire(protocol, connectionRegistry)) {
+                assertThat(embeddedConnection.ask("GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n"))
                         .endsWith("page");
             }
             assertThat(arriving.bytes()).as("of blocks, still on their way").isZero();
@@ -71,13 +74,15 @@ final class HttpFuzzTest {
     }
 
     /// A namespace whose blocks have 16 bytes.
-    private static void register(HttpProtocol protocol, Connections connections) {
+    private static void register(HttpProtocol protocol, Connections connectionRegistry) {
         String shape = "{\"shape\":{\"layers\":1,\"planes\":1,\"kvHeads\":1,\"headDim\":1,"
                 + "\"blockTokens\":16,\"dtype\":\"int8\"}}";
-        try (Wire wire = new Wire(protocol, connections)) {
-            wire.send(("PUT /v1/namespaces/m HTTP/1.1\r\nContent-Length: " + shape.length() + "\r\n\r\n" + shape)
-                    .getBytes(StandardCharsets.US_ASCII));
-            assertThat(new String(wire.bytes(), StandardCharsets.US_ASCII)).startsWith("HTTP/1.1 201 ");
+        try (Wire embeddedConnection = new Wire(protocol, connectionRegistry)) {
+            embeddedConnection.send(
+                    ("PUT /v1/namespaces/m HTTP/1.1\r\nContent-Length: " + shape.length() + "\r\n\r\n" + shape)
+                            .getBytes(StandardCharsets.US_ASCII));
+            assertThat(new String(embeddedConnection.bytes(), StandardCharsets.US_ASCII))
+                    .startsWith("HTTP/1.1 201 ");
         }
     }
 }

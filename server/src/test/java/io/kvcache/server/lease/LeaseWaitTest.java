@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
+import io.kvcache.server.http.HttpConfig;
 import io.kvcache.server.http.HttpProtocol;
-import io.kvcache.server.http.HttpSite;
 import io.kvcache.server.keyspace.AwayStore;
 import io.kvcache.server.keyspace.Bounds;
 import io.kvcache.server.net.Connections;
@@ -39,7 +39,7 @@ final class LeaseWaitTest {
     private Wire connect() {
         LeaseArea area = new LeaseArea(store.real(), Map.of("default", store.keyspace()), leases, LONGEST);
         return new Wire(
-                new HttpProtocol(new HttpSite(
+                new HttpProtocol(new HttpConfig(
                         ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(store.time())),
                         Map.of("default", store.keyspace()),
                         Map.of(),

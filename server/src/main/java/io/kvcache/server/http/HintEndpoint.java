@@ -14,16 +14,16 @@ import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.JsonNode;
 
 /// `/v1/hints`: what only a client knows of keys.
-public final class HintArea implements Area {
+public final class HintEndpoint implements HttpEndpoint {
 
     private static final String PATH = "/v1/hints";
     private static final String KINDS = "expect, return, forget, pin, unpin, label, session, weigh, expire";
 
-    private final Function<String, Reach> reaches;
+    private final Function<String, Reach> routers;
 
     /// @param reaches what each tenant may name, by its name
-    public HintArea(Function<String, Reach> reaches) {
-        this.reaches = reaches;
+    public HintEndpoint(Function<String, Reach> reaches) {
+        this.routers = reaches;
     }
 
     @Override
@@ -32,65 +32,67 @@ public final class HintArea implements Area {
     }
 
     @Override
-    public @Nullable Exchange find(HttpRequest request, String path, String tenant) {
+    public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
         if (!path.equals(PATH)) {
             return null;
         }
         return request.method().name().equals("POST")
-                ? new JsonRequest((body, out) -> hint(body, reaches.apply(tenant), out))
-                : HttpReplies.notAllowed(request, "POST");
+                ? new JsonBodyHandler((body, out) -> parseHint(body, routers.apply(tenant), out))
+                : HttpResponder.methodNotAllowed(request, "POST");
     }
 
-    private static void hint(JsonNode body, Reach reach, HttpReplies out) {
-        ObjectHint hint = hint(body);
-        out.json(HttpResponseStatus.OK, Map.of("taken", reach.hint(keys(body), hint)));
+    private static void parseHint(JsonNode body, Reach keyspaceRouter, HttpResponder out) {
+        ObjectHint hint = parseHint(body);
+        out.sendJson(HttpResponseStatus.OK, Map.of("taken", keyspaceRouter.hint(keys(body), hint)));
     }
 
-    private static ObjectHint hint(JsonNode body) {
-        String kind = JsonRequest.text(body, "hint", "");
+    private static ObjectHint parseHint(JsonNode body) {
+        String kind = JsonBodyHandler.textMember(body, "hint", "");
         return switch (kind) {
-            case "expect" -> only(body, List.of(), HintLimits.expect(0));
-            case "forget" -> only(body, List.of(), new ObjectHint.Forget());
-            case "unpin" -> only(body, List.of(), HintLimits.unpin());
-            case "return" -> only(body, List.of("milliseconds"), HintLimits.expect(millis(body)));
-            case "pin" -> only(body, List.of("milliseconds"), HintLimits.pin(millis(body)));
-            case "expire" -> only(body, List.of("milliseconds"), HintLimits.expire(millis(body)));
-            case "weigh" -> only(body, List.of("weight"), HintLimits.weigh(weight(body)));
+            case "expect" -> requireMembers(body, List.of(), HintLimits.expect(0));
+            case "forget" -> requireMembers(body, List.of(), new ObjectHint.Forget());
+            case "unpin" -> requireMembers(body, List.of(), HintLimits.unpin());
+            case "return" -> requireMembers(body, List.of("milliseconds"), HintLimits.expect(millis(body)));
+            case "pin" -> requireMembers(body, List.of("milliseconds"), HintLimits.pin(millis(body)));
+            case "expire" -> requireMembers(body, List.of("milliseconds"), HintLimits.expire(millis(body)));
+            case "weigh" -> requireMembers(body, List.of("weight"), HintLimits.weigh(weight(body)));
             case "label" ->
-                only(
+                requireMembers(
                         body,
                         List.of("kind", "turn"),
-                        HintLimits.label(JsonRequest.text(body, "kind", ""), JsonRequest.text(body, "turn", "")));
-            case "session" -> only(body, List.of("kind", "session", "turn", "last"), session(body));
+                        HintLimits.label(
+                                JsonBodyHandler.textMember(body, "kind", ""),
+                                JsonBodyHandler.textMember(body, "turn", "")));
+            case "session" -> requireMembers(body, List.of("kind", "session", "turn", "last"), parseSession(body));
             default -> throw new IllegalArgumentException("hint is \"" + kind + "\"; it takes " + KINDS);
         };
     }
 
     /// A hint, if its request has no members that it does not know.
-    private static ObjectHint only(JsonNode body, List<String> own, ObjectHint hint) {
+    private static ObjectHint requireMembers(JsonNode body, List<String> own, ObjectHint hint) {
         List<String> known = new ArrayList<>(List.of("hint", "keys"));
         known.addAll(own);
-        JsonRequest.requireOnly(body, known);
+        JsonBodyHandler.requireKnownMembers(body, known);
         return hint;
     }
 
-    private static ObjectHint session(JsonNode body) {
+    private static ObjectHint parseSession(JsonNode body) {
         JsonNode last = body.get("last");
         if (last != null && !last.isBoolean()) {
             throw new IllegalArgumentException("last takes true or false");
         }
         return HintLimits.session(
-                JsonRequest.text(body, "kind", ""),
-                whole(body, "session"),
-                whole(body, "turn"),
+                JsonBodyHandler.textMember(body, "kind", ""),
+                integerMember(body, "session"),
+                integerMember(body, "turn"),
                 last != null && last.booleanValue());
     }
 
     private static long millis(JsonNode body) {
-        return whole(body, "milliseconds");
+        return integerMember(body, "milliseconds");
     }
 
-    private static long whole(JsonNode body, String name) {
+    private static long integerMember(JsonNode body, String name) {
         JsonNode member = body.get(name);
         if (member == null || !member.isIntegralNumber() || !member.canConvertToLong()) {
             throw new IllegalArgumentException(name + " takes a whole number");

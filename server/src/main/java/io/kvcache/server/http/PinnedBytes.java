@@ -10,13 +10,13 @@ import java.util.Objects;
 /// **Ownership.** Whoever is given them calls [#release], once.
 ///
 /// @param bytes how many
-/// @param cut shows the memory of a range of them
+/// @param segments shows the memory of a range of them
 /// @param release gives them free
-public record HeldBytes(long bytes, Cut cut, Runnable release) {
+public record PinnedBytes(long bytes, SegmentSource segments, Runnable release) {
 
     /// Shows the memory of a range, piece by piece in order, in place.
     @FunctionalInterface
-    public interface Cut {
+    public interface SegmentSource {
         /// Shows the range.
         ///
         /// @throws IndexOutOfBoundsException when it does not lie in the bytes
@@ -24,13 +24,13 @@ public record HeldBytes(long bytes, Cut cut, Runnable release) {
     }
 
     /// A value of the keyspace.
-    static HeldBytes of(Value value) {
-        return new HeldBytes(value.bytes(), value::visit, value::close);
+    static PinnedBytes of(Value value) {
+        return new PinnedBytes(value.bytes(), value::visit, value::close);
     }
 
     /// A single run of memory.
-    public static HeldBytes of(MemorySegment segment, Runnable release) {
-        return new HeldBytes(
+    public static PinnedBytes of(MemorySegment segment, Runnable release) {
+        return new PinnedBytes(
                 segment.byteSize(),
                 (offset, length, each) -> {
                     Objects.checkFromIndexSize(offset, length, segment.byteSize());

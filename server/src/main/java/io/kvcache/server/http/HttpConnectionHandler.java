@@ -19,30 +19,35 @@ import java.util.Deque;
 import org.jspecify.annotations.Nullable;
 
 /// Runs one connection: requests in order, one reply each, none while the client does not read.
-final class HttpHandler extends ChannelInboundHandlerAdapter {
+final class HttpConnectionHandler extends ChannelInboundHandlerAdapter {
 
-    private final Routes routes;
-    private final Authorization authorization;
+    private final HttpRouter httpRouter;
+    private final HttpAuthenticator httpAuthenticator;
     private final HttpStats stats;
     private final Connection connection;
-    private final Runnable mayBegin;
-    private final Authorization.Past past = new Authorization.Past();
+    private final Runnable onNextRequest;
+    private final HttpAuthenticator.ConnectionAuth connectionAuth = new HttpAuthenticator.ConnectionAuth();
     private final Deque<Object> backlog = new ArrayDeque<>();
-    private @Nullable Exchange exchange;
+    private @Nullable HttpRequestHandler httpRequestHandler;
     private @Nullable HttpRequest request;
-    private boolean answering;
-    private boolean asking;
+    private boolean responding;
+    private boolean authenticating;
     private boolean pumping;
     private boolean ended;
 
     /// Whether the client may be sending a body for which the connection has no use any more.
-    private boolean lingers;
+    private boolean lingering;
 
     /// @param mayBegin called after a reply, as the next request may have begun by then
-    HttpHandler(Routes routes, Authorization authorization, HttpStats stats, Connection connection, Runnable mayBegin) {
-        this.mayBegin = mayBegin;
-        this.routes = routes;
-        this.authorization = authorization;
+    HttpConnectionHandler(
+            HttpRouter httpRouter,
+            HttpAuthenticator httpAuthenticator,
+            HttpStats stats,
+            Connection connection,
+            Runnable mayBegin) {
+        this.onNextRequest = mayBegin;
+        this.httpRouter = httpRouter;
+        this.httpAuthenticator = httpAuthenticator;
         this.stats = stats;
         this.connection = connection;
     }
@@ -75,41 +80,45 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
         }
         pumping = true;
         try {
-            while (!paused(context)) {
+            while (!isPaused(context)) {
                 Object next = backlog.poll();
                 if (next == null) {
                     break;
                 }
-                take(context, next);
-                if (paused(context) || backlog.isEmpty()) {
+                onMessage(context, next);
+                if (isPaused(context) || backlog.isEmpty()) {
                     context.flush();
                 }
             }
         } finally {
             pumping = false;
         }
-        context.channel().config().setAutoRead(ended ? lingers : !paused(context));
+        context.channel().config().setAutoRead(ended ? lingering : !isPaused(context));
     }
 
-    private boolean paused(ChannelHandlerContext context) {
-        return ended || answering || asking || !context.channel().isWritable();
+    private boolean isPaused(ChannelHandlerContext context) {
+        return ended || responding || authenticating || !context.channel().isWritable();
     }
 
-    private void take(ChannelHandlerContext context, Object message) {
+    private void onMessage(ChannelHandlerContext context, Object message) {
         try {
             if (message instanceof HttpRequest begun) {
-                begin(context, begun);
+                beginRequest(context, begun);
             }
             boolean whole = message instanceof LastHttpContent;
             if (message instanceof HttpRequest broken
                     && broken.decoderResult().isFailure()
                     && !whole
-                    && exchange != null) {
-                end(context, exchange, true); // headers that are none, or too long: no end of a body follows them
-            } else if (message instanceof HttpContent part && exchange != null) {
-                exchange.body(part.content());
+                    && httpRequestHandler != null) {
+                finishRequest(
+                        context,
+                        httpRequestHandler,
+                        true); // headers that are none, or too long: no end of a body follows them
+            } else if (message instanceof HttpContent part && httpRequestHandler != null) {
+                httpRequestHandler.onBody(part.content());
                 if (part instanceof LastHttpContent last) {
-                    end(context, exchange, last.decoderResult().isFailure());
+                    finishRequest(
+                            context, httpRequestHandler, last.decoderResult().isFailure());
                 }
             }
         } finally {
@@ -119,53 +128,53 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
 
     @Override
     public void handlerAdded(ChannelHandlerContext context) {
-        connection.lastWords(why -> cut(context, why));
+        connection.lastWords(why -> abort(context, why));
     }
 
     /// The rest of a body did not come in time. Headers that are not complete are answered by nothing.
-    private void cut(ChannelHandlerContext context, String why) {
-        Exchange incomplete = exchange;
-        if (incomplete != null && !answering && !ended) {
+    private void abort(ChannelHandlerContext context, String why) {
+        HttpRequestHandler incomplete = httpRequestHandler;
+        if (incomplete != null && !responding && !ended) {
             ended = true;
-            new HttpReplies(context, false, stats, () -> {})
-                    .problem(new Problem(HttpResponseStatus.REQUEST_TIMEOUT, why));
+            new HttpResponder(context, false, stats, () -> {})
+                    .sendProblem(new ProblemDetails(HttpResponseStatus.REQUEST_TIMEOUT, why));
             context.flush();
         }
     }
 
-    private void begin(ChannelHandlerContext context, HttpRequest begun) {
+    private void beginRequest(ChannelHandlerContext context, HttpRequest begun) {
         connection.requestBegins();
         stats.requests.increment();
         request = begun;
-        connection.requestIs(Verbs.of(begun));
-        Exchange forAnybody = routes.forAnybody(begun);
+        connection.requestIs(HttpRequestLabel.of(begun));
+        HttpRequestHandler forAnybody = httpRouter.findPublic(begun);
         if (forAnybody != null) {
-            begin(context, begun, forAnybody);
+            beginRequest(context, begun, forAnybody);
         } else if (connection.isSpare()) {
-            Problem full = new Problem(
+            ProblemDetails full = new ProblemDetails(
                     HttpResponseStatus.SERVICE_UNAVAILABLE,
                     "all connections are taken, as limits.connections says; only the health pages are answered");
-            end(context, full.exchange(), true);
+            finishRequest(context, full.toHandler(), true);
         } else {
-            identify(context, begun);
+            authenticate(context, begun);
         }
     }
 
     /// Finds out who sends a request; its body waits for that.
-    private void identify(ChannelHandlerContext context, HttpRequest begun) {
-        asking = true;
+    private void authenticate(ChannelHandlerContext context, HttpRequest begun) {
+        authenticating = true;
         connection.waiting(true);
-        authorization.of(begun.headers(), context.channel().remoteAddress(), past, who -> {
+        httpAuthenticator.authenticate(begun.headers(), context.channel().remoteAddress(), connectionAuth, who -> {
             if (context.channel().eventLoop().inEventLoop()) {
-                identified(context, begun, who);
+                onAuthenticated(context, begun, who);
             } else {
-                context.channel().eventLoop().execute(() -> identified(context, begun, who));
+                context.channel().eventLoop().execute(() -> onAuthenticated(context, begun, who));
             }
         });
     }
 
-    private void identified(ChannelHandlerContext context, HttpRequest begun, AuthResult who) {
-        asking = false;
+    private void onAuthenticated(ChannelHandlerContext context, HttpRequest begun, AuthResult who) {
+        authenticating = false;
         connection.waiting(false);
         if (ended) {
             return;
@@ -173,23 +182,23 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
         if (who.tenant() != null) {
             connection.known();
         }
-        begin(context, begun, routes.find(begun, who));
+        beginRequest(context, begun, httpRouter.route(begun, who));
         pump(context);
     }
 
-    private void begin(ChannelHandlerContext context, HttpRequest begun, Exchange found) {
-        exchange = found;
+    private void beginRequest(ChannelHandlerContext context, HttpRequest begun, HttpRequestHandler found) {
+        httpRequestHandler = found;
         // The length of a request that cannot be read may be no number.
-        if (!begun.decoderResult().isFailure() && found.refuses(HttpUtil.getContentLength(begun, 0L))) {
-            lingers = !HttpUtil.is100ContinueExpected(begun);
-            end(context, found, true);
+        if (!begun.decoderResult().isFailure() && found.rejectsBody(HttpUtil.getContentLength(begun, 0L))) {
+            lingering = !HttpUtil.is100ContinueExpected(begun);
+            finishRequest(context, found, true);
             return;
         }
         if (!HttpUtil.is100ContinueExpected(begun)) {
             return;
         }
-        if (exchange instanceof Exchange.Plain refused) {
-            end(context, refused, true); // The client waits for this before it sends a body.
+        if (httpRequestHandler instanceof HttpRequestHandler.BodylessHandler refused) {
+            finishRequest(context, refused, true); // The client waits for this before it sends a body.
         } else {
             context.writeAndFlush(
                     new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, HttpResponseStatus.CONTINUE),
@@ -197,40 +206,41 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
         }
     }
 
-    private void end(ChannelHandlerContext context, Exchange complete, boolean broken) {
+    private void finishRequest(ChannelHandlerContext context, HttpRequestHandler complete, boolean broken) {
         HttpRequest asked = request;
         boolean keepAlive = asked != null
                 && HttpUtil.isKeepAlive(asked)
                 && !asked.decoderResult().isFailure()
                 && !broken
                 && !connection.isSpare();
-        answering = true;
-        HttpReplies out = new HttpReplies(context, keepAlive, stats, () -> answered(context, complete, keepAlive));
-        complete.answer(out);
-        if (out.streams()) {
+        responding = true;
+        HttpResponder out =
+                new HttpResponder(context, keepAlive, stats, () -> onResponded(context, complete, keepAlive));
+        complete.respond(out);
+        if (out.isStreaming()) {
             connection.requestIs(""); // how long a client follows is no latency
         }
-        connection.waiting(answering);
+        connection.waiting(responding);
     }
 
-    private void answered(ChannelHandlerContext context, Exchange complete, boolean keepAlive) {
-        answering = false;
+    private void onResponded(ChannelHandlerContext context, HttpRequestHandler complete, boolean keepAlive) {
+        responding = false;
         complete.close();
-        exchange = null;
+        httpRequestHandler = null;
         request = null;
         connection.waiting(false);
         boolean draining = connection.requestEnds();
         if (draining || !keepAlive) {
             ended = true;
             CloseReason reason = draining ? CloseReason.DRAIN : CloseReason.QUIT;
-            if (lingers) {
+            if (lingering) {
                 connection.closeAfterLingering(reason);
             } else {
                 connection.closeAfterReplies(reason);
             }
             return;
         }
-        mayBegin.run();
+        onNextRequest.run();
         if (!pumping) {
             context.flush();
             pump(context);
@@ -238,7 +248,7 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
     }
 
     /// Whether the request that is being answered is a HEAD, whose replies have no body.
-    boolean answersHead() {
+    boolean isHeadRequest() {
         return request != null && HttpMethod.HEAD.equals(request.method());
     }
 
@@ -257,9 +267,9 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
         ended = true;
         backlog.forEach(ReferenceCountUtil::release);
         backlog.clear();
-        if (exchange != null) {
-            exchange.close();
-            exchange = null;
+        if (httpRequestHandler != null) {
+            httpRequestHandler.close();
+            httpRequestHandler = null;
         }
     }
 }

@@ -11,48 +11,48 @@ import java.util.Map;
 /// @param type what programs know it by; `about:blank` where the status says it all
 /// @param detail a sentence for people
 /// @param members more for programs, in order
-public record Problem(HttpResponseStatus status, String type, String detail, Map<String, Object> members) {
+public record ProblemDetails(HttpResponseStatus status, String type, String detail, Map<String, Object> members) {
 
     static final String CONTENT_TYPE = "application/problem+json";
 
-    private static final String NAMED = "urn:kvcache:problem:";
+    private static final String TYPE_PREFIX = "urn:kvcache:problem:";
 
-    public Problem {
+    public ProblemDetails {
         members = new LinkedHashMap<>(members);
     }
 
     /// A problem without a name.
-    public Problem(HttpResponseStatus status, String detail) {
+    public ProblemDetails(HttpResponseStatus status, String detail) {
         this(status, "about:blank", detail, Map.of());
     }
 
     /// A problem with a name, words joined by dashes.
-    public static Problem named(HttpResponseStatus status, String name, String detail) {
-        return new Problem(status, NAMED + name, detail, Map.of());
+    public static ProblemDetails withType(HttpResponseStatus status, String name, String detail) {
+        return new ProblemDetails(status, TYPE_PREFIX + name, detail, Map.of());
     }
 
     /// That as much is on its way as may be.
     ///
     /// @param limit the setting's name
     /// @param way of the tenant
-    public static Problem busy(String limit, InFlight way) {
+    public static ProblemDetails transferLimitReached(String limit, InFlight way) {
         String detail = limit + " lets this tenant have " + way.limitBytes() + " bytes on their way at one time, and "
                 + way.bytes() + " are; try again";
-        return named(HttpResponseStatus.SERVICE_UNAVAILABLE, "busy", detail)
-                .with("limit", limit)
-                .with("limitBytes", way.limitBytes());
+        return withType(HttpResponseStatus.SERVICE_UNAVAILABLE, "busy", detail)
+                .withMember("limit", limit)
+                .withMember("limitBytes", way.limitBytes());
     }
 
     /// That what was asked for is here, and that as much is being sent as may be.
     ///
     /// @param leaving what the tenant has on its way out
-    public static Problem sending(InFlight leaving) {
-        return busy("limits.sending", leaving);
+    public static ProblemDetails sendLimitReached(InFlight leaving) {
+        return transferLimitReached("limits.sending", leaving);
     }
 
     /// That what was asked for is on disk and has not come.
-    public static Problem late(HttpResponseStatus status) {
-        return named(
+    public static ProblemDetails timedOut(HttpResponseStatus status) {
+        return withType(
                 status,
                 "late",
                 "it is on disk, and did not come in the time that it may take, or found no room in memory; try again");
@@ -60,26 +60,28 @@ public record Problem(HttpResponseStatus status, String type, String detail, Map
 
     /// After how many seconds the same request may be answered otherwise; 0 for never. What reaches a limit of bytes
     /// is mostly over within parts of a second.
-    int passesSeconds() {
+    int retryAfterSeconds() {
         if (status.code() == HttpResponseStatus.TOO_MANY_REQUESTS.code()) {
             return Math.toIntExact(PasswordAuthenticator.FAILURE_WINDOW.toSeconds());
         }
-        return status.code() == HttpResponseStatus.SERVICE_UNAVAILABLE.code() || type.equals(NAMED + "late") ? 1 : 0;
+        return status.code() == HttpResponseStatus.SERVICE_UNAVAILABLE.code() || type.equals(TYPE_PREFIX + "late")
+                ? 1
+                : 0;
     }
 
     /// The same with one member more.
-    public Problem with(String member, Object value) {
+    public ProblemDetails withMember(String member, Object value) {
         Map<String, Object> more = new LinkedHashMap<>(members);
         more.put(member, value);
-        return new Problem(status, type, detail, more);
+        return new ProblemDetails(status, type, detail, more);
     }
 
     /// What answers a request by this and takes no notice of its body.
-    public Exchange exchange() {
-        return (Exchange.Plain) out -> out.problem(this);
+    public HttpRequestHandler toHandler() {
+        return (HttpRequestHandler.BodylessHandler) out -> out.sendProblem(this);
     }
 
-    String json() {
+    String toJson() {
         Map<String, Object> all = new LinkedHashMap<>();
         all.put("type", type);
         all.put("title", status.reasonPhrase());

@@ -12,29 +12,29 @@ import tools.jackson.core.JacksonException;
 import tools.jackson.databind.JsonNode;
 
 /// A request whose body is a JSON object.
-public final class JsonRequest implements Exchange {
+public final class JsonBodyHandler implements HttpRequestHandler {
 
     /// The keys of a million tokens in blocks of 16, in hexadecimal.
-    private static final int MOST_BYTES = 8 << 20;
+    private static final int MAX_BODY_BYTES = 8 << 20;
 
-    private final BiConsumer<JsonNode, HttpReplies> reply;
+    private final BiConsumer<JsonNode, HttpResponder> reply;
     private final CompositeByteBuf body = Unpooled.compositeBuffer(1024);
     private boolean tooLong;
 
     /// @param reply answers; an `IllegalArgumentException` of its own is answered as the client's mistake
-    public JsonRequest(BiConsumer<JsonNode, HttpReplies> reply) {
+    public JsonBodyHandler(BiConsumer<JsonNode, HttpResponder> reply) {
         this.reply = reply;
     }
 
     @Override
-    public boolean refuses(long contentLength) {
-        tooLong |= contentLength > MOST_BYTES;
+    public boolean rejectsBody(long contentLength) {
+        tooLong |= contentLength > MAX_BODY_BYTES;
         return tooLong;
     }
 
     @Override
-    public void body(ByteBuf part) {
-        tooLong |= body.readableBytes() + part.readableBytes() > MOST_BYTES;
+    public void onBody(ByteBuf part) {
+        tooLong |= body.readableBytes() + part.readableBytes() > MAX_BODY_BYTES;
         if (tooLong) {
             part.skipBytes(part.readableBytes());
         } else {
@@ -43,10 +43,10 @@ public final class JsonRequest implements Exchange {
     }
 
     @Override
-    public void answer(HttpReplies out) {
+    public void respond(HttpResponder out) {
         if (tooLong) {
-            out.problem(new Problem(
-                    HttpResponseStatus.REQUEST_ENTITY_TOO_LARGE, "the body takes up to " + MOST_BYTES + " bytes"));
+            out.sendProblem(new ProblemDetails(
+                    HttpResponseStatus.REQUEST_ENTITY_TOO_LARGE, "the body takes up to " + MAX_BODY_BYTES + " bytes"));
             return;
         }
         try (InputStream in = new ByteBufInputStream(body)) {
@@ -56,9 +56,10 @@ public final class JsonRequest implements Exchange {
             }
             reply.accept(object, out);
         } catch (JacksonException malformed) {
-            out.problem(new Problem(HttpResponseStatus.BAD_REQUEST, "the body is not JSON: " + Json.reason(malformed)));
+            out.sendProblem(new ProblemDetails(
+                    HttpResponseStatus.BAD_REQUEST, "the body is not JSON: " + Json.describeError(malformed)));
         } catch (IllegalArgumentException mistake) {
-            out.problem(new Problem(HttpResponseStatus.BAD_REQUEST, String.valueOf(mistake.getMessage())));
+            out.sendProblem(new ProblemDetails(HttpResponseStatus.BAD_REQUEST, String.valueOf(mistake.getMessage())));
         } catch (java.io.IOException impossible) {
             throw new IllegalStateException("a buffer in memory failed", impossible);
         }
@@ -67,7 +68,7 @@ public final class JsonRequest implements Exchange {
     /// Refuses members that nobody asks for.
     ///
     /// @throws IllegalArgumentException that names the first of them
-    public static void requireOnly(JsonNode object, List<String> known) {
+    public static void requireKnownMembers(JsonNode object, List<String> known) {
         for (String name : object.propertyNames()) {
             if (!known.contains(name)) {
                 throw new IllegalArgumentException(
@@ -79,10 +80,10 @@ public final class JsonRequest implements Exchange {
     /// A member that is a text, or another text when it is not there.
     ///
     /// @throws IllegalArgumentException when it is something else
-    public static String text(JsonNode object, String name, String otherwise) {
+    public static String textMember(JsonNode object, String name, String defaultValue) {
         JsonNode member = object.get(name);
         if (member == null) {
-            return otherwise;
+            return defaultValue;
         }
         if (!member.isString()) {
             throw new IllegalArgumentException(name + " takes a text");
@@ -93,7 +94,7 @@ public final class JsonRequest implements Exchange {
     /// A member that is a whole number.
     ///
     /// @throws IllegalArgumentException when it is missing or something else
-    public static int number(JsonNode object, String name) {
+    public static int integerMember(JsonNode object, String name) {
         JsonNode member = object.get(name);
         if (member == null || !member.isInt()) {
             throw new IllegalArgumentException(

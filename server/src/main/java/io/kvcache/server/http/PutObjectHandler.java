@@ -8,16 +8,16 @@ import io.netty.buffer.ByteBuf;
 import io.netty.handler.codec.http.HttpResponseStatus;
 
 /// PUT of an object.
-final class ObjectWrite implements Exchange {
+final class PutObjectHandler implements HttpRequestHandler {
 
     private final PendingPut put;
 
-    ObjectWrite(PendingPut put) {
+    PutObjectHandler(PendingPut put) {
         this.put = put;
     }
 
     @Override
-    public void body(ByteBuf part) {
+    public void onBody(ByteBuf part) {
         if (put.state() == PendingPut.State.WRITING) {
             SlotBytes.read(part, part.readableBytes(), put::room);
         } else {
@@ -26,18 +26,19 @@ final class ObjectWrite implements Exchange {
     }
 
     @Override
-    public void answer(HttpReplies out) {
+    public void respond(HttpResponder out) {
         switch (put.state()) {
             case WRITING -> {
                 if (put.missing() > 0) {
-                    out.problem(new Problem(HttpResponseStatus.BAD_REQUEST, "the body is shorter than was said"));
+                    out.sendProblem(
+                            new ProblemDetails(HttpResponseStatus.BAD_REQUEST, "the body is shorter than was said"));
                     return;
                 }
                 put.commit(0, TensorNote.NONE, Condition.ALWAYS);
-                out.empty(HttpResponseStatus.NO_CONTENT);
+                out.sendEmpty(HttpResponseStatus.NO_CONTENT);
             }
             case REFUSED ->
-                out.problem(new Problem(
+                out.sendProblem(new ProblemDetails(
                         HttpResponseStatus.INSUFFICIENT_STORAGE, "all that could be evicted is in use; try again"));
         }
     }

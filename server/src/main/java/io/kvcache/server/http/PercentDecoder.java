@@ -6,9 +6,9 @@ import java.nio.charset.StandardCharsets;
 import org.jspecify.annotations.Nullable;
 
 /// A piece of a path as text.
-public final class PathText {
+public final class PercentDecoder {
 
-    private PathText() {}
+    private PercentDecoder() {}
 
     /// The text, or null when its percent-encoding or its UTF-8 is broken.
     public static @Nullable String decode(String piece) {

@@ -7,13 +7,13 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param from first byte
 /// @param length 0 when no byte of the value is in the range
-/// @param whole whether no range was asked for
-record ByteRanges(long from, long length, boolean whole) {
+/// @param isWhole whether no range was asked for
+record RangeHeader(long from, long length, boolean isWhole) {
 
     private static final String UNIT = "bytes=";
 
-    static ByteRanges of(@Nullable String header, long bytes) {
-        ByteRanges all = new ByteRanges(0, bytes, true);
+    static RangeHeader of(@Nullable String header, long bytes) {
+        RangeHeader all = new RangeHeader(0, bytes, true);
         if (header == null || !header.startsWith(UNIT) || header.indexOf(',') >= 0) {
             return all;
         }
@@ -25,23 +25,23 @@ record ByteRanges(long from, long length, boolean whole) {
             }
             if (dash == 0) {
                 long last = Long.parseLong(range.substring(1));
-                return cut(Math.max(0, bytes - last), bytes - 1, bytes, last > 0);
+                return clamp(Math.max(0, bytes - last), bytes - 1, bytes, last > 0);
             }
             long from = Long.parseLong(range.substring(0, dash));
             long to = dash == range.length() - 1 ? bytes - 1 : Long.parseLong(range.substring(dash + 1));
-            return to < from && dash < range.length() - 1 ? all : cut(from, to, bytes, true);
+            return to < from && dash < range.length() - 1 ? all : clamp(from, to, bytes, true);
         } catch (NumberFormatException _) {
             return all;
         }
     }
 
-    private static ByteRanges cut(long from, long to, long bytes, boolean any) {
+    private static RangeHeader clamp(long from, long to, long bytes, boolean any) {
         long end = Math.min(to, bytes - 1);
         boolean none = !any || from > end || from < 0;
-        return none ? new ByteRanges(0, 0, false) : new ByteRanges(from, end - from + 1, false);
+        return none ? new RangeHeader(0, 0, false) : new RangeHeader(from, end - from + 1, false);
     }
 
-    boolean satisfiable() {
-        return whole || length > 0;
+    boolean isSatisfiable() {
+        return isWhole || length > 0;
     }
 }

@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
 /// Writes one reply to one request.
 ///
 /// **Threads.** The connection's loop.
-public final class HttpReplies {
+public final class HttpResponder {
 
     private static final String CHALLENGE = "Basic realm=\"kvcache\", charset=\"UTF-8\"";
 
@@ -38,7 +38,7 @@ public final class HttpReplies {
 
     /// @param keepAlive whether another request may follow
     /// @param done run when the reply is written
-    HttpReplies(ChannelHandlerContext context, boolean keepAlive, HttpStats stats, Runnable done) {
+    HttpResponder(ChannelHandlerContext context, boolean keepAlive, HttpStats stats, Runnable done) {
         this.context = context;
         this.keepAlive = keepAlive;
         this.stats = stats;
@@ -46,30 +46,31 @@ public final class HttpReplies {
     }
 
     /// Answers by a status alone.
-    public void empty(HttpResponseStatus status) {
-        text(status, "", "", true, _ -> {});
+    public void sendEmpty(HttpResponseStatus status) {
+        sendText(status, "", "", true, _ -> {});
     }
 
     /// Answers by a line of JSON.
-    public void json(HttpResponseStatus status, Object value) {
-        text(status, HttpHeaderValues.APPLICATION_JSON.toString(), Json.text(value), true, _ -> {});
+    public void sendJson(HttpResponseStatus status, Object value) {
+        sendText(status, HttpHeaderValues.APPLICATION_JSON.toString(), Json.text(value), true, _ -> {});
     }
 
-    void page(Page page, boolean withBody) {
-        HttpResponseStatus status = page.ok().get() ? HttpResponseStatus.OK : HttpResponseStatus.SERVICE_UNAVAILABLE;
-        text(status, page.contentType(), page.body().get(), withBody, _ -> {});
+    void sendPage(TextEndpoint textEndpoint, boolean withBody) {
+        HttpResponseStatus status =
+                textEndpoint.healthy().get() ? HttpResponseStatus.OK : HttpResponseStatus.SERVICE_UNAVAILABLE;
+        sendText(status, textEndpoint.contentType(), textEndpoint.body().get(), withBody, _ -> {});
     }
 
     /// Answers by a problem.
-    public void problem(Problem problem) {
-        problem(problem, "");
+    public void sendProblem(ProblemDetails problemDetails) {
+        sendProblem(problemDetails, "");
     }
 
-    private void problem(Problem problem, String allowed) {
+    private void sendProblem(ProblemDetails problemDetails, String allowed) {
         stats.problems.increment();
-        text(problem.status(), Problem.CONTENT_TYPE, problem.json(), true, headers -> {
-            if (problem.passesSeconds() > 0) {
-                headers.set(HttpHeaderNames.RETRY_AFTER, problem.passesSeconds());
+        sendText(problemDetails.status(), ProblemDetails.CONTENT_TYPE, problemDetails.toJson(), true, headers -> {
+            if (problemDetails.retryAfterSeconds() > 0) {
+                headers.set(HttpHeaderNames.RETRY_AFTER, problemDetails.retryAfterSeconds());
             }
             if (!allowed.isEmpty()) {
                 headers.set(HttpHeaderNames.ALLOW, allowed);
@@ -80,13 +81,13 @@ public final class HttpReplies {
     /// What answers a request whose method is none of those that its path takes.
     ///
     /// @param allowed the methods, with commas
-    public static Exchange notAllowed(HttpRequest request, String allowed) {
-        Problem problem =
-                new Problem(HttpResponseStatus.METHOD_NOT_ALLOWED, request.method() + " is not one of " + allowed);
-        return (Exchange.Plain) out -> out.problem(problem, allowed);
+    public static HttpRequestHandler methodNotAllowed(HttpRequest request, String allowed) {
+        ProblemDetails problemDetails = new ProblemDetails(
+                HttpResponseStatus.METHOD_NOT_ALLOWED, request.method() + " is not one of " + allowed);
+        return (HttpRequestHandler.BodylessHandler) out -> out.sendProblem(problemDetails, allowed);
     }
 
-    private void unsatisfiable(long bytes) {
+    private void sendUnsatisfiable(long bytes) {
         stats.problems.increment();
         HttpResponseStatus status = HttpResponseStatus.REQUESTED_RANGE_NOT_SATISFIABLE;
         FullHttpResponse reply = new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, status);
@@ -94,7 +95,7 @@ public final class HttpReplies {
         finish(reply);
     }
 
-    private void text(
+    private void sendText(
             HttpResponseStatus status, String type, String text, boolean withBody, Consumer<HttpHeaders> more) {
         ByteBuf body = ByteBufUtil.writeUtf8(context.alloc(), text);
         int bytes = body.readableBytes();
@@ -124,20 +125,20 @@ public final class HttpReplies {
     ///
     /// @param range the request's `PinnedRange`, if it has one
     /// @param withBody false for HEAD
-    public void held(HeldBytes held, @Nullable String range, boolean withBody) {
-        ByteRanges cut = ByteRanges.of(range, held.bytes());
-        if (!cut.satisfiable()) {
+    public void sendPinned(PinnedBytes held, @Nullable String range, boolean withBody) {
+        RangeHeader cut = RangeHeader.of(range, held.bytes());
+        if (!cut.isSatisfiable()) {
             held.release().run();
-            unsatisfiable(held.bytes());
+            sendUnsatisfiable(held.bytes());
             return;
         }
         HttpResponse reply = new DefaultHttpResponse(
-                HttpVersion.HTTP_1_1, cut.whole() ? HttpResponseStatus.OK : HttpResponseStatus.PARTIAL_CONTENT);
+                HttpVersion.HTTP_1_1, cut.isWhole() ? HttpResponseStatus.OK : HttpResponseStatus.PARTIAL_CONTENT);
         HttpHeaders headers = reply.headers()
                 .set(HttpHeaderNames.CONTENT_TYPE, HttpHeaderValues.APPLICATION_OCTET_STREAM)
                 .set(HttpHeaderNames.ACCEPT_RANGES, HttpHeaderValues.BYTES)
                 .set(HttpHeaderNames.CONTENT_LENGTH, cut.length());
-        if (!cut.whole()) {
+        if (!cut.isWhole()) {
             long to = cut.from() + cut.length() - 1;
             headers.set(HttpHeaderNames.CONTENT_RANGE, "bytes " + cut.from() + "-" + to + "/" + held.bytes());
         }
@@ -145,7 +146,10 @@ public final class HttpReplies {
         context.write(reply, context.voidPromise());
         if (withBody) {
             SlotBytes.write(
-                    context, cut.length(), each -> held.cut().visit(cut.from(), cut.length(), each), held.release());
+                    context,
+                    cut.length(),
+                    each -> held.segments().visit(cut.from(), cut.length(), each),
+                    held.release());
         } else {
             held.release().run();
         }
@@ -154,12 +158,12 @@ public final class HttpReplies {
     }
 
     /// Whether the reply is one of no known length.
-    boolean streams() {
+    boolean isStreaming() {
         return streams;
     }
 
     /// Begins a reply of no known length.
-    public HttpStream stream(String contentType) {
+    public HttpStream openStream(String contentType) {
         streams = true;
         HttpResponse reply = new DefaultHttpResponse(HttpVersion.HTTP_1_1, HttpResponseStatus.OK);
         reply.headers()
@@ -175,7 +179,7 @@ public final class HttpReplies {
     ///
     /// @param reply run on the connection's loop
     /// @param giveUp run instead when there is no connection any more
-    public void later(Runnable reply, Runnable giveUp) {
+    public void sendLater(Runnable reply, Runnable giveUp) {
         try {
             context.channel().eventLoop().execute(() -> {
                 if (context.channel().isActive()) {
@@ -191,16 +195,16 @@ public final class HttpReplies {
 
     /// Replies with a value once it has come from disk, or with none when it has not come in time; not at all when
     /// the connection has ended by then.
-    void await(Keyspace keyspace, byte[] key, Consumer<Reading> reply) {
-        await(keyspace, key, Long.MAX_VALUE, reply);
+    void awaitValue(Keyspace keyspace, byte[] key, Consumer<Reading> reply) {
+        awaitValue(keyspace, key, Long.MAX_VALUE, reply);
     }
 
     /// The same for a client who waits no longer than a time of his own.
-    public void await(Keyspace keyspace, byte[] key, long mostNanos, Consumer<Reading> reply) {
-        keyspace.fetch(key, mostNanos, context.channel().eventLoop(), reading -> {
-            Value value = reading.value();
+    public void awaitValue(Keyspace keyspace, byte[] key, long maxNanos, Consumer<Reading> reply) {
+        keyspace.fetch(key, maxNanos, context.channel().eventLoop(), readResult -> {
+            Value value = readResult.value();
             if (context.channel().isActive()) {
-                reply.accept(reading);
+                reply.accept(readResult);
             } else if (value != null) {
                 value.close();
             }

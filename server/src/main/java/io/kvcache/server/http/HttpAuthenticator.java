@@ -13,64 +13,68 @@ import org.jspecify.annotations.Nullable;
 
 /// Reads who a request says it is from: `Basic`, or `Bearer` with `user:password` or with the password of the
 /// listener's usual user.
-final class Authorization {
+final class HttpAuthenticator {
 
-    private final ListenerAuth door;
+    private final ListenerAuth listenerAuth;
 
-    Authorization(ListenerAuth door) {
-        this.door = door;
+    HttpAuthenticator(ListenerAuth listenerAuth) {
+        this.listenerAuth = listenerAuth;
     }
 
     /// A header by which a connection has come in: it is not asked for again, so that guesses from the same address,
     /// which close the door to all others from there, do not end what goes on.
-    private record Shown(String header, AuthResult verdict, Object moment) {}
+    private record VerifiedHeader(String header, AuthResult authResult, Object credentialsVersion) {}
 
     /// What one connection has shown. Used on the connection's loop, or by one log-in at a time.
-    static final class Past {
-        private volatile @Nullable Shown shown;
+    static final class ConnectionAuth {
+        private volatile @Nullable VerifiedHeader verifiedHeader;
     }
 
     /// Who is meant by a request.
     ///
-    /// @param past of its connection
+    /// @param connectionAuth of its connection
     /// @param then told at once or later on another thread
-    void of(HttpHeaders headers, SocketAddress from, Past past, Consumer<AuthResult> then) {
+    void authenticate(
+            HttpHeaders headers, SocketAddress from, ConnectionAuth connectionAuth, Consumer<AuthResult> then) {
         String header = headers.get(HttpHeaderNames.AUTHORIZATION);
         if (header == null) {
-            String everybody = door.anonymousTenant();
+            String everybody = listenerAuth.anonymousTenant();
             then.accept(everybody == null ? AuthResult.MISSING : new AuthResult(AuthResult.Outcome.OK, everybody));
             return;
         }
-        Shown shown = past.shown;
-        if (shown != null && shown.header.equals(header) && door.isStillAuthenticated(shown.moment)) {
-            then.accept(shown.verdict);
+        VerifiedHeader verifiedHeader = connectionAuth.verifiedHeader;
+        if (verifiedHeader != null
+                && verifiedHeader.header.equals(header)
+                && listenerAuth.isStillAuthenticated(verifiedHeader.credentialsVersion)) {
+            then.accept(verifiedHeader.authResult);
             return;
         }
-        String pair = pair(header);
+        String pair = userAndPassword(header);
         int colon = pair == null ? -1 : pair.indexOf(':');
         if (pair == null || colon < 0) {
             then.accept(AuthResult.MISSING);
         } else {
-            Object moment = door.credentialsVersion();
-            door.authenticate(from, pair.substring(0, colon), pair.substring(colon + 1), verdict -> {
-                past.shown = verdict.tenant() == null ? null : new Shown(header, verdict, moment);
-                then.accept(verdict);
+            Object moment = listenerAuth.credentialsVersion();
+            listenerAuth.authenticate(from, pair.substring(0, colon), pair.substring(colon + 1), authResult -> {
+                connectionAuth.verifiedHeader =
+                        authResult.tenant() == null ? null : new VerifiedHeader(header, authResult, moment);
+                then.accept(authResult);
             });
         }
     }
 
     /// `user:password`, or null.
-    private @Nullable String pair(String header) {
+    private @Nullable String userAndPassword(String header) {
         int blank = header.indexOf(' ');
         String text = header.substring(blank + 1).strip();
         return switch (header.substring(0, Math.max(0, blank)).toLowerCase(Locale.ROOT)) {
-            case "basic" -> decoded(text);
-            case "bearer" -> text.indexOf(':') < 0 ? door.defaultUser() + ":" + text : text;
+            case "basic" -> decodeBase64(text);
+            case "bearer" -> text.indexOf(':') < 0 ? listenerAuth.defaultUser() + ":" + text : text;
             default -> null;
         };
     }
 
-    private static @Nullable String decoded(String base64) {
+    private static @Nullable String decodeBase64(String base64) {
         try {
             return new String(Base64.getDecoder().decode(base64), StandardCharsets.UTF_8);
         } catch (IllegalArgumentException malformed) {

@@ -6,11 +6,11 @@ import java.util.List;
 import java.util.Random;
 
 /// Requests that nobody means, some of them not even requests.
-public final class HttpFrames {
+public final class HttpRequestGenerator {
 
     private static final List<String> METHODS = List.of("GET", "PUT", "HEAD", "DELETE", "POST", "OPTIONS", "NOSUCH");
     private static final String HINTS = "/v1/hints";
-    private static final List<String> SAYINGS = List.of(
+    private static final List<String> HINT_MEMBERS = List.of(
             "\"expect\"",
             "\"return\",\"milliseconds\":5",
             "\"forget\"",
@@ -52,10 +52,10 @@ public final class HttpFrames {
             "X: \001",
             "Range: bytes=9999999999999999999-");
 
-    private HttpFrames() {}
+    private HttpRequestGenerator() {}
 
     /// One of them, now and then with a byte changed.
-    public static byte[] any(Random random) {
+    public static byte[] randomFrame(Random random) {
         byte[] frame = request(random);
         if (random.nextInt(4) == 0) {
             frame[random.nextInt(Math.min(frame.length, 80))] = (byte) random.nextInt(256);
@@ -71,7 +71,7 @@ public final class HttpFrames {
 
     /// A hint that is taken, or has a number that cannot be.
     private static byte[] hint(Random random) {
-        String body = "{\"hint\":" + SAYINGS.get(random.nextInt(SAYINGS.size())) + ",\"keys\":[\"a\",\"b\"]}";
+        String body = "{\"hint\":" + HINT_MEMBERS.get(random.nextInt(HINT_MEMBERS.size())) + ",\"keys\":[\"a\",\"b\"]}";
         String head = "POST " + HINTS + " HTTP/1.1\r\nContent-Length: " + body.length() + "\r\n\r\n";
         return (head + body).getBytes(StandardCharsets.ISO_8859_1);
     }

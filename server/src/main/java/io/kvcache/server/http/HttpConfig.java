@@ -12,39 +12,39 @@ import java.util.stream.Collectors;
 
 /// What is served at one listener.
 ///
-/// @param tenants the objects that each tenant may ask for, by its name; empty for none at all
-/// @param labels how requests name a tenant by its salt
-/// @param pages by path
-/// @param areas asked in turn for what is neither an object nor a page
+/// @param routers the objects that each tenant may ask for, by its name; empty for none at all
+/// @param ownershipRules how requests name a tenant by its salt
+/// @param textEndpoints by path
+/// @param endpoints asked in turn for what is neither an object nor a page
 /// @param hosts names by which clients may call a server that does not ask who they are, beside numbers and
 /// localhost; `*` for any
-public record HttpSite(
-        ListenerAuth door,
-        Map<String, Reach> tenants,
-        Supplier<Labels> labels,
-        Map<String, Page> pages,
-        List<Area> areas,
+public record HttpConfig(
+        ListenerAuth listenerAuth,
+        Map<String, Reach> routers,
+        Supplier<Labels> ownershipRules,
+        Map<String, TextEndpoint> textEndpoints,
+        List<HttpEndpoint> endpoints,
         Set<String> hosts) {
 
     /// Any name.
     public static final String ANY_HOST = "*";
 
-    public HttpSite {
-        tenants = Map.copyOf(tenants);
-        pages = Map.copyOf(pages);
-        areas = List.copyOf(areas);
+    public HttpConfig {
+        routers = Map.copyOf(routers);
+        textEndpoints = Map.copyOf(textEndpoints);
+        endpoints = List.copyOf(endpoints);
         hosts = Set.copyOf(hosts);
     }
 
     /// One where no key and no request names another tenant.
-    public HttpSite(
-            ListenerAuth door,
+    public HttpConfig(
+            ListenerAuth listenerAuth,
             Map<String, Keyspace> tenants,
-            Map<String, Page> pages,
-            List<Area> areas,
+            Map<String, TextEndpoint> pages,
+            List<HttpEndpoint> areas,
             Set<String> hosts) {
         this(
-                door,
+                listenerAuth,
                 tenants.entrySet().stream()
                         .collect(Collectors.toMap(Map.Entry::getKey, each -> Reach.of(each.getValue()))),
                 () -> Labels.NONE,

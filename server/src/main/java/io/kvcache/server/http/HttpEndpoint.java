@@ -5,7 +5,7 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// The requests below some paths.
-public interface Area {
+public interface HttpEndpoint {
 
     /// The paths, for the message that says which there are.
     List<String> paths();
@@ -15,5 +15,5 @@ public interface Area {
     /// @param path of the request, without its query
     /// @param tenant who asks
     @Nullable
-    Exchange find(HttpRequest request, String path, String tenant);
+    HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant);
 }

@@ -11,18 +11,18 @@ import org.jspecify.annotations.Nullable;
 ///
 /// A page of another site may send requests here from a user's browser: those carry its `Origin`. Or it may let its own
 /// name point here: then the name is in `Host`, where a server on loopback expects a number or localhost.
-final class SameSite {
+final class CrossSiteGuard {
 
     private final Set<String> hosts;
 
-    /// @param hosts names that are expected in `Host`, in small letters; [HttpSite#ANY_HOST] for any
-    SameSite(Set<String> hosts) {
+    /// @param hosts names that are expected in `Host`, in small letters; [HttpConfig#ANY_HOST] for any
+    CrossSiteGuard(Set<String> hosts) {
         this.hosts = hosts;
     }
 
     /// What is wrong with a request, or null.
     @Nullable
-    String refusal(HttpHeaders headers) {
+    String findProblem(HttpHeaders headers) {
         if (headers.getAll(HttpHeaderNames.HOST).size() > 1) {
             return "there are several Hosts";
         }
@@ -35,13 +35,13 @@ final class SameSite {
         if (origin != null && !origin.substring(origin.indexOf("://") + 1).equals("//" + host)) {
             return "the Origin is another site";
         }
-        return host.isEmpty() || isHere(name(host)) || isExpected(name(host))
+        return host.isEmpty() || isLocal(name(host)) || isExpected(name(host))
                 ? null
                 : "the Host is a name; it takes a number or localhost";
     }
 
     private boolean isExpected(String name) {
-        return hosts.contains(HttpSite.ANY_HOST) || hosts.contains(name.toLowerCase(Locale.ROOT));
+        return hosts.contains(HttpConfig.ANY_HOST) || hosts.contains(name.toLowerCase(Locale.ROOT));
     }
 
     private static String name(String host) {
@@ -52,7 +52,7 @@ final class SameSite {
         return colon < 0 ? host : host.substring(0, colon);
     }
 
-    private static boolean isHere(String name) {
+    private static boolean isLocal(String name) {
         return name.toLowerCase(Locale.ROOT).equals("localhost")
                 || NetUtil.isValidIpV4Address(name)
                 || NetUtil.isValidIpV6Address(name);

@@ -1,0 +1,184 @@
+package io.kvcache.server.http;
+
+import io.kvcache.server.access.AuthResult;
+import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Reach;
+import io.netty.handler.codec.http.HttpHeaderNames;
+import io.netty.handler.codec.http.HttpMethod;
+import io.netty.handler.codec.http.HttpObjectDecoder;
+import io.netty.handler.codec.http.HttpRequest;
+import io.netty.handler.codec.http.HttpResponseStatus;
+import io.netty.handler.codec.http.HttpUtil;
+import io.netty.handler.codec.http.TooLongHttpHeaderException;
+import io.netty.handler.codec.http.TooLongHttpLineException;
+import java.util.Set;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/// Which request is answered by what.
+final class HttpRouter {
+
+    /// Names a tenant by its cache salt.
+    private static final String SALT_HEADER = "KVCache-Salt";
+
+    private final HttpConfig site;
+    private final CrossSiteGuard crossSiteGuard;
+
+    HttpRouter(HttpConfig site) {
+        this.site = site;
+        crossSiteGuard = new CrossSiteGuard(
+                site.listenerAuth().anonymousTenant() == null ? Set.of(HttpConfig.ANY_HOST) : site.hosts());
+    }
+
+    /// What answers a request whoever sent it, or null when that matters.
+    @Nullable
+    HttpRequestHandler findPublic(HttpRequest request) {
+        if (request.decoderResult().isFailure()) {
+            return malformedRequest(request.decoderResult().cause());
+        }
+        String foreign = crossSiteGuard.findProblem(request.headers());
+        if (foreign != null) {
+            return problemHandler(HttpResponseStatus.FORBIDDEN, foreign);
+        }
+        TextEndpoint textEndpoint = site.textEndpoints().get(pathOf(request));
+        return textEndpoint != null && textEndpoint.isPublic() ? textEndpoint(request, pathOf(request)) : null;
+    }
+
+    private static HttpRequestHandler malformedRequest(Throwable cause) {
+        return switch (cause) {
+            case TooLongHttpLineException _ ->
+                problemHandler(
+                        HttpResponseStatus.REQUEST_URI_TOO_LONG,
+                        "a request's line takes up to " + HttpProtocol.MAX_LINE + " bytes");
+            case TooLongHttpHeaderException _ ->
+                problemHandler(
+                        HttpResponseStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+                        "a request's headers take up to " + HttpObjectDecoder.DEFAULT_MAX_HEADER_SIZE + " bytes");
+            default -> problemHandler(HttpResponseStatus.BAD_REQUEST, "this is not HTTP/1.1");
+        };
+    }
+
+    /// What answers a request.
+    ///
+    /// @param who sent it
+    HttpRequestHandler route(HttpRequest request, AuthResult who) {
+        if (who.outcome() == AuthResult.Outcome.THROTTLED) {
+            return problemHandler(
+                    HttpResponseStatus.TOO_MANY_REQUESTS, "there were too many failed attempts; try again later");
+        }
+        if (who.tenant() == null) {
+            return problemHandler(
+                    HttpResponseStatus.UNAUTHORIZED,
+                    who.outcome() == AuthResult.Outcome.MISSING
+                            ? "say who you are, by Basic or Bearer"
+                            : "there is no such user and password");
+        }
+        String tenant = tenantOf(request, who.tenant());
+        if (tenant == null) {
+            return ProblemDetails.withType(
+                            HttpResponseStatus.FORBIDDEN, "unknown-salt", "the salt is of no tenant that you may be")
+                    .toHandler();
+        }
+        return route(request, pathOf(request), tenant);
+    }
+
+    /// Whose values a request is about, or null when its salt is not of who sent it. As who anybody is that does not
+    /// say who he is, one may be whoever's salt he knows.
+    private @Nullable String tenantOf(HttpRequest request, String who) {
+        String salt = request.headers().get(SALT_HEADER);
+        if (salt == null) {
+            return who;
+        }
+        String owner = site.ownershipRules().get().ownerOfSalt(salt.strip());
+        return who.equals(TenantConfig.DEFAULT) || who.equals(owner) ? owner : null;
+    }
+
+    private HttpRequestHandler route(HttpRequest request, String path, String tenant) {
+        Reach keyspaceRouter = site.routers().get(tenant);
+        if (path.startsWith(ObjectPath.PREFIX) && keyspaceRouter != null) {
+            return objectHandler(request, path, keyspaceRouter);
+        }
+        for (HttpEndpoint httpEndpoint : site.endpoints()) {
+            HttpRequestHandler found = httpEndpoint.handlerFor(request, path, tenant);
+            if (found != null) {
+                return found;
+            }
+        }
+        return textEndpoint(request, path);
+    }
+
+    private static String pathOf(HttpRequest request) {
+        int query = request.uri().indexOf('?');
+        return query < 0 ? request.uri() : request.uri().substring(0, query);
+    }
+
+    private HttpRequestHandler textEndpoint(HttpRequest request, String path) {
+        TextEndpoint textEndpoint = site.textEndpoints().get(path);
+        if (textEndpoint == null) {
+            return problemHandler(
+                    HttpResponseStatus.NOT_FOUND,
+                    "there is no " + path + "; there are "
+                            + (site.routers().isEmpty() ? "" : ObjectPath.PREFIX + "{key}, ")
+                            + knownPaths());
+        }
+        boolean get = request.method().equals(HttpMethod.GET);
+        if (!get && !request.method().equals(HttpMethod.HEAD)) {
+            return methodNotAllowed(request, "GET, HEAD");
+        }
+        return (HttpRequestHandler.BodylessHandler) out -> out.sendPage(textEndpoint, get);
+    }
+
+    private String knownPaths() {
+        Stream<String> all = Stream.concat(
+                site.textEndpoints().keySet().stream(),
+                site.endpoints().stream().flatMap(httpEndpoint -> httpEndpoint.paths().stream()));
+        return String.join(", ", all.sorted().toList());
+    }
+
+    private static HttpRequestHandler objectHandler(HttpRequest request, String path, Reach keyspaceRouter) {
+        byte[] key = ObjectPath.parseKey(path);
+        Keyspace keyspace = key == null ? keyspaceRouter.own() : keyspaceRouter.of(key);
+        if (key == null || key.length < 1 || key.length > keyspace.bounds().keyBytes()) {
+            return problemHandler(
+                    HttpResponseStatus.BAD_REQUEST,
+                    "a key takes 1 to " + keyspace.bounds().keyBytes() + " bytes, percent-encoded where needed");
+        }
+        return switch (request.method().name()) {
+            case "GET" -> new GetObjectHandler(keyspace, key, request.headers().get(HttpHeaderNames.RANGE), true);
+            case "HEAD" -> new GetObjectHandler(keyspace, key, request.headers().get(HttpHeaderNames.RANGE), false);
+            case "DELETE" ->
+                (HttpRequestHandler.BodylessHandler) out -> {
+                    if (keyspace.delete(key)) {
+                        out.sendEmpty(HttpResponseStatus.NO_CONTENT);
+                    } else {
+                        out.sendProblem(new ProblemDetails(HttpResponseStatus.NOT_FOUND, "there is no such object"));
+                    }
+                };
+            case "PUT" -> putHandler(request, key, keyspace);
+            default -> methodNotAllowed(request, "GET, HEAD, PUT, DELETE");
+        };
+    }
+
+    private static HttpRequestHandler putHandler(HttpRequest request, byte[] key, Keyspace keyspace) {
+        long bytes = HttpUtil.getContentLength(request, -1L);
+        if (bytes < 0) {
+            return problemHandler(HttpResponseStatus.LENGTH_REQUIRED, "a PUT takes a Content-Length");
+        }
+        if (bytes > keyspace.bounds().valueBytes()) {
+            return problemHandler(
+                    HttpResponseStatus.REQUEST_ENTITY_TOO_LARGE,
+                    "an object of " + bytes + " bytes; it takes 0 to "
+                            + keyspace.bounds().valueBytes());
+        }
+        return new PutObjectHandler(keyspace.put(key, bytes));
+    }
+
+    private static HttpRequestHandler methodNotAllowed(HttpRequest request, String allowed) {
+        return HttpResponder.methodNotAllowed(request, allowed);
+    }
+
+    private static HttpRequestHandler problemHandler(HttpResponseStatus status, String detail) {
+        return new ProblemDetails(status, detail).toHandler();
+    }
+}
