@@ -3,7 +3,7 @@ package io.kvcache.server;
 import io.kvcache.server.access.SecretFile;
 import io.kvcache.server.config.KeyOwnershipConfig;
 import io.kvcache.server.config.TenantConfig;
-import io.kvcache.server.keyspace.Labels;
+import io.kvcache.server.keyspace.KeyOwnershipRules;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -18,9 +18,9 @@ import java.util.Objects;
 final class KeyOwnershipLoader {
 
     private final List<TenantConfig> tenants;
-    private volatile Labels keyOwnershipRules;
+    private volatile KeyOwnershipRules keyOwnershipRules;
 
-    private KeyOwnershipLoader(List<TenantConfig> tenants, Labels keyOwnershipRules) {
+    private KeyOwnershipLoader(List<TenantConfig> tenants, KeyOwnershipRules keyOwnershipRules) {
         this.tenants = tenants;
         this.keyOwnershipRules = keyOwnershipRules;
     }
@@ -33,7 +33,7 @@ final class KeyOwnershipLoader {
     }
 
     /// As of now.
-    Labels rules() {
+    KeyOwnershipRules rules() {
         return keyOwnershipRules;
     }
 
@@ -61,7 +61,7 @@ final class KeyOwnershipLoader {
         return Objects.requireNonNullElse(bySalt == null ? keyOwnershipRules.ownerOfName(name) : bySalt, asking);
     }
 
-    private static Labels read(List<TenantConfig> tenants) throws IOException {
+    private static KeyOwnershipRules read(List<TenantConfig> tenants) throws IOException {
         Map<String, String> prefixes = new HashMap<>();
         Map<String, String> salts = new HashMap<>();
         for (TenantConfig tenant : tenants) {
@@ -74,7 +74,7 @@ final class KeyOwnershipLoader {
                 }
             }
         }
-        return new Labels(prefixes, salts);
+        return new KeyOwnershipRules(prefixes, salts);
     }
 
     private static List<String> salts(TenantConfig tenant) throws IOException {

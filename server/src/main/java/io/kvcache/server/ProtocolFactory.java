@@ -12,7 +12,7 @@ import io.kvcache.server.http.HttpConfig;
 import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.http.TextEndpoint;
-import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.lm.LmLayout;
 import io.kvcache.server.lm.LmProtocol;
 import io.kvcache.server.metrics.BlockMetrics;
@@ -117,7 +117,7 @@ final class ProtocolFactory {
         boolean objects = asked.contains(ListenProtocol.HTTP);
         boolean pages = asked.contains(ListenProtocol.PAGES);
         if (objects || pages) {
-            Map<String, Reach> served = objects ? tenantKeyspaces.routers() : Map.of();
+            Map<String, KeyspaceRouter> served = objects ? tenantKeyspaces.routers() : Map.of();
             List<HttpEndpoint> beside = new ArrayList<>();
             beside.addAll(objects ? httpEndpoints.tenantEndpoints() : List.of());
             beside.addAll(pages ? httpEndpoints.operatorEndpoints() : List.of(new OperatorEndpointsNotice(listen)));
@@ -149,7 +149,7 @@ final class ProtocolFactory {
 
     private Map<String, RespContext> respContexts() {
         Map<String, RespContext> contexts = new HashMap<>();
-        Map<String, Reach> reaches = tenantKeyspaces.routers();
+        Map<String, KeyspaceRouter> reaches = tenantKeyspaces.routers();
         boolean sole = reaches.size() == 1;
         reaches.forEach((tenant, keyspaceRouter) -> contexts.put(
                 tenant,

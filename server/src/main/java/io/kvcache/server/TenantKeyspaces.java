@@ -8,12 +8,12 @@ import io.kvcache.server.config.RecomputeConfig;
 import io.kvcache.server.config.RequestLimits;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
-import io.kvcache.server.keyspace.Bounds;
+import io.kvcache.server.keyspace.KeyOwnershipRules;
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.KeyspaceLimits;
 import io.kvcache.server.keyspace.KeyspaceOptions;
-import io.kvcache.server.keyspace.Labels;
-import io.kvcache.server.keyspace.PrefillTerms;
-import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.KeyspaceRouter;
+import io.kvcache.server.keyspace.RecomputeEstimator;
 import io.kvcache.server.quota.InFlight;
 import io.kvcache.server.quota.Quota;
 import io.kvcache.tiers.TieredKvCache;
@@ -29,15 +29,16 @@ import org.jspecify.annotations.Nullable;
 final class TenantKeyspaces {
 
     private final Map<String, Keyspace> keyspaces;
-    private final Supplier<Labels> labels;
+    private final Supplier<KeyOwnershipRules> labels;
 
-    private TenantKeyspaces(Map<String, Keyspace> keyspaces, Supplier<Labels> labels) {
+    private TenantKeyspaces(Map<String, Keyspace> keyspaces, Supplier<KeyOwnershipRules> labels) {
         this.keyspaces = Collections.unmodifiableMap(keyspaces);
         this.labels = labels;
     }
 
     /// @param labels how keys of the default tenant's clients name other tenants
-    static TenantKeyspaces open(TieredKvCache cache, Clock clock, ServerConfig config, Supplier<Labels> labels) {
+    static TenantKeyspaces open(
+            TieredKvCache cache, Clock clock, ServerConfig config, Supplier<KeyOwnershipRules> labels) {
         long existsPinBytes =
                 config.memory().hostBytes() / 100 * config.existsPin().percent();
         int count = config.access().tenants().size();
@@ -70,17 +71,17 @@ final class TenantKeyspaces {
         return new TenantKeyspaces(keyspaces, labels);
     }
 
-    private static @Nullable PrefillTerms recomputeEstimator(DiskTierConfig disks, TieredKvCache cache) {
+    private static @Nullable RecomputeEstimator recomputeEstimator(DiskTierConfig disks, TieredKvCache cache) {
         RecomputeConfig prefill = disks.recompute();
         PrefillCost cost = prefill.cost();
         return cost == null || disks.disks().isEmpty()
                 ? null
-                : new PrefillTerms(cost, prefill.chunkTokens(), prefill.deadline(), cache::estimateReadNanos);
+                : new RecomputeEstimator(cost, prefill.chunkTokens(), prefill.deadline(), cache::estimateReadNanos);
     }
 
     /// Each has a part of what may be on its way, so that one who reads slowly keeps nobody else from reading.
-    private static Bounds keyspaceLimits(RequestLimits values, double part) {
-        return new Bounds(
+    private static KeyspaceLimits keyspaceLimits(RequestLimits values, double part) {
+        return new KeyspaceLimits(
                 (int) values.keyBytes(),
                 values.valueBytes(),
                 new InFlight((long) (values.inFlightBytes() * part)),
@@ -89,18 +90,18 @@ final class TenantKeyspaces {
 
     /// What may be on its way in of a tenant's values and blocks.
     InFlight incomingBudget(String tenant) {
-        return keyspaceOf(tenant).bounds().arriving();
+        return keyspaceOf(tenant).keyspaceLimits().incoming();
     }
 
     /// What may be on its way out of a tenant's values and blocks.
     InFlight outgoingBudget(String tenant) {
-        return keyspaceOf(tenant).bounds().leaving();
+        return keyspaceOf(tenant).keyspaceLimits().outgoing();
     }
 
     /// Reads that found nothing because as much was being sent as may be.
     long throttledReads() {
         return keyspaces.values().stream()
-                .mapToLong(keyspace -> keyspace.bounds().leaving().refusedCount())
+                .mapToLong(keyspace -> keyspace.keyspaceLimits().outgoing().refusedCount())
                 .sum();
     }
 
@@ -116,16 +117,18 @@ final class TenantKeyspaces {
 
     /// What each tenant's clients may ask for. Those of the default tenant, who anybody is, reach others by naming
     /// them.
-    Map<String, Reach> routers() {
-        Map<String, Reach> reaches = new LinkedHashMap<>();
+    Map<String, KeyspaceRouter> routers() {
+        Map<String, KeyspaceRouter> reaches = new LinkedHashMap<>();
         keyspaces.keySet().forEach(tenant -> reaches.put(tenant, routerOf(tenant)));
         return reaches;
     }
 
     /// What the clients of a tenant that there is may ask for.
-    Reach routerOf(String tenant) {
+    KeyspaceRouter routerOf(String tenant) {
         Keyspace own = keyspaceOf(tenant);
-        return tenant.equals(TenantConfig.DEFAULT) ? new Reach(own, keyspaces, labels) : Reach.of(own);
+        return tenant.equals(TenantConfig.DEFAULT)
+                ? new KeyspaceRouter(own, keyspaces, labels)
+                : KeyspaceRouter.of(own);
     }
 
     /// What each tenant may take, by its name.
@@ -135,7 +138,7 @@ final class TenantKeyspaces {
         return quotas;
     }
 
-    Supplier<Labels> ownershipRules() {
+    Supplier<KeyOwnershipRules> ownershipRules() {
         return labels;
     }
 
@@ -153,10 +156,10 @@ final class TenantKeyspaces {
 
     /// The store knows all that it had before the start.
     void onRecovered() {
-        keyspaces.values().forEach(Keyspace::recovered);
+        keyspaces.values().forEach(Keyspace::onRecovered);
     }
 
     void releasePins() {
-        keyspaces.values().forEach(Keyspace::release);
+        keyspaces.values().forEach(Keyspace::releasePins);
     }
 }

@@ -118,7 +118,7 @@ final class ConcurrentWritersTest {
 
     private void pass(int seconds) {
         for (int i = 0; i < seconds; i++) {
-            port.test().time().pass(Duration.ofSeconds(1));
+            port.test().time().advance(Duration.ofSeconds(1));
             connectionRegistry.tick();
         }
     }

@@ -8,11 +8,11 @@ import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.http.HttpConfig;
 import io.kvcache.server.http.HttpProtocol;
-import io.kvcache.server.keyspace.AwayStore;
-import io.kvcache.server.keyspace.Bounds;
+import io.kvcache.server.keyspace.DelayedDiskStore;
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.KeyspaceLimits;
 import io.kvcache.server.keyspace.KeyspaceOptions;
-import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.lm.LmLayout;
 import io.kvcache.server.lm.LmProtocol;
 import io.kvcache.server.net.Connections;
@@ -37,7 +37,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// What a connection does while a value is on its way from disk, over each protocol.
 final class DiskFetchTest {
 
-    private final AwayStore store = new AwayStore();
+    private final DelayedDiskStore store = new DelayedDiskStore();
     private final Connections connectionRegistry = new Connections(NetLimits.defaults(), store.time());
 
     @AfterEach
@@ -78,12 +78,12 @@ final class DiskFetchTest {
                                         () -> 0,
                                         "default",
                                         true,
-                                        Reach.of(keyspace),
+                                        KeyspaceRouter.of(keyspace),
                                         connectionRegistry,
                                         store.time(),
                                         new ServerFacts("test", PolicyKind.LRU, 0, true))),
                         InFlight.unlimited());
-            case LM -> new LmProtocol(Reach.of(keyspace), LmLayout.V0);
+            case LM -> new LmProtocol(KeyspaceRouter.of(keyspace), LmLayout.V0);
             case HTTP ->
                 new HttpProtocol(
                         new HttpConfig(listenerAuth, Map.of("default", keyspace), Map.of(), List.of(), Set.of("*")));
@@ -92,7 +92,7 @@ final class DiskFetchTest {
     }
 
     private String arrived(Wire embeddedConnection) {
-        store.arrive();
+        store.completeFetch();
         embeddedConnection.channel().runPendingTasks();
         return embeddedConnection.text();
     }
@@ -117,7 +117,7 @@ final class DiskFetchTest {
         store.put("k", "value");
         try (Wire embeddedConnection = connect(spoken)) {
             embeddedConnection.send(spoken.request + spoken.request);
-            store.timeOut();
+            store.timeOutFetch();
             embeddedConnection.channel().runPendingTasks();
             String miss = embeddedConnection.text();
             assertThat(miss).startsWith(spoken.miss);
@@ -142,7 +142,7 @@ final class DiskFetchTest {
                         0,
                         Duration.ofSeconds(5),
                         0,
-                        new Bounds(100, 100, InFlight.unlimited(), leaving)));
+                        new KeyspaceLimits(100, 100, InFlight.unlimited(), leaving)));
         try (Wire writing = connect(Spoken.RESP, keyspace);
                 Wire embeddedConnection = connect(spoken, keyspace)) {
             assertThat(writing.ask("SET k value\r\n")).isEqualTo("+OK\r\n");
@@ -161,7 +161,7 @@ final class DiskFetchTest {
         store.restart();
         try (Wire embeddedConnection = connect(Spoken.RESP)) {
             embeddedConnection.send(request + "\r\nGET k\r\n");
-            store.timeOut();
+            store.timeOutFetch();
             embeddedConnection.channel().runPendingTasks();
             assertThat(embeddedConnection.text())
                     .isEqualTo("-TRYAGAIN the value is on disk and did not come in time\r\n");
@@ -177,7 +177,7 @@ final class DiskFetchTest {
         Wire embeddedConnection = connect(spoken);
         embeddedConnection.send(spoken.request);
         embeddedConnection.close();
-        store.arrive();
+        store.completeFetch();
         embeddedConnection.channel().runPendingTasks();
 
         assertThat(store.held()).isZero();
@@ -205,7 +205,7 @@ final class DiskFetchTest {
         Wire leaving = connect(Spoken.RESP);
         leaving.send("*4\r\n$3\r\nSET\r\n$1\r\nk\r\n$3\r\nnew\r\n$3\r\nGET\r\n");
         leaving.close();
-        store.arrive();
+        store.completeFetch();
         leaving.channel().runPendingTasks();
 
         assertThat(store.held()).isZero();
@@ -220,7 +220,7 @@ final class DiskFetchTest {
             String request, String reply) {
         store.put("k", "value", store.time().millis() + 10);
         store.restart();
-        store.time().pass(Duration.ofMillis(20));
+        store.time().advance(Duration.ofMillis(20));
         try (Wire embeddedConnection = connect(Spoken.RESP)) {
             embeddedConnection.send(request + "\r\n");
             assertThat(arrived(embeddedConnection)).isEqualTo(reply + "\r\n");

@@ -90,7 +90,7 @@ final class EvictionContractTest {
     }
 
     private void pass(Duration time) {
-        port.test().time().pass(time);
+        port.test().time().advance(time);
         port.test().keyspace().tick();
     }
 
@@ -120,7 +120,7 @@ final class EvictionContractTest {
             }
             pass(Duration.ofSeconds(2));
         }
-        KeyspaceStats.Promised promises = port.test().keyspace().stats().promises();
+        KeyspaceStats.ExistsPinCounts promises = port.test().keyspace().stats().promises();
         assertThat(promises.broken()).isZero();
         assertThat(promises.declined()).isPositive();
     }

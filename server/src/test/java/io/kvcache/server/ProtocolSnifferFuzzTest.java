@@ -44,7 +44,7 @@ final class ProtocolSnifferFuzzTest {
             for (ProtocolKind kind : KINDS) {
                 assertThat(port.requests(kind)).as("%s of %d", kind, sent).isGreaterThan(sent / 40);
             }
-            port.test().time().pass(Duration.ofMinutes(1));
+            port.test().time().advance(Duration.ofMinutes(1));
             port.test().keyspace().tick();
             port.test().keyspace().clear();
             assertThat(port.test().cache().stats().host().heldBytes()).isZero();

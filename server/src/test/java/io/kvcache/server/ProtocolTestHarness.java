@@ -5,7 +5,7 @@ import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.http.HttpConfig;
 import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.http.TextEndpoint;
-import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.lm.LmProtocol;
 import io.kvcache.server.net.Connections;
@@ -22,7 +22,7 @@ final class ProtocolTestHarness implements AutoCloseable {
 
     private final RespWire wire = new RespWire();
     private final RespProtocol resp = wire.protocol();
-    private final LmProtocol lm = new LmProtocol(Reach.of(wire.test().keyspace()), null);
+    private final LmProtocol lm = new LmProtocol(KeyspaceRouter.of(wire.test().keyspace()), null);
     private final HttpProtocol http = new HttpProtocol(new HttpConfig(
             ListenerAuth.withoutAuth(
                     PasswordAuthenticator.withoutPasswords(wire.test().time())),

@@ -1,8 +1,8 @@
 package io.kvcache.server.http;
 
 import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.keyspace.Reading;
-import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.keyspace.PinnedValue;
+import io.kvcache.server.keyspace.ReadResult;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import org.jspecify.annotations.Nullable;
 
@@ -24,17 +24,17 @@ final class GetObjectHandler implements HttpRequestHandler.BodylessHandler {
 
     @Override
     public void respond(HttpResponder out) {
-        Reading readResult = keyspace.read(key);
-        if (readResult.outcome() == Reading.Outcome.AWAY) {
+        ReadResult readResult = keyspace.read(key);
+        if (readResult.outcome() == ReadResult.Outcome.ON_DISK) {
             out.awaitValue(keyspace, key, come -> reply(come, out));
         } else {
             reply(readResult, out);
         }
     }
 
-    private void reply(Reading readResult, HttpResponder out) {
-        Value value = readResult.value();
-        if (value != null && !withBody && !keyspace.told(key)) {
+    private void reply(ReadResult readResult, HttpResponder out) {
+        PinnedValue value = readResult.value();
+        if (value != null && !withBody && !keyspace.announceExists(key)) {
             value.close(); // it cannot be kept until the GET that follows
             out.sendProblem(notFound());
             return;
@@ -45,10 +45,11 @@ final class GetObjectHandler implements HttpRequestHandler.BodylessHandler {
         }
         out.sendProblem(
                 switch (readResult.outcome()) {
-                    case BUSY ->
-                        ProblemDetails.sendLimitReached(keyspace.bounds().leaving());
-                    case LATE -> ProblemDetails.timedOut(HttpResponseStatus.SERVICE_UNAVAILABLE);
-                    case FOUND, ABSENT, AWAY -> notFound();
+                    case THROTTLED ->
+                        ProblemDetails.sendLimitReached(
+                                keyspace.keyspaceLimits().outgoing());
+                    case TIMED_OUT -> ProblemDetails.timedOut(HttpResponseStatus.SERVICE_UNAVAILABLE);
+                    case HIT, MISS, ON_DISK -> notFound();
                 });
     }
 

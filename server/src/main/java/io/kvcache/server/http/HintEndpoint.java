@@ -2,7 +2,7 @@ package io.kvcache.server.http;
 
 import io.kvcache.core.ObjectHint;
 import io.kvcache.server.keyspace.HintLimits;
-import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import java.nio.charset.StandardCharsets;
@@ -19,10 +19,10 @@ public final class HintEndpoint implements HttpEndpoint {
     private static final String PATH = "/v1/hints";
     private static final String KINDS = "expect, return, forget, pin, unpin, label, session, weigh, expire";
 
-    private final Function<String, Reach> routers;
+    private final Function<String, KeyspaceRouter> routers;
 
     /// @param reaches what each tenant may name, by its name
-    public HintEndpoint(Function<String, Reach> reaches) {
+    public HintEndpoint(Function<String, KeyspaceRouter> reaches) {
         this.routers = reaches;
     }
 
@@ -41,9 +41,9 @@ public final class HintEndpoint implements HttpEndpoint {
                 : HttpResponder.methodNotAllowed(request, "POST");
     }
 
-    private static void parseHint(JsonNode body, Reach keyspaceRouter, HttpResponder out) {
+    private static void parseHint(JsonNode body, KeyspaceRouter keyspaceRouter, HttpResponder out) {
         ObjectHint hint = parseHint(body);
-        out.sendJson(HttpResponseStatus.OK, Map.of("taken", keyspaceRouter.hint(keys(body), hint)));
+        out.sendJson(HttpResponseStatus.OK, Map.of("taken", keyspaceRouter.applyHint(keys(body), hint)));
     }
 
     private static ObjectHint parseHint(JsonNode body) {

@@ -1,9 +1,9 @@
 package io.kvcache.server.http;
 
 import io.kvcache.server.access.ListenerAuth;
+import io.kvcache.server.keyspace.KeyOwnershipRules;
 import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.keyspace.Labels;
-import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.KeyspaceRouter;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -20,8 +20,8 @@ import java.util.stream.Collectors;
 /// localhost; `*` for any
 public record HttpConfig(
         ListenerAuth listenerAuth,
-        Map<String, Reach> routers,
-        Supplier<Labels> ownershipRules,
+        Map<String, KeyspaceRouter> routers,
+        Supplier<KeyOwnershipRules> ownershipRules,
         Map<String, TextEndpoint> textEndpoints,
         List<HttpEndpoint> endpoints,
         Set<String> hosts) {
@@ -46,8 +46,8 @@ public record HttpConfig(
         this(
                 listenerAuth,
                 tenants.entrySet().stream()
-                        .collect(Collectors.toMap(Map.Entry::getKey, each -> Reach.of(each.getValue()))),
-                () -> Labels.NONE,
+                        .collect(Collectors.toMap(Map.Entry::getKey, each -> KeyspaceRouter.of(each.getValue()))),
+                () -> KeyOwnershipRules.NONE,
                 pages,
                 areas,
                 hosts);

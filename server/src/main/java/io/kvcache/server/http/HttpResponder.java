@@ -1,8 +1,8 @@
 package io.kvcache.server.http;
 
 import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.keyspace.Reading;
-import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.keyspace.PinnedValue;
+import io.kvcache.server.keyspace.ReadResult;
 import io.kvcache.server.net.SlotBytes;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
@@ -195,14 +195,14 @@ public final class HttpResponder {
 
     /// Replies with a value once it has come from disk, or with none when it has not come in time; not at all when
     /// the connection has ended by then.
-    void awaitValue(Keyspace keyspace, byte[] key, Consumer<Reading> reply) {
+    void awaitValue(Keyspace keyspace, byte[] key, Consumer<ReadResult> reply) {
         awaitValue(keyspace, key, Long.MAX_VALUE, reply);
     }
 
     /// The same for a client who waits no longer than a time of his own.
-    public void awaitValue(Keyspace keyspace, byte[] key, long maxNanos, Consumer<Reading> reply) {
+    public void awaitValue(Keyspace keyspace, byte[] key, long maxNanos, Consumer<ReadResult> reply) {
         keyspace.fetch(key, maxNanos, context.channel().eventLoop(), readResult -> {
-            Value value = readResult.value();
+            PinnedValue value = readResult.value();
             if (context.channel().isActive()) {
                 reply.accept(readResult);
             } else if (value != null) {

@@ -3,7 +3,7 @@ package io.kvcache.server.http;
 import io.kvcache.server.access.AuthResult;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpMethod;
 import io.netty.handler.codec.http.HttpObjectDecoder;
@@ -95,7 +95,7 @@ final class HttpRouter {
     }
 
     private HttpRequestHandler route(HttpRequest request, String path, String tenant) {
-        Reach keyspaceRouter = site.routers().get(tenant);
+        KeyspaceRouter keyspaceRouter = site.routers().get(tenant);
         if (path.startsWith(ObjectPath.PREFIX) && keyspaceRouter != null) {
             return objectHandler(request, path, keyspaceRouter);
         }
@@ -136,13 +136,16 @@ final class HttpRouter {
         return String.join(", ", all.sorted().toList());
     }
 
-    private static HttpRequestHandler objectHandler(HttpRequest request, String path, Reach keyspaceRouter) {
+    private static HttpRequestHandler objectHandler(HttpRequest request, String path, KeyspaceRouter keyspaceRouter) {
         byte[] key = ObjectPath.parseKey(path);
-        Keyspace keyspace = key == null ? keyspaceRouter.own() : keyspaceRouter.of(key);
-        if (key == null || key.length < 1 || key.length > keyspace.bounds().keyBytes()) {
+        Keyspace keyspace = key == null ? keyspaceRouter.ownKeyspace() : keyspaceRouter.of(key);
+        if (key == null
+                || key.length < 1
+                || key.length > keyspace.keyspaceLimits().keyBytes()) {
             return problemHandler(
                     HttpResponseStatus.BAD_REQUEST,
-                    "a key takes 1 to " + keyspace.bounds().keyBytes() + " bytes, percent-encoded where needed");
+                    "a key takes 1 to " + keyspace.keyspaceLimits().keyBytes()
+                            + " bytes, percent-encoded where needed");
         }
         return switch (request.method().name()) {
             case "GET" -> new GetObjectHandler(keyspace, key, request.headers().get(HttpHeaderNames.RANGE), true);
@@ -165,11 +168,11 @@ final class HttpRouter {
         if (bytes < 0) {
             return problemHandler(HttpResponseStatus.LENGTH_REQUIRED, "a PUT takes a Content-Length");
         }
-        if (bytes > keyspace.bounds().valueBytes()) {
+        if (bytes > keyspace.keyspaceLimits().valueBytes()) {
             return problemHandler(
                     HttpResponseStatus.REQUEST_ENTITY_TOO_LARGE,
                     "an object of " + bytes + " bytes; it takes 0 to "
-                            + keyspace.bounds().valueBytes());
+                            + keyspace.keyspaceLimits().valueBytes());
         }
         return new PutObjectHandler(keyspace.put(key, bytes));
     }

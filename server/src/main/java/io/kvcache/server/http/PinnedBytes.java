@@ -1,7 +1,7 @@
 package io.kvcache.server.http;
 
 import io.kvcache.core.SegmentVisitor;
-import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.keyspace.PinnedValue;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
@@ -24,7 +24,7 @@ public record PinnedBytes(long bytes, SegmentSource segments, Runnable release) 
     }
 
     /// A value of the keyspace.
-    static PinnedBytes of(Value value) {
+    static PinnedBytes of(PinnedValue value) {
         return new PinnedBytes(value.bytes(), value::visit, value::close);
     }
 

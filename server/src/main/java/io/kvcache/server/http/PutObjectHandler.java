@@ -2,7 +2,7 @@ package io.kvcache.server.http;
 
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
-import io.kvcache.server.keyspace.TensorNote;
+import io.kvcache.server.keyspace.TensorMetadata;
 import io.kvcache.server.net.SlotBytes;
 import io.netty.buffer.ByteBuf;
 import io.netty.handler.codec.http.HttpResponseStatus;
@@ -19,7 +19,7 @@ final class PutObjectHandler implements HttpRequestHandler {
     @Override
     public void onBody(ByteBuf part) {
         if (put.state() == PendingPut.State.WRITING) {
-            SlotBytes.read(part, part.readableBytes(), put::room);
+            SlotBytes.read(part, part.readableBytes(), put::writableBuffer);
         } else {
             part.skipBytes(part.readableBytes());
         }
@@ -29,15 +29,15 @@ final class PutObjectHandler implements HttpRequestHandler {
     public void respond(HttpResponder out) {
         switch (put.state()) {
             case WRITING -> {
-                if (put.missing() > 0) {
+                if (put.remainingBytes() > 0) {
                     out.sendProblem(
                             new ProblemDetails(HttpResponseStatus.BAD_REQUEST, "the body is shorter than was said"));
                     return;
                 }
-                put.commit(0, TensorNote.NONE, Condition.ALWAYS);
+                put.commit(0, TensorMetadata.NONE, Condition.ALWAYS);
                 out.sendEmpty(HttpResponseStatus.NO_CONTENT);
             }
-            case REFUSED ->
+            case REJECTED ->
                 out.sendProblem(new ProblemDetails(
                         HttpResponseStatus.INSUFFICIENT_STORAGE, "all that could be evicted is in use; try again"));
         }

@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
 /// ```
 ///
 /// The digest is the longest field of hexadecimal digits, 8 to 128, the last of equals; there may
-/// be a sign before it, and behind the key what makes it a half ([Halves]). All but digest and half
+/// be a sign before it, and behind the key what makes it a half ([LmcacheKeyPair]). All but digest and half
 /// is the **stem**: model, worker and the like.
 ///
 /// @param key not to be changed
@@ -23,15 +23,15 @@ import org.jspecify.annotations.Nullable;
 @SuppressWarnings("ArrayRecordComponent") // never compared
 record ChunkKey(byte[] key, int from, int to, int end, String digest) {
 
-    private static final int FEWEST_FIELDS = 3;
-    private static final int SHORTEST_DIGEST = 8;
+    private static final int MIN_FIELDS = 3;
+    private static final int MIN_DIGEST = 8;
 
     /// Of 512 bits. Digests are remembered, so clients must not say how much that takes.
-    private static final int LONGEST_DIGEST = 128;
+    private static final int MAX_DIGEST = 128;
 
     /// The parts of a key, or null when it does not look like one of LMCache's.
     static @Nullable ChunkKey of(byte[] key) {
-        int end = Halves.baseLength(key);
+        int end = LmcacheKeyPair.baseLength(key);
         int fields = 1;
         int from = -1;
         int to = -1;
@@ -40,21 +40,21 @@ record ChunkKey(byte[] key, int from, int to, int end, String digest) {
             while (stop < end && key[stop] != '@') {
                 stop++;
             }
-            int digits = digits(key, start, stop);
-            if (digits >= SHORTEST_DIGEST && digits <= LONGEST_DIGEST && digits >= to - from) {
+            int digits = digitCount(key, start, stop);
+            if (digits >= MIN_DIGEST && digits <= MAX_DIGEST && digits >= to - from) {
                 from = stop - digits;
                 to = stop;
             }
             fields += stop < end ? 1 : 0;
             start = stop + 1;
         }
-        return fields < FEWEST_FIELDS || from < 0
+        return fields < MIN_FIELDS || from < 0
                 ? null
                 : new ChunkKey(key, from, to, end, new String(key, from, to - from, StandardCharsets.ISO_8859_1));
     }
 
     /// How many digits a field has, or 0 when there is anything else in it but a sign.
-    private static int digits(byte[] key, int from, int to) {
+    private static int digitCount(byte[] key, int from, int to) {
         int start = from < to && key[from] == '-' ? from + 1 : from;
         for (int i = start; i < to; i++) {
             if (Character.digit(key[i], 16) < 0) {
@@ -65,13 +65,13 @@ record ChunkKey(byte[] key, int from, int to, int end, String digest) {
     }
 
     /// Whether two are chunks of the same model, for the same worker.
-    boolean sameStem(ChunkKey other) {
+    boolean isSameModel(ChunkKey other) {
         return Arrays.equals(key, 0, from, other.key, 0, other.from)
                 && Arrays.equals(key, to, end, other.key, other.to, other.end);
     }
 
     /// The key that has another chunk's digest in the place of this one's.
-    byte[] with(String otherDigest) {
+    byte[] withDigest(String otherDigest) {
         byte[] digits = otherDigest.getBytes(StandardCharsets.ISO_8859_1);
         byte[] other = Arrays.copyOf(key, key.length - (to - from) + digits.length);
         System.arraycopy(digits, 0, other, from, digits.length);

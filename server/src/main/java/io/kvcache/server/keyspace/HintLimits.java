@@ -12,10 +12,10 @@ import java.util.concurrent.TimeUnit;
 public final class HintLimits {
 
     /// Keys of one hint: some milliseconds of a connection's loop.
-    public static final int MOST_KEYS = 8192;
+    public static final int MAX_KEYS = 8192;
 
     /// A year: what is further away is a mistake.
-    private static final long MOST_MILLIS = TimeUnit.DAYS.toMillis(365);
+    private static final long MAX_MILLIS = TimeUnit.DAYS.toMillis(365);
 
     private HintLimits() {}
 
@@ -53,14 +53,14 @@ public final class HintLimits {
     /// @param last whether the session is over with it
     public static ObjectHint session(String kind, long session, long turn, boolean last) {
         RequestKind known = kind(kind);
-        requireFrom1("session", session, Long.MAX_VALUE);
-        requireFrom1("turn", turn, Integer.MAX_VALUE);
+        requirePositive("session", session, Long.MAX_VALUE);
+        requirePositive("turn", turn, Integer.MAX_VALUE);
         return new ObjectHint.Label(new RequestLabel(known, session, (int) turn, last));
     }
 
-    private static void requireFrom1(String name, long value, long most) {
-        if (value < 1 || value > most) {
-            throw new IllegalArgumentException(name + " is " + value + "; it takes 1 to " + most);
+    private static void requirePositive(String name, long value, long max) {
+        if (value < 1 || value > max) {
+            throw new IllegalArgumentException(name + " is " + value + "; it takes 1 to " + max);
         }
     }
 
@@ -90,8 +90,8 @@ public final class HintLimits {
 
     /// A hint may be of so many keys.
     public static void requireKeys(int count) {
-        if (count < 1 || count > MOST_KEYS) {
-            throw new IllegalArgumentException(count + " keys; a hint takes 1 to " + MOST_KEYS);
+        if (count < 1 || count > MAX_KEYS) {
+            throw new IllegalArgumentException(count + " keys; a hint takes 1 to " + MAX_KEYS);
         }
     }
 
@@ -103,10 +103,9 @@ public final class HintLimits {
         }
     }
 
-    private static long nanos(long millis, long least) {
-        if (millis < least || millis > MOST_MILLIS) {
-            throw new IllegalArgumentException(
-                    "milliseconds is " + millis + "; it takes " + least + " to " + MOST_MILLIS);
+    private static long nanos(long millis, long min) {
+        if (millis < min || millis > MAX_MILLIS) {
+            throw new IllegalArgumentException("milliseconds is " + millis + "; it takes " + min + " to " + MAX_MILLIS);
         }
         return TimeUnit.MILLISECONDS.toNanos(millis);
     }

@@ -11,10 +11,10 @@ final class KeyEntry {
     private final long bytes;
     private volatile long expiresAtMillis;
     private volatile boolean paired;
-    private volatile long usedAt;
-    private long placedAt;
-    private volatile long sparedUntil;
-    private volatile boolean spared;
+    private volatile long lastUse;
+    private long orderedBy;
+    private volatile long protectedUntil;
+    private volatile boolean isProtected;
     private @Nullable KeyEntry next;
 
     KeyEntry(Key key, BlockKey hash, long bytes, long expiresAtMillis) {
@@ -57,47 +57,47 @@ final class KeyEntry {
         expiresAtMillis = at;
     }
 
-    boolean expired(long nowMillis) {
+    boolean isExpired(long nowMillis) {
         long at = expiresAtMillis;
         return at != 0 && at <= nowMillis;
     }
 
     /// The number of its last use, as the quota counts them.
-    long usedAt() {
-        return usedAt;
+    long lastUse() {
+        return lastUse;
     }
 
-    void usedAt(long number) {
-        usedAt = number;
+    void lastUse(long number) {
+        lastUse = number;
     }
 
     /// The use by which it stands in the quota's order; guarded by the quota.
-    long placedAt() {
-        return placedAt;
+    long orderedBy() {
+        return orderedBy;
     }
 
-    void placedAt(long number) {
-        placedAt = number;
+    void orderedBy(long number) {
+        orderedBy = number;
     }
 
     /// The quota takes others before it for a while.
     ///
     /// @param nanos of the store's clock
-    void sparedUntil(long nanos) {
-        sparedUntil = nanos;
-        spared = true;
+    void protectUntil(long nanos) {
+        protectedUntil = nanos;
+        isProtected = true;
     }
 
-    boolean isSpared(long nanos) {
-        return spared && sparedUntil - nanos > 0;
+    boolean isProtected(long nanos) {
+        return isProtected && protectedUntil - nanos > 0;
     }
 
     /// Whether it was seen together with its other half.
-    boolean paired() {
+    boolean isPaired() {
         return paired;
     }
 
-    void pair() {
+    void markPaired() {
         paired = true;
     }
 }

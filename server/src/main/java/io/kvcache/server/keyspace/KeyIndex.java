@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// each ([KeyShard]).
 ///
 /// **Bound.** It holds what the store holds, at most as many entries as the store has records, plus what left since
-/// the store was last asked ([KeyFollower]). An entry is about 200 bytes of heap.
+/// the store was last asked ([EvictionListener]). An entry is about 200 bytes of heap.
 ///
 /// **Threads.** Any. Writers of one key hold its lock ([KeyLocks]).
 final class KeyIndex {
@@ -27,23 +27,23 @@ final class KeyIndex {
     /// Parts of the index with a lock each, by the first bits of a digest: many more than threads.
     private static final int SHARD_BITS = 8;
 
-    private record Due(long atMillis, BlockKey hash) implements Comparable<Due> {
+    private record ExpiryKey(long atMillis, BlockKey hash) implements Comparable<ExpiryKey> {
         @Override
-        public int compareTo(Due other) {
+        public int compareTo(ExpiryKey other) {
             int byTime = Long.compare(atMillis, other.atMillis);
             return byTime == 0 ? KeyShard.ORDER.compare(hash, other.hash) : byTime;
         }
     }
 
     private final KeyShard[] shards = new KeyShard[1 << SHARD_BITS];
-    private final NavigableMap<Due, KeyEntry> due = new ConcurrentSkipListMap<>();
+    private final NavigableMap<ExpiryKey, KeyEntry> expiries = new ConcurrentSkipListMap<>();
     private final AtomicInteger count = new AtomicInteger();
-    private final AtomicInteger timed = new AtomicInteger();
-    private final Holdings holdings;
+    private final AtomicInteger expiringCount = new AtomicInteger();
+    private final QuotaLru quotaLru;
 
-    /// @param holdings told what enters and leaves
-    KeyIndex(Holdings holdings) {
-        this.holdings = holdings;
+    /// @param quotaLru told what enters and leaves
+    KeyIndex(QuotaLru quotaLru) {
+        this.quotaLru = quotaLru;
         for (int i = 0; i < shards.length; i++) {
             shards[i] = new KeyShard(SHARD_BITS);
         }
@@ -67,47 +67,49 @@ final class KeyIndex {
         KeyEntry older = shard(entry.hash().hi()).put(entry);
         if (older == null) {
             count.incrementAndGet();
-            holdings.leaveStranger(entry.hash());
-            holdings.enter(entry);
+            quotaLru.removeUnindexed(entry.hash());
+            quotaLru.add(entry);
         } else {
-            forgetDue(older);
-            holdings.replace(older, entry);
+            removeExpiry(older);
+            quotaLru.replace(older, entry);
         }
-        rememberDue(entry);
+        addExpiry(entry);
     }
 
     /// Takes an entry away, unless another one has its place by now.
     void remove(KeyEntry entry) {
         if (shard(entry.hash().hi()).remove(entry)) {
             count.decrementAndGet();
-            forgetDue(entry);
-            holdings.leave(entry);
+            removeExpiry(entry);
+            quotaLru.remove(entry);
         }
     }
 
     /// Lets an entry expire at another time; 0 for never.
     void expireAt(KeyEntry entry, long atMillis) {
-        forgetDue(entry);
+        removeExpiry(entry);
         entry.expiresAtMillis(atMillis);
-        rememberDue(entry);
+        addExpiry(entry);
     }
 
-    private void rememberDue(KeyEntry entry) {
-        if (entry.expiresAtMillis() != 0 && due.put(new Due(entry.expiresAtMillis(), entry.hash()), entry) == null) {
-            timed.incrementAndGet();
+    private void addExpiry(KeyEntry entry) {
+        if (entry.expiresAtMillis() != 0
+                && expiries.put(new ExpiryKey(entry.expiresAtMillis(), entry.hash()), entry) == null) {
+            expiringCount.incrementAndGet();
         }
     }
 
-    private void forgetDue(KeyEntry entry) {
-        if (entry.expiresAtMillis() != 0 && due.remove(new Due(entry.expiresAtMillis(), entry.hash()), entry)) {
-            timed.decrementAndGet();
+    private void removeExpiry(KeyEntry entry) {
+        if (entry.expiresAtMillis() != 0
+                && expiries.remove(new ExpiryKey(entry.expiresAtMillis(), entry.hash()), entry)) {
+            expiringCount.decrementAndGet();
         }
     }
 
     /// The entries that have expired longest, at most `max`.
-    List<KeyEntry> expired(long nowMillis, int max) {
+    List<KeyEntry> findExpired(long nowMillis, int max) {
         List<KeyEntry> found = new ArrayList<>();
-        for (var each : due.entrySet()) {
+        for (var each : expiries.entrySet()) {
             if (each.getKey().atMillis() > nowMillis || found.size() == max) {
                 break;
             }
@@ -119,29 +121,29 @@ final class KeyIndex {
     /// A run of entries from a place on.
     ///
     /// @param cursor 0 to begin, or what the run before answered
-    Run run(long cursor, int max) {
+    IndexPage page(long cursor, int max) {
         List<KeyEntry> found = new ArrayList<>(Math.min(max, 1024));
         BlockKey from = new BlockKey(cursor << 1, 0);
         for (int i = shardOf(from.hi()); i < shards.length; i++) {
             BlockKey first = new BlockKey((long) i << (Long.SIZE - SHARD_BITS), 0);
             boolean begins = shardOf(from.hi()) == i;
-            KeyEntry next = shards[i].run(begins ? from : first, max - found.size(), found);
+            KeyEntry next = shards[i].scan(begins ? from : first, max - found.size(), found);
             if (next != null) {
-                return new Run(found, Math.max(1, next.hash().hi() >>> 1));
+                return new IndexPage(found, Math.max(1, next.hash().hi() >>> 1));
             }
         }
-        return new Run(found, 0);
+        return new IndexPage(found, 0);
     }
 
     /// @param next where the next run begins: the first 63 bits of a digest; 0 when this was the last
-    record Run(List<KeyEntry> entries, long next) {}
+    record IndexPage(List<KeyEntry> entries, long next) {}
 
     int count() {
         return count.get();
     }
 
     /// How many of them will expire.
-    int timedCount() {
-        return timed.get();
+    int expiringCount() {
+        return expiringCount.get();
     }
 }

@@ -8,6 +8,6 @@ public record KeyInfo(long bytes, long expiresAtMillis) {
 
     /// Host memory that it takes, in slots of `page` bytes at the least.
     public long storedBytes(int keyBytes, long page) {
-        return Trailer.storedBytes(keyBytes, bytes, page);
+        return ValueTrailer.storedBytes(keyBytes, bytes, page);
     }
 }

@@ -20,9 +20,9 @@ final class KeyShard {
 
     private static final Comparator<KeyEntry> BY_HASH = Comparator.comparing(KeyEntry::hash, ORDER);
     private static final int FIRST_BITS = 2;
-    private static final int MOST_BITS = 24;
+    private static final int MAX_BITS = 24;
     /// The table halves below one entry in so many buckets.
-    private static final int FEWEST_OF = 8;
+    private static final int SHRINK_RATIO = 8;
 
     private final int bitsBefore;
     private int bits = FIRST_BITS;
@@ -42,7 +42,7 @@ final class KeyShard {
         return a.lo() == b.lo() && a.hi() == b.hi();
     }
 
-    synchronized int buckets() {
+    synchronized int bucketCount() {
         return table.length;
     }
 
@@ -69,7 +69,7 @@ final class KeyShard {
         entry.next(table[bucket]);
         table[bucket] = entry;
         count++;
-        if (count > table.length && bits < MOST_BITS) {
+        if (count > table.length && bits < MAX_BITS) {
             resize(bits + 1);
         }
         return null;
@@ -85,7 +85,7 @@ final class KeyShard {
                 link(bucket, before, at.next());
                 at.next(null);
                 count--;
-                if (count < table.length / FEWEST_OF && bits > FIRST_BITS) {
+                if (count < table.length / SHRINK_RATIO && bits > FIRST_BITS) {
                     resize(bits - 1);
                 }
                 return true;
@@ -121,7 +121,7 @@ final class KeyShard {
 
     /// Adds the entries from a digest of this shard on, in order, at most `max`; answers the one
     /// after those, or null when the shard has no more.
-    synchronized @Nullable KeyEntry run(BlockKey from, int max, List<KeyEntry> found) {
+    synchronized @Nullable KeyEntry scan(BlockKey from, int max, List<KeyEntry> found) {
         int end = found.size() + max;
         for (int bucket = bucketOf(from); bucket < table.length; bucket++) {
             int start = found.size();

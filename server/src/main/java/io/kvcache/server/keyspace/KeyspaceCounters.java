@@ -14,7 +14,7 @@ final class KeyspaceCounters {
     final LongAdder missedDeleted = new LongAdder();
     final LongAdder evicted = new LongAdder();
     final LongAdder expired = new LongAdder();
-    final LongAdder halved = new LongAdder();
+    final LongAdder otherHalfMissing = new LongAdder();
     final LongAdder busy = new LongAdder();
     final LongAdder late = new LongAdder();
     final LongAdder cheaperComputed = new LongAdder();
@@ -25,7 +25,7 @@ final class KeyspaceCounters {
     final LongAdder receivedBytes = new LongAdder();
 
     /// A read found nothing.
-    void missed(Departed.Cause cause) {
+    void recordMiss(Departed.Cause cause) {
         switch (cause) {
             case NEVER_SEEN -> absent.increment();
             case EVICTED -> missedEvicted.increment();
@@ -43,36 +43,37 @@ final class KeyspaceCounters {
                 missedQuota.sum(),
                 missedDeleted.sum(),
                 expired.sum(),
-                halved.sum(),
+                otherHalfMissing.sum(),
                 busy.sum(),
                 late.sum(),
                 cheaperComputed.sum());
     }
 
     /// Grows when the store evicts, or refuses a write for want of room.
-    long pressure() {
+    long evictionPressure() {
         return evicted.sum() + refused.sum();
     }
 
-    KeyspaceStats stats(KeyIndex index, Promises promises, Bounds bounds, KeyspaceStats.Usage usage) {
+    KeyspaceStats stats(
+            KeyIndex index, ExistsPins existsPins, KeyspaceLimits keyspaceLimits, KeyspaceStats.Usage usage) {
         return new KeyspaceStats(
                 index.count(),
-                index.timedCount(),
+                index.expiringCount(),
                 reads(),
                 new KeyspaceStats.Writes(stored.sum(), refused.sum(), deleted.sum()),
-                new KeyspaceStats.Promised(
-                        promises.given(),
-                        promises.bare(),
-                        promises.broken(),
-                        promises.heldBytes(),
-                        promises.kept(),
-                        promises.declined()),
+                new KeyspaceStats.ExistsPinCounts(
+                        existsPins.granted(),
+                        existsPins.unpinned(),
+                        existsPins.violated(),
+                        existsPins.heldBytes(),
+                        existsPins.fulfilled(),
+                        existsPins.declined()),
                 usage,
                 new KeyspaceStats.Traffic(
                         sentBytes.sum(),
                         receivedBytes.sum(),
-                        bounds.leaving().bytes(),
-                        bounds.arriving().bytes()),
+                        keyspaceLimits.outgoing().bytes(),
+                        keyspaceLimits.incoming().bytes()),
                 evicted.sum(),
                 cheaperComputed.sum(),
                 fromDisk.sum());

@@ -18,7 +18,7 @@ public record KeyspaceStats(
         long expiringKeys,
         Reads reads,
         Writes writes,
-        Promised promises,
+        ExistsPinCounts promises,
         Usage usage,
         Traffic traffic,
         long evicted,
@@ -84,5 +84,5 @@ public record KeyspaceStats(
     /// @param declined values that are here and were said not to be, as the quota was full and the store evicted
     /// @param heldBytes protected now
     /// @param kept reads that followed a positive answer, and are one look-up with it
-    public record Promised(long given, long bare, long broken, long heldBytes, long kept, long declined) {}
+    public record ExistsPinCounts(long given, long bare, long broken, long heldBytes, long kept, long declined) {}
 }

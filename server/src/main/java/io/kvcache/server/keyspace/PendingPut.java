@@ -18,52 +18,57 @@ public final class PendingPut implements AutoCloseable {
         /// There is room for them.
         WRITING,
         /// There is no room: throw the bytes away.
-        REFUSED
+        REJECTED
     }
 
     /// Less is summed up with what comes after it.
-    private static final int LEAST_SUM = 16 << 10;
+    private static final int MIN_CHECKSUM_BYTES = 16 << 10;
 
     /// Before the first piece; nothing can be put there.
-    private static final ByteBuffer NOWHERE = ByteBuffer.allocate(0);
+    private static final ByteBuffer NO_BUFFER = ByteBuffer.allocate(0);
 
-    private final Changes changes;
+    private final KeyspaceWrites keyspaceWrites;
     private final Key key;
     private final State state;
     private final long bytes;
-    private final Writings.@Nullable Claim claim;
+    private final InFlightWrites.@Nullable WriteReservation writeReservation;
     private final @Nullable ObjectWriter writer;
-    private final Span room;
+    private final SegmentedBuffer room;
     private int piece = -1;
     private long left;
-    private long summed;
-    private ByteBuffer current = NOWHERE;
+    private long checksummed;
+    private ByteBuffer current = NO_BUFFER;
     private boolean open;
 
     private PendingPut(
-            Changes changes,
+            KeyspaceWrites keyspaceWrites,
             Key key,
             State state,
             long bytes,
-            Writings.@Nullable Claim claim,
+            InFlightWrites.@Nullable WriteReservation writeReservation,
             @Nullable ObjectWriter writer) {
-        this.changes = changes;
+        this.keyspaceWrites = keyspaceWrites;
         this.key = key;
         this.state = state;
         this.bytes = bytes;
-        this.claim = claim;
+        this.writeReservation = writeReservation;
         this.writer = writer;
-        room = writer == null ? Span.of(List.of()) : Span.of(writer.segments());
+        room = writer == null ? SegmentedBuffer.of(List.of()) : SegmentedBuffer.of(writer.segments());
         left = bytes;
         open = state == State.WRITING;
     }
 
-    static PendingPut writing(Changes changes, Key key, long bytes, Writings.Claim claim, ObjectWriter writer) {
-        return new PendingPut(changes, key, State.WRITING, bytes, claim, writer);
+    static PendingPut writing(
+            KeyspaceWrites keyspaceWrites,
+            Key key,
+            long bytes,
+            InFlightWrites.WriteReservation writeReservation,
+            ObjectWriter writer) {
+        return new PendingPut(keyspaceWrites, key, State.WRITING, bytes, writeReservation, writer);
     }
 
-    static PendingPut refused(Changes changes, Key key, long bytes) {
-        return new PendingPut(changes, key, State.REFUSED, bytes, null, null);
+    static PendingPut rejected(KeyspaceWrites keyspaceWrites, Key key, long bytes) {
+        return new PendingPut(keyspaceWrites, key, State.REJECTED, bytes, null, null);
     }
 
     public State state() {
@@ -79,33 +84,33 @@ public final class PendingPut implements AutoCloseable {
     /// complete.
     ///
     /// @throws IllegalStateException when there is no room, or after commit or close
-    public ByteBuffer room() {
+    public ByteBuffer writableBuffer() {
         requireOpen();
-        sum();
+        updateChecksum();
         while (!current.hasRemaining() && left > 0) {
-            nextPiece();
+            nextSegment();
         }
         return current;
     }
 
-    /// So many bytes were put at the start of what [#room] answered last, without moving its position.
-    public void landed(int count) {
+    /// So many bytes were put at the start of what [#writableBuffer] answered last, without moving its position.
+    public void bytesWritten(int count) {
         current.position(current.position() + count);
-        sum();
+        updateChecksum();
     }
 
     /// Has what has come summed up while the caches still have it: at the end that would hold up the reply.
-    private void sum() {
-        long come = bytes - missing() - summed;
-        if (come >= LEAST_SUM) {
+    private void updateChecksum() {
+        long come = bytes - remainingBytes() - checksummed;
+        if (come >= MIN_CHECKSUM_BYTES) {
             requireWriter().advance(come);
-            summed += come;
+            checksummed += come;
         }
     }
 
-    private void nextPiece() {
+    private void nextSegment() {
         piece++;
-        current = room.pieces().get(piece).asByteBuffer();
+        current = room.segments().get(piece).asByteBuffer();
         if (current.remaining() > left) {
             current.limit((int) left);
         }
@@ -113,30 +118,30 @@ public final class PendingPut implements AutoCloseable {
     }
 
     /// Bytes that have not been put yet.
-    public long missing() {
+    public long remainingBytes() {
         return left + current.remaining();
     }
 
     /// Makes the value findable in place of the older one.
     ///
     /// @param expiresAtMillis milliseconds since the epoch, or 0 for never
-    /// @param note what a read of this value answers as [Value#note()]
+    /// @param note what a read of this value answers as [PinnedValue#tensorMetadata()]
     /// @param condition looked at while nobody else can change the key; when it fails, the put is given up
     /// @return whether the condition held
     /// @throws IllegalStateException when bytes are missing, or after commit or close
-    public boolean commit(long expiresAtMillis, TensorNote note, Condition condition) {
+    public boolean commit(long expiresAtMillis, TensorMetadata note, Condition condition) {
         requireOpen();
-        if (missing() > 0) {
-            throw new IllegalStateException(missing() + " of " + bytes + " bytes are missing");
+        if (remainingBytes() > 0) {
+            throw new IllegalStateException(remainingBytes() + " of " + bytes + " bytes are missing");
         }
         ObjectWriter own = requireWriter();
-        room.write(bytes, Trailer.bytes(expiresAtMillis, note));
+        room.write(bytes, ValueTrailer.bytes(expiresAtMillis, note));
         open = false;
         try {
-            if (claim != null) {
-                claim.release();
+            if (writeReservation != null) {
+                writeReservation.release();
             }
-            return changes.commit(key, own, new KeyInfo(bytes, expiresAtMillis), condition);
+            return keyspaceWrites.commit(key, own, new KeyInfo(bytes, expiresAtMillis), condition);
         } finally {
             end(own);
         }
@@ -167,8 +172,8 @@ public final class PendingPut implements AutoCloseable {
 
     private void end(ObjectWriter own) {
         own.close();
-        if (claim != null) {
-            claim.end();
+        if (writeReservation != null) {
+            writeReservation.end();
         }
     }
 

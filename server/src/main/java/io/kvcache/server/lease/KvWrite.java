@@ -5,7 +5,7 @@ import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
-import io.kvcache.server.keyspace.TensorNote;
+import io.kvcache.server.keyspace.TensorMetadata;
 import io.kvcache.server.net.SlotBytes;
 import io.netty.buffer.ByteBuf;
 import io.netty.handler.codec.http.HttpResponseStatus;
@@ -26,7 +26,7 @@ final class KvWrite implements HttpRequestHandler {
     @Override
     public void body(ByteBuf part) {
         if (put.state() == PendingPut.State.WRITING) {
-            SlotBytes.read(part, part.readableBytes(), put::room);
+            SlotBytes.read(part, part.readableBytes(), put::writableBuffer);
         } else {
             part.skipBytes(part.readableBytes());
         }
@@ -36,16 +36,16 @@ final class KvWrite implements HttpRequestHandler {
     public void answer(HttpResponder out) {
         switch (put.state()) {
             case WRITING -> {
-                if (put.missing() > 0) {
+                if (put.remainingBytes() > 0) {
                     out.sendProblem(
                             new ProblemDetails(HttpResponseStatus.BAD_REQUEST, "the body is shorter than was said"));
-                } else if (put.commit(0, TensorNote.NONE, Condition.IF_ABSENT)) {
+                } else if (put.commit(0, TensorMetadata.NONE, Condition.IF_ABSENT)) {
                     out.sendEmpty(HttpResponseStatus.OK);
                 } else {
                     out.sendProblem(isHere());
                 }
             }
-            case REFUSED ->
+            case REJECTED ->
                 out.sendProblem(new ProblemDetails(
                         HttpResponseStatus.INSUFFICIENT_STORAGE, "all that could be evicted is in use; try again"));
         }

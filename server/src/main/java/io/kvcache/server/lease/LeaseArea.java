@@ -6,8 +6,8 @@ import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.PercentDecoder;
 import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.keyspace.Reading;
-import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.keyspace.PinnedValue;
+import io.kvcache.server.keyspace.ReadResult;
 import io.kvcache.tiers.TieredKvCache;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
@@ -91,18 +91,18 @@ public final class LeaseArea implements HttpEndpoint {
         if (bytes < 0) {
             return new ProblemDetails(HttpResponseStatus.LENGTH_REQUIRED, "a PUT takes a Content-Length").toHandler();
         }
-        if (key.length > keyspace.bounds().keyBytes()) {
+        if (key.length > keyspace.keyspaceLimits().keyBytes()) {
             return new ProblemDetails(
                             HttpResponseStatus.BAD_REQUEST,
                             "a key of " + key.length + " bytes; it takes 1 to "
-                                    + keyspace.bounds().keyBytes())
+                                    + keyspace.keyspaceLimits().keyBytes())
                     .toHandler();
         }
-        if (bytes > keyspace.bounds().valueBytes()) {
+        if (bytes > keyspace.keyspaceLimits().valueBytes()) {
             return new ProblemDetails(
                             HttpResponseStatus.REQUEST_ENTITY_TOO_LARGE,
                             "a value of " + bytes + " bytes; it takes 0 to "
-                                    + keyspace.bounds().valueBytes())
+                                    + keyspace.keyspaceLimits().valueBytes())
                     .toHandler();
         }
         return keyspace.touch(key) ? KvWrite.isHere().toHandler() : new KvWrite(keyspace.put(key, bytes));
@@ -116,8 +116,8 @@ public final class LeaseArea implements HttpEndpoint {
             return new ProblemDetails(HttpResponseStatus.BAD_REQUEST, String.valueOf(mistake.getMessage())).toHandler();
         }
         return (HttpRequestHandler.BodylessHandler) out -> {
-            Reading reading = keyspace.read(key);
-            if (reading.outcome() == Reading.Outcome.AWAY) {
+            ReadResult reading = keyspace.read(key);
+            if (reading.outcome() == ReadResult.Outcome.ON_DISK) {
                 out.awaitValue(keyspace, key, terms.waitNanos(), come -> lease(keyspace, come, terms, out));
             } else {
                 lease(keyspace, reading, terms, out);
@@ -127,23 +127,24 @@ public final class LeaseArea implements HttpEndpoint {
 
     /// A status other than 200 means to clients that there is no lease; 504 is what they know for a value that did not
     /// come within their `timeout_ms`, be it that there is none.
-    private void lease(Keyspace keyspace, Reading reading, LeaseTerms terms, HttpResponder out) {
-        Value value = reading.value();
+    private void lease(Keyspace keyspace, ReadResult reading, LeaseTerms terms, HttpResponder out) {
+        PinnedValue value = reading.value();
         if (value != null) {
             lease(value, terms.forNanos(), out);
             return;
         }
         out.sendProblem(
                 switch (reading.outcome()) {
-                    case BUSY ->
-                        ProblemDetails.sendLimitReached(keyspace.bounds().leaving());
-                    case LATE -> ProblemDetails.timedOut(HttpResponseStatus.GATEWAY_TIMEOUT);
-                    case FOUND, ABSENT, AWAY ->
+                    case THROTTLED ->
+                        ProblemDetails.sendLimitReached(
+                                keyspace.keyspaceLimits().outgoing());
+                    case TIMED_OUT -> ProblemDetails.timedOut(HttpResponseStatus.GATEWAY_TIMEOUT);
+                    case HIT, MISS, ON_DISK ->
                         new ProblemDetails(HttpResponseStatus.GATEWAY_TIMEOUT, "there is no such value");
                 });
     }
 
-    private void lease(Value value, long forNanos, HttpResponder out) {
+    private void lease(PinnedValue value, long forNanos, HttpResponder out) {
         List<Map<String, Long>> offsets = new ArrayList<>();
         value.visit(
                 0,

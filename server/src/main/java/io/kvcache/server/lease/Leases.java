@@ -1,7 +1,7 @@
 package io.kvcache.server.lease;
 
 import io.kvcache.core.Clock;
-import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.keyspace.PinnedValue;
 import java.security.SecureRandom;
 import java.util.HexFormat;
 import java.util.Map;
@@ -30,7 +30,7 @@ public final class Leases implements AutoCloseable {
     private final LongAdder expired = new LongAdder();
     private final SecureRandom random = new SecureRandom();
 
-    private record Lease(Value value, long bytes, long endNanos) {}
+    private record Lease(PinnedValue value, long bytes, long endNanos) {}
 
     /// @param mostBytes leased at one time
     public Leases(Clock clock, long mostBytes) {
@@ -42,14 +42,14 @@ public final class Leases implements AutoCloseable {
     ///
     /// @return the lease's name, or null when too much is leased; the value is closed then
     @Nullable
-    String take(Value value, long forNanos) {
+    String take(PinnedValue value, long forNanos) {
         long size = value.bytes();
         if (bytes.addAndGet(size) > mostBytes || leases.size() >= MOST) {
             bytes.addAndGet(-size);
             value.close();
             return null;
         }
-        value.stays();
+        value.stopSending();
         byte[] name = new byte[ID_BYTES];
         random.nextBytes(name);
         String id = HexFormat.of().formatHex(name);

@@ -1,6 +1,6 @@
 package io.kvcache.server.lm;
 
-import io.kvcache.server.keyspace.TensorNote;
+import io.kvcache.server.keyspace.TensorMetadata;
 import io.netty.buffer.ByteBuf;
 import java.util.Arrays;
 
@@ -62,7 +62,7 @@ public enum LmLayout {
     LmRequest read(ByteBuf in) {
         int command = in.readIntLE();
         int length = in.readIntLE();
-        TensorNote note = this == V0 ? TensorNote.NONE : note(in);
+        TensorMetadata note = this == V0 ? TensorMetadata.NONE : note(in);
         byte[] key = new byte[KEY_BYTES];
         in.readBytes(key);
         int end = KEY_BYTES;
@@ -72,15 +72,15 @@ public enum LmLayout {
         return new LmRequest(command, length, note, Arrays.copyOf(key, end));
     }
 
-    private TensorNote note(ByteBuf in) {
+    private TensorMetadata note(ByteBuf in) {
         int fmt = in.readIntLE();
         int dtype = in.readIntLE();
         int location = this == V1B ? in.readIntLE() : 0;
-        return new TensorNote(fmt, dtype, location, in.readIntLE(), in.readIntLE(), in.readIntLE(), in.readIntLE());
+        return new TensorMetadata(fmt, dtype, location, in.readIntLE(), in.readIntLE(), in.readIntLE(), in.readIntLE());
     }
 
     /// Writes a reply's header.
-    void write(int code, int length, TensorNote note, ByteBuf out) {
+    void write(int code, int length, TensorMetadata note, ByteBuf out) {
         out.writeIntLE(code).writeIntLE(length);
         if (this == V0) {
             return;

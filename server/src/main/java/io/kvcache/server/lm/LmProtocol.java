@@ -1,6 +1,6 @@
 package io.kvcache.server.lm;
 
-import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol;
 import io.kvcache.server.net.ProtocolKind;
@@ -11,13 +11,13 @@ import org.jspecify.annotations.Nullable;
 /// The `lm://` front end.
 public final class LmProtocol implements Protocol {
 
-    private final Reach reach;
+    private final KeyspaceRouter reach;
     private final @Nullable LmLayout pinned;
     private final LmStats stats = new LmStats();
 
     /// @param reach the values that requests are for
     /// @param pinned the layout that clients speak, or null to tell it by each connection's first bytes
-    public LmProtocol(Reach reach, @Nullable LmLayout pinned) {
+    public LmProtocol(KeyspaceRouter reach, @Nullable LmLayout pinned) {
         this.reach = reach;
         this.pinned = pinned;
     }

@@ -1,7 +1,7 @@
 package io.kvcache.server.lm;
 
-import io.kvcache.server.keyspace.TensorNote;
-import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.keyspace.PinnedValue;
+import io.kvcache.server.keyspace.TensorMetadata;
 import io.kvcache.server.net.SlotBytes;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.ChannelHandlerContext;
@@ -21,23 +21,23 @@ final class LmReplies {
 
     /// A reply without data.
     void code(LmLayout layout, int code) {
-        context.write(header(layout, code, 0, TensorNote.NONE), context.voidPromise());
+        context.write(header(layout, code, 0, TensorMetadata.NONE), context.voidPromise());
     }
 
     /// A reply with a body of its own.
     void text(LmLayout layout, byte[] body) {
-        ByteBuf out = header(layout, SUCCESS, body.length, TensorNote.NONE).writeBytes(body);
+        ByteBuf out = header(layout, SUCCESS, body.length, TensorMetadata.NONE).writeBytes(body);
         context.write(out, context.voidPromise());
     }
 
     /// A value, from its slots. Takes the value over.
-    void value(LmLayout layout, Value value) {
+    void value(LmLayout layout, PinnedValue value) {
         int bytes = Math.toIntExact(value.bytes());
-        context.write(header(layout, SUCCESS, bytes, value.note()), context.voidPromise());
+        context.write(header(layout, SUCCESS, bytes, value.tensorMetadata()), context.voidPromise());
         SlotBytes.write(context, bytes, each -> value.visit(0, bytes, each), value::close);
     }
 
-    private ByteBuf header(LmLayout layout, int code, int length, TensorNote note) {
+    private ByteBuf header(LmLayout layout, int code, int length, TensorMetadata note) {
         ByteBuf out = context.alloc().directBuffer(layout.replyBytes());
         layout.write(code, length, note, out);
         return out;

@@ -1,6 +1,6 @@
 package io.kvcache.server.lm;
 
-import io.kvcache.server.keyspace.TensorNote;
+import io.kvcache.server.keyspace.TensorMetadata;
 
 /// A request's header.
 ///
@@ -8,7 +8,7 @@ import io.kvcache.server.keyspace.TensorNote;
 /// @param length of the body that follows a PUT
 /// @param key without padding; may be empty
 @SuppressWarnings("ArrayRecordComponent") // read once and thrown away, never compared
-record LmRequest(int command, int length, TensorNote note, byte[] key) {
+record LmRequest(int command, int length, TensorMetadata note, byte[] key) {
 
     static final int PUT = 1;
     static final int GET = 2;

@@ -1,13 +1,13 @@
 package io.kvcache.server.lm;
 
+import io.kvcache.server.keyspace.ChunkSequenceTrackers;
 import io.kvcache.server.keyspace.KeyPage;
-import io.kvcache.server.keyspace.KeyRuns;
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
-import io.kvcache.server.keyspace.Reach;
-import io.kvcache.server.keyspace.Reading;
-import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.keyspace.PinnedValue;
+import io.kvcache.server.keyspace.ReadResult;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.SlotBytes;
@@ -43,8 +43,8 @@ final class LmTalk implements Talk {
     private final Channel channel;
     private final ChannelHandlerContext context;
     private final Connection connection;
-    private final Reach reach;
-    private final KeyRuns runs = new KeyRuns();
+    private final KeyspaceRouter reach;
+    private final ChunkSequenceTrackers runs = new ChunkSequenceTrackers();
     private final LmStats stats;
     private final Runnable goOn;
     private final LmReplies replies;
@@ -60,7 +60,7 @@ final class LmTalk implements Talk {
     LmTalk(
             ChannelHandlerContext context,
             Connection connection,
-            Reach reach,
+            KeyspaceRouter reach,
             LmStats stats,
             Runnable goOn,
             @Nullable LmLayout pinned) {
@@ -109,7 +109,8 @@ final class LmTalk implements Talk {
             case LmRequest.PUT -> beginPut(request);
             case LmRequest.GET -> get(spoken, request);
             case LmRequest.EXIST -> {
-                boolean here = possible(request) && runs.of(of(request)).exists(request.key());
+                boolean here =
+                        possible(request) && runs.forKeyspace(of(request)).exists(request.key());
                 replies.code(spoken, here ? LmReplies.SUCCESS : LmReplies.FAIL);
                 answered();
             }
@@ -124,9 +125,9 @@ final class LmTalk implements Talk {
 
     private void get(LmLayout spoken, LmRequest request) {
         Keyspace keyspace = of(request);
-        Reading reading = possible(request) ? keyspace.read(request.key()) : Reading.NOTHING;
-        runs.of(keyspace).read(request.key(), reading.outcome() != Reading.Outcome.ABSENT);
-        if (reading.outcome() == Reading.Outcome.AWAY) {
+        ReadResult reading = possible(request) ? keyspace.read(request.key()) : ReadResult.MISS;
+        runs.forKeyspace(keyspace).onRead(request.key(), reading.outcome() != ReadResult.Outcome.MISS);
+        if (reading.outcome() == ReadResult.Outcome.ON_DISK) {
             await();
             keyspace.fetch(request.key(), channel.eventLoop(), come -> arrived(spoken, come.value()));
         } else {
@@ -136,7 +137,7 @@ final class LmTalk implements Talk {
     }
 
     /// A value has come from disk, or has not come in time.
-    private void arrived(LmLayout spoken, @Nullable Value value) {
+    private void arrived(LmLayout spoken, @Nullable PinnedValue value) {
         if (!ended) {
             reply(spoken, value);
             resume();
@@ -145,7 +146,7 @@ final class LmTalk implements Talk {
         }
     }
 
-    private void reply(LmLayout spoken, @Nullable Value value) {
+    private void reply(LmLayout spoken, @Nullable PinnedValue value) {
         if (value == null) {
             replies.code(spoken, LmReplies.FAIL);
         } else {
@@ -169,16 +170,17 @@ final class LmTalk implements Talk {
         putting = request;
         bodyLeft = request.length();
         Keyspace keyspace = of(request);
-        if (!possible(request) || request.key().length > keyspace.bounds().keyBytes()) {
+        if (!possible(request)
+                || request.key().length > keyspace.keyspaceLimits().keyBytes()) {
             stats.droppedSilently.increment();
-        } else if (request.length() > keyspace.bounds().valueBytes()) {
+        } else if (request.length() > keyspace.keyspaceLimits().valueBytes()) {
             drop(request);
-        } else if (keyspace.holds(request.key(), request.length(), request.note())) {
+        } else if (keyspace.hasSameValue(request.key(), request.length(), request.note())) {
             stats.heldAlready.increment();
-            runs.of(keyspace).writes(request.key());
+            runs.forKeyspace(keyspace).onWrite(request.key());
         } else {
             put = keyspace.put(
-                    request.key(), request.length(), runs.of(keyspace).writes(request.key()));
+                    request.key(), request.length(), runs.forKeyspace(keyspace).onWrite(request.key()));
         }
         if (bodyLeft == 0) {
             endPut(request);
@@ -189,7 +191,7 @@ final class LmTalk implements Talk {
         int part = (int) Math.min(in.readableBytes(), bodyLeft);
         PendingPut target = put;
         if (target != null && target.state() == PendingPut.State.WRITING) {
-            SlotBytes.read(in, part, target::room);
+            SlotBytes.read(in, part, target::writableBuffer);
         } else {
             in.skipBytes(part);
         }
@@ -203,7 +205,7 @@ final class LmTalk implements Talk {
     public @Nullable ByteBuffer landing() {
         PendingPut target = put;
         boolean lands = target != null && target.state() == PendingPut.State.WRITING && bodyLeft >= LEAST_LANDING;
-        return lands && target != null ? target.room() : null;
+        return lands && target != null ? target.writableBuffer() : null;
     }
 
     @Override
@@ -211,7 +213,7 @@ final class LmTalk implements Talk {
         PendingPut target = put;
         LmRequest request = putting;
         if (target != null && request != null) {
-            target.landed(bytes);
+            target.bytesWritten(bytes);
             bodyLeft -= bytes;
             if (bodyLeft == 0) {
                 endPut(request);
@@ -232,7 +234,7 @@ final class LmTalk implements Talk {
                 target.commit(0, request.note(), Condition.ALWAYS);
                 answered();
             }
-            case REFUSED -> {
+            case REJECTED -> {
                 drop(request);
                 answered();
             }
@@ -261,7 +263,7 @@ final class LmTalk implements Talk {
         if (ended) {
             return;
         }
-        KeyPage page = reach.own().scan(cursor, LISTED_AT_ONCE);
+        KeyPage page = reach.ownKeyspace().scan(cursor, LISTED_AT_ONCE);
         for (byte[] key : page.keys()) {
             if (lines.size() + key.length >= MAX_LIST_BYTES) {
                 replies.code(spoken, LmReplies.FAIL);

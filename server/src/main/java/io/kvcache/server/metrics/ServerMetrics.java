@@ -113,8 +113,8 @@ public final class ServerMetrics implements MeterBinder {
                 .tags("tenant", tenant)
                 .baseUnit("bytes")
                 .register(registry);
-        flight(registry, tenant, "in", keyspace.bounds().arriving());
-        flight(registry, tenant, "out", keyspace.bounds().leaving());
+        flight(registry, tenant, "in", keyspace.keyspaceLimits().incoming());
+        flight(registry, tenant, "out", keyspace.keyspaceLimits().outgoing());
         bytes(registry, "kv.sent", tenant, () -> keyspace.stats().traffic().sentBytes());
         bytes(registry, "kv.received", tenant, () -> keyspace.stats().traffic().receivedBytes());
         Counts counts = new Counts(registry, tenant, keyspace);

@@ -1,9 +1,9 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.keyspace.Reach;
-import io.kvcache.server.keyspace.Reading;
-import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.keyspace.KeyspaceRouter;
+import io.kvcache.server.keyspace.PinnedValue;
+import io.kvcache.server.keyspace.ReadResult;
 import java.nio.charset.StandardCharsets;
 import java.util.Collection;
 import java.util.List;
@@ -23,12 +23,13 @@ final class CommandTable {
 
     private static final String NO_AUTH = "NOAUTH Authentication required.";
 
-    private final @Nullable Reach reach;
+    private final @Nullable KeyspaceRouter reach;
     private final String tenant;
     private final RespStats stats;
     private final Map<String, CommandSpec> commands;
 
-    private CommandTable(@Nullable Reach reach, String tenant, RespStats stats, Map<String, CommandSpec> commands) {
+    private CommandTable(
+            @Nullable KeyspaceRouter reach, String tenant, RespStats stats, Map<String, CommandSpec> commands) {
         this.reach = reach;
         this.tenant = tenant;
         this.stats = stats;
@@ -44,7 +45,7 @@ final class CommandTable {
 
     static CommandTable of(RespContext context, Login login, RespStats stats) {
         Map<String, CommandSpec> commands = new TreeMap<>();
-        Reach reach = context.reach();
+        KeyspaceRouter reach = context.reach();
         ReadCommands reads = new ReadCommands(reach);
         Stream.of(
                         new ConnectionCommands(context.facts().version(), login).commands(),
@@ -81,16 +82,16 @@ final class CommandTable {
         }
         byte[] key = soFar.bytes(spec.keyOf(soFar.count()));
         Keyspace keyspace = reach.of(key);
-        if (key.length < 1 || key.length > keyspace.bounds().keyBytes()) {
+        if (key.length < 1 || key.length > keyspace.keyspaceLimits().keyBytes()) {
             return IncomingValue.refused("ERR key of " + key.length + " bytes; it takes 1 to "
-                    + keyspace.bounds().keyBytes());
+                    + keyspace.keyspaceLimits().keyBytes());
         }
-        if (bytes > keyspace.bounds().valueBytes()) {
+        if (bytes > keyspace.keyspaceLimits().valueBytes()) {
             return IncomingValue.refused("ERR value of " + bytes + " bytes; it takes 0 to "
-                    + keyspace.bounds().valueBytes());
+                    + keyspace.keyspaceLimits().valueBytes());
         }
         return IncomingValue.to(
-                keyspace.put(key, bytes, session.runs().of(keyspace).writes(key)));
+                keyspace.put(key, bytes, session.runs().forKeyspace(keyspace).onWrite(key)));
     }
 
     /// Whether the next argument is a value.
@@ -141,17 +142,17 @@ final class CommandTable {
         }
     }
 
-    private static boolean isStranger(Reach reach, CommandSpec spec, Request request) {
+    private static boolean isStranger(KeyspaceRouter reach, CommandSpec spec, Request request) {
         int place = spec.known();
         return place > 0
                 && place < request.count()
                 && Keys.possible(request.bytes(place))
-                && reach.of(request.bytes(place)).isStranger(request.bytes(place));
+                && reach.of(request.bytes(place)).isUnindexed(request.bytes(place));
     }
 
-    private void runKnowing(Reading come, CommandSpec spec, RespSession session, Request request, Replies replies) {
-        Value value = come.value();
-        if (come.outcome() == Reading.Outcome.LATE) {
+    private void runKnowing(ReadResult come, CommandSpec spec, RespSession session, Request request, Replies replies) {
+        PinnedValue value = come.value();
+        if (come.outcome() == ReadResult.Outcome.TIMED_OUT) {
             stats.errors.increment();
             replies.error(CommandException.LATE);
         } else {

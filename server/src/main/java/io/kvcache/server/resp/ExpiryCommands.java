@@ -2,7 +2,7 @@ package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.KeyInfo;
 import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.KeyspaceRouter;
 import java.util.List;
 import java.util.Locale;
 import org.jspecify.annotations.Nullable;
@@ -13,9 +13,9 @@ final class ExpiryCommands {
     private static final long ABSENT = -2;
     private static final long NEVER = -1;
 
-    private final Reach reach;
+    private final KeyspaceRouter reach;
 
-    ExpiryCommands(Reach reach) {
+    ExpiryCommands(KeyspaceRouter reach) {
         this.reach = reach;
     }
 
@@ -26,8 +26,12 @@ final class ExpiryCommands {
                 setting("EXPIREAT", "EXAT"),
                 setting("PEXPIREAT", "PXAT"),
                 CommandSpec.of("PERSIST", 2, "write fast", CommandSpec.Places.FIRST, this::persist),
-                asking("TTL", info -> (info.expiresAtMillis() - reach.own().nowMillis() + 500) / 1000),
-                asking("PTTL", info -> info.expiresAtMillis() - reach.own().nowMillis()),
+                asking(
+                        "TTL",
+                        info -> (info.expiresAtMillis() - reach.ownKeyspace().nowMillis() + 500) / 1000),
+                asking(
+                        "PTTL",
+                        info -> info.expiresAtMillis() - reach.ownKeyspace().nowMillis()),
                 asking("EXPIRETIME", info -> info.expiresAtMillis() / 1000),
                 asking("PEXPIRETIME", KeyInfo::expiresAtMillis));
     }
@@ -61,7 +65,7 @@ final class ExpiryCommands {
     }
 
     private void expire(String unit, Request request, Replies out) throws CommandException {
-        long now = reach.own().nowMillis();
+        long now = reach.ownKeyspace().nowMillis();
         long at = Math.max(
                 1, Expiry.moment(unit, request.integer(2), now, request.name().toLowerCase(Locale.ROOT)));
         byte[] key = request.bytes(1);

@@ -2,7 +2,7 @@ package io.kvcache.server.resp;
 
 import io.kvcache.core.ObjectHint;
 import io.kvcache.server.keyspace.HintLimits;
-import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.KeyspaceRouter;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -13,9 +13,9 @@ final class HintCommand {
     private static final String KINDS = "EXPECT, RETURN milliseconds, FORGET, PIN milliseconds, UNPIN, LABEL kind turn,"
             + " SESSION kind session turn more|last, WEIGH weight, EXPIRE milliseconds; keys follow";
 
-    private final Reach reach;
+    private final KeyspaceRouter reach;
 
-    HintCommand(Reach reach) {
+    HintCommand(KeyspaceRouter reach) {
         this.reach = reach;
     }
 
@@ -80,6 +80,6 @@ final class HintCommand {
             HintLimits.requireKey(request.bytes(i));
             keys.add(request.bytes(i));
         }
-        return reach.hint(keys, hint);
+        return reach.applyHint(keys, hint);
     }
 }

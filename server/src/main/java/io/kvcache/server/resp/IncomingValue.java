@@ -53,19 +53,19 @@ final class IncomingValue implements AutoCloseable {
             in.skipBytes(length);
             return;
         }
-        SlotBytes.read(in, length, put::room);
+        SlotBytes.read(in, length, put::writableBuffer);
     }
 
     /// The slot for the next bytes, or null when they go nowhere.
     @Nullable
     ByteBuffer room() {
-        return put == null || put.state() != PendingPut.State.WRITING ? null : put.room();
+        return put == null || put.state() != PendingPut.State.WRITING ? null : put.writableBuffer();
     }
 
     /// Bytes were put into the slot without going through [#take].
     void landed(int bytes) {
         if (put != null) {
-            put.landed(bytes);
+            put.bytesWritten(bytes);
         }
     }
 

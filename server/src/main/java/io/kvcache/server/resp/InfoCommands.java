@@ -49,7 +49,7 @@ final class InfoCommands {
 
     /// Seconds and microseconds, of a clock of milliseconds.
     private void time(RespSession session, Request request, Replies out) {
-        long millis = context.reach().own().nowMillis();
+        long millis = context.reach().ownKeyspace().nowMillis();
         out.array(2);
         out.bulk(Long.toString(millis / 1000));
         out.bulk(Long.toString(millis % 1000 * 1000));
@@ -104,7 +104,7 @@ final class InfoCommands {
         settings.put("maxmemory-policy", context.facts().redisPolicy());
         settings.put(
                 "proto-max-bulk-len",
-                Long.toString(context.reach().own().bounds().valueBytes()));
+                Long.toString(context.reach().ownKeyspace().keyspaceLimits().valueBytes()));
         settings.put("save", "");
         settings.put(
                 "timeout", Long.toString(context.connections().limits().idle().toSeconds()));

@@ -24,7 +24,7 @@ final class InfoText {
     /// Text by name of the section, in order.
     Map<String, String> sections() {
         CacheStats cache = context.cache().stats();
-        KeyspaceStats keys = context.reach().own().stats();
+        KeyspaceStats keys = context.reach().ownKeyspace().stats();
         Map<String, String> sections = new LinkedHashMap<>();
         sections.put("Server", server());
         sections.put("Clients", clients());
@@ -79,7 +79,7 @@ final class InfoText {
 
     /// Most that the tenant's values may take of host memory.
     long most() {
-        return most(context.cache().stats(), context.reach().own().stats());
+        return most(context.cache().stats(), context.reach().ownKeyspace().stats());
     }
 
     private long most(CacheStats cache, KeyspaceStats keys) {

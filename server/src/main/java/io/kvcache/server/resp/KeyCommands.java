@@ -2,7 +2,7 @@ package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.KeyInfo;
 import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.KeyspaceRouter;
 import java.util.List;
 import java.util.function.BiPredicate;
 
@@ -12,9 +12,9 @@ final class KeyCommands {
     /// Slots are cut to this.
     private static final long PAGE = 4096;
 
-    private final Reach reach;
+    private final KeyspaceRouter reach;
 
-    KeyCommands(Reach reach) {
+    KeyCommands(KeyspaceRouter reach) {
         this.reach = reach;
     }
 
@@ -30,7 +30,8 @@ final class KeyCommands {
     }
 
     private void exists(RespSession session, Request request, Replies out) throws CommandException {
-        Command each = counting((keyspace, key) -> session.runs().of(keyspace).exists(key));
+        Command each =
+                counting((keyspace, key) -> session.runs().forKeyspace(keyspace).exists(key));
         each.run(session, request, out);
     }
 
@@ -50,12 +51,12 @@ final class KeyCommands {
         boolean[] wanted = new boolean[request.count()];
         for (int i = 1; i < request.count(); i++) {
             byte[] key = request.bytes(i);
-            wanted[i] = Keys.possible(key) && !reach.of(key).isGone(key);
+            wanted[i] = Keys.possible(key) && !reach.of(key).isStale(key);
         }
         long count = 0;
         for (int i = 1; i < request.count(); i++) {
             byte[] key = request.bytes(i);
-            count += wanted[i] && reach.of(key).drop(key) ? 1 : 0;
+            count += wanted[i] && reach.of(key).deleteUnchecked(key) ? 1 : 0;
         }
         out.integer(count);
     }

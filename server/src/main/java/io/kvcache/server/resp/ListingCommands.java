@@ -2,7 +2,7 @@ package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.KeyPage;
 import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.quota.InFlight;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -29,11 +29,11 @@ final class ListingCommands {
     /// Bytes of all keys that KEYS answers at once, as the reply is made in memory.
     private static final long MOST_KEYS_BYTES = 32L << 20;
 
-    private final Reach reach;
+    private final KeyspaceRouter reach;
     private final RespStats stats;
     private final InFlight heap;
 
-    ListingCommands(Reach reach, RespStats stats) {
+    ListingCommands(KeyspaceRouter reach, RespStats stats) {
         this.reach = reach;
         this.stats = stats;
         heap = stats.arguments;
@@ -56,7 +56,7 @@ final class ListingCommands {
         Listing(RespSession session, byte @Nullable [] pattern, long cursor, long left, Done done)
                 throws CommandException {
             this.session = session;
-            keyspace = reach.listed(pattern);
+            keyspace = reach.keyspaceOfPattern(pattern);
             glob = pattern == null || new String(pattern, StandardCharsets.ISO_8859_1).equals("*")
                     ? null
                     : new Glob(pattern);
@@ -116,7 +116,8 @@ final class ListingCommands {
                         1,
                         "readonly fast",
                         none,
-                        (session, request, out) -> out.integer(reach.own().count())),
+                        (session, request, out) ->
+                                out.integer(reach.ownKeyspace().count())),
                 CommandSpec.of("FLUSHDB", -1, "write", none, this::flush),
                 CommandSpec.of("FLUSHALL", -1, "write", none, this::flush));
     }
@@ -188,7 +189,7 @@ final class ListingCommands {
                 || (request.count() == 2 && !List.of("SYNC", "ASYNC").contains(request.word(1)))) {
             throw new CommandException(CommandException.SYNTAX);
         }
-        reach.own().clear();
+        reach.ownKeyspace().clear();
         out.ok();
     }
 }

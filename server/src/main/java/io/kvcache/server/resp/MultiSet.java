@@ -2,7 +2,7 @@ package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
-import io.kvcache.server.keyspace.TensorNote;
+import io.kvcache.server.keyspace.TensorMetadata;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -20,12 +20,12 @@ final class MultiSet {
         for (IncomingValue value : request.values()) {
             puts.add(value.put());
         }
-        boolean refused = puts.stream().anyMatch(put -> put.state() == PendingPut.State.REFUSED);
+        boolean refused = puts.stream().anyMatch(put -> put.state() == PendingPut.State.REJECTED);
         if (refused) {
             throw new CommandException("OOM command not allowed when used memory > 'maxmemory'.");
         }
         for (PendingPut put : puts) {
-            put.commit(0, TensorNote.NONE, Condition.ALWAYS);
+            put.commit(0, TensorMetadata.NONE, Condition.ALWAYS);
         }
         out.ok();
     }

@@ -2,9 +2,9 @@ package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.KeyInfo;
 import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.keyspace.Reach;
-import io.kvcache.server.keyspace.Reading;
-import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.keyspace.KeyspaceRouter;
+import io.kvcache.server.keyspace.PinnedValue;
+import io.kvcache.server.keyspace.ReadResult;
 import java.util.List;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -12,9 +12,9 @@ import org.jspecify.annotations.Nullable;
 /// GET, MGET, GETRANGE, STRLEN.
 final class ReadCommands {
 
-    private final Reach reach;
+    private final KeyspaceRouter reach;
 
-    ReadCommands(Reach reach) {
+    ReadCommands(KeyspaceRouter reach) {
         this.reach = reach;
     }
 
@@ -32,32 +32,32 @@ final class ReadCommands {
                 CommandSpec.of("STRLEN", 2, "readonly fast", CommandSpec.Places.FIRST, this::strlen));
     }
 
-    private Reading read(RespSession session, byte[] key) {
+    private ReadResult read(RespSession session, byte[] key) {
         if (!Keys.possible(key)) {
-            return Reading.NOTHING;
+            return ReadResult.MISS;
         }
         Keyspace keyspace = reach.of(key);
-        Reading reading = keyspace.read(key);
-        session.runs().of(keyspace).read(key, reading.outcome() != Reading.Outcome.ABSENT);
+        ReadResult reading = keyspace.read(key);
+        session.runs().forKeyspace(keyspace).onRead(key, reading.outcome() != ReadResult.Outcome.MISS);
         return reading;
     }
 
     /// Goes on with a value, or with null, now or when it has come from disk.
-    private void find(RespSession session, byte[] key, Consumer<@Nullable Value> next) {
+    private void find(RespSession session, byte[] key, Consumer<@Nullable PinnedValue> next) {
         look(session, key, reading -> next.accept(reading.value()));
     }
 
     /// The same for who has to know why there is no value.
-    void look(RespSession session, byte[] key, Consumer<Reading> next) {
-        Reading reading = read(session, key);
-        if (reading.outcome() == Reading.Outcome.AWAY) {
+    void look(RespSession session, byte[] key, Consumer<ReadResult> next) {
+        ReadResult reading = read(session, key);
+        if (reading.outcome() == ReadResult.Outcome.ON_DISK) {
             session.awaitValue(reach.of(key), key, next);
         } else {
             next.accept(reading);
         }
     }
 
-    private static void reply(@Nullable Value value, Replies out) {
+    private static void reply(@Nullable PinnedValue value, Replies out) {
         if (value == null) {
             out.nil();
         } else {
@@ -79,8 +79,8 @@ final class ReadCommands {
                 return;
             }
             byte[] key = request.bytes(i);
-            Reading reading = read(session, key);
-            if (reading.outcome() == Reading.Outcome.AWAY) {
+            ReadResult reading = read(session, key);
+            if (reading.outcome() == ReadResult.Outcome.ON_DISK) {
                 int next = i + 1;
                 session.awaitValue(reach.of(key), key, come -> {
                     reply(come.value(), out);
@@ -98,7 +98,7 @@ final class ReadCommands {
         find(session, request.bytes(1), value -> range(value, start, end, out));
     }
 
-    private static void range(@Nullable Value value, long start, long end, Replies out) {
+    private static void range(@Nullable PinnedValue value, long start, long end, Replies out) {
         if (value == null) {
             out.bulk(new byte[0]);
             return;

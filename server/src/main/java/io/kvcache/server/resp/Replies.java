@@ -1,6 +1,6 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.net.SlotBytes;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
@@ -110,7 +110,7 @@ final class Replies {
     }
 
     /// A range of a value, from its slots. Takes the value over.
-    void value(Value value, long offset, long length) {
+    void value(PinnedValue value, long offset, long length) {
         line('$', length);
         if (length <= COPIED_BYTES) {
             try (value) {

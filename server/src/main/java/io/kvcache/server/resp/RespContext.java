@@ -2,7 +2,7 @@ package io.kvcache.server.resp;
 
 import io.kvcache.core.Clock;
 import io.kvcache.core.KvCache;
-import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.net.Connections;
 import java.util.function.LongSupplier;
 
@@ -18,7 +18,7 @@ public record RespContext(
         LongSupplier unsavedBytes,
         String tenant,
         boolean soleTenant,
-        Reach reach,
+        KeyspaceRouter reach,
         Connections connections,
         Clock clock,
         ServerFacts facts) {}

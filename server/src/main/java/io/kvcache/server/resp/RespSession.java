@@ -1,9 +1,9 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.keyspace.KeyRuns;
+import io.kvcache.server.keyspace.ChunkSequenceTrackers;
 import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.keyspace.Reading;
-import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.keyspace.PinnedValue;
+import io.kvcache.server.keyspace.ReadResult;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Introduction;
@@ -34,7 +34,7 @@ final class RespSession {
     private boolean closed;
     private Runnable whenClosed = () -> {};
     private @Nullable Runnable whenWritable;
-    private final KeyRuns runs = new KeyRuns();
+    private final ChunkSequenceTrackers runs = new ChunkSequenceTrackers();
     private final Transaction transaction;
 
     /// @param transaction what the client says between MULTI and EXEC
@@ -98,7 +98,7 @@ final class RespSession {
     }
 
     /// The order in which this client asks for keys.
-    KeyRuns runs() {
+    ChunkSequenceTrackers runs() {
         return runs;
     }
 
@@ -129,19 +129,19 @@ final class RespSession {
 
     /// Goes on when a value has come from disk, or is known not to come. If the connection has ended meanwhile the
     /// value is given back.
-    void awaitValue(Keyspace keyspace, byte[] key, Consumer<Reading> next) {
+    void awaitValue(Keyspace keyspace, byte[] key, Consumer<ReadResult> next) {
         awaitValue(keyspace, key, next, () -> {});
     }
 
     /// The same for a command that holds something meanwhile.
     ///
     /// @param abandon run instead of `next` when the connection ends before
-    void awaitValue(Keyspace keyspace, byte[] key, Consumer<Reading> next, Runnable abandon) {
+    void awaitValue(Keyspace keyspace, byte[] key, Consumer<ReadResult> next, Runnable abandon) {
         awaiting = true;
         whenClosed = abandon;
         connection.waiting(true);
         keyspace.fetch(key, loop, reading -> {
-            Value value = reading.value();
+            PinnedValue value = reading.value();
             if (!closed) {
                 whenClosed = () -> {};
                 resume(() -> next.accept(reading));

@@ -43,7 +43,7 @@ final class SaveCommand {
         }
         session.awaitSlow(this::saved, unsavedBytes -> {
             if (unsavedBytes == ALL_SAVED) {
-                stats.savedSeconds.set(context.reach().own().nowMillis() / 1000);
+                stats.savedSeconds.set(context.reach().ownKeyspace().nowMillis() / 1000);
                 out.ok();
             } else {
                 out.error("ERR not all is on disk, " + unsavedBytes + " bytes are in memory alone:"

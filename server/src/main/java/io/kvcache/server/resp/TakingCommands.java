@@ -1,9 +1,9 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.keyspace.Reach;
-import io.kvcache.server.keyspace.Reading;
-import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.keyspace.KeyspaceRouter;
+import io.kvcache.server.keyspace.PinnedValue;
+import io.kvcache.server.keyspace.ReadResult;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -17,11 +17,11 @@ final class TakingCommands {
     private static final String BUSY = "TRYAGAIN too much is being sent; the value was not read, and not changed";
     private static final String CHANGING = "TRYAGAIN other clients change this key all the time";
 
-    private final Reach reach;
+    private final KeyspaceRouter reach;
     private final ReadCommands reads;
     private final RespStats stats;
 
-    TakingCommands(Reach reach, ReadCommands reads, RespStats stats) {
+    TakingCommands(KeyspaceRouter reach, ReadCommands reads, RespStats stats) {
         this.reach = reach;
         this.reads = reads;
         this.stats = stats;
@@ -39,7 +39,7 @@ final class TakingCommands {
     /// Of several who take a key at one time, one gets its value.
     private void take(RespSession session, byte[] key, Replies out, int tries) {
         reads.look(session, key, reading -> {
-            Value value = found(reading, out);
+            PinnedValue value = found(reading, out);
             if (value == null) {
                 return;
             }
@@ -58,11 +58,11 @@ final class TakingCommands {
 
     private void getEx(RespSession session, Request request, Replies out) throws CommandException {
         boolean changes = request.count() > 2;
-        long now = reach.own().nowMillis();
+        long now = reach.ownKeyspace().nowMillis();
         long expiry = changes ? expiry(request, now) : 0;
         byte[] key = request.bytes(1);
         reads.look(session, key, reading -> {
-            Value value = found(reading, out);
+            PinnedValue value = found(reading, out);
             if (value == null) {
                 return;
             }
@@ -88,12 +88,12 @@ final class TakingCommands {
     }
 
     /// The value, or null when the reply has been that there is none, or none now.
-    private @Nullable Value found(Reading reading, Replies out) {
+    private @Nullable PinnedValue found(ReadResult reading, Replies out) {
         switch (reading.outcome()) {
-            case FOUND -> {}
-            case ABSENT -> out.nil();
-            case BUSY -> refuse(BUSY, out);
-            case AWAY, LATE -> refuse(CommandException.LATE, out);
+            case HIT -> {}
+            case MISS -> out.nil();
+            case THROTTLED -> refuse(BUSY, out);
+            case ON_DISK, TIMED_OUT -> refuse(CommandException.LATE, out);
         }
         return reading.value();
     }

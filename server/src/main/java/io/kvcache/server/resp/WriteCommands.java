@@ -1,12 +1,12 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.KeyInfo;
+import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
-import io.kvcache.server.keyspace.Reach;
-import io.kvcache.server.keyspace.Reading;
-import io.kvcache.server.keyspace.TensorNote;
-import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.keyspace.PinnedValue;
+import io.kvcache.server.keyspace.ReadResult;
+import io.kvcache.server.keyspace.TensorMetadata;
 import java.util.List;
 import java.util.Locale;
 import org.jspecify.annotations.Nullable;
@@ -16,7 +16,7 @@ final class WriteCommands {
 
     private static final String NO_ROOM = "OOM command not allowed when used memory > 'maxmemory'.";
 
-    private final Reach reach;
+    private final KeyspaceRouter reach;
     private final RespStats stats;
     private final DroppedValues dropped;
 
@@ -55,13 +55,19 @@ final class WriteCommands {
             return;
         }
         PendingPut put = request.values().getFirst().put();
-        store(session, request, put, SetOptions.parse(request, 3, reach.own().nowMillis()), out, stored -> {
-            if (stored) {
-                out.ok();
-            } else {
-                out.nil();
-            }
-        });
+        store(
+                session,
+                request,
+                put,
+                SetOptions.parse(request, 3, reach.ownKeyspace().nowMillis()),
+                out,
+                stored -> {
+                    if (stored) {
+                        out.ok();
+                    } else {
+                        out.nil();
+                    }
+                });
     }
 
     private void setIfAbsent(RespSession session, Request request, Replies out) throws CommandException {
@@ -78,7 +84,7 @@ final class WriteCommands {
     private void setTimed(String unit, RespSession session, Request request, Replies out) throws CommandException {
         PendingPut put = request.values().getFirst().put();
         String command = request.name().toLowerCase(Locale.ROOT);
-        long expiry = Expiry.parse(unit, request.integer(2), reach.own().nowMillis(), command);
+        long expiry = Expiry.parse(unit, request.integer(2), reach.ownKeyspace().nowMillis(), command);
         store(session, request, put, new SetOptions(expiry, false, Condition.ALWAYS, false), out, _ -> out.ok());
     }
 
@@ -92,8 +98,8 @@ final class WriteCommands {
         byte[] key = request.bytes(1);
         switch (put.state()) {
             case WRITING -> {
-                Reading older = options.get() ? reach.of(key).read(key) : Reading.NOTHING;
-                if (older.outcome() == Reading.Outcome.AWAY || needsStranger(key, options)) {
+                ReadResult older = options.get() ? reach.of(key).read(key) : ReadResult.MISS;
+                if (older.outcome() == ReadResult.Outcome.ON_DISK || needsStranger(key, options)) {
                     request.values().getFirst().keep();
                     session.awaitValue(
                             reach.of(key), key, come -> commit(key, put, options, come, out, outcome), put::close);
@@ -101,7 +107,7 @@ final class WriteCommands {
                     commit(key, put, options, older.value(), out, outcome);
                 }
             }
-            case REFUSED -> refuse(session, request, NO_ROOM, out);
+            case REJECTED -> refuse(session, request, NO_ROOM, out);
         }
     }
 
@@ -109,12 +115,13 @@ final class WriteCommands {
     private boolean needsStranger(byte[] key, SetOptions options) {
         return !options.get()
                 && (options.keepTtl() || options.condition() != Condition.ALWAYS)
-                && reach.of(key).isStranger(key);
+                && reach.of(key).isUnindexed(key);
     }
 
     /// Goes on with what came of the older value; without it nothing is stored that would have to tell of it.
-    private void commit(byte[] key, PendingPut put, SetOptions options, Reading older, Replies out, Outcome outcome) {
-        if (older.outcome() == Reading.Outcome.LATE) {
+    private void commit(
+            byte[] key, PendingPut put, SetOptions options, ReadResult older, Replies out, Outcome outcome) {
+        if (older.outcome() == ReadResult.Outcome.TIMED_OUT) {
             put.close();
             stats.errors.increment();
             out.error(CommandException.LATE);
@@ -125,10 +132,10 @@ final class WriteCommands {
 
     /// @param older taken over
     private void commit(
-            byte[] key, PendingPut put, SetOptions options, @Nullable Value older, Replies out, Outcome outcome) {
+            byte[] key, PendingPut put, SetOptions options, @Nullable PinnedValue older, Replies out, Outcome outcome) {
         boolean stored;
         try (put) {
-            stored = put.commit(expiry(key, options), TensorNote.NONE, options.condition());
+            stored = put.commit(expiry(key, options), TensorMetadata.NONE, options.condition());
         }
         if (!options.get()) {
             close(older);
@@ -141,7 +148,8 @@ final class WriteCommands {
         return info == null ? options.expiry() : info.expiresAtMillis();
     }
 
-    private static void reply(SetOptions options, @Nullable Value older, boolean stored, Replies out, Outcome outcome) {
+    private static void reply(
+            SetOptions options, @Nullable PinnedValue older, boolean stored, Replies out, Outcome outcome) {
         if (!options.get()) {
             outcome.reply(stored);
         } else if (older == null) {
@@ -151,7 +159,7 @@ final class WriteCommands {
         }
     }
 
-    private static void close(@Nullable Value value) {
+    private static void close(@Nullable PinnedValue value) {
         if (value != null) {
             value.close();
         }
@@ -166,7 +174,7 @@ final class WriteCommands {
                 reach.of(key).delete(key);
             }
             stats.droppedAfterOk.increment();
-            dropped.log(reply, key.length, reach.of(key).bounds().valueBytes());
+            dropped.log(reply, key.length, reach.of(key).keyspaceLimits().valueBytes());
             out.ok();
         } else {
             stats.errors.increment();

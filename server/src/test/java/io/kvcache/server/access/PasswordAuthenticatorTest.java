@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.server.config.ListenerAuthConfig;
 import io.kvcache.server.config.TenantConfig;
-import io.kvcache.server.keyspace.ManualTime;
+import io.kvcache.server.keyspace.ManualClock;
 import io.kvcache.server.log.Heard;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -31,7 +31,7 @@ final class PasswordAuthenticatorTest {
     private static final SocketAddress HERE = new InetSocketAddress(InetAddress.getLoopbackAddress(), 1);
     private static final SocketAddress THERE = new InetSocketAddress(InetAddress.ofLiteral("10.0.0.1"), 1);
 
-    private final ManualTime time = new ManualTime();
+    private final ManualClock time = new ManualClock();
 
     @TempDir
     private Path directory = Path.of("");
@@ -141,7 +141,7 @@ final class PasswordAuthenticatorTest {
                 .as("another user from there")
                 .isEqualTo("green");
         assertThat(ask(passwordAuthenticator, THERE, "blue", "wrong")).isEqualTo(AuthResult.DENIED);
-        time.pass(Duration.ofSeconds(61));
+        time.advance(Duration.ofSeconds(61));
         assertThat(ask(passwordAuthenticator, HERE, "blue", "right").tenant()).isEqualTo("blue");
         assertThat(passwordAuthenticator.throttledCount()).isEqualTo(1);
     }
@@ -158,7 +158,7 @@ final class PasswordAuthenticatorTest {
 
         assertThat(verdicts.subList(0, 10)).containsOnly(AuthResult.DENIED);
         assertThat(verdicts.subList(10, 1000)).containsOnly(AuthResult.THROTTLED);
-        time.pass(Duration.ofSeconds(61));
+        time.advance(Duration.ofSeconds(61));
         assertThat(ask(passwordAuthenticator, HERE, "blue", "000777").tenant()).isEqualTo("blue");
     }
 
@@ -302,7 +302,7 @@ final class PasswordAuthenticatorTest {
                     .isEqualTo("Log-in refused: not checked, after too many wrong ones, user '" + "x".repeat(64)
                             + "...', from 10.0.0.1:1");
 
-            time.pass(Duration.ofMinutes(1));
+            time.advance(Duration.ofMinutes(1));
             listenerAuth.authenticate(HERE, "green", "guess", _ -> {});
 
             assertThat(logCapture.messages().getLast())

@@ -18,7 +18,7 @@ import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.event.NamespaceIdResolver;
 import io.kvcache.server.http.HttpConfig;
 import io.kvcache.server.http.HttpProtocol;
-import io.kvcache.server.keyspace.ManualTime;
+import io.kvcache.server.keyspace.ManualClock;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.Wire;
 import io.kvcache.server.quota.InFlight;
@@ -62,7 +62,7 @@ final class BlockMissCauseTest {
         private final TenantNamespaceRegistry namespaces;
         private final Wire embeddedConnection;
 
-        Served(TieredKvCache cache, ManualTime time, Quota quota, Duration arrival) {
+        Served(TieredKvCache cache, ManualClock time, Quota quota, Duration arrival) {
             stocks = new BlockQuotaTrackers(cache, Map.of("default", quota), new NamespaceIdResolver(cache)::resolve);
             namespaces = new TenantNamespaceRegistry(cache);
             BlockEndpoint area = new BlockEndpoint(
@@ -176,7 +176,7 @@ final class BlockMissCauseTest {
     }
 
     /// Time that passes whenever somebody looks at it.
-    private record Running(ManualTime time) implements Clock {
+    private record Running(ManualClock time) implements Clock {
 
         @Override
         public long nanos() {
@@ -186,16 +186,16 @@ final class BlockMissCauseTest {
 
         @Override
         public void sleep(long nanos) {
-            time.pause(nanos);
+            time.sleep(nanos);
         }
 
         @Override
         public void await(Object monitor, long nanos) {
-            time.pause(nanos);
+            time.sleep(nanos);
         }
     }
 
-    private static TickDrivenCache overADisk(ManualTime time) {
+    private static TickDrivenCache overADisk(ManualClock time) {
         long diskBytes = 4 * SlabPool.SLAB_BYTES;
         return TickDrivenCache.open(new TickDrivenCache.Setup(
                 new HostStoreConfig(SlabPool.SLAB_BYTES, 2000, PolicyKind.LRU, 1 << 10),
@@ -210,8 +210,8 @@ final class BlockMissCauseTest {
                 Duration.ofSeconds(5)));
     }
 
-    private static void tick(TickDrivenCache ticked, ManualTime time) {
-        time.pass(Duration.ofMillis(1));
+    private static void tick(TickDrivenCache ticked, ManualClock time) {
+        time.advance(Duration.ofMillis(1));
         ticked.tierScheduler().tick(0, 0);
     }
 
@@ -223,7 +223,7 @@ final class BlockMissCauseTest {
     @Test
     void givenABlockOnDisk_whenItDoesNotComeInTime_thenItIsLateUntilItIsThere() {
         int stored = 600; // 512 fit the memory
-        ManualTime time = new ManualTime();
+        ManualClock time = new ManualClock();
         TickDrivenCache ticked = overADisk(time);
         TieredKvCache cache = ticked.cache();
         try (Served served = new Served(cache, time, new Quota(0), Duration.ofNanos(1))) {

@@ -64,7 +64,7 @@ final class HttpFuzzTest {
                         .endsWith("page");
             }
             assertThat(arriving.bytes()).as("of blocks, still on their way").isZero();
-            test.time().pass(Duration.ofMinutes(1));
+            test.time().advance(Duration.ofMinutes(1));
             test.keyspace().tick();
             test.keyspace().clear();
             test.cache().stats().namespaces().forEach(each -> test.cache().drop(each.namespace()));

@@ -19,7 +19,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 final class KeyIndexTest {
 
-    private final KeyIndex index = new KeyIndex(new Holdings(new Quota(0)));
+    private final KeyIndex index = new KeyIndex(new QuotaLru(new Quota(0)));
 
     private static KeyEntry entry(long hi, long lo) {
         byte[] name = (hi + "/" + lo).getBytes(StandardCharsets.US_ASCII);
@@ -67,23 +67,23 @@ final class KeyIndexTest {
         long cursor = 0;
         int most = Math.max(2, max);
         do {
-            KeyIndex.Run run = index.run(cursor, most);
-            assertThat(run.entries().size()).isLessThanOrEqualTo(most);
-            for (KeyEntry each : run.entries()) {
+            KeyIndex.IndexPage indexPage = index.page(cursor, most);
+            assertThat(indexPage.entries().size()).isLessThanOrEqualTo(most);
+            for (KeyEntry each : indexPage.entries()) {
                 if (all.isEmpty() || KeyShard.ORDER.compare(all.getLast().hash(), each.hash()) < 0) {
                     all.add(each);
                 }
             }
-            cursor = run.next();
+            cursor = indexPage.next();
         } while (cursor != 0);
         return all;
     }
 
     @Test
     void givenNothing_whenListed_thenNothingAndTheEnd() {
-        assertThat(index.run(0, 10).entries()).isEmpty();
-        assertThat(index.run(0, 10).next()).isZero();
-        assertThat(index.run(Long.MAX_VALUE, 10).next()).isZero();
+        assertThat(index.page(0, 10).entries()).isEmpty();
+        assertThat(index.page(0, 10).next()).isZero();
+        assertThat(index.page(Long.MAX_VALUE, 10).next()).isZero();
     }
 
     @Test
@@ -112,6 +112,6 @@ final class KeyIndexTest {
             }
         }
         assertThat(index.count()).isEqualTo(writers * each);
-        assertThat(index.run(0, Integer.MAX_VALUE).entries()).hasSize(writers * each);
+        assertThat(index.page(0, Integer.MAX_VALUE).entries()).hasSize(writers * each);
     }
 }

@@ -29,15 +29,15 @@ final class KeyShardTest {
             entries.add(entry());
             assertThat(shard.put(entries.getLast())).isNull();
         }
-        assertThat(shard.buckets()).isEqualTo(1 << 14);
+        assertThat(shard.bucketCount()).isEqualTo(1 << 14);
         List<KeyEntry> rest = new ArrayList<>(entries.subList(0, 10));
         for (KeyEntry gone : entries.subList(10, entries.size())) {
             assertThat(shard.remove(gone)).isTrue();
         }
-        assertThat(shard.buckets()).isBetween(8, 128);
+        assertThat(shard.bucketCount()).isBetween(8, 128);
         rest.sort(Comparator.comparing(KeyEntry::hash, KeyShard.ORDER));
         List<KeyEntry> found = new ArrayList<>();
-        assertThat(shard.run(FIRST, 100, found)).isNull();
+        assertThat(shard.scan(FIRST, 100, found)).isNull();
         assertThat(found).containsExactlyElementsOf(rest);
         for (KeyEntry entry : rest) {
             assertThat(shard.find(entry.hash())).isSameAs(entry);
@@ -54,11 +54,11 @@ final class KeyShardTest {
             entries.add(entry());
             shard.put(entries.getLast());
         }
-        int buckets = shard.buckets();
+        int buckets = shard.bucketCount();
         for (int i = 0; i < 1000; i++) {
             shard.remove(entries.get(i));
             shard.put(entry());
-            assertThat(shard.buckets()).isEqualTo(buckets);
+            assertThat(shard.bucketCount()).isEqualTo(buckets);
         }
     }
 }

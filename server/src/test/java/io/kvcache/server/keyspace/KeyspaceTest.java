@@ -53,7 +53,7 @@ final class KeyspaceTest {
                 test.time(),
                 KeyspaceOptions.defaults(64L << 20));
         long at = later.nowMillis() + 100_000;
-        try (Value held = later.get(key("k"))) {
+        try (PinnedValue held = later.get(key("k"))) {
             assertThat(held).isNotNull();
             assertThat(later.expireAt(key("k"), at, held)).isTrue();
         }
@@ -73,7 +73,7 @@ final class KeyspaceTest {
     @Test
     void givenBytesAreMissing_whenCommitted_thenItIsRefusedLoudly() {
         try (PendingPut put = keyspace.put(key("k"), 50)) {
-            assertThatThrownBy(() -> put.commit(0, TensorNote.NONE, PendingPut.Condition.ALWAYS))
+            assertThatThrownBy(() -> put.commit(0, TensorMetadata.NONE, PendingPut.Condition.ALWAYS))
                     .isInstanceOf(IllegalStateException.class)
                     .hasMessageContaining("50 of 50 bytes are missing");
         }
@@ -81,15 +81,15 @@ final class KeyspaceTest {
 
     @Test
     void givenANote_whenTheValueIsRead_thenTheNoteComesWithIt() {
-        TensorNote note = new TensorNote(3, 4, 1, 2, 32, 256, 1024);
+        TensorMetadata note = new TensorMetadata(3, 4, 1, 2, 32, 256, 1024);
         try (PendingPut put = keyspace.put(key("k"), 3)) {
             fill(put, new byte[3]);
             put.commit(0, note, PendingPut.Condition.ALWAYS);
         }
 
-        try (Value value = keyspace.get(key("k"))) {
+        try (PinnedValue value = keyspace.get(key("k"))) {
             assertThat(value).isNotNull();
-            assertThat(value.note()).isEqualTo(note);
+            assertThat(value.tensorMetadata()).isEqualTo(note);
         }
     }
 
@@ -98,11 +98,11 @@ final class KeyspaceTest {
         try (PendingPut first = keyspace.put(key("k"), 3);
                 PendingPut second = keyspace.put(key("k"), 2)) {
             fill(second, new byte[] {8, 9});
-            second.commit(0, TensorNote.NONE, PendingPut.Condition.ALWAYS);
+            second.commit(0, TensorMetadata.NONE, PendingPut.Condition.ALWAYS);
             assertThat(test.get("k")).containsExactly(8, 9);
 
             fill(first, new byte[] {1, 2, 3});
-            first.commit(0, TensorNote.NONE, PendingPut.Condition.ALWAYS);
+            first.commit(0, TensorMetadata.NONE, PendingPut.Condition.ALWAYS);
         }
         assertThat(test.get("k")).containsExactly(1, 2, 3);
         assertThat(keyspace.count()).isEqualTo(1);
@@ -120,7 +120,7 @@ final class KeyspaceTest {
     private boolean commit(PendingPut.Condition condition) {
         try (PendingPut put = keyspace.put(key("k"), 1)) {
             fill(put, new byte[1]);
-            return put.commit(0, TensorNote.NONE, condition);
+            return put.commit(0, TensorMetadata.NONE, condition);
         }
     }
 
@@ -128,9 +128,9 @@ final class KeyspaceTest {
     void givenAnExpiry_whenItsTimeComes_thenTheValueIsNotFoundEvenUnticked() {
         test.put("k", content(1, 10), keyspace.nowMillis() + 1000);
 
-        test.time().pass(Duration.ofMillis(999));
+        test.time().advance(Duration.ofMillis(999));
         assertThat(test.get("k")).isNotNull();
-        test.time().pass(Duration.ofMillis(1));
+        test.time().advance(Duration.ofMillis(1));
         assertThat(test.get("k")).isNull();
         assertThat(keyspace.exists(key("k"))).isFalse();
         assertThat(keyspace.stats().reads().expired())
@@ -145,7 +145,7 @@ final class KeyspaceTest {
         }
         test.put("stays", content(1, 10));
 
-        test.time().pass(Duration.ofMillis(10));
+        test.time().advance(Duration.ofMillis(10));
         keyspace.tick();
 
         assertThat(keyspace.count()).isEqualTo(1);
@@ -157,12 +157,12 @@ final class KeyspaceTest {
     void givenAnExpiry_whenItIsMovedOrTakenAway_thenTheLastWordCounts() {
         test.put("k", content(1, 10), keyspace.nowMillis() + 1000);
         assertThat(keyspace.expireAt(key("k"), keyspace.nowMillis() + 5000)).isTrue();
-        test.time().pass(Duration.ofSeconds(2));
+        test.time().advance(Duration.ofSeconds(2));
         keyspace.tick();
         assertThat(test.get("k")).isNotNull();
 
         assertThat(keyspace.expireAt(key("k"), 0)).isTrue();
-        test.time().pass(Duration.ofHours(1));
+        test.time().advance(Duration.ofHours(1));
         assertThat(test.get("k")).isNotNull();
         assertThat(keyspace.expireAt(key("absent"), 1)).isFalse();
     }
@@ -170,7 +170,7 @@ final class KeyspaceTest {
     @Test
     void givenAnExpiredValue_whenANewOneTakesItsKey_thenItStays() {
         test.put("k", content(1, 10), keyspace.nowMillis() + 1000);
-        test.time().pass(Duration.ofSeconds(2));
+        test.time().advance(Duration.ofSeconds(2));
         test.put("k", content(2, 10));
 
         keyspace.tick();

@@ -17,7 +17,8 @@ final class MissCauseTest {
     private static TestKeyspace limited(long hostBytes, long quotaBytes) {
         return new TestKeyspace(
                 hostBytes,
-                new KeyspaceOptions(Duration.ofSeconds(2), 1 << 20, Duration.ZERO, quotaBytes, Bounds.none()));
+                new KeyspaceOptions(
+                        Duration.ofSeconds(2), 1 << 20, Duration.ZERO, quotaBytes, KeyspaceLimits.unlimited()));
     }
 
     private static byte[] value(int seed) {
@@ -39,7 +40,7 @@ final class MissCauseTest {
             test.keyspace().delete(TestKeyspace.key("b"));
             assertThat(test.get("b")).isNull();
             test.put("d", value(4), test.keyspace().nowMillis() + 10);
-            test.time().pass(Duration.ofMillis(10));
+            test.time().advance(Duration.ofMillis(10));
             assertThat(test.get("d")).isNull();
             assertThat(test.get("d")).isNull();
 
@@ -80,7 +81,7 @@ final class MissCauseTest {
             test.keyspace().delete(TestKeyspace.key("b"));
             assertThat(exists(test, "b")).isFalse();
             test.put("d", value(4), test.keyspace().nowMillis() + 10);
-            test.time().pass(Duration.ofMillis(10));
+            test.time().advance(Duration.ofMillis(10));
             assertThat(exists(test, "d")).isFalse();
             assertThat(exists(test, "c")).isTrue();
 
@@ -104,7 +105,7 @@ final class MissCauseTest {
             assertThat(test.get("k")).isEqualTo(value(1));
             assertThat(reads(test).hits()).as("one more read").isEqualTo(4);
             assertThat(test.keyspace().stats().promises().kept()).isEqualTo(3);
-            test.time().pass(Duration.ofMinutes(1));
+            test.time().advance(Duration.ofMinutes(1));
             test.keyspace().tick();
             assertThat(exists(test, "k")).isTrue();
             test.keyspace().delete(TestKeyspace.key("k"));
@@ -115,12 +116,12 @@ final class MissCauseTest {
 
     @Test
     void givenAValueOnDisk_whenSaidToExistAndFetched_thenBothAreOneLookUp() {
-        try (AwayStore store = new AwayStore()) {
+        try (DelayedDiskStore store = new DelayedDiskStore()) {
             store.put("k", "value");
             byte[] key = TestKeyspace.key("k");
             assertThat(store.keyspace().exists(key)).isTrue();
-            assertThat(store.keyspace().read(key).outcome()).isEqualTo(Reading.Outcome.AWAY);
-            assertThat(fetched(store, store::timeOut)).containsExactly(Reading.Outcome.LATE);
+            assertThat(store.keyspace().read(key).outcome()).isEqualTo(ReadResult.Outcome.ON_DISK);
+            assertThat(fetched(store, store::timeOutFetch)).containsExactly(ReadResult.Outcome.TIMED_OUT);
 
             KeyspaceStats stats = store.keyspace().stats();
             assertThat(stats.reads()).isEqualTo(new KeyspaceStats.Reads(1, 0, 0, 0, 0, 0, 0, 0, 1, 0));
@@ -131,24 +132,24 @@ final class MissCauseTest {
                             key,
                             Runnable::run,
                             come -> Objects.requireNonNull(come.value()).close());
-            store.arrive();
+            store.completeFetch();
             assertThat(store.keyspace().stats().reads().hits()).isEqualTo(2);
         }
     }
 
-    private static List<Reading.Outcome> fetched(AwayStore store, Runnable meanwhile) {
-        List<Reading.Outcome> outcomes = new ArrayList<>();
-        store.keyspace().fetch(TestKeyspace.key("k"), Runnable::run, reading -> outcomes.add(reading.outcome()));
+    private static List<ReadResult.Outcome> fetched(DelayedDiskStore store, Runnable meanwhile) {
+        List<ReadResult.Outcome> outcomes = new ArrayList<>();
+        store.keyspace().fetch(TestKeyspace.key("k"), Runnable::run, readResult -> outcomes.add(readResult.outcome()));
         meanwhile.run();
         return outcomes;
     }
 
     @Test
     void givenAValueOnDisk_whenItDoesNotComeInTime_thenItIsLateAndNotGone() {
-        try (AwayStore store = new AwayStore()) {
+        try (DelayedDiskStore store = new DelayedDiskStore()) {
             store.put("k", "value");
-            assertThat(store.keyspace().read(TestKeyspace.key("k")).outcome()).isEqualTo(Reading.Outcome.AWAY);
-            assertThat(fetched(store, store::timeOut)).containsExactly(Reading.Outcome.LATE);
+            assertThat(store.keyspace().read(TestKeyspace.key("k")).outcome()).isEqualTo(ReadResult.Outcome.ON_DISK);
+            assertThat(fetched(store, store::timeOutFetch)).containsExactly(ReadResult.Outcome.TIMED_OUT);
             assertThat(store.keyspace().stats().reads())
                     .isEqualTo(new KeyspaceStats.Reads(0, 0, 0, 0, 0, 0, 0, 0, 1, 0));
         }
@@ -156,13 +157,13 @@ final class MissCauseTest {
 
     @Test
     void givenAValueOnDisk_whenItIsDeletedBeforeItComes_thenItIsGoneAndNotLate() {
-        try (AwayStore store = new AwayStore()) {
+        try (DelayedDiskStore store = new DelayedDiskStore()) {
             store.put("k", "value");
-            List<Reading.Outcome> outcomes = fetched(store, () -> {
+            List<ReadResult.Outcome> outcomes = fetched(store, () -> {
                 store.keyspace().delete(TestKeyspace.key("k"));
-                store.timeOut();
+                store.timeOutFetch();
             });
-            assertThat(outcomes).containsExactly(Reading.Outcome.ABSENT);
+            assertThat(outcomes).containsExactly(ReadResult.Outcome.MISS);
             assertThat(store.keyspace().stats().reads())
                     .isEqualTo(new KeyspaceStats.Reads(0, 0, 0, 0, 1, 0, 0, 0, 0, 0));
         }

@@ -18,7 +18,8 @@ final class QuotaTest {
     private static TestKeyspace limited(long quotaBytes) {
         return new TestKeyspace(
                 64L << 20,
-                new KeyspaceOptions(Duration.ofSeconds(2), 1 << 20, Duration.ZERO, quotaBytes, Bounds.none()));
+                new KeyspaceOptions(
+                        Duration.ofSeconds(2), 1 << 20, Duration.ZERO, quotaBytes, KeyspaceLimits.unlimited()));
     }
 
     private static byte[] value(int seed) {
@@ -57,7 +58,7 @@ final class QuotaTest {
     void givenAValueBeyondTheQuota_whenStored_thenItIsRefusedAndNothingGoes() {
         try (TestKeyspace test = limited(2 * CHARGED)) {
             test.put("k", value(1));
-            assertThat(test.put("large", new byte[2 * CHARGED])).isEqualTo(PendingPut.State.REFUSED);
+            assertThat(test.put("large", new byte[2 * CHARGED])).isEqualTo(PendingPut.State.REJECTED);
             assertThat(test.get("k")).isEqualTo(value(1));
         }
     }
@@ -67,7 +68,7 @@ final class QuotaTest {
         try (TestKeyspace test = limited(2 * CHARGED)) {
             PendingPut a = test.keyspace().put(TestKeyspace.key("a"), VALUE);
             PendingPut b = test.keyspace().put(TestKeyspace.key("b"), VALUE);
-            assertThat(test.put("c", value(3))).isEqualTo(PendingPut.State.REFUSED);
+            assertThat(test.put("c", value(3))).isEqualTo(PendingPut.State.REJECTED);
             a.close();
             assertThat(test.put("c", value(3))).isEqualTo(PendingPut.State.WRITING);
             b.close();

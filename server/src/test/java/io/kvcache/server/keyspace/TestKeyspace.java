@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 /// A keyspace over a real store, with a clock of the test.
 public final class TestKeyspace implements AutoCloseable {
 
-    private final ManualTime time = new ManualTime();
+    private final ManualClock time = new ManualClock();
     private final TieredKvCache cache;
     private final Keyspace keyspace;
 
@@ -43,14 +43,14 @@ public final class TestKeyspace implements AutoCloseable {
         return cache;
     }
 
-    public ManualTime time() {
+    public ManualClock time() {
         return time;
     }
 
     /// Ends promises, so that nothing is held.
     @Override
     public void close() {
-        time.pass(Duration.ofMinutes(2));
+        time.advance(Duration.ofMinutes(2));
         keyspace.tick();
         cache.validate();
         cache.close();
@@ -75,7 +75,7 @@ public final class TestKeyspace implements AutoCloseable {
         try (PendingPut put = keyspace.put(key(key), value.length)) {
             if (put.state() == PendingPut.State.WRITING) {
                 fill(put, value);
-                put.commit(expiresAtMillis, TensorNote.NONE, PendingPut.Condition.ALWAYS);
+                put.commit(expiresAtMillis, TensorMetadata.NONE, PendingPut.Condition.ALWAYS);
             }
             return put.state();
         }
@@ -83,8 +83,8 @@ public final class TestKeyspace implements AutoCloseable {
 
     static void fill(PendingPut put, byte[] value) {
         ByteBuffer source = ByteBuffer.wrap(value);
-        while (put.missing() > 0) {
-            ByteBuffer room = put.room();
+        while (put.remainingBytes() > 0) {
+            ByteBuffer room = put.writableBuffer();
             int length = Math.min(room.remaining(), source.remaining());
             room.put(source.slice(source.position(), length));
             source.position(source.position() + length);
@@ -92,12 +92,12 @@ public final class TestKeyspace implements AutoCloseable {
     }
 
     public byte @Nullable [] get(String key) {
-        try (Value value = keyspace.get(key(key))) {
+        try (PinnedValue value = keyspace.get(key(key))) {
             return value == null ? null : bytes(value);
         }
     }
 
-    static byte[] bytes(Value value) {
+    static byte[] bytes(PinnedValue value) {
         ByteArrayOutputStream all = new ByteArrayOutputStream();
         value.visit(
                 0,

@@ -6,8 +6,8 @@ import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.http.HttpConfig;
 import io.kvcache.server.http.HttpProtocol;
-import io.kvcache.server.keyspace.AwayStore;
-import io.kvcache.server.keyspace.Bounds;
+import io.kvcache.server.keyspace.DelayedDiskStore;
+import io.kvcache.server.keyspace.KeyspaceLimits;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.Wire;
@@ -26,7 +26,7 @@ final class LeaseWaitTest {
 
     private static final Duration LONGEST = Duration.ofMinutes(5);
 
-    private final AwayStore store = new AwayStore();
+    private final DelayedDiskStore store = new DelayedDiskStore();
     private final Leases leases = new Leases(store.time(), 1 << 20);
 
     @AfterEach
@@ -59,8 +59,8 @@ final class LeaseWaitTest {
         store.put("b/k", "value");
         try (Wire wire = connect()) {
             wire.send(lease(query));
-            assertThat(store.within()).hasMillis(expectedMillis);
-            store.timeOut();
+            assertThat(store.fetchTimeout()).hasMillis(expectedMillis);
+            store.timeOutFetch();
             wire.channel().runPendingTasks();
             assertThat(wire.text())
                     .startsWith("HTTP/1.1 504 ")
@@ -83,12 +83,12 @@ final class LeaseWaitTest {
     @Test
     void givenAsMuchOnItsWayAsMayBe_whenLeased_thenTheClientIsToldToTryAgain() {
         InFlight leaving = new InFlight(1000);
-        store.restart(new Bounds(100, 1000, InFlight.unlimited(), leaving));
+        store.restart(new KeyspaceLimits(100, 1000, InFlight.unlimited(), leaving));
         store.put("b/k", "value");
         try (Wire wire = connect()) {
             assertThat(leaving.begin(1000)).isTrue();
             wire.send(lease("ttl_s=1"));
-            store.arrive();
+            store.completeFetch();
             wire.channel().runPendingTasks();
             assertThat(wire.text())
                     .startsWith("HTTP/1.1 503 ")

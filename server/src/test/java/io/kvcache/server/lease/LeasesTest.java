@@ -2,8 +2,8 @@ package io.kvcache.server.lease;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.TestKeyspace;
-import io.kvcache.server.keyspace.Value;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
@@ -16,7 +16,7 @@ final class LeasesTest {
     private final TestKeyspace test = TestKeyspace.small();
     private final Leases leases = new Leases(test.time(), 2500);
 
-    private Value value() {
+    private PinnedValue value() {
         test.put("k", new byte[BYTES]);
         return Objects.requireNonNull(test.keyspace().get(TestKeyspace.key("k")));
     }
@@ -27,7 +27,7 @@ final class LeasesTest {
         String second = Objects.requireNonNull(leases.take(value(), TimeUnit.SECONDS.toNanos(20)));
         assertThat(first).hasSize(32).isNotEqualTo(second);
         assertThat(test.cache().stats().openTables()).isEqualTo(2);
-        test.time().pass(Duration.ofSeconds(10));
+        test.time().advance(Duration.ofSeconds(10));
         leases.tick();
         assertThat(leases.count()).isEqualTo(1);
         assertThat(leases.expiredCount()).isEqualTo(1);

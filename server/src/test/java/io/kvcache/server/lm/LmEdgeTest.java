@@ -2,7 +2,7 @@ package io.kvcache.server.lm;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
@@ -20,7 +20,7 @@ final class LmEdgeTest {
 
     private final TestKeyspace test = TestKeyspace.small();
     private final Connections connections = new Connections(NetLimits.defaults(), test.time());
-    private final LmProtocol protocol = new LmProtocol(Reach.of(test.keyspace()), null);
+    private final LmProtocol protocol = new LmProtocol(KeyspaceRouter.of(test.keyspace()), null);
 
     @AfterEach
     void close() {

@@ -2,7 +2,7 @@ package io.kvcache.server.lm;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
@@ -26,7 +26,7 @@ final class LmFuzzTest {
         LmClient[] client = new LmClient[1];
         try (LeakWatch _ = new LeakWatch();
                 TestKeyspace test = TestKeyspace.small()) {
-            LmProtocol protocol = new LmProtocol(Reach.of(test.keyspace()), null);
+            LmProtocol protocol = new LmProtocol(KeyspaceRouter.of(test.keyspace()), null);
             Connections connections = new Connections(NetLimits.defaults(), test.time());
             int sent = run.talk(
                     20,
@@ -45,7 +45,7 @@ final class LmFuzzTest {
                 assertThat(wire.send(client[0].ask(LmClient.HEALTH, "")).bytes())
                         .isEqualTo(client[0].success());
             }
-            test.time().pass(Duration.ofMinutes(1));
+            test.time().advance(Duration.ofMinutes(1));
             test.keyspace().tick();
             test.keyspace().clear();
             assertThat(test.cache().stats().host().heldBytes()).isZero();

@@ -2,10 +2,10 @@ package io.kvcache.server.lm;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.PendingPut;
-import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.TestKeyspace;
-import io.kvcache.server.keyspace.Value;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.NetLimits;
@@ -27,7 +27,7 @@ final class LmTalkTest {
 
     private final TestKeyspace test = TestKeyspace.small();
     private final Connections connections = new Connections(NetLimits.defaults(), test.time());
-    private final LmProtocol protocol = new LmProtocol(Reach.of(test.keyspace()), null);
+    private final LmProtocol protocol = new LmProtocol(KeyspaceRouter.of(test.keyspace()), null);
 
     @AfterEach
     void close() {
@@ -155,7 +155,7 @@ final class LmTalkTest {
         byte[] body = TestKeyspace.content(1, 2 << 20);
         try (Wire wire = connect()) {
             wire.send(client.put(KEY, LmClient.META, new byte[] {1}));
-            List<Value> held = new ArrayList<>();
+            List<PinnedValue> held = new ArrayList<>();
             for (int i = 0; test.put("f" + i, TestKeyspace.content(i, 1 << 20)) == PendingPut.State.WRITING; i++) {
                 held.add(Objects.requireNonNull(test.keyspace().get(TestKeyspace.key("f" + i))));
             }
@@ -163,7 +163,7 @@ final class LmTalkTest {
 
             assertThat(wire.bytes()).isEqualTo(client.fail());
             assertThat(protocol.droppedSilentlyCount()).isEqualTo(1);
-            held.forEach(Value::close);
+            held.forEach(PinnedValue::close);
         }
     }
 

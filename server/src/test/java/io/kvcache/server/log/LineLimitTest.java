@@ -2,7 +2,7 @@ package io.kvcache.server.log;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.keyspace.ManualTime;
+import io.kvcache.server.keyspace.ManualClock;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 
@@ -10,7 +10,7 @@ final class LineLimitTest {
 
     @Test
     void givenMoreLinesThanMayBe_whenTheSpanIsOver_thenTheNextSaysHowManyWereLeftOut() {
-        ManualTime time = new ManualTime();
+        ManualClock time = new ManualClock();
         LineLimit limit = new LineLimit(time, 2, Duration.ofSeconds(10));
         assertThat(limit.take()).isZero();
         assertThat(limit.take()).isZero();
@@ -18,7 +18,7 @@ final class LineLimitTest {
             assertThat(limit.take()).isEqualTo(LineLimit.TOO_MANY);
         }
 
-        time.pass(Duration.ofSeconds(10));
+        time.advance(Duration.ofSeconds(10));
 
         assertThat(LineLimit.unsaid(limit.take())).isEqualTo(" (7 more before were not logged)");
         assertThat(LineLimit.unsaid(limit.take())).isEmpty();

@@ -2,7 +2,7 @@ package io.kvcache.server.net;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.keyspace.ManualTime;
+import io.kvcache.server.keyspace.ManualClock;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.Channel;
@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Test;
 
 final class ConnectionsTest {
 
-    private final ManualTime time = new ManualTime();
+    private final ManualClock time = new ManualClock();
     private final Connections connections =
             new Connections(new NetLimits(10, Duration.ofMinutes(1), Duration.ofSeconds(10)), time);
 
@@ -90,7 +90,7 @@ final class ConnectionsTest {
 
     private void pass(int seconds) {
         for (int i = 0; i < seconds; i++) {
-            time.pass(Duration.ofSeconds(1));
+            time.advance(Duration.ofSeconds(1));
             connections.tick();
         }
     }
@@ -141,7 +141,7 @@ final class ConnectionsTest {
         try (Wire wire = new Wire(UNREAD, pressed)) {
             for (int i = 0; i < 30; i++) {
                 wire.send("x"); // what is unread changes with each
-                time.pass(Duration.ofSeconds(1));
+                time.advance(Duration.ofSeconds(1));
                 pressed.tick();
             }
             assertThat(wire.isOpen()).isTrue();

@@ -2,7 +2,7 @@ package io.kvcache.server.net;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.keyspace.ManualTime;
+import io.kvcache.server.keyspace.ManualClock;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.embedded.EmbeddedChannel;
 import io.netty.handler.ssl.SslContext;
@@ -34,7 +34,7 @@ final class HalfHandshakeTest {
     @ValueSource(ints = {0, 1, 11})
     void givenPartOfAHandshake_whenNothingFollows_thenItIsCutAndTheReasonCounted(int bytes) throws Exception {
         SslContext context = context();
-        Connections connections = new Connections(NetLimits.defaults(), new ManualTime());
+        Connections connections = new Connections(NetLimits.defaults(), new ManualClock());
         EmbeddedChannel channel = new EmbeddedChannel();
         channel.freezeTime();
         Listener.Place place =

@@ -55,7 +55,7 @@ final class ClientCommandTest {
         ask("CLIENT SETINFO LIB-NAME jedis");
         ask("CLIENT SETINFO lib-ver 1.2");
         other.ask("PING\r\n");
-        resp.test().time().pass(Duration.ofSeconds(5));
+        resp.test().time().advance(Duration.ofSeconds(5));
         List<String> lines = listed("CLIENT LIST");
         assertThat(lines).hasSize(2);
         assertThat(lines.get(0))

@@ -2,7 +2,7 @@ package io.kvcache.server.resp;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.keyspace.ManualTime;
+import io.kvcache.server.keyspace.ManualClock;
 import io.kvcache.server.log.Heard;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.NetLimits;
@@ -23,13 +23,13 @@ final class RequestTimesTest {
     void givenAnEmptyRequestAfterAnIdleHour_whenAnotherFollowsIt_thenItTookNoneOfThatHour() {
         RequestTimer timer = (_, verb, nanos) -> times.add(verb + " " + nanos);
         try (RespWire resp = new RespWire()) {
-            ManualTime time = resp.test().time();
+            ManualClock time = resp.test().time();
             Connections timed = new Connections(NetLimits.defaults(), time, timer, () -> 0);
             try (Wire wire = new Wire(resp.protocol(), timed)) {
                 wire.ask("GET a\r\n");
-                time.pass(Duration.ofHours(1));
+                time.advance(Duration.ofHours(1));
                 wire.ask("\r\nGET a\r\n");
-                time.pass(Duration.ofHours(1));
+                time.advance(Duration.ofHours(1));
                 wire.ask("*0\r\nGET a\r\nGET a\r\n");
             }
         }
@@ -40,13 +40,13 @@ final class RequestTimesTest {
     void givenAThreshold_whenARequestTakesLonger_thenItIsLoggedWithItsSizeAndTenant() {
         try (RespWire resp = new RespWire();
                 Heard heard = new Heard(SlowRequests.class.getName())) {
-            ManualTime time = resp.test().time();
+            ManualClock time = resp.test().time();
             SlowRequests slow = new SlowRequests(Duration.ofSeconds(1), time);
             Connections timed = new Connections(NetLimits.defaults(), time, RequestTimer.NONE, slow, () -> 0);
             try (Wire wire = new Wire(resp.protocol(), timed)) {
                 wire.ask("GET a\r\n");
                 wire.ask("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\nha");
-                time.pass(Duration.ofMillis(2500));
+                time.advance(Duration.ofMillis(2500));
                 wire.ask("lf\r\n");
                 wire.ask("GET a\r\n");
             }
@@ -62,18 +62,18 @@ final class RequestTimesTest {
     void givenManySlowRequests_whenLogged_thenTheLogGetsSome() {
         try (RespWire resp = new RespWire();
                 Heard heard = new Heard(SlowRequests.class.getName())) {
-            ManualTime time = resp.test().time();
+            ManualClock time = resp.test().time();
             SlowRequests slow = new SlowRequests(Duration.ofMillis(1), time);
             Connections timed = new Connections(NetLimits.defaults(), time, RequestTimer.NONE, slow, () -> 0);
             try (Wire wire = new Wire(resp.protocol(), timed)) {
                 for (int i = 0; i < 50; i++) {
                     wire.ask("*2\r\n$3\r\nGET\r\n");
-                    time.pass(Duration.ofMillis(2));
+                    time.advance(Duration.ofMillis(2));
                     wire.ask("$1\r\na\r\n");
                 }
-                time.pass(Duration.ofSeconds(10));
+                time.advance(Duration.ofSeconds(10));
                 wire.ask("*2\r\n$3\r\nGET\r\n");
-                time.pass(Duration.ofMillis(2));
+                time.advance(Duration.ofMillis(2));
                 wire.ask("$1\r\na\r\n");
             }
             assertThat(heard.messages()).hasSize(21);

@@ -88,7 +88,7 @@ final class RespCommandsTest {
     @Test
     void givenTimesToLive_whenTimePasses_thenTheyCountDownAndEnd() {
         ask("SET k v EX 100");
-        resp.test().time().pass(Duration.ofSeconds(40));
+        resp.test().time().advance(Duration.ofSeconds(40));
         assertThat(ask("TTL k")).isEqualTo(":60\r\n");
         assertThat(ask("PTTL k")).isEqualTo(":60000\r\n");
         assertThat(ask("SET k w KEEPTTL")).isEqualTo("+OK\r\n");
@@ -100,7 +100,7 @@ final class RespCommandsTest {
         assertThat(ask("EXPIRE k 20 NX")).isEqualTo(":0\r\n");
         assertThat(ask("EXPIRE k 20 GT")).isEqualTo(":1\r\n");
         assertThat(ask("EXPIRE absent 20")).isEqualTo(":0\r\n");
-        resp.test().time().pass(Duration.ofSeconds(20));
+        resp.test().time().advance(Duration.ofSeconds(20));
         assertThat(ask("GET k")).isEqualTo("$-1\r\n");
         assertThat(ask("SETEX k 10 v")).isEqualTo("+OK\r\n");
         assertThat(ask("TTL k")).isEqualTo(":10\r\n");
@@ -210,7 +210,7 @@ final class RespCommandsTest {
         assertThat(ask("CONFIG GET kvcache-*")).isEqualTo("*2\r\n$14\r\nkvcache-policy\r\n$7\r\ns3-fifo\r\n");
         assertThat(ask("CONFIG GET maxmemory-*")).endsWith("$11\r\nallkeys-lfu\r\n");
         assertThat(ask("CONFIG GET proto-max-bulk-len"))
-                .endsWith("\r\n" + resp.test().keyspace().bounds().valueBytes() + "\r\n");
+                .endsWith("\r\n" + resp.test().keyspace().keyspaceLimits().valueBytes() + "\r\n");
         assertThat(ask("COMMAND INFO get nothing"))
                 .startsWith("*2\r\n*10\r\n$3\r\nget\r\n:2\r\n")
                 .endsWith("$-1\r\n");

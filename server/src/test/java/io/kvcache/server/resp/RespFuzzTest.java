@@ -28,7 +28,7 @@ final class RespFuzzTest {
             assertThat(resp.protocol().commandCount()).isGreaterThan(sent / 4);
             assertThat(resp.connections().openCount()).isEqualTo(1);
             assertThat(resp.wire().ask("PING\r\n")).isEqualTo("+PONG\r\n");
-            resp.test().time().pass(Duration.ofMinutes(1));
+            resp.test().time().advance(Duration.ofMinutes(1));
             resp.test().keyspace().tick();
             resp.test().keyspace().clear();
             assertThat(resp.test().cache().stats().host().heldBytes()).isZero();

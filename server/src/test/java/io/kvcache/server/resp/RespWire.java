@@ -3,7 +3,7 @@ package io.kvcache.server.resp;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
-import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.NetLimits;
@@ -38,7 +38,7 @@ public final class RespWire implements AutoCloseable {
                                 () -> 0,
                                 "default",
                                 true,
-                                Reach.of(test.keyspace()),
+                                KeyspaceRouter.of(test.keyspace()),
                                 connections,
                                 test.time(),
                                 new ServerFacts("test", PolicyKind.S3_FIFO, 0, false))),

@@ -2,7 +2,7 @@ package io.kvcache.server.resp;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.log.Heard;
 import io.kvcache.server.net.Wire;
 import java.nio.charset.StandardCharsets;
@@ -64,7 +64,7 @@ final class RespWritersTest {
     void givenAValueWhoseTimeEndsWhileItsSuccessorComes_whenThatIsComplete_thenItStands() {
         resp.ask("SET", "k", "older", "PX", "10");
         beginSlowWrite();
-        resp.test().time().pass(Duration.ofMillis(20));
+        resp.test().time().advance(Duration.ofMillis(20));
         resp.test().keyspace().tick();
         assertThat(resp.ask("GET", "k")).isEqualTo("$-1\r\n");
 
@@ -111,19 +111,19 @@ final class RespWritersTest {
     @Test
     void givenAllIsPinned_whenTheNativeClientSets_thenItIsToldOkAndTheOlderValueIsGone() {
         resp.ask("SET", "k", "older");
-        List<Value> held = pinEverything();
+        List<PinnedValue> held = pinEverything();
         String value = "x".repeat(MIB);
 
         assertThat(resp.ask("SET", "k", value)).isEqualTo("+OK\r\n");
         assertThat(resp.ask("GET", "k")).isEqualTo("$-1\r\n");
         assertThat(resp.protocol().droppedAfterOkCount()).isEqualTo(1);
-        held.forEach(Value::close);
+        held.forEach(PinnedValue::close);
     }
 
     @Test
     void givenAllIsPinned_whenAnyOtherClientSets_thenItIsToldAndTheOlderValueStays() {
         resp.ask("SET", "k", "older");
-        List<Value> held = pinEverything();
+        List<PinnedValue> held = pinEverything();
         String value = "x".repeat(MIB);
 
         assertThat(resp.ask("SET", "k", value, "EX", "10")).startsWith("-OOM");
@@ -132,11 +132,11 @@ final class RespWritersTest {
         assertThat(resp.ask("MSET", "k", value)).startsWith("-OOM");
         assertThat(resp.ask("GET", "k")).isEqualTo("$5\r\nolder\r\n");
         assertThat(resp.protocol().droppedAfterOkCount()).isZero();
-        held.forEach(Value::close);
+        held.forEach(PinnedValue::close);
     }
 
-    private List<Value> pinEverything() {
-        List<Value> held = new ArrayList<>();
+    private List<PinnedValue> pinEverything() {
+        List<PinnedValue> held = new ArrayList<>();
         String value = "y".repeat(MIB);
         held.add(Objects.requireNonNull(resp.test().keyspace().get(new byte[] {'k'})));
         try (Wire filler = resp.connect()) {

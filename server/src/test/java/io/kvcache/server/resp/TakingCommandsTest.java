@@ -3,7 +3,7 @@ package io.kvcache.server.resp;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.keyspace.PinnedValue;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Objects;
@@ -45,7 +45,7 @@ final class TakingCommandsTest {
         assertThat(ask("TTL k")).isEqualTo(":-1\r\n");
         assertThat(ask("GETEX absent EX 10")).isEqualTo("$-1\r\n");
         ask("GETEX k PX 20");
-        resp.test().time().pass(Duration.ofMillis(30));
+        resp.test().time().advance(Duration.ofMillis(30));
         assertThat(ask("GET k")).isEqualTo("$-1\r\n");
     }
 
@@ -72,13 +72,13 @@ final class TakingCommandsTest {
         Keyspace keyspace = resp.test().keyspace();
         byte[] key = "k".getBytes(StandardCharsets.US_ASCII);
         ask("SET k older");
-        try (Value older = Objects.requireNonNull(keyspace.get(key))) {
+        try (PinnedValue older = Objects.requireNonNull(keyspace.get(key))) {
             ask("SET k newer");
             assertThat(keyspace.delete(key, older)).isFalse();
             assertThat(keyspace.expireAt(key, 1, older)).isFalse();
         }
         assertThat(ask("GET k")).isEqualTo("$5\r\nnewer\r\n");
-        try (Value newer = Objects.requireNonNull(keyspace.get(key))) {
+        try (PinnedValue newer = Objects.requireNonNull(keyspace.get(key))) {
             assertThat(keyspace.delete(key, newer)).isTrue();
             assertThat(keyspace.delete(key, newer)).isFalse();
         }

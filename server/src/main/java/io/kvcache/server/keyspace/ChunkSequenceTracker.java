@@ -1,0 +1,210 @@
+package io.kvcache.server.keyspace;
+
+import org.jspecify.annotations.Nullable;
+
+/// The order in which one connection asks for keys, from which the chunks of a sequence are told.
+///
+/// LMCache looks a sequence up chunk by chunk until one is not there, reads those that are, and
+/// writes the rest; each chunk under a key of its own. So a key that follows another of the same
+/// stem comes after it in a sequence, unless there is a sign that a sequence begins: after another
+/// verb or a look-up that found nothing, a look-up begins anew. Writes are believed only in a run
+/// whose beginning is known, and no longer than the longest context.
+///
+/// Other keys than LMCache's are not looked at.
+///
+/// **Threads.** One at a time, as a connection is served.
+public final class ChunkSequenceTracker {
+
+    /// Writes that may follow one of which something is known: a million tokens in chunks of 256.
+    private static final int MAX_UNKNOWN_WRITES = 4096;
+
+    private final Keyspace keyspace;
+    private final ChunkOrder chunkOrder;
+    private final PredecessorSink predecessorSink;
+    private final @Nullable ChunkPrefetcher chunkPrefetcher;
+    private final @Nullable RecomputeAdvisor recomputeAdvisor;
+    private @Nullable ChunkKey last;
+    private Operation operation = Operation.WRITE;
+    private boolean lastFound;
+
+    /// Whether the last one is here, and the client was told that it is not.
+    private boolean lastLeftToCompute;
+
+    private int unknownWrites = MAX_UNKNOWN_WRITES;
+
+    private enum Operation {
+        LOOKUP,
+        READ,
+        WRITE
+    }
+
+    /// Tells the store which key comes before one that is here.
+    interface PredecessorSink {
+
+        /// Says it.
+        ///
+        /// @param after null for none
+        void setPredecessor(byte[] key, byte @Nullable [] after);
+    }
+
+    /// @param chunkPrefetcher null where nothing is brought ahead of its readers
+    /// @param terms null where clients are told of all that is here
+    ChunkSequenceTracker(
+            Keyspace keyspace,
+            ChunkOrder chunkOrder,
+            PredecessorSink predecessorSink,
+            @Nullable ChunkPrefetcher chunkPrefetcher,
+            @Nullable RecomputeEstimator terms) {
+        this.keyspace = keyspace;
+        this.chunkOrder = chunkOrder;
+        this.predecessorSink = predecessorSink;
+        this.chunkPrefetcher = chunkPrefetcher;
+        recomputeAdvisor = terms == null ? null : new RecomputeAdvisor(terms);
+    }
+
+    /// Whose keys they are.
+    public Keyspace keyspace() {
+        return keyspace;
+    }
+
+    /// Looks a key up.
+    ///
+    /// @return whether to say that it is here: not of what is computed sooner than read
+    public boolean exists(byte[] key) {
+        boolean announced = onLookup(key, keyspace.existsWithoutHit(key));
+        if (announced) {
+            keyspace.countHit();
+        }
+        return announced;
+    }
+
+    /// A key was looked up.
+    ///
+    /// @param present whether it is here
+    /// @return whether to say so: not of what is computed sooner than read
+    boolean onLookup(byte[] key, boolean present) {
+        ChunkKey chunk = ChunkKey.of(key);
+        if (chunk == null || (isOtherHalf(chunk, Operation.LOOKUP, present) && !lastLeftToCompute)) {
+            return present;
+        }
+        boolean goesOn = continuesSequence(chunk, Operation.LOOKUP);
+        boolean announced = present && shouldLoad(key, goesOn);
+        String before = goesOn ? lastDigest() : ChunkOrder.NONE;
+        if (chunkPrefetcher != null && announced && !before.equals(ChunkOrder.NONE)) {
+            chunkPrefetcher.recordSuccessor(chunk.digest(), before);
+        }
+        if (chunkOrder.onLookup(chunk.digest(), before) && present) {
+            reportPredecessor(chunk);
+        }
+        advance(chunk, Operation.LOOKUP, announced);
+        lastLeftToCompute = present && !announced;
+        return announced;
+    }
+
+    private boolean shouldLoad(byte[] key, boolean goesOn) {
+        if (recomputeAdvisor == null || recomputeAdvisor.shouldLoad(goesOn, onDiskBytes(key))) {
+            return true;
+        }
+        keyspace.countRecomputed();
+        return false;
+    }
+
+    /// With the other half, as who asks for one reads both.
+    private long onDiskBytes(byte[] key) {
+        byte[] half = LmcacheKeyPair.otherKey(key);
+        return keyspace.onDiskBytes(key) + (half == null ? 0 : keyspace.onDiskBytes(half));
+    }
+
+    /// A key was read.
+    ///
+    /// @param present whether it is here
+    public void onRead(byte[] key, boolean present) {
+        ChunkKey chunk = ChunkKey.of(key);
+        if (chunk == null || isOtherHalf(chunk, Operation.READ, present)) {
+            return;
+        }
+        boolean next = continuesSequence(chunk, Operation.READ);
+        if (next && chunkOrder.onTransfer(chunk.digest(), lastDigest()) && present) {
+            reportPredecessor(chunk);
+        }
+        if (chunkPrefetcher != null && present) {
+            if (next) {
+                chunkPrefetcher.recordSuccessor(chunk.digest(), lastDigest());
+            }
+            chunkPrefetcher.onRead(chunk);
+        }
+        advance(chunk, Operation.READ, present);
+    }
+
+    /// A key is about to be written.
+    ///
+    /// @return the key that is read before it, as far as is known
+    public byte @Nullable [] onWrite(byte[] key) {
+        ChunkKey chunk = ChunkKey.of(key);
+        if (chunk == null) {
+            return null;
+        }
+        String before = chunkOrder.predecessorOf(chunk.digest());
+        if (before != null) {
+            unknownWrites = 0;
+        } else if (isNextWrite(chunk)) {
+            unknownWrites++;
+            before = lastDigest();
+            chunkOrder.onTransfer(chunk.digest(), before);
+        } else {
+            unknownWrites = MAX_UNKNOWN_WRITES;
+        }
+        advance(chunk, Operation.WRITE, true);
+        return before == null || before.equals(ChunkOrder.NONE) ? null : chunk.withDigest(before);
+    }
+
+    private boolean isNextWrite(ChunkKey chunk) {
+        ChunkKey earlier = last;
+        return earlier != null
+                && earlier.isSameModel(chunk)
+                && lastFound
+                && (operation != Operation.WRITE || unknownWrites < MAX_UNKNOWN_WRITES);
+    }
+
+    private boolean continuesSequence(ChunkKey chunk, Operation next) {
+        ChunkKey earlier = last;
+        return earlier != null && operation == next && lastFound && earlier.isSameModel(chunk);
+    }
+
+    /// The second half of what the last request was about tells nothing new.
+    private boolean isOtherHalf(ChunkKey chunk, Operation next, boolean present) {
+        ChunkKey earlier = last;
+        boolean same = earlier != null
+                && operation == next
+                && earlier.digest().equals(chunk.digest())
+                && earlier.isSameModel(chunk);
+        lastFound = same ? lastFound && present : lastFound;
+        return same;
+    }
+
+    private String lastDigest() {
+        ChunkKey earlier = last;
+        return earlier == null ? ChunkOrder.NONE : earlier.digest();
+    }
+
+    private void advance(ChunkKey chunk, Operation current, boolean present) {
+        last = chunk;
+        operation = current;
+        lastFound = present;
+    }
+
+    private void reportPredecessor(ChunkKey chunk) {
+        String before = chunkOrder.predecessorOf(chunk.digest());
+        sendPredecessor(chunk, before);
+        byte[] half = LmcacheKeyPair.otherKey(chunk.key());
+        ChunkKey other = half == null ? null : ChunkKey.of(half);
+        if (other != null) {
+            sendPredecessor(other, before);
+        }
+    }
+
+    private void sendPredecessor(ChunkKey chunk, @Nullable String before) {
+        predecessorSink.setPredecessor(
+                chunk.key(), before == null || before.equals(ChunkOrder.NONE) ? null : chunk.withDigest(before));
+    }
+}

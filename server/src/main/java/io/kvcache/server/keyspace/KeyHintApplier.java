@@ -1,0 +1,95 @@
+package io.kvcache.server.keyspace;
+
+import io.kvcache.core.Hint;
+import io.kvcache.core.ObjectHint;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+
+/// Takes what clients say of keys to the store, and has the tenant's quota hear of it: what is
+/// expected counts as used there too, and what is pinned goes last.
+///
+/// **Threads.** Any.
+final class KeyHintApplier {
+
+    private final KeyspaceContext keyspaceContext;
+    private final QuotaEnforcer quotaEnforcer;
+    private final IndexBackfill indexBackfill;
+
+    KeyHintApplier(KeyspaceContext keyspaceContext, QuotaEnforcer quotaEnforcer, IndexBackfill indexBackfill) {
+        this.indexBackfill = indexBackfill;
+        this.keyspaceContext = keyspaceContext;
+        this.quotaEnforcer = quotaEnforcer;
+    }
+
+    /// The other halves of keys, where these are halves, go with them.
+    ///
+    /// @return of how many of the keys the hint was taken
+    int apply(List<byte[]> keys, ObjectHint hint) {
+        if (hint instanceof ObjectHint.Label label && label.label().session() != 0) {
+            return Math.min(keys.size(), dispatch(withOtherHalves(keys), hint));
+        }
+        List<byte[]> others = new ArrayList<>();
+        for (byte[] key : keys) {
+            byte[] other = LmcacheKeyPair.otherKey(key);
+            if (other != null) {
+                others.add(other);
+            }
+        }
+        int taken = dispatch(keys, hint);
+        if (!others.isEmpty()) {
+            var _ = dispatch(others, hint);
+        }
+        return taken;
+    }
+
+    /// Each key once, with its other half before it: a turn is told of once, with all that it has,
+    /// and of many the last are kept.
+    private static List<byte[]> withOtherHalves(List<byte[]> keys) {
+        Set<Key> all = new LinkedHashSet<>();
+        for (byte[] key : keys) {
+            byte[] other = LmcacheKeyPair.otherKey(key);
+            if (other != null) {
+                all.add(new Key(other));
+            }
+            all.add(new Key(key));
+        }
+        return all.stream().map(Key::bytes).toList();
+    }
+
+    private int dispatch(List<byte[]> keys, ObjectHint hint) {
+        return switch (hint) {
+            case ObjectHint.Pin pin -> pin(keys, pin);
+            case ObjectHint.Expect _ -> {
+                keys.forEach(key -> quotaEnforcer.recordUse(new Key(key), keyspaceContext.namespace()));
+                yield sendToStore(keys, hint);
+            }
+            case ObjectHint.Forget _, ObjectHint.Label _, ObjectHint.Weigh _, ObjectHint.Expire _ ->
+                sendToStore(keys, hint);
+        };
+    }
+
+    private int sendToStore(List<byte[]> keys, ObjectHint hint) {
+        return keyspaceContext.cache().hintObjects(keyspaceContext.namespace(), keys, hint);
+    }
+
+    private int pin(List<byte[]> keys, ObjectHint.Pin pin) {
+        int taken = 0;
+        for (byte[] key : keys) {
+            if (sendToStore(List.of(key), pin) > 0) {
+                taken++;
+                protect(new Key(key), Math.min(pin.forNanos(), Hint.Pin.MAX_NANOS));
+            }
+        }
+        return taken;
+    }
+
+    private void protect(Key key, long forNanos) {
+        KeyEntry known = keyspaceContext.index().find(keyspaceContext.digestOf(key));
+        KeyEntry entry = known == null ? indexBackfill.backfill(key) : known; // else the quota takes it first
+        if (entry != null) {
+            entry.protectUntil(keyspaceContext.clock().nanos() + forNanos);
+        }
+    }
+}

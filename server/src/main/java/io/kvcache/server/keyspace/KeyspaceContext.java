@@ -1,0 +1,33 @@
+package io.kvcache.server.keyspace;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.miss.Departed;
+import java.time.InstantSource;
+
+/// What the parts of a keyspace have in common: the store, the clocks, and what is known of the keys.
+///
+/// @param clock of the store
+/// @param wallClock that values expire by
+record KeyspaceContext(
+        KvCache cache,
+        Namespace namespace,
+        Clock clock,
+        InstantSource wallClock,
+        KeyIndex index,
+        KeyLocks locks,
+        ExistsPins existsPins,
+        Departed missCauses,
+        KeyspaceCounters counters) {
+
+    BlockKey digestOf(Key key) {
+        return key.digest(namespace);
+    }
+
+    /// Whether the store has a key, in memory or on disk.
+    boolean isStored(Key key) {
+        return cache.containsObject(namespace, key.bytes());
+    }
+}

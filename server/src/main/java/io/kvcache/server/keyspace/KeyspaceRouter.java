@@ -1,0 +1,74 @@
+package io.kvcache.server.keyspace;
+
+import io.kvcache.core.ObjectHint;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/// The values that a client may ask for: those of its tenant and, where keys say whose they are, those of the
+/// tenants that they name.
+///
+/// What has no key (a listing, a count, forgetting everything) is about the tenant's own values alone.
+///
+/// **Threads.** Any.
+public final class KeyspaceRouter {
+
+    private final Keyspace ownKeyspace;
+    private final Map<String, Keyspace> keyspaces;
+    private final Supplier<KeyOwnershipRules> ownershipRules;
+
+    /// @param all by tenant
+    /// @param labels asked each time, as they may be read again
+    public KeyspaceRouter(Keyspace own, Map<String, Keyspace> all, Supplier<KeyOwnershipRules> labels) {
+        this.ownKeyspace = own;
+        this.keyspaces = Map.copyOf(all);
+        this.ownershipRules = labels;
+    }
+
+    /// One tenant's values and nobody else's.
+    public static KeyspaceRouter of(Keyspace own) {
+        return new KeyspaceRouter(own, Map.of(), () -> KeyOwnershipRules.NONE);
+    }
+
+    /// The tenant's own values.
+    public Keyspace ownKeyspace() {
+        return ownKeyspace;
+    }
+
+    /// Where a key's value is.
+    public Keyspace of(byte[] key) {
+        KeyOwnershipRules now = ownershipRules.get();
+        return now.isEmpty() ? ownKeyspace : keyspaceOfTenant(now.ownerOf(key));
+    }
+
+    /// Takes what a client says of keys to whose they are.
+    ///
+    /// @return of how many of them it was taken
+    public int applyHint(List<byte[]> keys, ObjectHint hint) {
+        Map<Keyspace, List<byte[]>> byOwner = new HashMap<>();
+        keys.forEach(
+                key -> byOwner.computeIfAbsent(of(key), _ -> new ArrayList<>()).add(key));
+        int taken = 0;
+        for (Map.Entry<Keyspace, List<byte[]>> each : byOwner.entrySet()) {
+            taken += each.getKey().applyHint(each.getValue(), hint);
+        }
+        return taken;
+    }
+
+    /// Where the keys of a pattern are listed.
+    ///
+    /// @param pattern of SCAN or KEYS; null for all keys
+    public Keyspace keyspaceOfPattern(byte @Nullable [] pattern) {
+        return pattern == null
+                ? ownKeyspace
+                : keyspaceOfTenant(ownershipRules.get().ownerOfPattern(pattern));
+    }
+
+    private Keyspace keyspaceOfTenant(@Nullable String owner) {
+        return owner == null ? ownKeyspace : Objects.requireNonNull(keyspaces.get(owner));
+    }
+}

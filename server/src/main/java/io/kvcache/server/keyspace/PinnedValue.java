@@ -1,0 +1,89 @@
+package io.kvcache.server.keyspace;
+
+import io.kvcache.core.ObjectView;
+import io.kvcache.core.SegmentVisitor;
+import io.kvcache.server.quota.InFlight;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/// A value that is held in place until it is closed.
+///
+/// **Ownership.** Who got it closes it, once.
+public final class PinnedValue implements AutoCloseable {
+
+    private final ObjectView view;
+    private final long expiresAtMillis;
+    private @Nullable InFlight outgoing;
+
+    private PinnedValue(ObjectView view, long expiresAtMillis) {
+        this.view = view;
+        this.expiresAtMillis = expiresAtMillis;
+    }
+
+    /// Takes over a view, or closes it and answers null when it holds no value of ours.
+    static @Nullable PinnedValue of(ObjectView view) {
+        long expiresAtMillis = ValueTrailer.expiresAtMillis(view);
+        if (expiresAtMillis == ValueTrailer.NO_TRAILER) {
+            view.close();
+            return null;
+        }
+        return new PinnedValue(view, expiresAtMillis);
+    }
+
+    /// Has it count as on its way out until it is closed, or answers false when too much is.
+    boolean startSending(InFlight way) {
+        if (!way.begin(view.bytes())) {
+            return false;
+        }
+        outgoing = way;
+        return true;
+    }
+
+    /// It is not on its way out any longer, though it is held: its holder counts it otherwise.
+    public void stopSending() {
+        InFlight way = outgoing;
+        if (way != null) {
+            outgoing = null;
+            way.end(view.bytes());
+        }
+    }
+
+    /// Size of the value; may be 0.
+    public long bytes() {
+        return view.bytes() - ValueTrailer.BYTES;
+    }
+
+    /// Shows where a range of the value lies, in order and read-only.
+    ///
+    /// @throws IndexOutOfBoundsException when the range does not lie in the value
+    public void visit(long offset, long length, SegmentVisitor each) {
+        Objects.checkFromIndexSize(offset, length, bytes());
+        view.visit(offset, length, each);
+    }
+
+    /// What its writer said of it.
+    public TensorMetadata tensorMetadata() {
+        return ValueTrailer.tensorMetadata(view);
+    }
+
+    /// Whether a view is of this very value, and not of one that came after it.
+    boolean isSameValue(ObjectView other) {
+        return address(view) == address(other); // nobody else gets the place while both hold it
+    }
+
+    private static long address(ObjectView view) {
+        long[] first = new long[1];
+        view.visit(0, 1, (memory, from, bytes) -> first[0] = memory.address() + from);
+        return first[0];
+    }
+
+    long expiresAtMillis() {
+        return expiresAtMillis;
+    }
+
+    @Override
+    public void close() {
+        stopSending();
+        view.close();
+    }
+}

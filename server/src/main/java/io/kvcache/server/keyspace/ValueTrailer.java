@@ -1,0 +1,98 @@
+package io.kvcache.server.keyspace;
+
+import io.kvcache.core.ObjectView;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+
+/// What is stored behind a value, in the same object, so that it is evicted with the value and survives with it.
+///
+/// Behind and not before it, so that the value keeps the alignment of its slot. Few ask for all of it, so it is read
+/// anew for each question.
+final class ValueTrailer {
+
+    /// Magic, four bytes of nothing yet, expiry, the seven numbers of the note, four bytes of nothing.
+    static final int BYTES = 48;
+
+    private static final int MAGIC = 0x4b565431; // KVT1
+    private static final int EXPIRY_OFFSET = 8;
+    private static final int METADATA_OFFSET = 16;
+
+    private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
+    private static final VarHandle LONG = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
+
+    /// There is no trailer.
+    static final long NO_TRAILER = Long.MIN_VALUE;
+
+    /// Every read of a value looks at its trailer, so that leaves nothing on the heap.
+    private static final ThreadLocal<Scratch> SCRATCH = ThreadLocal.withInitial(Scratch::new);
+
+    private static final class Scratch {
+        private final byte[] bytes = new byte[BYTES];
+        private final MemorySegment segment = MemorySegment.ofArray(bytes);
+    }
+
+    private ValueTrailer() {}
+
+    /// Its bytes.
+    ///
+    /// @param expiresAtMillis when the value expires, in milliseconds since the epoch; 0 for never
+    /// @param note what the client says of the value
+    static byte[] bytes(long expiresAtMillis, TensorMetadata note) {
+        return ByteBuffer.allocate(BYTES)
+                .order(ByteOrder.LITTLE_ENDIAN)
+                .putInt(MAGIC)
+                .putInt(0)
+                .putLong(expiresAtMillis)
+                .putInt(note.fmt())
+                .putInt(note.dtype())
+                .putInt(note.location())
+                .putInt(note.shape0())
+                .putInt(note.shape1())
+                .putInt(note.shape2())
+                .putInt(note.shape3())
+                .putInt(0)
+                .array();
+    }
+
+    /// When the value of an object expires, as it was written; [#NO_TRAILER] when the object has no trailer.
+    static long expiresAtMillis(ObjectView view) {
+        if (view.bytes() < BYTES) {
+            return NO_TRAILER;
+        }
+        byte[] bytes = read(view);
+        return (int) INT.get(bytes, 0) == MAGIC ? (long) LONG.get(bytes, EXPIRY_OFFSET) : NO_TRAILER;
+    }
+
+    /// What the client has said of the value of an object that has a trailer.
+    static TensorMetadata tensorMetadata(ObjectView view) {
+        byte[] of = read(view);
+        return new TensorMetadata(
+                number(of, 0),
+                number(of, 1),
+                number(of, 2),
+                number(of, 3),
+                number(of, 4),
+                number(of, 5),
+                number(of, 6));
+    }
+
+    /// Good until the thread reads another.
+    private static byte[] read(ObjectView view) {
+        Scratch scratch = SCRATCH.get();
+        view.copyTo(view.bytes() - BYTES, BYTES, scratch.segment);
+        return scratch.bytes;
+    }
+
+    private static int number(byte[] bytes, int index) {
+        return (int) INT.get(bytes, METADATA_OFFSET + index * Integer.BYTES);
+    }
+
+    /// Host memory that a value takes, in slots of `page` bytes at the least.
+    static long storedBytes(int keyBytes, long valueBytes, long page) {
+        long bytes = keyBytes + valueBytes + BYTES;
+        return (bytes + page - 1) / page * page;
+    }
+}

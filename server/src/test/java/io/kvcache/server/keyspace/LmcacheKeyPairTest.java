@@ -1,0 +1,97 @@
+package io.kvcache.server.keyspace;
+
+import static io.kvcache.server.keyspace.TestKeyspace.content;
+import static io.kvcache.server.keyspace.TestKeyspace.key;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+final class LmcacheKeyPairTest {
+
+    private static final int MIB = 1 << 20;
+
+    private final TestKeyspace test = TestKeyspace.small();
+    private final Keyspace keyspace = test.keyspace();
+
+    @AfterEach
+    void close() {
+        test.close();
+    }
+
+    @Test
+    void givenBothHalves_whenOneIsEvicted_thenTheOtherIsNotFoundEither() {
+        for (int i = 0; i < 100; i++) {
+            test.put("x" + i + "kv_bytes", content(i, MIB));
+            test.put("x" + i + "metadata", content(i, 28));
+        }
+
+        int whole = 0;
+        for (int i = 0; i < 100; i++) {
+            boolean metadata = test.get("x" + i + "metadata") != null;
+            boolean bytes = test.get("x" + i + "kv_bytes") != null;
+            assertThat(metadata).as("x%d", i).isEqualTo(bytes);
+            whole += metadata ? 1 : 0;
+        }
+        assertThat(whole).isBetween(20, 62);
+    }
+
+    /// The object classes hold whole slabs, and took the last one from each other with every put.
+    @ParameterizedTest
+    @CsvSource({"32, 1500", "48, 1500", "48, 4000", "64, 1500", "64, 4000", "64, 4500", "96, 1500", "96, 4500"})
+    void givenAStoreOfFewSlabs_whenChunksAreStored_thenAllThatFitAreKept(int hostMib, int chunkKib) {
+        try (TestKeyspace small = new TestKeyspace((long) hostMib * MIB)) {
+            for (int i = 0; i < 7; i++) {
+                small.put("x" + i + "kv_bytes", content(i, chunkKib << 10));
+                small.put("x" + i + "metadata", content(i, 28));
+            }
+            for (int i = 0; i < 7; i++) {
+                assertThat(small.get("x" + i + "metadata")).as("x%d", i).isEqualTo(content(i, 28));
+                assertThat(small.get("x" + i + "kv_bytes")).as("x%d", i).isEqualTo(content(i, chunkKib << 10));
+            }
+        }
+    }
+
+    @Test
+    void givenBothHalves_whenOneIsDeleted_thenTheOtherIsGone() {
+        test.put("x:kv_bytes", content(1, 100));
+        test.put("x:metadata", content(2, 28));
+
+        keyspace.delete(key("x:kv_bytes"));
+
+        assertThat(keyspace.exists(key("x:metadata"))).isFalse();
+        assertThat(keyspace.stats().reads().halved()).isEqualTo(1);
+    }
+
+    @Test
+    void givenAKeyThatOnlyLooksLikeAHalf_whenItIsAlone_thenItIsAKeyLikeAnyOther() {
+        test.put("some metadata", content(1, 28));
+        test.put("metadata", content(2, 28));
+
+        assertThat(test.get("some metadata")).isEqualTo(content(1, 28));
+        assertThat(test.get("metadata")).isEqualTo(content(2, 28));
+    }
+
+    @Test
+    void givenNoRoomForOneHalf_whenTheOtherComes_thenItIsRefusedToo() {
+        test.put("xmetadata", content(2, 28));
+        List<PinnedValue> held = new ArrayList<>();
+        for (int i = 0; held.size() == i; i++) {
+            if (test.put("fill" + i, content(i, MIB)) == PendingPut.State.WRITING) {
+                held.add(Objects.requireNonNull(keyspace.get(key("fill" + i))));
+            }
+        }
+
+        assertThat(test.put("xkv_bytes", content(1, MIB))).isEqualTo(PendingPut.State.REJECTED);
+        assertThat(test.get("xmetadata")).isNull();
+        held.forEach(PinnedValue::close);
+        assertThat(test.put("xmetadata", content(2, 28))).isEqualTo(PendingPut.State.REJECTED);
+        assertThat(test.put("xkv_bytes", content(1, MIB))).isEqualTo(PendingPut.State.WRITING);
+        assertThat(test.put("xmetadata", content(2, 28))).isEqualTo(PendingPut.State.WRITING);
+    }
+}
