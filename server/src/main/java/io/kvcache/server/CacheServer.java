@@ -20,7 +20,7 @@ import io.kvcache.server.event.NamespaceIdResolver;
 import io.kvcache.server.event.SnapshotLimiter;
 import io.kvcache.server.http.HintEndpoint;
 import io.kvcache.server.http.HttpEndpoint;
-import io.kvcache.server.lease.LeaseArea;
+import io.kvcache.server.lease.LeaseEndpoint;
 import io.kvcache.server.lease.Leases;
 import io.kvcache.server.memory.MemoryBudget;
 import io.kvcache.server.metrics.CertificateMetrics;
@@ -262,7 +262,7 @@ public final class CacheServer implements AutoCloseable {
                 new BlockEndpoint.TransferBudgets(tenantKeyspaces::incomingBudget, tenantKeyspaces::outgoingBudget);
         everybodys.add(new BlockEndpoint(cache, namespaces, arrival, blocks, transferBudgets));
         if (config.lease().isEnabled()) {
-            everybodys.add(new LeaseArea(
+            everybodys.add(new LeaseEndpoint(
                     cache, tenantKeyspaces.keyspaces(), leases, config.lease().maxDuration()));
         }
         return new HttpEndpoints(everybodys, List.of(new EventEndpoint(events), new DiskEndpoint(cache)));

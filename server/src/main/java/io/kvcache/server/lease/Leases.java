@@ -13,18 +13,18 @@ import org.jspecify.annotations.Nullable;
 /// Values that other processes read in place: each stays where it is until it is released or its time
 /// is over, whoever took it and whether he lives or not.
 ///
-/// **Bound.** At most so many bytes and [#MOST] leases at one time; more are refused.
+/// **Bound.** At most so many bytes and [#MAX_LEASES] leases at one time; more are refused.
 ///
 /// **Threads.** Any.
 public final class Leases implements AutoCloseable {
 
     /// A client holds one for each chunk of a prompt.
-    static final int MOST = 1 << 16;
+    static final int MAX_LEASES = 1 << 16;
 
     private static final int ID_BYTES = 16;
 
     private final Clock clock;
-    private final long mostBytes;
+    private final long maxBytes;
     private final Map<String, Lease> leases = new ConcurrentHashMap<>();
     private final AtomicLong bytes = new AtomicLong();
     private final LongAdder expired = new LongAdder();
@@ -32,19 +32,19 @@ public final class Leases implements AutoCloseable {
 
     private record Lease(PinnedValue value, long bytes, long endNanos) {}
 
-    /// @param mostBytes leased at one time
-    public Leases(Clock clock, long mostBytes) {
+    /// @param maxBytes leased at one time
+    public Leases(Clock clock, long maxBytes) {
         this.clock = clock;
-        this.mostBytes = mostBytes;
+        this.maxBytes = maxBytes;
     }
 
     /// Takes a value over and holds it.
     ///
     /// @return the lease's name, or null when too much is leased; the value is closed then
     @Nullable
-    String take(PinnedValue value, long forNanos) {
+    String grant(PinnedValue value, long forNanos) {
         long size = value.bytes();
-        if (bytes.addAndGet(size) > mostBytes || leases.size() >= MOST) {
+        if (bytes.addAndGet(size) > maxBytes || leases.size() >= MAX_LEASES) {
             bytes.addAndGet(-size);
             value.close();
             return null;

@@ -24,7 +24,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 /// What a client is told that asks for a lease of a value which is on disk, or which it cannot have now.
 final class LeaseWaitTest {
 
-    private static final Duration LONGEST = Duration.ofMinutes(5);
+    private static final Duration MAX_DURATION = Duration.ofMinutes(5);
 
     private final DelayedDiskStore store = new DelayedDiskStore();
     private final Leases leases = new Leases(store.time(), 1 << 20);
@@ -37,7 +37,7 @@ final class LeaseWaitTest {
     }
 
     private Wire connect() {
-        LeaseArea area = new LeaseArea(store.real(), Map.of("default", store.keyspace()), leases, LONGEST);
+        LeaseEndpoint area = new LeaseEndpoint(store.real(), Map.of("default", store.keyspace()), leases, MAX_DURATION);
         return new Wire(
                 new HttpProtocol(new HttpConfig(
                         ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(store.time())),
@@ -57,12 +57,12 @@ final class LeaseWaitTest {
     void givenAValueOnDisk_whenLeased_thenItMayTakeAsLongAsTheClientWaitsAndTheStoreAllows(
             String query, long expectedMillis) {
         store.put("b/k", "value");
-        try (Wire wire = connect()) {
-            wire.send(lease(query));
+        try (Wire embeddedConnection = connect()) {
+            embeddedConnection.send(lease(query));
             assertThat(store.fetchTimeout()).hasMillis(expectedMillis);
             store.timeOutFetch();
-            wire.channel().runPendingTasks();
-            assertThat(wire.text())
+            embeddedConnection.channel().runPendingTasks();
+            assertThat(embeddedConnection.text())
                     .startsWith("HTTP/1.1 504 ")
                     .containsIgnoringCase("retry-after: 1\r\n")
                     .contains("urn:kvcache:problem:late");
@@ -72,8 +72,8 @@ final class LeaseWaitTest {
 
     @Test
     void givenNoSuchValue_whenLeased_thenNothingIsSaidOfTryingAgain() {
-        try (Wire wire = connect()) {
-            assertThat(wire.ask(lease("timeout_ms=1000&ttl_s=30.0")))
+        try (Wire embeddedConnection = connect()) {
+            assertThat(embeddedConnection.ask(lease("timeout_ms=1000&ttl_s=30.0")))
                     .startsWith("HTTP/1.1 504 ")
                     .contains("there is no such value")
                     .doesNotContainIgnoringCase("retry-after");
@@ -85,12 +85,12 @@ final class LeaseWaitTest {
         InFlight leaving = new InFlight(1000);
         store.restart(new KeyspaceLimits(100, 1000, InFlight.unlimited(), leaving));
         store.put("b/k", "value");
-        try (Wire wire = connect()) {
+        try (Wire embeddedConnection = connect()) {
             assertThat(leaving.begin(1000)).isTrue();
-            wire.send(lease("ttl_s=1"));
+            embeddedConnection.send(lease("ttl_s=1"));
             store.completeFetch();
-            wire.channel().runPendingTasks();
-            assertThat(wire.text())
+            embeddedConnection.channel().runPendingTasks();
+            assertThat(embeddedConnection.text())
                     .startsWith("HTTP/1.1 503 ")
                     .containsIgnoringCase("retry-after: 1\r\n")
                     .contains("limits.sending lets this tenant have 1000 bytes");
@@ -113,18 +113,22 @@ final class LeaseWaitTest {
                 "timeout_ms= | timeout_ms is ; it takes whole milliseconds"
             })
     void givenATimeOutOfItsRange_whenLeased_thenTheRangeIsSaid(String query, String said) {
-        try (Wire wire = connect()) {
-            assertThat(wire.ask(lease(query))).startsWith("HTTP/1.1 400 ").contains(said);
+        try (Wire embeddedConnection = connect()) {
+            assertThat(embeddedConnection.ask(lease(query)))
+                    .startsWith("HTTP/1.1 400 ")
+                    .contains(said);
         }
     }
 
     @Test
     void givenAFractionOfASecond_whenLeased_thenItHoldsJustAsLong() {
-        assertThat(LeaseTerms.of(Map.of("ttl_s", List.of("0.5")), LONGEST).forNanos())
+        assertThat(LeaseRequest.of(Map.of("ttl_s", List.of("0.5")), MAX_DURATION)
+                        .durationNanos())
                 .isEqualTo(500_000_000);
-        assertThat(LeaseTerms.of(Map.of("ttl_s", List.of("300")), LONGEST).forNanos())
-                .isEqualTo(LONGEST.toNanos());
-        assertThat(LeaseTerms.of(Map.of(), Duration.ofSeconds(10)).forNanos())
+        assertThat(LeaseRequest.of(Map.of("ttl_s", List.of("300")), MAX_DURATION)
+                        .durationNanos())
+                .isEqualTo(MAX_DURATION.toNanos());
+        assertThat(LeaseRequest.of(Map.of(), Duration.ofSeconds(10)).durationNanos())
                 .isEqualTo(Duration.ofSeconds(10).toNanos());
     }
 }

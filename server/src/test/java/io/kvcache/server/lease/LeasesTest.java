@@ -23,8 +23,8 @@ final class LeasesTest {
 
     @Test
     void givenLeases_whenTheirTimeIsOver_thenTheyEndThoughNobodyReleasedThem() {
-        String first = Objects.requireNonNull(leases.take(value(), TimeUnit.SECONDS.toNanos(10)));
-        String second = Objects.requireNonNull(leases.take(value(), TimeUnit.SECONDS.toNanos(20)));
+        String first = Objects.requireNonNull(leases.grant(value(), TimeUnit.SECONDS.toNanos(10)));
+        String second = Objects.requireNonNull(leases.grant(value(), TimeUnit.SECONDS.toNanos(20)));
         assertThat(first).hasSize(32).isNotEqualTo(second);
         assertThat(test.cache().stats().openTables()).isEqualTo(2);
         test.time().advance(Duration.ofSeconds(10));
@@ -41,9 +41,9 @@ final class LeasesTest {
 
     @Test
     void givenAsMuchAsMayBeLeased_whenMoreIsAsked_thenItIsRefusedAndNothingIsHeld() {
-        leases.take(value(), 1);
-        leases.take(value(), 1);
-        assertThat(leases.take(value(), 1)).isNull();
+        leases.grant(value(), 1);
+        leases.grant(value(), 1);
+        assertThat(leases.grant(value(), 1)).isNull();
         assertThat(leases.heldBytes()).isEqualTo(2 * BYTES);
         assertThat(test.cache().stats().openTables()).isEqualTo(2);
         leases.close();

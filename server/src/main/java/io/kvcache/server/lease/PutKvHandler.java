@@ -11,20 +11,20 @@ import io.netty.buffer.ByteBuf;
 import io.netty.handler.codec.http.HttpResponseStatus;
 
 /// PUT of a value that was not there. Clients take 200 and 409 alike: the value is there then.
-final class KvWrite implements HttpRequestHandler {
+final class PutKvHandler implements HttpRequestHandler {
 
     private final PendingPut put;
 
-    KvWrite(PendingPut put) {
+    PutKvHandler(PendingPut put) {
         this.put = put;
     }
 
-    static ProblemDetails isHere() {
+    static ProblemDetails alreadyExists() {
         return ProblemDetails.withType(HttpResponseStatus.CONFLICT, "already-there", "the value is there already");
     }
 
     @Override
-    public void body(ByteBuf part) {
+    public void onBody(ByteBuf part) {
         if (put.state() == PendingPut.State.WRITING) {
             SlotBytes.read(part, part.readableBytes(), put::writableBuffer);
         } else {
@@ -33,7 +33,7 @@ final class KvWrite implements HttpRequestHandler {
     }
 
     @Override
-    public void answer(HttpResponder out) {
+    public void respond(HttpResponder out) {
         switch (put.state()) {
             case WRITING -> {
                 if (put.remainingBytes() > 0) {
@@ -42,7 +42,7 @@ final class KvWrite implements HttpRequestHandler {
                 } else if (put.commit(0, TensorMetadata.NONE, Condition.IF_ABSENT)) {
                     out.sendEmpty(HttpResponseStatus.OK);
                 } else {
-                    out.sendProblem(isHere());
+                    out.sendProblem(alreadyExists());
                 }
             }
             case REJECTED ->

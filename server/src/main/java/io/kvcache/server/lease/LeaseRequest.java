@@ -14,36 +14,38 @@ import org.jspecify.annotations.Nullable;
 /// A client reads as long as it believes to have the lease, which is what it asked for. So what is too long is refused
 /// and not cut.
 ///
-/// @param forNanos how long it holds
+/// @param durationNanos how long it holds
 /// @param waitNanos how long the value may take to arrive from disk, if others may wait as long
-record LeaseTerms(long forNanos, long waitNanos) {
+record LeaseRequest(long durationNanos, long waitNanos) {
 
-    private static final Duration USUAL = Duration.ofSeconds(30);
+    private static final Duration DEFAULT_DURATION = Duration.ofSeconds(30);
 
     /// Longer than any client waits for a reply.
-    private static final long MOST_WAIT_MILLIS = TimeUnit.MINUTES.toMillis(10);
+    private static final long MAX_WAIT_MILLIS = TimeUnit.MINUTES.toMillis(10);
 
     private static final Pattern SECONDS = Pattern.compile("\\d{1,9}(\\.\\d{1,9})?");
     private static final Pattern MILLIS = Pattern.compile("\\d{1,9}");
-    private static final int QUOTED = 32;
+    private static final int MAX_QUOTED_CHARS = 32;
 
     /// Reads `ttl_s`, seconds with or without a fraction, and `timeout_ms`, whole milliseconds.
     ///
     /// @param query of the request
-    /// @param longest lease
+    /// @param maxDuration lease
     /// @throws IllegalArgumentException that says what is taken
-    static LeaseTerms of(Map<String, List<String>> query, Duration longest) {
-        return new LeaseTerms(forNanos(first(query, "ttl_s"), longest), waitNanos(first(query, "timeout_ms")));
+    static LeaseRequest of(Map<String, List<String>> query, Duration maxDuration) {
+        return new LeaseRequest(
+                durationNanos(firstParameter(query, "ttl_s"), maxDuration),
+                waitNanos(firstParameter(query, "timeout_ms")));
     }
 
-    private static @Nullable String first(Map<String, List<String>> query, String name) {
+    private static @Nullable String firstParameter(Map<String, List<String>> query, String name) {
         List<String> given = query.get(name);
         return given == null ? null : given.getFirst();
     }
 
-    private static long forNanos(@Nullable String text, Duration longest) {
+    private static long durationNanos(@Nullable String text, Duration maxDuration) {
         if (text == null) {
-            return Math.min(USUAL.toNanos(), longest.toNanos());
+            return Math.min(DEFAULT_DURATION.toNanos(), maxDuration.toNanos());
         }
         long nanos = SECONDS.matcher(text).matches()
                 ? new BigDecimal(text)
@@ -51,9 +53,9 @@ record LeaseTerms(long forNanos, long waitNanos) {
                         .setScale(0, RoundingMode.UNNECESSARY)
                         .longValueExact()
                 : 0;
-        if (nanos < 1 || nanos > longest.toNanos()) {
-            throw new IllegalArgumentException("ttl_s is " + cut(text) + "; it takes seconds, more than 0 and at most "
-                    + seconds(longest) + " (lease.longest)");
+        if (nanos < 1 || nanos > maxDuration.toNanos()) {
+            throw new IllegalArgumentException("ttl_s is " + truncate(text)
+                    + "; it takes seconds, more than 0 and at most " + seconds(maxDuration) + " (lease.longest)");
         }
         return nanos;
     }
@@ -67,14 +69,14 @@ record LeaseTerms(long forNanos, long waitNanos) {
             return Long.MAX_VALUE;
         }
         long millis = MILLIS.matcher(text).matches() ? Long.parseLong(text) : -1;
-        if (millis < 0 || millis > MOST_WAIT_MILLIS) {
+        if (millis < 0 || millis > MAX_WAIT_MILLIS) {
             throw new IllegalArgumentException(
-                    "timeout_ms is " + cut(text) + "; it takes whole milliseconds, 0 to " + MOST_WAIT_MILLIS);
+                    "timeout_ms is " + truncate(text) + "; it takes whole milliseconds, 0 to " + MAX_WAIT_MILLIS);
         }
         return TimeUnit.MILLISECONDS.toNanos(millis);
     }
 
-    private static String cut(String text) {
-        return text.length() <= QUOTED ? text : text.substring(0, QUOTED) + "…";
+    private static String truncate(String text) {
+        return text.length() <= MAX_QUOTED_CHARS ? text : text.substring(0, MAX_QUOTED_CHARS) + "…";
     }
 }

@@ -23,47 +23,52 @@ import org.jspecify.annotations.Nullable;
 /// `/v1/kv` and `/v1/leases`, as SageMaker HyperPod's clients speak them: a value is put over HTTP, and
 /// read through a file in memory while a lease holds it. It is the object `{bucket}/{key}` to everybody
 /// else.
-public final class LeaseArea implements HttpEndpoint {
+public final class LeaseEndpoint implements HttpEndpoint {
 
-    private static final String KV = "/v1/kv/";
-    private static final String LEASES = "/leases";
-    private static final String ONE = "/v1/leases/";
-    private static final String RELEASE = "/release";
+    private static final String KV_PREFIX = "/v1/kv/";
+    private static final String LEASES_SUFFIX = "/leases";
+    private static final String LEASE_PREFIX = "/v1/leases/";
+    private static final String RELEASE_SUFFIX = "/release";
 
     private final TieredKvCache cache;
     private final Map<String, Keyspace> tenants;
     private final Leases leases;
-    private final Duration longest;
+    private final Duration maxDuration;
 
     /// @param tenants the objects of each tenant by its name
-    public LeaseArea(TieredKvCache cache, Map<String, Keyspace> tenants, Leases leases, Duration longest) {
+    public LeaseEndpoint(TieredKvCache cache, Map<String, Keyspace> tenants, Leases leases, Duration longest) {
         this.cache = cache;
         this.tenants = tenants;
         this.leases = leases;
-        this.longest = longest;
+        this.maxDuration = longest;
     }
 
     @Override
     public List<String> paths() {
-        return List.of(KV + "{bucket}/{key}", KV + "{bucket}/{key}" + LEASES, ONE + "{id}" + RELEASE);
+        return List.of(
+                KV_PREFIX + "{bucket}/{key}",
+                KV_PREFIX + "{bucket}/{key}" + LEASES_SUFFIX,
+                LEASE_PREFIX + "{id}" + RELEASE_SUFFIX);
     }
 
     @Override
-    public @Nullable HttpRequestHandler find(HttpRequest request, String path, String tenant) {
+    public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
         Keyspace keyspace = tenants.get(tenant);
         boolean post = request.method().name().equals("POST");
-        if (path.startsWith(ONE) && path.endsWith(RELEASE) && path.length() > ONE.length() + RELEASE.length()) {
-            String id = path.substring(ONE.length(), path.length() - RELEASE.length());
+        if (path.startsWith(LEASE_PREFIX)
+                && path.endsWith(RELEASE_SUFFIX)
+                && path.length() > LEASE_PREFIX.length() + RELEASE_SUFFIX.length()) {
+            String id = path.substring(LEASE_PREFIX.length(), path.length() - RELEASE_SUFFIX.length());
             return post
                     ? (HttpRequestHandler.BodylessHandler) out -> release(id, out)
                     : HttpResponder.methodNotAllowed(request, "POST");
         }
-        if (!path.startsWith(KV) || keyspace == null) {
+        if (!path.startsWith(KV_PREFIX) || keyspace == null) {
             return null;
         }
-        boolean asksForLease = post && path.endsWith(LEASES);
-        String name = path.substring(KV.length(), path.length() - (asksForLease ? LEASES.length() : 0));
-        byte[] key = key(name);
+        boolean asksForLease = post && path.endsWith(LEASES_SUFFIX);
+        String name = path.substring(KV_PREFIX.length(), path.length() - (asksForLease ? LEASES_SUFFIX.length() : 0));
+        byte[] key = parseKey(name);
         if (key == null) {
             return new ProblemDetails(HttpResponseStatus.BAD_REQUEST, "it takes {bucket}/{key}, percent-encoded")
                     .toHandler();
@@ -76,7 +81,7 @@ public final class LeaseArea implements HttpEndpoint {
                 : HttpResponder.methodNotAllowed(request, "PUT");
     }
 
-    private static byte @Nullable [] key(String name) {
+    private static byte @Nullable [] parseKey(String name) {
         String decoded = PercentDecoder.decode(name);
         int slash = name.indexOf('/');
         if (decoded == null || slash < 1 || slash == name.length() - 1) {
@@ -105,36 +110,38 @@ public final class LeaseArea implements HttpEndpoint {
                                     + keyspace.keyspaceLimits().valueBytes())
                     .toHandler();
         }
-        return keyspace.touch(key) ? KvWrite.isHere().toHandler() : new KvWrite(keyspace.put(key, bytes));
+        return keyspace.touch(key)
+                ? PutKvHandler.alreadyExists().toHandler()
+                : new PutKvHandler(keyspace.put(key, bytes));
     }
 
     private HttpRequestHandler lease(HttpRequest request, Keyspace keyspace, byte[] key) {
-        LeaseTerms terms;
+        LeaseRequest terms;
         try {
-            terms = LeaseTerms.of(new QueryStringDecoder(request.uri()).parameters(), longest);
+            terms = LeaseRequest.of(new QueryStringDecoder(request.uri()).parameters(), maxDuration);
         } catch (IllegalArgumentException mistake) {
             return new ProblemDetails(HttpResponseStatus.BAD_REQUEST, String.valueOf(mistake.getMessage())).toHandler();
         }
         return (HttpRequestHandler.BodylessHandler) out -> {
-            ReadResult reading = keyspace.read(key);
-            if (reading.outcome() == ReadResult.Outcome.ON_DISK) {
+            ReadResult readResult = keyspace.read(key);
+            if (readResult.outcome() == ReadResult.Outcome.ON_DISK) {
                 out.awaitValue(keyspace, key, terms.waitNanos(), come -> lease(keyspace, come, terms, out));
             } else {
-                lease(keyspace, reading, terms, out);
+                lease(keyspace, readResult, terms, out);
             }
         };
     }
 
     /// A status other than 200 means to clients that there is no lease; 504 is what they know for a value that did not
     /// come within their `timeout_ms`, be it that there is none.
-    private void lease(Keyspace keyspace, ReadResult reading, LeaseTerms terms, HttpResponder out) {
-        PinnedValue value = reading.value();
+    private void lease(Keyspace keyspace, ReadResult readResult, LeaseRequest terms, HttpResponder out) {
+        PinnedValue value = readResult.value();
         if (value != null) {
-            lease(value, terms.forNanos(), out);
+            lease(value, terms.durationNanos(), out);
             return;
         }
         out.sendProblem(
-                switch (reading.outcome()) {
+                switch (readResult.outcome()) {
                     case THROTTLED ->
                         ProblemDetails.sendLimitReached(
                                 keyspace.keyspaceLimits().outgoing());
@@ -151,7 +158,7 @@ public final class LeaseArea implements HttpEndpoint {
                 value.bytes(),
                 (memory, from, bytes) ->
                         offsets.add(Map.of("offset", cache.offsetOf(memory.asSlice(from, bytes)), "len", bytes)));
-        String id = leases.take(value, forNanos);
+        String id = leases.grant(value, forNanos);
         if (id == null) {
             out.sendProblem(new ProblemDetails(
                     HttpResponseStatus.SERVICE_UNAVAILABLE, "as much is leased as may be; release some, or wait"));
