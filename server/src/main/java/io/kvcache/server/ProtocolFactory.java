@@ -13,8 +13,8 @@ import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.http.TextEndpoint;
 import io.kvcache.server.keyspace.KeyspaceRouter;
-import io.kvcache.server.lm.LmLayout;
 import io.kvcache.server.lm.LmProtocol;
+import io.kvcache.server.lm.LmVersion;
 import io.kvcache.server.metrics.BlockMetrics;
 import io.kvcache.server.metrics.DiskLatencies;
 import io.kvcache.server.metrics.EndpointMetrics;
@@ -138,9 +138,9 @@ final class ProtocolFactory {
         LmProtocol lm = new LmProtocol(
                 tenantKeyspaces.routerOf(tenant),
                 switch (layout) {
-                    case LM_V0 -> LmLayout.V0;
-                    case LM_V1A -> LmLayout.V1A;
-                    case LM_V1B -> LmLayout.V1B;
+                    case LM_V0 -> LmVersion.V0;
+                    case LM_V1A -> LmVersion.V1A;
+                    case LM_V1B -> LmVersion.V1B;
                     case AUTO, RESP, LM, HTTP, PAGES -> null;
                 });
         lmProtocols.add(lm);

@@ -13,8 +13,8 @@ import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceLimits;
 import io.kvcache.server.keyspace.KeyspaceOptions;
 import io.kvcache.server.keyspace.KeyspaceRouter;
-import io.kvcache.server.lm.LmLayout;
 import io.kvcache.server.lm.LmProtocol;
+import io.kvcache.server.lm.LmVersion;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.Protocol;
@@ -83,7 +83,7 @@ final class DiskFetchTest {
                                         store.time(),
                                         new ServerFacts("test", PolicyKind.LRU, 0, true))),
                         InFlight.unlimited());
-            case LM -> new LmProtocol(KeyspaceRouter.of(keyspace), LmLayout.V0);
+            case LM -> new LmProtocol(KeyspaceRouter.of(keyspace), LmVersion.V0);
             case HTTP ->
                 new HttpProtocol(
                         new HttpConfig(listenerAuth, Map.of("default", keyspace), Map.of(), List.of(), Set.of("*")));

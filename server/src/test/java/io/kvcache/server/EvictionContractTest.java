@@ -4,7 +4,7 @@ import static io.kvcache.server.keyspace.TestKeyspace.content;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.KeyspaceStats;
-import io.kvcache.server.lm.LmClient;
+import io.kvcache.server.lm.LmTestClient;
 import io.kvcache.server.net.Wire;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -46,12 +46,12 @@ final class EvictionContractTest {
         LM {
             @Override
             boolean exists(Wire embeddedConnection, String key) {
-                return code(embeddedConnection.send(LM_CLIENT.ask(LmClient.EXIST, key))) == 200;
+                return code(embeddedConnection.send(LM_CLIENT.ask(LmTestClient.EXIST, key))) == 200;
             }
 
             @Override
             boolean gets(Wire embeddedConnection, String key) {
-                return code(embeddedConnection.send(LM_CLIENT.ask(LmClient.GET, key))) == 200;
+                return code(embeddedConnection.send(LM_CLIENT.ask(LmTestClient.GET, key))) == 200;
             }
 
             private int code(Wire embeddedConnection) {
@@ -75,7 +75,7 @@ final class EvictionContractTest {
             }
         };
 
-        private static final LmClient LM_CLIENT = new LmClient("v0");
+        private static final LmTestClient LM_CLIENT = new LmTestClient("v0");
 
         abstract boolean exists(Wire embeddedConnection, String key);
 

@@ -9,7 +9,7 @@ import io.kvcache.server.config.ListenProtocol;
 import io.kvcache.server.config.ListenerAuthConfig;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.TenantConfig;
-import io.kvcache.server.lm.LmClient;
+import io.kvcache.server.lm.LmTestClient;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.TransportKind;
 import java.io.IOException;
@@ -50,29 +50,33 @@ final class LmSocketsTest {
         TestRequirements.assumeSockets(transport);
         try (TestServer server = serve(transport)) {
             for (int layout = 0; layout < LAYOUTS.size(); layout++) {
-                talk(new LmClient(LAYOUTS.get(layout)), server.port(0), "told" + layout);
-                talk(new LmClient(LAYOUTS.get(layout)), server.port(1 + layout), "pinned" + layout);
+                talk(new LmTestClient(LAYOUTS.get(layout)), server.port(0), "told" + layout);
+                talk(new LmTestClient(LAYOUTS.get(layout)), server.port(1 + layout), "pinned" + layout);
             }
         }
     }
 
-    private static void talk(LmClient client, int port, String key) throws IOException {
+    private static void talk(LmTestClient client, int port, String key) throws IOException {
         byte[] value = new byte[VALUE_BYTES];
         new Random(key.hashCode()).nextBytes(value);
         try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
             socket.setSoTimeout(60_000);
-            ask(socket, client.fail().length, client.ask(LmClient.EXIST, key), client.fail());
-            ask(socket, client.fail().length, client.ask(LmClient.GET, key), client.fail());
-            socket.getOutputStream().write(client.put(key, LmClient.META, value));
-            ask(socket, client.fail().length, client.ask(LmClient.EXIST, key), client.success());
-            ask(socket, client.fail().length, client.ask(LmClient.GET, key), client.reply(200, LmClient.META, value));
-            ask(socket, client.fail().length, client.ask(LmClient.HEALTH, ""), client.success());
-            socket.getOutputStream().write(client.put(key, LmClient.META, "short".getBytes(US_ASCII)));
+            ask(socket, client.fail().length, client.ask(LmTestClient.EXIST, key), client.fail());
+            ask(socket, client.fail().length, client.ask(LmTestClient.GET, key), client.fail());
+            socket.getOutputStream().write(client.put(key, LmTestClient.META, value));
+            ask(socket, client.fail().length, client.ask(LmTestClient.EXIST, key), client.success());
             ask(
                     socket,
                     client.fail().length,
-                    client.ask(LmClient.GET, key),
-                    client.reply(200, LmClient.META, "short".getBytes(US_ASCII)));
+                    client.ask(LmTestClient.GET, key),
+                    client.reply(200, LmTestClient.META, value));
+            ask(socket, client.fail().length, client.ask(LmTestClient.HEALTH, ""), client.success());
+            socket.getOutputStream().write(client.put(key, LmTestClient.META, "short".getBytes(US_ASCII)));
+            ask(
+                    socket,
+                    client.fail().length,
+                    client.ask(LmTestClient.GET, key),
+                    client.reply(200, LmTestClient.META, "short".getBytes(US_ASCII)));
         }
     }
 

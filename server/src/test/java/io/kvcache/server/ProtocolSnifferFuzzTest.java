@@ -3,7 +3,7 @@ package io.kvcache.server;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.http.HttpRequestGenerator;
-import io.kvcache.server.lm.LmFrames;
+import io.kvcache.server.lm.LmRequestGenerator;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.FuzzRun;
 import io.kvcache.server.net.LeakWatch;
@@ -35,7 +35,7 @@ final class ProtocolSnifferFuzzTest {
             int sent = run.talk(20, port::connect, () -> switch (random.nextInt(3)) {
                 case 0 -> RespFrames.any(random);
                 case 1 -> HttpRequestGenerator.randomFrame(random);
-                default -> LmFrames.any(random);
+                default -> LmRequestGenerator.randomFrame(random);
             });
 
             FuzzRun.requireGoodEnds(port.connectionRegistry());
@@ -61,7 +61,7 @@ final class ProtocolSnifferFuzzTest {
                 ProtocolKind kind = KINDS.get(i % KINDS.size());
                 byte[] frame = switch (kind) {
                     case RESP -> RespFrames.command(random);
-                    case LM -> LmFrames.request(random);
+                    case LM -> LmRequestGenerator.request(random);
                     case HTTP -> HttpRequestGenerator.request(random);
                 };
                 int one = random.nextInt(Math.min(frame.length, 50));

@@ -11,15 +11,15 @@ import org.jspecify.annotations.Nullable;
 /// The `lm://` front end.
 public final class LmProtocol implements Protocol {
 
-    private final KeyspaceRouter reach;
-    private final @Nullable LmLayout pinned;
+    private final KeyspaceRouter keyspaceRouter;
+    private final @Nullable LmVersion fixedVersion;
     private final LmStats stats = new LmStats();
 
-    /// @param reach the values that requests are for
+    /// @param keyspaceRouter the values that requests are for
     /// @param pinned the layout that clients speak, or null to tell it by each connection's first bytes
-    public LmProtocol(KeyspaceRouter reach, @Nullable LmLayout pinned) {
-        this.reach = reach;
-        this.pinned = pinned;
+    public LmProtocol(KeyspaceRouter keyspaceRouter, @Nullable LmVersion pinned) {
+        this.keyspaceRouter = keyspaceRouter;
+        this.fixedVersion = pinned;
     }
 
     @Override
@@ -29,8 +29,8 @@ public final class LmProtocol implements Protocol {
 
     @Override
     public void install(ChannelPipeline pipeline, Connection connection) {
-        pipeline.addLast(
-                new TalkHandler((channel, goOn) -> new LmTalk(channel, connection, reach, stats, goOn, pinned)));
+        pipeline.addLast(new TalkHandler(
+                (channel, goOn) -> new LmSession(channel, connection, keyspaceRouter, stats, goOn, fixedVersion)));
     }
 
     /// Requests so far.
@@ -44,8 +44,8 @@ public final class LmProtocol implements Protocol {
     }
 
     /// Values that were not stored again, as an equal one is here.
-    public long heldAlreadyCount() {
-        return stats.heldAlready.sum();
+    public long alreadyStoredCount() {
+        return stats.alreadyStored.sum();
     }
 
     /// Values for which there was no room. A PUT has no reply, so nobody was told.

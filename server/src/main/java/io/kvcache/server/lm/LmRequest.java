@@ -17,7 +17,7 @@ record LmRequest(int command, int length, TensorMetadata note, byte[] key) {
     static final int HEALTH = 5;
 
     /// What the request is counted as.
-    String verb() {
+    String label() {
         return switch (command) {
             case PUT -> "put";
             case GET -> "get";

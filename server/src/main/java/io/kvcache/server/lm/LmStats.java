@@ -7,6 +7,6 @@ final class LmStats {
 
     final LongAdder requests = new LongAdder();
     final LongAdder protocolErrors = new LongAdder();
-    final LongAdder heldAlready = new LongAdder();
+    final LongAdder alreadyStored = new LongAdder();
     final LongAdder droppedSilently = new LongAdder();
 }

@@ -19,7 +19,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 final class LmEdgeTest {
 
     private final TestKeyspace test = TestKeyspace.small();
-    private final Connections connections = new Connections(NetLimits.defaults(), test.time());
+    private final Connections connectionRegistry = new Connections(NetLimits.defaults(), test.time());
     private final LmProtocol protocol = new LmProtocol(KeyspaceRouter.of(test.keyspace()), null);
 
     @AfterEach
@@ -28,7 +28,7 @@ final class LmEdgeTest {
     }
 
     private Wire connect() {
-        return new Wire(protocol, connections);
+        return new Wire(protocol, connectionRegistry);
     }
 
     private void requireNothingHeld() {
@@ -40,16 +40,21 @@ final class LmEdgeTest {
     @ParameterizedTest
     @ValueSource(strings = {"v0", "v1a", "v1b"})
     void givenAClientThatGoesInTheMiddleOfABody_whenItIsGone_thenTheOlderValueStaysAndNothingElse(String generation) {
-        LmClient client = new LmClient(generation);
+        LmTestClient client = new LmTestClient(generation);
         byte[] older = TestKeyspace.content(1, 70_000);
-        byte[] newer = client.put("k", LmClient.META, TestKeyspace.content(2, 100_000));
-        try (Wire wire = connect()) {
-            wire.send(client.put("k", LmClient.META, older)).send(Arrays.copyOf(newer, newer.length - 1));
+        byte[] newer = client.put("k", LmTestClient.META, TestKeyspace.content(2, 100_000));
+        try (Wire embeddedConnection = connect()) {
+            embeddedConnection
+                    .send(client.put("k", LmTestClient.META, older))
+                    .send(Arrays.copyOf(newer, newer.length - 1));
         }
-        assertThat(connections.closedCount(CloseReason.CLIENT_MID_REQUEST)).isEqualTo(1);
-        try (Wire wire = connect()) {
-            assertThat(wire.send(client.ask(LmClient.GET, "k")).bytes())
-                    .isEqualTo(client.reply(200, LmClient.META, older));
+        assertThat(connectionRegistry.closedCount(CloseReason.CLIENT_MID_REQUEST))
+                .isEqualTo(1);
+        try (Wire embeddedConnection = connect()) {
+            assertThat(embeddedConnection
+                            .send(client.ask(LmTestClient.GET, "k"))
+                            .bytes())
+                    .isEqualTo(client.reply(200, LmTestClient.META, older));
         }
         requireNothingHeld();
     }
@@ -57,15 +62,18 @@ final class LmEdgeTest {
     @ParameterizedTest
     @CsvSource({"v0,2147483647", "v1a,2147483647", "v1b,2147483647", "v1b,2000000000"})
     void givenALengthOfTwoGibibytes_whenPut_thenItIsDrainedAndTakesNoMemory(String generation, int length) {
-        LmClient client = new LmClient(generation);
-        try (Wire wire = connect()) {
-            wire.send(client.request(LmClient.PUT, length, LmClient.META, "k")).send(new byte[1 << 20]);
-            assertThat(wire.isOpen()).isTrue();
-            assertThat(wire.bytes()).isEmpty();
+        LmTestClient client = new LmTestClient(generation);
+        try (Wire embeddedConnection = connect()) {
+            embeddedConnection
+                    .send(client.request(LmTestClient.PUT, length, LmTestClient.META, "k"))
+                    .send(new byte[1 << 20]);
+            assertThat(embeddedConnection.isOpen()).isTrue();
+            assertThat(embeddedConnection.bytes()).isEmpty();
             assertThat(test.cache().stats().host().heldBytes()).isZero();
         }
         assertThat(protocol.droppedSilentlyCount()).isEqualTo(1);
-        assertThat(connections.closedCount(CloseReason.CLIENT_MID_REQUEST)).isEqualTo(1);
+        assertThat(connectionRegistry.closedCount(CloseReason.CLIENT_MID_REQUEST))
+                .isEqualTo(1);
         requireNothingHeld();
     }
 
@@ -75,16 +83,21 @@ final class LmEdgeTest {
             ignoreLeadingAndTrailingWhitespace = false,
             value = {"v0|a key with  blanks", "v1a| leading", "v1b|schl\u00fcssel \u00e4\u00f6\u00ff"})
     void givenAKeyOfAnyBytes_whenPutAndGot_thenItIsThatKeyAndNoOther(String generation, String key) {
-        LmClient client = new LmClient(generation);
+        LmTestClient client = new LmTestClient(generation);
         byte[] value = TestKeyspace.content(1, 100);
-        try (Wire wire = connect()) {
-            wire.send(client.put(key, LmClient.META, value));
-            assertThat(wire.send(client.ask(LmClient.GET, key)).bytes())
-                    .isEqualTo(client.reply(200, LmClient.META, value));
-            assertThat(wire.send(client.ask(LmClient.EXIST, key.replace(" ", "")))
+        try (Wire embeddedConnection = connect()) {
+            embeddedConnection.send(client.put(key, LmTestClient.META, value));
+            assertThat(embeddedConnection
+                            .send(client.ask(LmTestClient.GET, key))
+                            .bytes())
+                    .isEqualTo(client.reply(200, LmTestClient.META, value));
+            assertThat(embeddedConnection
+                            .send(client.ask(LmTestClient.EXIST, key.replace(" ", "")))
                             .bytes())
                     .isEqualTo(key.contains(" ") ? client.fail() : client.success());
-            assertThat(wire.send(client.ask(LmClient.LIST, "")).bytes())
+            assertThat(embeddedConnection
+                            .send(client.ask(LmTestClient.LIST, ""))
+                            .bytes())
                     .endsWith(key.getBytes(StandardCharsets.ISO_8859_1));
         }
     }

@@ -23,26 +23,29 @@ final class LmFuzzTest {
     @Test
     void givenFramesThatNobodyMeant_whenSent_thenNothingBreaksAndNothingIsLeft() {
         FuzzRun run = new FuzzRun("lm");
-        LmClient[] client = new LmClient[1];
+        LmTestClient[] client = new LmTestClient[1];
         try (LeakWatch _ = new LeakWatch();
                 TestKeyspace test = TestKeyspace.small()) {
             LmProtocol protocol = new LmProtocol(KeyspaceRouter.of(test.keyspace()), null);
-            Connections connections = new Connections(NetLimits.defaults(), test.time());
+            Connections connectionRegistry = new Connections(NetLimits.defaults(), test.time());
             int sent = run.talk(
                     20,
                     () -> {
-                        client[0] = LmFrames.client(run.random());
-                        return new Wire(protocol, connections);
+                        client[0] = LmRequestGenerator.client(run.random());
+                        return new Wire(protocol, connectionRegistry);
                     },
-                    () -> LmFrames.any(client[0], run.random()));
+                    () -> LmRequestGenerator.randomFrame(client[0], run.random()));
 
-            FuzzRun.requireGoodEnds(connections);
-            assertThat(connections.closedCount(CloseReason.PROTOCOL_ERROR)).isPositive();
+            FuzzRun.requireGoodEnds(connectionRegistry);
+            assertThat(connectionRegistry.closedCount(CloseReason.PROTOCOL_ERROR))
+                    .isPositive();
             assertThat(protocol.requestCount()).isGreaterThan(sent / 4);
             assertThat(test.keyspace().stats().writes().stored()).isPositive();
-            assertThat(connections.openCount()).isZero();
-            try (Wire wire = new Wire(protocol, connections)) {
-                assertThat(wire.send(client[0].ask(LmClient.HEALTH, "")).bytes())
+            assertThat(connectionRegistry.openCount()).isZero();
+            try (Wire embeddedConnection = new Wire(protocol, connectionRegistry)) {
+                assertThat(embeddedConnection
+                                .send(client[0].ask(LmTestClient.HEALTH, ""))
+                                .bytes())
                         .isEqualTo(client[0].success());
             }
             test.time().advance(Duration.ofMinutes(1));

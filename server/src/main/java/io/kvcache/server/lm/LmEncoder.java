@@ -8,38 +8,38 @@ import io.netty.channel.ChannelHandlerContext;
 
 /// Writes replies. A header is one buffer, and leaves with its body in one gathering write: several clients read it by
 /// a single `recv`.
-final class LmReplies {
+final class LmEncoder {
 
     static final int SUCCESS = 200;
     static final int FAIL = 400;
 
     private final ChannelHandlerContext context;
 
-    LmReplies(ChannelHandlerContext context) {
+    LmEncoder(ChannelHandlerContext context) {
         this.context = context;
     }
 
     /// A reply without data.
-    void code(LmLayout layout, int code) {
+    void writeCode(LmVersion layout, int code) {
         context.write(header(layout, code, 0, TensorMetadata.NONE), context.voidPromise());
     }
 
     /// A reply with a body of its own.
-    void text(LmLayout layout, byte[] body) {
+    void writeText(LmVersion layout, byte[] body) {
         ByteBuf out = header(layout, SUCCESS, body.length, TensorMetadata.NONE).writeBytes(body);
         context.write(out, context.voidPromise());
     }
 
     /// A value, from its slots. Takes the value over.
-    void value(LmLayout layout, PinnedValue value) {
+    void writeValue(LmVersion layout, PinnedValue value) {
         int bytes = Math.toIntExact(value.bytes());
         context.write(header(layout, SUCCESS, bytes, value.tensorMetadata()), context.voidPromise());
         SlotBytes.write(context, bytes, each -> value.visit(0, bytes, each), value::close);
     }
 
-    private ByteBuf header(LmLayout layout, int code, int length, TensorMetadata note) {
+    private ByteBuf header(LmVersion layout, int code, int length, TensorMetadata note) {
         ByteBuf out = context.alloc().directBuffer(layout.replyBytes());
-        layout.write(code, length, note, out);
+        layout.writeReply(code, length, note, out);
         return out;
     }
 }

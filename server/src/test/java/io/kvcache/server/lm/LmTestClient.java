@@ -7,7 +7,7 @@ import java.util.Arrays;
 
 /// Requests and replies as LMCache's clients of each time make and read them, written from the tables and not from the
 /// server's code.
-public record LmClient(String generation) {
+public record LmTestClient(String generation) {
 
     public static final int PUT = 1;
     public static final int GET = 2;

@@ -20,7 +20,7 @@ import java.util.Arrays;
 /// in V0 code and length only.
 ///
 /// Source: LMCache's `protocol.py` of 2024, June 2025 and 2026, by the tables of our notes.
-public enum LmLayout {
+public enum LmVersion {
     /// 2024.
     V0(158, 8),
     /// January to July 2025.
@@ -29,14 +29,14 @@ public enum LmLayout {
     V1B(186, 36);
 
     /// Bytes that tell the layouts apart.
-    static final int TELLING_BYTES = 36;
+    static final int DETECTION_BYTES = 36;
 
     static final int KEY_BYTES = 150;
 
     private final int requestBytes;
     private final int replyBytes;
 
-    LmLayout(int requestBytes, int replyBytes) {
+    LmVersion(int requestBytes, int replyBytes) {
         this.requestBytes = requestBytes;
         this.replyBytes = replyBytes;
     }
@@ -51,7 +51,7 @@ public enum LmLayout {
 
     /// Tells the layout by a connection's first 36 bytes: keys have no zero bytes, and the numbers are small, so that
     /// their highest bytes are zero.
-    static LmLayout tell(ByteBuf first) {
+    static LmVersion detect(ByteBuf first) {
         if (first.getByte(first.readerIndex() + 11) != 0) {
             return V0;
         }
@@ -59,10 +59,10 @@ public enum LmLayout {
     }
 
     /// Reads a request's header.
-    LmRequest read(ByteBuf in) {
+    LmRequest readRequest(ByteBuf in) {
         int command = in.readIntLE();
         int length = in.readIntLE();
-        TensorMetadata note = this == V0 ? TensorMetadata.NONE : note(in);
+        TensorMetadata note = this == V0 ? TensorMetadata.NONE : readTensorMetadata(in);
         byte[] key = new byte[KEY_BYTES];
         in.readBytes(key);
         int end = KEY_BYTES;
@@ -72,7 +72,7 @@ public enum LmLayout {
         return new LmRequest(command, length, note, Arrays.copyOf(key, end));
     }
 
-    private TensorMetadata note(ByteBuf in) {
+    private TensorMetadata readTensorMetadata(ByteBuf in) {
         int fmt = in.readIntLE();
         int dtype = in.readIntLE();
         int location = this == V1B ? in.readIntLE() : 0;
@@ -80,7 +80,7 @@ public enum LmLayout {
     }
 
     /// Writes a reply's header.
-    void write(int code, int length, TensorMetadata note, ByteBuf out) {
+    void writeReply(int code, int length, TensorMetadata note, ByteBuf out) {
         out.writeIntLE(code).writeIntLE(length);
         if (this == V0) {
             return;

@@ -4,22 +4,23 @@ import java.util.List;
 import java.util.Random;
 
 /// Requests of `lm://` that nobody means, some of them not even requests.
-public final class LmFrames {
+public final class LmRequestGenerator {
 
-    private static final List<LmClient> CLIENTS = List.of(new LmClient("v0"), new LmClient("v1a"), new LmClient("v1b"));
+    private static final List<LmTestClient> CLIENTS =
+            List.of(new LmTestClient("v0"), new LmTestClient("v1a"), new LmTestClient("v1b"));
 
     /// Of a head: what comes later is the key's padding.
     private static final int CHANGED_BYTES = 40;
 
-    private LmFrames() {}
+    private LmRequestGenerator() {}
 
     /// A client of one of the three times.
-    static LmClient client(Random random) {
+    static LmTestClient client(Random random) {
         return CLIENTS.get(random.nextInt(CLIENTS.size()));
     }
 
     /// One of a client's, now and then with a byte changed.
-    static byte[] any(LmClient client, Random random) {
+    static byte[] randomFrame(LmTestClient client, Random random) {
         byte[] frame = request(client, random);
         if (random.nextInt(4) == 0) {
             frame[random.nextInt(CHANGED_BYTES)] = (byte) random.nextInt(256);
@@ -28,8 +29,8 @@ public final class LmFrames {
     }
 
     /// One of any client's, now and then with a byte changed.
-    public static byte[] any(Random random) {
-        return any(client(random), random);
+    public static byte[] randomFrame(Random random) {
+        return randomFrame(client(random), random);
     }
 
     /// A request as it should be.
@@ -37,10 +38,10 @@ public final class LmFrames {
         return request(client(random), random);
     }
 
-    private static byte[] request(LmClient client, Random random) {
+    private static byte[] request(LmTestClient client, Random random) {
         String key = "k" + random.nextInt(10);
         return random.nextBoolean()
-                ? client.put(key, LmClient.META, new byte[random.nextInt(3000)])
+                ? client.put(key, LmTestClient.META, new byte[random.nextInt(3000)])
                 : client.ask(random.nextInt(5) + 1, key);
     }
 }

@@ -29,13 +29,13 @@ import org.jspecify.annotations.Nullable;
 /// **What is not looked at.** The numbers that describe a tensor come back as they came, and HEALTH has no valid key.
 ///
 /// **Threads.** The connection's loop.
-final class LmTalk implements Talk {
+final class LmSession implements Talk {
 
     /// Less is copied sooner than read by a call of its own.
-    private static final int LEAST_LANDING = 8 << 10;
+    private static final int MIN_DIRECT_READ = 8 << 10;
 
     /// Keys listed before other clients of the same loop have their turn: about a millisecond.
-    static final int LISTED_AT_ONCE = 4096;
+    static final int LIST_PAGE_KEYS = 4096;
 
     /// Bytes of all keys in one LIST, as the reply is made in memory. A longer one is answered FAIL.
     private static final int MAX_LIST_BYTES = 32 << 20;
@@ -43,122 +43,122 @@ final class LmTalk implements Talk {
     private final Channel channel;
     private final ChannelHandlerContext context;
     private final Connection connection;
-    private final KeyspaceRouter reach;
+    private final KeyspaceRouter keyspaceRouter;
     private final ChunkSequenceTrackers runs = new ChunkSequenceTrackers();
     private final LmStats stats;
-    private final Runnable goOn;
-    private final LmReplies replies;
+    private final Runnable resumption;
+    private final LmEncoder replies;
     private final ByteBuf header;
-    private @Nullable LmLayout layout;
-    private @Nullable LmRequest putting;
+    private @Nullable LmVersion layout;
+    private @Nullable LmRequest putRequest;
     private @Nullable PendingPut put;
     private long bodyLeft;
     private boolean awaiting;
     private boolean ended;
 
-    /// @param pinned the layout, when it need not be told by the first bytes
-    LmTalk(
+    /// @param fixedVersion the layout, when it need not be told by the first bytes
+    LmSession(
             ChannelHandlerContext context,
             Connection connection,
-            KeyspaceRouter reach,
+            KeyspaceRouter keyspaceRouter,
             LmStats stats,
-            Runnable goOn,
-            @Nullable LmLayout pinned) {
+            Runnable resumption,
+            @Nullable LmVersion fixedVersion) {
         this.context = context;
         channel = context.channel();
         this.connection = connection;
-        this.reach = reach;
+        this.keyspaceRouter = keyspaceRouter;
         this.stats = stats;
-        this.goOn = goOn;
-        layout = pinned;
-        replies = new LmReplies(context);
-        header = context.alloc().heapBuffer(LmLayout.V1B.requestBytes(), LmLayout.V1B.requestBytes());
+        this.resumption = resumption;
+        layout = fixedVersion;
+        replies = new LmEncoder(context);
+        header = context.alloc().heapBuffer(LmVersion.V1B.requestBytes(), LmVersion.V1B.requestBytes());
     }
 
     @Override
-    public void take(ByteBuf in) {
-        while (in.isReadable() && !paused()) {
-            if (putting != null) {
-                body(putting, in);
+    public void onBytes(ByteBuf in) {
+        while (in.isReadable() && !isPaused()) {
+            if (putRequest != null) {
+                readBody(putRequest, in);
             } else {
-                header(in);
+                readHeader(in);
             }
         }
     }
 
-    private void header(ByteBuf in) {
+    private void readHeader(ByteBuf in) {
         connection.requestBegins();
-        int wanted = layout == null ? LmLayout.TELLING_BYTES : layout.requestBytes();
+        int wanted = layout == null ? LmVersion.DETECTION_BYTES : layout.requestBytes();
         header.writeBytes(in, Math.min(in.readableBytes(), wanted - header.readableBytes()));
         if (header.readableBytes() < wanted) {
             return;
         }
         if (layout == null) {
-            layout = LmLayout.tell(header);
+            layout = LmVersion.detect(header);
             return;
         }
-        LmRequest request = layout.read(header);
+        LmRequest request = layout.readRequest(header);
         header.clear();
         stats.requests.increment();
-        connection.requestIs(request.verb());
-        answer(layout, request);
+        connection.requestIs(request.label());
+        execute(layout, request);
     }
 
-    private void answer(LmLayout spoken, LmRequest request) {
+    private void execute(LmVersion version, LmRequest request) {
         switch (request.command()) {
             case LmRequest.PUT -> beginPut(request);
-            case LmRequest.GET -> get(spoken, request);
+            case LmRequest.GET -> get(version, request);
             case LmRequest.EXIST -> {
-                boolean here =
-                        possible(request) && runs.forKeyspace(of(request)).exists(request.key());
-                replies.code(spoken, here ? LmReplies.SUCCESS : LmReplies.FAIL);
-                answered();
+                boolean here = isValid(request)
+                        && runs.forKeyspace(keyspaceOf(request)).exists(request.key());
+                replies.writeCode(version, here ? LmEncoder.SUCCESS : LmEncoder.FAIL);
+                onResponded();
             }
-            case LmRequest.LIST -> list(spoken, new ByteArrayOutputStream(), 0);
+            case LmRequest.LIST -> list(version, new ByteArrayOutputStream(), 0);
             case LmRequest.HEALTH -> {
-                replies.code(spoken, LmReplies.SUCCESS);
-                answered();
+                replies.writeCode(version, LmEncoder.SUCCESS);
+                onResponded();
             }
             default -> fail();
         }
     }
 
-    private void get(LmLayout spoken, LmRequest request) {
-        Keyspace keyspace = of(request);
-        ReadResult reading = possible(request) ? keyspace.read(request.key()) : ReadResult.MISS;
-        runs.forKeyspace(keyspace).onRead(request.key(), reading.outcome() != ReadResult.Outcome.MISS);
-        if (reading.outcome() == ReadResult.Outcome.ON_DISK) {
-            await();
-            keyspace.fetch(request.key(), channel.eventLoop(), come -> arrived(spoken, come.value()));
+    private void get(LmVersion version, LmRequest request) {
+        Keyspace keyspace = keyspaceOf(request);
+        ReadResult readResult = isValid(request) ? keyspace.read(request.key()) : ReadResult.MISS;
+        runs.forKeyspace(keyspace).onRead(request.key(), readResult.outcome() != ReadResult.Outcome.MISS);
+        if (readResult.outcome() == ReadResult.Outcome.ON_DISK) {
+            beginWait();
+            keyspace.fetch(request.key(), channel.eventLoop(), come -> onLoaded(version, come.value()));
         } else {
-            reply(spoken, reading.value());
-            answered();
+            writeValue(version, readResult.value());
+            onResponded();
         }
     }
 
     /// A value has come from disk, or has not come in time.
-    private void arrived(LmLayout spoken, @Nullable PinnedValue value) {
+    private void onLoaded(LmVersion version, @Nullable PinnedValue value) {
         if (!ended) {
-            reply(spoken, value);
+            writeValue(version, value);
             resume();
         } else if (value != null) {
             value.close();
         }
     }
 
-    private void reply(LmLayout spoken, @Nullable PinnedValue value) {
+    private void writeValue(LmVersion version, @Nullable PinnedValue value) {
         if (value == null) {
-            replies.code(spoken, LmReplies.FAIL);
+            replies.writeCode(version, LmEncoder.FAIL);
         } else {
-            replies.value(spoken, value);
+            replies.writeValue(version, value);
         }
     }
 
-    private Keyspace of(LmRequest request) {
-        return reach.of(request.key());
+    private Keyspace keyspaceOf(LmRequest request) {
+        return keyspaceRouter.of(request.key());
     }
 
-    private static boolean possible(LmRequest request) {
+    private static boolean isValid(LmRequest request) {
         return request.key().length > 0;
     }
 
@@ -167,16 +167,16 @@ final class LmTalk implements Talk {
             fail();
             return;
         }
-        putting = request;
+        putRequest = request;
         bodyLeft = request.length();
-        Keyspace keyspace = of(request);
-        if (!possible(request)
+        Keyspace keyspace = keyspaceOf(request);
+        if (!isValid(request)
                 || request.key().length > keyspace.keyspaceLimits().keyBytes()) {
             stats.droppedSilently.increment();
         } else if (request.length() > keyspace.keyspaceLimits().valueBytes()) {
-            drop(request);
+            recordDropped(request);
         } else if (keyspace.hasSameValue(request.key(), request.length(), request.note())) {
-            stats.heldAlready.increment();
+            stats.alreadyStored.increment();
             runs.forKeyspace(keyspace).onWrite(request.key());
         } else {
             put = keyspace.put(
@@ -187,7 +187,7 @@ final class LmTalk implements Talk {
         }
     }
 
-    private void body(LmRequest request, ByteBuf in) {
+    private void readBody(LmRequest request, ByteBuf in) {
         int part = (int) Math.min(in.readableBytes(), bodyLeft);
         PendingPut target = put;
         if (target != null && target.state() == PendingPut.State.WRITING) {
@@ -202,16 +202,16 @@ final class LmTalk implements Talk {
     }
 
     @Override
-    public @Nullable ByteBuffer landing() {
+    public @Nullable ByteBuffer writableBuffer() {
         PendingPut target = put;
-        boolean lands = target != null && target.state() == PendingPut.State.WRITING && bodyLeft >= LEAST_LANDING;
+        boolean lands = target != null && target.state() == PendingPut.State.WRITING && bodyLeft >= MIN_DIRECT_READ;
         return lands && target != null ? target.writableBuffer() : null;
     }
 
     @Override
-    public void landed(int bytes) {
+    public void bytesWritten(int bytes) {
         PendingPut target = put;
-        LmRequest request = putting;
+        LmRequest request = putRequest;
         if (target != null && request != null) {
             target.bytesWritten(bytes);
             bodyLeft -= bytes;
@@ -223,30 +223,30 @@ final class LmTalk implements Talk {
 
     private void endPut(LmRequest request) {
         PendingPut target = put;
-        putting = null;
+        putRequest = null;
         put = null;
         if (target == null) {
-            answered();
+            onResponded();
             return;
         }
         switch (target.state()) {
             case WRITING -> {
                 target.commit(0, request.note(), Condition.ALWAYS);
-                answered();
+                onResponded();
             }
             case REJECTED -> {
-                drop(request);
-                answered();
+                recordDropped(request);
+                onResponded();
             }
         }
     }
 
-    private void drop(LmRequest request) {
+    private void recordDropped(LmRequest request) {
         stats.droppedSilently.increment();
-        of(request).delete(request.key());
+        keyspaceOf(request).delete(request.key());
     }
 
-    private void await() {
+    private void beginWait() {
         awaiting = true;
         connection.waiting(true);
     }
@@ -254,20 +254,20 @@ final class LmTalk implements Talk {
     private void resume() {
         awaiting = false;
         connection.waiting(false);
-        answered();
-        goOn.run();
+        onResponded();
+        resumption.run();
     }
 
     /// Answers all keys of the tenant's own, one a line, once they are collected page by page.
-    private void list(LmLayout spoken, ByteArrayOutputStream lines, long cursor) {
+    private void list(LmVersion version, ByteArrayOutputStream lines, long cursor) {
         if (ended) {
             return;
         }
-        KeyPage page = reach.ownKeyspace().scan(cursor, LISTED_AT_ONCE);
+        KeyPage page = keyspaceRouter.ownKeyspace().scan(cursor, LIST_PAGE_KEYS);
         for (byte[] key : page.keys()) {
             if (lines.size() + key.length >= MAX_LIST_BYTES) {
-                replies.code(spoken, LmReplies.FAIL);
-                listed();
+                replies.writeCode(version, LmEncoder.FAIL);
+                onListed();
                 return;
             }
             if (lines.size() > 0) {
@@ -276,25 +276,25 @@ final class LmTalk implements Talk {
             lines.writeBytes(key);
         }
         if (page.next() == 0) {
-            replies.text(spoken, lines.toByteArray());
-            listed();
+            replies.writeText(version, lines.toByteArray());
+            onListed();
         } else {
             if (!awaiting) {
-                await();
+                beginWait();
             }
-            channel.eventLoop().execute(() -> list(spoken, lines, page.next()));
+            channel.eventLoop().execute(() -> list(version, lines, page.next()));
         }
     }
 
-    private void listed() {
+    private void onListed() {
         if (awaiting) {
             resume();
         } else {
-            answered();
+            onResponded();
         }
     }
 
-    private void answered() {
+    private void onResponded() {
         if (connection.requestEnds() && !ended) {
             end(CloseReason.DRAIN);
         }
@@ -311,22 +311,22 @@ final class LmTalk implements Talk {
     }
 
     @Override
-    public void proceed() {
+    public void resumeReply() {
         // No reply is written in parts.
     }
 
     @Override
-    public boolean canGoOn() {
+    public boolean canResume() {
         return false;
     }
 
     @Override
-    public boolean paused() {
+    public boolean isPaused() {
         return ended || awaiting || !channel.isWritable();
     }
 
     @Override
-    public boolean ended() {
+    public boolean isEnded() {
         return ended;
     }
 
