@@ -1,7 +1,7 @@
 package io.kvcache.server.access;
 
 import io.kvcache.core.Clock;
-import io.kvcache.server.log.LineLimit;
+import io.kvcache.server.log.LogRateLimiter;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.net.InetSocketAddress;
@@ -22,22 +22,23 @@ final class FailedLoginLog {
     /// Of a user's name, which is whatever the client sent.
     private static final int MAX_NAME_LENGTH = 64;
 
-    private final LineLimit limit;
+    private final LogRateLimiter limit;
 
     FailedLoginLog(Clock clock) {
-        limit = new LineLimit(clock, MAX_LINES, WINDOW);
+        limit = new LogRateLimiter(clock, MAX_LINES, WINDOW);
     }
 
     /// Logs one, if the log has room. Never shows what was given for a password.
     ///
     /// @param why `wrong user or password`
     void log(SocketAddress from, String user, String why) {
-        long unsaid = limit.take();
-        if (unsaid != LineLimit.TOO_MANY) {
+        long unsaid = limit.tryAcquire();
+        if (unsaid != LogRateLimiter.SUPPRESSED) {
             String name = user.length() <= MAX_NAME_LENGTH ? user : user.substring(0, MAX_NAME_LENGTH) + "...";
             LOG.log(
                     Level.WARNING,
-                    "Log-in refused: " + why + ", user '" + name + "', from " + text(from) + LineLimit.unsaid(unsaid));
+                    "Log-in refused: " + why + ", user '" + name + "', from " + text(from)
+                            + LogRateLimiter.suppressedNote(unsaid));
         }
     }
 

@@ -6,7 +6,7 @@ import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.LogConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.log.LogFormat;
-import io.kvcache.server.log.LogLines;
+import io.kvcache.server.log.LogLineFormatter;
 import io.kvcache.server.memory.MemoryBudget;
 import io.kvcache.server.memory.MemoryLimit;
 import io.kvcache.tiers.directory.DiskDirectoryException;
@@ -68,12 +68,12 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
             config = settings.read();
         } catch (ConfigException wrong) {
             log = wrong.log();
-            LogLines.install(log.format(), log.level());
+            LogLineFormatter.install(log.format(), log.level());
             wrong.problems().forEach(this::printProblem);
             return 2;
         }
         log = config.log();
-        LogLines.install(log.format(), log.level());
+        LogLineFormatter.install(log.format(), log.level());
         try {
             return serve(config);
         } catch (IOException failed) {
@@ -203,7 +203,7 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
         if (log.format() != LogFormat.JSON) {
             printLine(line);
         }
-        LogLines.last(log.format(), log.level(), level, ServeCommand.class, line);
+        LogLineFormatter.writeDirectly(log.format(), log.level(), level, ServeCommand.class, line);
     }
 
     private void printProblem(String problem) {

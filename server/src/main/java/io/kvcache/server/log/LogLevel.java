@@ -21,7 +21,7 @@ public enum LogLevel {
         return level;
     }
 
-    boolean writes(Level of) {
+    boolean isEnabledFor(Level of) {
         return of.intValue() >= level.intValue();
     }
 }

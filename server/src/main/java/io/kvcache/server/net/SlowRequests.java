@@ -1,7 +1,7 @@
 package io.kvcache.server.net;
 
 import io.kvcache.core.Clock;
-import io.kvcache.server.log.LineLimit;
+import io.kvcache.server.log.LogRateLimiter;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
@@ -20,13 +20,13 @@ public final class SlowRequests {
 
     private final Duration threshold;
     private final long thresholdNanos;
-    private final LineLimit limit;
+    private final LogRateLimiter limit;
 
     /// @param threshold zero for no log
     public SlowRequests(Duration threshold, Clock clock) {
         this.threshold = threshold;
         thresholdNanos = threshold.isZero() ? Long.MAX_VALUE : threshold.toNanos();
-        limit = new LineLimit(clock, MAX_LINES, SPAN);
+        limit = new LogRateLimiter(clock, MAX_LINES, SPAN);
     }
 
     boolean on() {
@@ -43,8 +43,8 @@ public final class SlowRequests {
     /// @param waitedNanos of its time, in which the server kept it waiting
     /// @param bytes that the client sent with it, together with what it sent before it was answered
     void log(Connection connection, String what, long nanos, long waitedNanos, long bytes) {
-        long unsaid = limit.take();
-        if (unsaid == LineLimit.TOO_MANY) {
+        long unsaid = limit.tryAcquire();
+        if (unsaid == LogRateLimiter.SUPPRESSED) {
             return;
         }
         String tenant = connection.introduction().tenant();
@@ -61,6 +61,6 @@ public final class SlowRequests {
                         tenant.isEmpty() ? "" : ", tenant " + tenant,
                         connection.channel().remoteAddress(),
                         threshold.toMillis(),
-                        LineLimit.unsaid(unsaid)));
+                        LogRateLimiter.suppressedNote(unsaid)));
     }
 }

@@ -1,7 +1,7 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.core.Clock;
-import io.kvcache.server.log.LineLimit;
+import io.kvcache.server.log.LogRateLimiter;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
@@ -16,10 +16,10 @@ final class DroppedValues {
     private static final int MAX_LINES = 5;
     private static final Duration SPAN = Duration.ofSeconds(10);
 
-    private final LineLimit limit;
+    private final LogRateLimiter limit;
 
     DroppedValues(Clock clock) {
-        limit = new LineLimit(clock, MAX_LINES, SPAN);
+        limit = new LogRateLimiter(clock, MAX_LINES, SPAN);
     }
 
     /// Logs one.
@@ -28,8 +28,8 @@ final class DroppedValues {
     /// @param keyBytes size of its key
     /// @param mostBytes largest value that the keyspace takes
     void log(String refusal, int keyBytes, long mostBytes) {
-        long unsaid = limit.take();
-        if (unsaid == LineLimit.TOO_MANY) {
+        long unsaid = limit.tryAcquire();
+        if (unsaid == LogRateLimiter.SUPPRESSED) {
             return;
         }
         LOG.log(
@@ -38,6 +38,6 @@ final class DroppedValues {
                         + " read an error: " + refusal.substring(refusal.indexOf(' ') + 1) + "; the key has " + keyBytes
                         + " bytes, and a value may have " + mostBytes
                         + " (limits.value_bytes). kv_dropped_total and values_dropped_after_ok of INFO count these"
-                        + LineLimit.unsaid(unsaid));
+                        + LogRateLimiter.suppressedNote(unsaid));
     }
 }

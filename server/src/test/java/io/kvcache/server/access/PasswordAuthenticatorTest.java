@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.kvcache.server.config.ListenerAuthConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.keyspace.ManualClock;
-import io.kvcache.server.log.Heard;
+import io.kvcache.server.log.LogCapture;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -286,7 +286,7 @@ final class PasswordAuthenticatorTest {
     void givenRefusedLogins_whenLogged_thenUserAndAddressAreNamedAndNoPassword() throws IOException {
         TenantConfig blue = tenant("blue", hash("of blue"), null);
         try (PasswordAuthenticator passwordAuthenticator = logins(blue);
-                Heard logCapture = new Heard(FailedLoginLog.class.getName())) {
+                LogCapture logCapture = new LogCapture(FailedLoginLog.class.getName())) {
             ListenerAuthConfig asking = new ListenerAuthConfig(null, true, false, List.of(), List.of());
             ListenerAuth listenerAuth = new ListenerAuth(asking, List.of(blue), passwordAuthenticator);
             listenerAuth.authenticate(THERE, "blue", "of blue", _ -> {});

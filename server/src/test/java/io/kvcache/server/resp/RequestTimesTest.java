@@ -3,7 +3,7 @@ package io.kvcache.server.resp;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.ManualClock;
-import io.kvcache.server.log.Heard;
+import io.kvcache.server.log.LogCapture;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.RequestTimer;
@@ -39,7 +39,7 @@ final class RequestTimesTest {
     @Test
     void givenAThreshold_whenARequestTakesLonger_thenItIsLoggedWithItsSizeAndTenant() {
         try (RespWire resp = new RespWire();
-                Heard heard = new Heard(SlowRequests.class.getName())) {
+                LogCapture heard = new LogCapture(SlowRequests.class.getName())) {
             ManualClock time = resp.test().time();
             SlowRequests slow = new SlowRequests(Duration.ofSeconds(1), time);
             Connections timed = new Connections(NetLimits.defaults(), time, RequestTimer.NONE, slow, () -> 0);
@@ -61,7 +61,7 @@ final class RequestTimesTest {
     @Test
     void givenManySlowRequests_whenLogged_thenTheLogGetsSome() {
         try (RespWire resp = new RespWire();
-                Heard heard = new Heard(SlowRequests.class.getName())) {
+                LogCapture heard = new LogCapture(SlowRequests.class.getName())) {
             ManualClock time = resp.test().time();
             SlowRequests slow = new SlowRequests(Duration.ofMillis(1), time);
             Connections timed = new Connections(NetLimits.defaults(), time, RequestTimer.NONE, slow, () -> 0);

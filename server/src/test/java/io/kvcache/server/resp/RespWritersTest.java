@@ -3,7 +3,7 @@ package io.kvcache.server.resp;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.PinnedValue;
-import io.kvcache.server.log.Heard;
+import io.kvcache.server.log.LogCapture;
 import io.kvcache.server.net.Wire;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -81,7 +81,7 @@ final class RespWritersTest {
         for (int i = 0; i < 300; i++) {
             resp.wire().send(part);
         }
-        try (Heard heard = new Heard(DroppedValues.class.getName())) {
+        try (LogCapture heard = new LogCapture(DroppedValues.class.getName())) {
             assertThat(resp.wire().ask("\r\n")).isEqualTo("+OK\r\n");
             assertThat(resp.ask("SET", "k".repeat(5000), "v")).isEqualTo("+OK\r\n");
             assertThat(heard.messages()).hasSize(2);

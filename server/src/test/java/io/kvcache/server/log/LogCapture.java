@@ -7,13 +7,13 @@ import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 
 /// What one class logs, while a test listens.
-public final class Heard extends Handler implements AutoCloseable {
+public final class LogCapture extends Handler implements AutoCloseable {
 
     private final Logger logger;
     private final List<String> messages = new CopyOnWriteArrayList<>();
 
     /// @param logger full name of the class
-    public Heard(String logger) {
+    public LogCapture(String logger) {
         this.logger = Logger.getLogger(logger);
         this.logger.addHandler(this);
     }

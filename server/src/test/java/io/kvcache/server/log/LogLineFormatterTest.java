@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
-final class LogLinesTest {
+final class LogLineFormatterTest {
 
     private static LogRecord event(Level level, String message) {
         LogRecord event = new LogRecord(level, message);
@@ -23,10 +23,10 @@ final class LogLinesTest {
 
     @Test
     void givenAnEvent_whenWrittenAsPairs_thenItIsOneLineWithQuotesWhereNeeded() {
-        assertThat(new LogLines(LogFormat.KEY_VALUE).format(event(Level.WARNING, "key \"a\"\nlevel=error")))
+        assertThat(new LogLineFormatter(LogFormat.KEY_VALUE).format(event(Level.WARNING, "key \"a\"\nlevel=error")))
                 .isEqualTo("time=2026-11-20T20:00:00.123Z level=warning logger=io.kvcache.server.X"
                         + " msg=\"key \\\"a\\\"\\nlevel=error\"\n");
-        assertThat(new LogLines(LogFormat.KEY_VALUE).format(event(Level.SEVERE, "started")))
+        assertThat(new LogLineFormatter(LogFormat.KEY_VALUE).format(event(Level.SEVERE, "started")))
                 .endsWith(" level=error logger=io.kvcache.server.X msg=started\n");
     }
 
@@ -36,7 +36,7 @@ final class LogLinesTest {
         event.setParameters(new Object[] {7});
         event.setThrown(new IllegalStateException("why", new RuntimeException("cause")));
 
-        String line = new LogLines(LogFormat.JSON).format(event);
+        String line = new LogLineFormatter(LogFormat.JSON).format(event);
 
         assertThat(line.indexOf('\n')).isEqualTo(line.length() - 1);
         JsonNode fields = JsonMapper.builder().build().readTree(line);
@@ -48,7 +48,7 @@ final class LogLinesTest {
     @Test
     void givenPrintedText_whenItsLinesEnd_thenEachIsAnEvent() {
         List<String> events = new ArrayList<>();
-        PrintStream printed = PrintedLines.to(events::add);
+        PrintStream printed = LogOutputStream.printStream(events::add);
 
         printed.print("one ");
         printed.flush();
@@ -59,9 +59,9 @@ final class LogLinesTest {
 
     @Test
     void givenALevel_whenAnEventIsLessImportant_thenItIsNotWritten() {
-        assertThat(LogLevel.WARNING.writes(Level.INFO)).isFalse();
-        assertThat(LogLevel.WARNING.writes(Level.SEVERE)).isTrue();
-        assertThat(LogLevel.DEBUG.writes(Level.FINE)).isTrue();
-        assertThat(LogLevel.INFO.writes(Level.FINE)).isFalse();
+        assertThat(LogLevel.WARNING.isEnabledFor(Level.INFO)).isFalse();
+        assertThat(LogLevel.WARNING.isEnabledFor(Level.SEVERE)).isTrue();
+        assertThat(LogLevel.DEBUG.isEnabledFor(Level.FINE)).isTrue();
+        assertThat(LogLevel.INFO.isEnabledFor(Level.FINE)).isFalse();
     }
 }

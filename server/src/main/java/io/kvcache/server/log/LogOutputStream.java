@@ -10,7 +10,7 @@ import java.util.function.Consumer;
 /// collector of the log finds nothing else in it.
 ///
 /// **Threads.** Any.
-final class PrintedLines extends OutputStream {
+final class LogOutputStream extends OutputStream {
 
     /// A longer line becomes several events.
     private static final int MAX_LINE_BYTES = 64 << 10;
@@ -18,23 +18,23 @@ final class PrintedLines extends OutputStream {
     private final ByteArrayOutputStream line = new ByteArrayOutputStream();
     private final Consumer<String> events;
 
-    private PrintedLines(Consumer<String> events) {
+    private LogOutputStream(Consumer<String> events) {
         this.events = events;
     }
 
     /// @param events told each line, without its end
-    static PrintStream to(Consumer<String> events) {
-        return new PrintStream(new PrintedLines(events), true, StandardCharsets.UTF_8);
+    static PrintStream printStream(Consumer<String> events) {
+        return new PrintStream(new LogOutputStream(events), true, StandardCharsets.UTF_8);
     }
 
     @Override
     public synchronized void write(int octet) {
         if (octet == '\n') {
-            end();
+            emitLine();
         } else {
             line.write(octet);
             if (line.size() >= MAX_LINE_BYTES) {
-                end();
+                emitLine();
             }
         }
     }
@@ -46,7 +46,7 @@ final class PrintedLines extends OutputStream {
         }
     }
 
-    private void end() {
+    private void emitLine() {
         String text = line.toString(StandardCharsets.UTF_8).stripTrailing();
         line.reset();
         if (!text.isEmpty()) {

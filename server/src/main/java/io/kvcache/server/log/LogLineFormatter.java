@@ -16,20 +16,20 @@ import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.json.JsonMapper;
 
 /// One line an event, for programs that collect logs; a stack trace is one value in it.
-public final class LogLines extends Formatter {
+public final class LogLineFormatter extends Formatter {
 
     /// Where events go, whatever standard error becomes.
-    private static final PrintStream ERRORS = System.err;
+    private static final PrintStream STDERR = System.err;
 
     private static final Logger ROOT = Logger.getLogger("");
 
     /// Held here, as loggers that nobody holds forget their level.
-    private static final Logger OURS = Logger.getLogger("io.kvcache");
+    private static final Logger KVCACHE_LOGGER = Logger.getLogger("io.kvcache");
 
     private final LogFormat format;
     private final JsonMapper json = JsonMapper.builder().build();
 
-    public LogLines(LogFormat format) {
+    public LogLineFormatter(LogFormat format) {
         this.format = format;
     }
 
@@ -37,31 +37,31 @@ public final class LogLines extends Formatter {
     /// to standard output or error becomes an event too, and so does what ends a thread.
     public static void install(LogFormat format, LogLevel level) {
         for (Handler handler : ROOT.getHandlers()) { // made now, with what standard error is now
-            handler.setFormatter(new LogLines(format));
+            handler.setFormatter(new LogLineFormatter(format));
             handler.setLevel(level.level());
         }
         ROOT.setLevel(level == LogLevel.DEBUG ? Level.INFO : level.level()); // what others tell to debug drowns ours
-        OURS.setLevel(level.level());
+        KVCACHE_LOGGER.setLevel(level.level());
         if (format == LogFormat.JSON) {
-            System.setOut(PrintedLines.to(line -> write(format, level, Level.INFO, "stdout", line)));
-            System.setErr(PrintedLines.to(line -> write(format, level, Level.WARNING, "stderr", line)));
-            Thread.setDefaultUncaughtExceptionHandler((thread, thrown) ->
-                    OURS.log(Level.SEVERE, thrown, () -> "Thread " + thread.getName() + " ended by an exception"));
+            System.setOut(LogOutputStream.printStream(line -> write(format, level, Level.INFO, "stdout", line)));
+            System.setErr(LogOutputStream.printStream(line -> write(format, level, Level.WARNING, "stderr", line)));
+            Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> KVCACHE_LOGGER.log(
+                    Level.SEVERE, thrown, () -> "Thread " + thread.getName() + " ended by an exception"));
         }
     }
 
     /// Writes one event to standard error, where the others go, when it can no longer be logged: a JVM that ends takes
     /// its handlers away beside all else that ends.
-    public static void last(LogFormat format, LogLevel least, Level level, Class<?> by, String message) {
+    public static void writeDirectly(LogFormat format, LogLevel least, Level level, Class<?> by, String message) {
         write(format, least, level, by.getName(), message);
     }
 
     private static void write(LogFormat format, LogLevel least, Level level, String logger, String message) {
-        if (least.writes(level)) {
+        if (least.isEnabledFor(level)) {
             LogRecord event = new LogRecord(level, message);
             event.setLoggerName(logger);
-            ERRORS.print(new LogLines(format).format(event));
-            ERRORS.flush();
+            STDERR.print(new LogLineFormatter(format).format(event));
+            STDERR.flush();
         }
     }
 
@@ -69,46 +69,46 @@ public final class LogLines extends Formatter {
     public String format(LogRecord event) {
         Map<String, String> fields = new LinkedHashMap<>();
         fields.put("time", event.getInstant().truncatedTo(ChronoUnit.MILLIS).toString());
-        fields.put("level", level(event.getLevel()));
+        fields.put("level", levelName(event.getLevel()));
         fields.put("logger", String.valueOf(event.getLoggerName()));
         fields.put("msg", formatMessage(event));
         Throwable thrown = event.getThrown();
         if (thrown != null) {
-            fields.put("error", stack(thrown));
+            fields.put("error", stackTrace(thrown));
         }
-        return (format == LogFormat.JSON ? json.writeValueAsString(fields) : pairs(fields)) + "\n";
+        return (format == LogFormat.JSON ? json.writeValueAsString(fields) : keyValuePairs(fields)) + "\n";
     }
 
     /// The names that System.Logger has for them.
-    private static String level(Level level) {
+    private static String levelName(Level level) {
         if (level.equals(Level.SEVERE)) {
             return "error";
         }
         return level.equals(Level.FINE) ? "debug" : level.getName().toLowerCase(Locale.ROOT);
     }
 
-    private static String stack(Throwable thrown) {
+    private static String stackTrace(Throwable thrown) {
         StringWriter text = new StringWriter();
         thrown.printStackTrace(new PrintWriter(text, true));
         return text.toString().strip();
     }
 
-    private static String pairs(Map<String, String> fields) {
+    private static String keyValuePairs(Map<String, String> fields) {
         StringBuilder line = new StringBuilder();
         fields.forEach((name, value) ->
-                line.append(line.isEmpty() ? "" : " ").append(name).append('=').append(quoted(value)));
+                line.append(line.isEmpty() ? "" : " ").append(name).append('=').append(quote(value)));
         return line.toString();
     }
 
     /// As it is when it has nothing that ends a value, else in quotes, where line ends are `\\n`.
-    private static String quoted(String value) {
+    private static String quote(String value) {
         boolean plain = !value.isEmpty()
                 && value.chars()
                         .noneMatch(each -> each <= ' ' || each == '"' || each == '=' || each == '\\' || each == 127);
-        return plain ? value : "\"" + escaped(value) + "\"";
+        return plain ? value : "\"" + escape(value) + "\"";
     }
 
-    private static @Nullable String known(int character) {
+    private static @Nullable String escapeSequence(int character) {
         return switch (character) {
             case '"' -> "\\\"";
             case '\\' -> "\\\\";
@@ -119,10 +119,10 @@ public final class LogLines extends Formatter {
         };
     }
 
-    private static String escaped(String value) {
+    private static String escape(String value) {
         StringBuilder text = new StringBuilder();
         value.chars().forEach(each -> {
-            String known = known(each);
+            String known = escapeSequence(each);
             if (known != null) {
                 text.append(known);
             } else if (each < ' ' || each == 127) {

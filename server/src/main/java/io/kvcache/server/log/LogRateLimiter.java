@@ -6,49 +6,49 @@ import java.time.Duration;
 /// Bounds how many lines of one kind the log gets in a time, and counts those it did not get.
 ///
 /// **Threads.** Any.
-public final class LineLimit {
+public final class LogRateLimiter {
 
     /// What a line that may not be logged is answered.
-    public static final long TOO_MANY = -1;
+    public static final long SUPPRESSED = -1;
 
     private final Clock clock;
-    private final int most;
+    private final int maxLines;
     private final long spanNanos;
-    private long began;
+    private long windowStart;
     private int lines;
-    private long left;
+    private long suppressed;
 
-    /// @param most lines in each span
-    public LineLimit(Clock clock, int most, Duration span) {
+    /// @param maxLines lines in each span
+    public LogRateLimiter(Clock clock, int maxLines, Duration span) {
         this.clock = clock;
-        this.most = most;
+        this.maxLines = maxLines;
         spanNanos = span.toNanos();
-        began = clock.nanos();
+        windowStart = clock.nanos();
     }
 
     /// Whether one more line may be logged.
     ///
-    /// @return how many before it were not, or [#TOO_MANY]
-    public synchronized long take() {
+    /// @return how many before it were not, or [#SUPPRESSED]
+    public synchronized long tryAcquire() {
         long now = clock.nanos();
-        if (now - began >= spanNanos) {
-            began = now;
+        if (now - windowStart >= spanNanos) {
+            windowStart = now;
             lines = 0;
         }
-        if (lines == most) {
-            left++;
-            return TOO_MANY;
+        if (lines == maxLines) {
+            suppressed++;
+            return SUPPRESSED;
         }
         lines++;
-        long before = left;
-        left = 0;
+        long before = suppressed;
+        suppressed = 0;
         return before;
     }
 
     /// What a line says of those before it that were not logged; nothing when there are none.
     ///
-    /// @param before as answered by [#take]
-    public static String unsaid(long before) {
+    /// @param before as answered by [#tryAcquire]
+    public static String suppressedNote(long before) {
         return before == 0 ? "" : " (" + before + " more before were not logged)";
     }
 }
