@@ -4,8 +4,8 @@ import io.kvcache.server.CacheServer;
 import io.kvcache.server.access.PasswordHash;
 import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.memory.CgroupMemoryLimit;
 import io.kvcache.server.memory.MemoryBudget;
-import io.kvcache.server.memory.MemoryLimit;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -62,7 +62,7 @@ final class ConfigCommand implements Runnable {
         public Integer call() throws IOException {
             try {
                 ServerConfig config = settings.read();
-                MemoryLimit limit = MemoryLimit.here();
+                CgroupMemoryLimit limit = CgroupMemoryLimit.detect();
                 MemoryBudget budget = CacheServer.memoryBudget(config);
                 budget.requireWithin(limit);
                 List<String> unusable = noFiles ? List.of() : findProblems(config);
@@ -73,7 +73,7 @@ final class ConfigCommand implements Runnable {
                     return 1;
                 }
                 ConfigSummary.lines(config).forEach(spec.commandLine().getOut()::println);
-                spec.commandLine().getOut().println(budget.line(limit));
+                spec.commandLine().getOut().println(budget.describe(limit));
                 return 0;
             } catch (IllegalStateException tooMuch) {
                 spec.commandLine().getErr().println(tooMuch.getMessage());

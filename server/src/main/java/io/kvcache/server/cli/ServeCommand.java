@@ -7,8 +7,8 @@ import io.kvcache.server.config.LogConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.log.LogFormat;
 import io.kvcache.server.log.LogLineFormatter;
+import io.kvcache.server.memory.CgroupMemoryLimit;
 import io.kvcache.server.memory.MemoryBudget;
-import io.kvcache.server.memory.MemoryLimit;
 import io.kvcache.tiers.directory.DiskDirectoryException;
 import io.kvcache.tiers.movement.TierTransferStats;
 import java.io.IOException;
@@ -88,7 +88,7 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
     private Integer serve(ServerConfig asRead) throws IOException, InterruptedException {
         ServerConfig config = asRead;
         config = config.withAutoResolved(ServeCommand::isFree);
-        MemoryLimit limit = MemoryLimit.here();
+        CgroupMemoryLimit limit = CgroupMemoryLimit.detect();
         MemoryBudget budget = CacheServer.memoryBudget(config);
         CacheServer server;
         try {
@@ -131,7 +131,7 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
                     + ConfigSummary.describeDisk(config.disks().disks().get(number)) + ", "
                     + disks.get(number).tier().path());
         }
-        printLine("  " + budget.line(limit));
+        printLine("  " + budget.describe(limit));
         new CountDownLatch(1).await();
         return 0;
     }

@@ -2,7 +2,7 @@ package io.kvcache.server.doctor;
 
 import io.kvcache.server.config.HostResources;
 import io.kvcache.server.config.ServerConfig;
-import io.kvcache.server.memory.MemoryLimit;
+import io.kvcache.server.memory.CgroupMemoryLimit;
 import io.kvcache.server.program.Program;
 import io.kvcache.transport.ucx.UcxMemory;
 import java.io.IOException;
@@ -61,7 +61,7 @@ public final class SystemCheck {
     }
 
     private static CheckResult checkMemory() {
-        MemoryLimit limit = MemoryLimit.here();
+        CgroupMemoryLimit limit = CgroupMemoryLimit.detect();
         return CheckResult.of(
                 "memory",
                 String.format(

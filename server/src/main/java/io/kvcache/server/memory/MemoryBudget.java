@@ -13,7 +13,7 @@ import java.util.Locale;
 public record MemoryBudget(long heapBytes, long directBytes, long valueBytes, long recordBytes) {
 
     /// Of the limit; the rest is for the JVM's code, its threads, and the page cache.
-    private static final int MOST_PERCENT = 90;
+    private static final int MAX_PERCENT = 90;
 
     private static final double GIB = 1L << 30;
 
@@ -29,12 +29,12 @@ public record MemoryBudget(long heapBytes, long directBytes, long valueBytes, lo
     }
 
     /// All of it.
-    public long bytes() {
+    public long totalBytes() {
         return heapBytes + directBytes + valueBytes + recordBytes;
     }
 
     /// One line that says what goes where.
-    public String line(MemoryLimit limit) {
+    public String describe(CgroupMemoryLimit limit) {
         return String.format(
                 Locale.ROOT,
                 "memory: heap %s + direct %s + values %s + records %s = %s, %d %% of the %s that %s allows",
@@ -42,8 +42,8 @@ public record MemoryBudget(long heapBytes, long directBytes, long valueBytes, lo
                 gib(directBytes),
                 gib(valueBytes),
                 gib(recordBytes),
-                gib(bytes()),
-                Math.round(100.0 * bytes() / limit.bytes()),
+                gib(totalBytes()),
+                Math.round(100.0 * totalBytes() / limit.bytes()),
                 gib(limit.bytes()),
                 limit.source());
     }
@@ -51,14 +51,14 @@ public record MemoryBudget(long heapBytes, long directBytes, long valueBytes, lo
     /// Refuses what is too much.
     ///
     /// @throws IllegalStateException that says what to do
-    public void requireWithin(MemoryLimit limit) {
-        long most = limit.bytes() / 100 * MOST_PERCENT;
-        if (bytes() <= most) {
+    public void requireWithin(CgroupMemoryLimit limit) {
+        long most = limit.bytes() / 100 * MAX_PERCENT;
+        if (totalBytes() <= most) {
             return;
         }
         long values = most - heapBytes - directBytes - recordBytes;
         boolean records = recordBytes > most - heapBytes - directBytes;
-        throw new IllegalStateException(line(limit) + ". It takes up to " + MOST_PERCENT + " %, " + gib(most) + ": "
+        throw new IllegalStateException(describe(limit) + ". It takes up to " + MAX_PERCENT + " %, " + gib(most) + ": "
                 + (values > 0 ? "set memory.host_bytes to " + (values >> 20) + "MiB or less, " : "")
                 + (records ? "give disks fewer bytes, each of which takes its part of the records, " : "")
                 + "give the heap or direct memory less (KVCACHE_JAVA_OPTS='-Xmx1g -XX:MaxDirectMemorySize=1g'),"

@@ -23,13 +23,13 @@ final class MemoryBudgetTest {
         Files.writeString(file, text + "\n");
     }
 
-    private MemoryLimit limit() {
-        return MemoryLimit.of(root, 64 * GIB);
+    private CgroupMemoryLimit limit() {
+        return CgroupMemoryLimit.of(root, 64 * GIB);
     }
 
     @Test
     void givenNoGroup_whenAsked_thenTheMachineIsTheLimit() {
-        assertThat(limit()).isEqualTo(new MemoryLimit(64 * GIB, "the machine"));
+        assertThat(limit()).isEqualTo(new CgroupMemoryLimit(64 * GIB, "the machine"));
     }
 
     @Test
@@ -39,7 +39,7 @@ final class MemoryBudgetTest {
         file("sys/fs/cgroup/kube/pod/memory.max", Long.toString(4 * GIB));
         file("sys/fs/cgroup/kube/memory.max", Long.toString(32 * GIB));
         assertThat(limit())
-                .isEqualTo(new MemoryLimit(
+                .isEqualTo(new CgroupMemoryLimit(
                         4 * GIB,
                         root.resolve("sys/fs/cgroup/kube/pod/memory.max").toString()));
     }
@@ -101,7 +101,7 @@ final class MemoryBudgetTest {
 
     @Test
     void givenRecordsOfDisksThatAloneAreTooMany_whenRequired_thenTheDisksAreNamed() {
-        MemoryLimit limit = new MemoryLimit(24 * GIB, "the machine");
+        CgroupMemoryLimit limit = new CgroupMemoryLimit(24 * GIB, "the machine");
         assertThatThrownBy(() -> new MemoryBudget(2 * GIB, 2 * GIB, 12 * GIB, 111 * GIB).requireWithin(limit))
                 .isInstanceOf(IllegalStateException.class)
                 .hasMessageContaining(": give disks fewer bytes, ");

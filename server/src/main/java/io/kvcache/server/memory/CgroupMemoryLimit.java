@@ -15,36 +15,36 @@ import org.jspecify.annotations.Nullable;
 /// named folder may be missing: then the root's file counts.
 ///
 /// @param source the file that says so, or `the machine`
-public record MemoryLimit(long bytes, String source) {
+public record CgroupMemoryLimit(long bytes, String source) {
 
     /// The limit here.
-    public static MemoryLimit here() {
+    public static CgroupMemoryLimit detect() {
         return of(Path.of("/"), HostResources.detect().memoryBytes());
     }
 
     /// @param root of the file system
     /// @param machineBytes when no group has less
-    static MemoryLimit of(Path root, long machineBytes) {
-        MemoryLimit least = new MemoryLimit(machineBytes, "the machine");
+    static CgroupMemoryLimit of(Path root, long machineBytes) {
+        CgroupMemoryLimit least = new CgroupMemoryLimit(machineBytes, "the machine");
         for (String line : lines(root.resolve("proc/self/cgroup"))) {
             String[] parts = line.split(":", 3);
             if (parts.length == 3 && parts[1].isEmpty()) {
-                least = least.orLess(root.resolve("sys/fs/cgroup"), parts[2], "memory.max");
+                least = least.lowerOf(root.resolve("sys/fs/cgroup"), parts[2], "memory.max");
             } else if (parts.length == 3 && List.of(parts[1].split(",", -1)).contains("memory")) {
-                least = least.orLess(root.resolve("sys/fs/cgroup/memory"), parts[2], "memory.limit_in_bytes");
+                least = least.lowerOf(root.resolve("sys/fs/cgroup/memory"), parts[2], "memory.limit_in_bytes");
             }
         }
         return least;
     }
 
-    private MemoryLimit orLess(Path top, String group, String file) {
-        MemoryLimit least = this;
+    private CgroupMemoryLimit lowerOf(Path top, String group, String file) {
+        CgroupMemoryLimit least = this;
         @Nullable
         Path at = top.resolve(group.substring(Math.min(1, group.length()))).normalize();
         while (at != null && at.startsWith(top)) {
             long bytes = bytes(at.resolve(file));
             if (bytes < least.bytes) {
-                least = new MemoryLimit(bytes, at.resolve(file).toString());
+                least = new CgroupMemoryLimit(bytes, at.resolve(file).toString());
             }
             at = at.getParent();
         }
