@@ -24,9 +24,9 @@ import io.kvcache.server.lease.LeaseEndpoint;
 import io.kvcache.server.lease.Leases;
 import io.kvcache.server.memory.MemoryBudget;
 import io.kvcache.server.metrics.CertificateMetrics;
-import io.kvcache.server.metrics.Latencies;
 import io.kvcache.server.metrics.LeaseMetrics;
-import io.kvcache.server.metrics.PublisherMetrics;
+import io.kvcache.server.metrics.RequestLatencies;
+import io.kvcache.server.metrics.ZmqPublisherMetrics;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Connections;
@@ -113,7 +113,7 @@ public final class CacheServer implements AutoCloseable {
         tenantKeyspaces = TenantKeyspaces.open(cache, clock, config, labels::rules);
         LeaseConfig lease = config.lease();
         leases = new Leases(clock, config.memory().hostBytes() / 100 * lease.percent());
-        Latencies latencies = new Latencies();
+        RequestLatencies latencies = new RequestLatencies();
         connectionRegistry = new Connections(
                 connectionLimits(config),
                 clock,
@@ -236,7 +236,7 @@ public final class CacheServer implements AutoCloseable {
             certificateExpiries.put("transport.tls", ofTransport::end);
         }
         if (config.events().isEnabled()) {
-            more.add(new PublisherMetrics(this::publisher));
+            more.add(new ZmqPublisherMetrics(this::publisher));
         }
         if (remote != null) {
             remote.domains().forEach((name, store) -> more.add(new KvCacheMetrics(store, "domain " + name)));

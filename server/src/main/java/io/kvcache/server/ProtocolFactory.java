@@ -15,14 +15,14 @@ import io.kvcache.server.http.TextEndpoint;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.lm.LmProtocol;
 import io.kvcache.server.lm.LmVersion;
+import io.kvcache.server.metrics.AccessMetrics;
 import io.kvcache.server.metrics.BlockMetrics;
-import io.kvcache.server.metrics.DiskLatencies;
+import io.kvcache.server.metrics.DiskLatencyMetrics;
 import io.kvcache.server.metrics.EndpointMetrics;
-import io.kvcache.server.metrics.Latencies;
 import io.kvcache.server.metrics.ProcessMetrics;
-import io.kvcache.server.metrics.PrometheusText;
+import io.kvcache.server.metrics.PrometheusExporter;
+import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.metrics.ServerMetrics;
-import io.kvcache.server.metrics.UseMetrics;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.Protocol;
 import io.kvcache.server.quota.InFlight;
@@ -70,7 +70,7 @@ final class ProtocolFactory {
     /// @param additional meters of what is only sometimes there
     record MetricSources(
             Connections connectionRegistry,
-            Latencies latencies,
+            RequestLatencies latencies,
             PasswordAuthenticator passwordAuthenticator,
             BlockQuotaTrackers blocks,
             Supplier<@Nullable EndpointStats> transport,
@@ -168,7 +168,7 @@ final class ProtocolFactory {
             List<MeterBinder> binders = new ArrayList<>(List.of(
                     new KvCacheMetrics(cache, "server"),
                     new DiskMetrics(cache, "server"),
-                    new DiskLatencies(cache, "server"),
+                    new DiskLatencyMetrics(cache, "server"),
                     new PolicyMetrics(cache, "server"),
                     new HintMetrics(cache, "server"),
                     new ProcessMetrics(version()),
@@ -196,14 +196,14 @@ final class ProtocolFactory {
                                                     _ -> 0)),
                             metricSources.passwordAuthenticator),
                     new BlockMetrics(metricSources.blocks),
-                    new UseMetrics(metricSources.uses::missRatioCurve, metricSources.uses::traceStats),
+                    new AccessMetrics(metricSources.uses::missRatioCurve, metricSources.uses::traceStats),
                     metricSources.latencies));
             if (metricSources.transport.get() != null) {
                 binders.add(new EndpointMetrics(() -> Objects.requireNonNull(metricSources.transport.get())));
             }
             binders.addAll(metricSources.additional);
-            PrometheusText metrics = new PrometheusText(binders);
-            pages.put("/metrics", TextEndpoint.of(PrometheusText.CONTENT_TYPE, metrics));
+            PrometheusExporter metrics = new PrometheusExporter(binders);
+            pages.put("/metrics", TextEndpoint.of(PrometheusExporter.CONTENT_TYPE, metrics));
             pages.put(
                     "/v1/stats",
                     TextEndpoint.of(
@@ -212,9 +212,9 @@ final class ProtocolFactory {
         return pages;
     }
 
-    private static <P> ServerMetrics.Requests requestCounters(
+    private static <P> ServerMetrics.RequestCounters requestCounters(
             List<P> all, ToLongFunction<P> asked, ToLongFunction<P> refused, ToLongFunction<P> dropped) {
-        return new ServerMetrics.Requests(
+        return new ServerMetrics.RequestCounters(
                 () -> all.stream().mapToLong(asked).sum(),
                 () -> all.stream().mapToLong(refused).sum(),
                 () -> all.stream().mapToLong(dropped).sum());

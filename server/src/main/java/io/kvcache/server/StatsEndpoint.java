@@ -9,7 +9,7 @@ import io.kvcache.server.block.BlockQuotaTracker;
 import io.kvcache.server.block.BlockQuotaTrackers;
 import io.kvcache.server.block.BlockReadStats;
 import io.kvcache.server.keyspace.KeyspaceStats;
-import io.kvcache.server.metrics.Latencies;
+import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.use.TraceCapture;
@@ -32,7 +32,7 @@ final class StatsEndpoint implements Supplier<String> {
     private final TieredKvCache cache;
     private final TenantKeyspaces tenantKeyspaces;
     private final Connections connectionRegistry;
-    private final Latencies latencies;
+    private final RequestLatencies latencies;
     private final Supplier<@Nullable EndpointStats> transport;
     private final BlockQuotaTrackers blocks;
     private final AccessRecording uses;
@@ -76,7 +76,7 @@ final class StatsEndpoint implements Supplier<String> {
             Map<String, BlockReadStats.Stats> blockReads,
             Clients connections,
             @Nullable EndpointStats transport,
-            Map<String, Latencies.Summary> latency,
+            Map<String, RequestLatencies.Summary> latency,
             List<NamespaceLine> namespaces) {}
 
     /// @param name model or collection

@@ -3,7 +3,7 @@ package io.kvcache.server;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.metrics.MetricRules;
+import io.kvcache.server.metrics.MetricLint;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -26,7 +26,7 @@ final class MetricsEndpointTest {
 
             String scrape = metrics(httpTestClient);
 
-            assertThat(MetricRules.broken(scrape)).isEmpty();
+            assertThat(MetricLint.violations(scrape)).isEmpty();
             assertThat(scrape)
                     .contains(
                             "kv_disk_latency_seconds_bucket{cache=\"server\",disk=\"0\",what=\"write\",le=\"+Inf\"} 1",

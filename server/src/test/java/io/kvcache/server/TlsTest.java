@@ -14,7 +14,7 @@ import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TlsConfig;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.config.UcxConfig;
-import io.kvcache.server.metrics.MetricRules;
+import io.kvcache.server.metrics.MetricLint;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.tls.Certificate;
 import io.kvcache.transport.remote.RemoteKvCache;
@@ -175,7 +175,7 @@ final class TlsTest {
                 assertThat(found.find()).as(metrics).isTrue();
                 assertThat((long) Double.parseDouble(found.group(1))).isEqualTo(end);
             }
-            assertThat(MetricRules.broken(metrics)).isEmpty();
+            assertThat(MetricLint.violations(metrics)).isEmpty();
         }
     }
 

@@ -21,9 +21,9 @@ import java.util.function.ToLongFunction;
 /// blocks |
 public final class BlockMetrics implements MeterBinder {
 
-    private static final BlockQuotaTracker.Stats NONE = new BlockQuotaTracker.Stats(0, 0, 0, 0);
+    private static final BlockQuotaTracker.Stats EMPTY_STATS = new BlockQuotaTracker.Stats(0, 0, 0, 0);
 
-    private static final BlockReadStats.Stats NO_READS = new BlockReadStats.Stats(0, 0, 0, 0, 0, 0, 0);
+    private static final BlockReadStats.Stats EMPTY_READS = new BlockReadStats.Stats(0, 0, 0, 0, 0, 0, 0);
 
     private final BlockQuotaTrackers blocks;
 
@@ -55,7 +55,7 @@ public final class BlockMetrics implements MeterBinder {
         FunctionCounter.builder(
                         "kv.blocks.reads",
                         blocks,
-                        all -> of.applyAsLong(all.readStats().stats().getOrDefault(tenant, NO_READS)))
+                        all -> of.applyAsLong(all.readStats().stats().getOrDefault(tenant, EMPTY_READS)))
                 .tags("tenant", tenant, "result", result)
                 .register(registry);
     }
@@ -79,6 +79,6 @@ public final class BlockMetrics implements MeterBinder {
     }
 
     private BlockQuotaTracker.Stats of(String tenant) {
-        return blocks.stats().getOrDefault(tenant, NONE);
+        return blocks.stats().getOrDefault(tenant, EMPTY_STATS);
     }
 }

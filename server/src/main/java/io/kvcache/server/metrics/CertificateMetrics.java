@@ -14,16 +14,16 @@ import java.util.function.Supplier;
 /// | `kv.tls.certificate.expiry` | `setting`, as in `listeners.0.tls` | seconds since 1970 |
 public final class CertificateMetrics implements MeterBinder {
 
-    private final Map<String, Supplier<Instant>> ends;
+    private final Map<String, Supplier<Instant>> expiries;
 
     /// @param ends by the setting that names the certificate
     public CertificateMetrics(Map<String, Supplier<Instant>> ends) {
-        this.ends = Map.copyOf(ends);
+        this.expiries = Map.copyOf(ends);
     }
 
     @Override
     public void bindTo(MeterRegistry registry) {
-        ends.forEach((setting, end) -> Gauge.builder(
+        expiries.forEach((setting, end) -> Gauge.builder(
                         "kv.tls.certificate.expiry", end, each -> each.get().getEpochSecond())
                 .tags("setting", setting)
                 .baseUnit("seconds")

@@ -11,7 +11,7 @@ import java.util.concurrent.atomic.LongAdder;
 /// **Threads.** Any.
 final class LatencyHistogram {
 
-    private static final long MICRO = 1000;
+    private static final long NANOS_PER_MICRO = 1000;
     private static final long[] BOUNDS = bounds();
 
     private final LongAdder[] counts = new LongAdder[BOUNDS.length + 1];
@@ -23,7 +23,7 @@ final class LatencyHistogram {
 
     private static long[] bounds() {
         long[] bounds = new long[21];
-        long decade = 10 * MICRO;
+        long decade = 10 * NANOS_PER_MICRO;
         for (int i = 0; i < bounds.length; i += 3, decade *= 10) {
             bounds[i] = decade;
             bounds[i + 1] = 2 * decade;

@@ -45,34 +45,34 @@ import java.util.function.ToLongFunction;
 public final class ServerMetrics implements MeterBinder {
 
     private final Map<String, Keyspace> tenants;
-    private final Connections connections;
-    private final Map<String, Requests> requests;
-    private final PasswordAuthenticator logins;
+    private final Connections connectionRegistry;
+    private final Map<String, RequestCounters> requests;
+    private final PasswordAuthenticator passwordAuthenticator;
 
     /// What was asked by one protocol, and how much of it was answered by an error.
     ///
     /// @param dropped values without room whose client was told nothing of that, as it cannot be
-    public record Requests(LongSupplier all, LongSupplier refused, LongSupplier dropped) {}
+    public record RequestCounters(LongSupplier all, LongSupplier refused, LongSupplier dropped) {}
 
     /// @param tenants their values by name
     /// @param requests by protocol
     public ServerMetrics(
             Map<String, Keyspace> tenants,
-            Connections connections,
-            Map<String, Requests> requests,
-            PasswordAuthenticator logins) {
-        this.logins = logins;
+            Connections connectionRegistry,
+            Map<String, RequestCounters> requests,
+            PasswordAuthenticator passwordAuthenticator) {
+        this.passwordAuthenticator = passwordAuthenticator;
         this.tenants = Map.copyOf(tenants);
-        this.connections = connections;
+        this.connectionRegistry = connectionRegistry;
         this.requests = Map.copyOf(requests);
     }
 
     @Override
     public void bindTo(MeterRegistry registry) {
-        Gauge.builder("kv.connections.open", connections, Connections::openCount)
+        Gauge.builder("kv.connections.open", connectionRegistry, Connections::openCount)
                 .register(registry);
         for (CloseReason reason : CloseReason.values()) {
-            FunctionCounter.builder("kv.connections.closed", connections, all -> all.closedCount(reason))
+            FunctionCounter.builder("kv.connections.closed", connectionRegistry, all -> all.closedCount(reason))
                     .tags("reason", reason.name().toLowerCase(Locale.ROOT))
                     .register(registry);
         }
@@ -81,10 +81,10 @@ public final class ServerMetrics implements MeterBinder {
             count(registry, "kv.refusals", "protocol", protocol, counts.refused());
             count(registry, "kv.dropped", "protocol", protocol, counts.dropped());
         });
-        count(registry, "kv.logins", "outcome", "in", logins::successCount);
-        count(registry, "kv.logins", "outcome", "wrong", logins::deniedCount);
-        count(registry, "kv.logins", "outcome", "elsewhere", logins::wrongListenerCount);
-        count(registry, "kv.logins", "outcome", "later", logins::throttledCount);
+        count(registry, "kv.logins", "outcome", "in", passwordAuthenticator::successCount);
+        count(registry, "kv.logins", "outcome", "wrong", passwordAuthenticator::deniedCount);
+        count(registry, "kv.logins", "outcome", "elsewhere", passwordAuthenticator::wrongListenerCount);
+        count(registry, "kv.logins", "outcome", "later", passwordAuthenticator::throttledCount);
         tenants.forEach((tenant, keyspace) -> bindTenant(registry, tenant, keyspace));
     }
 
@@ -113,25 +113,27 @@ public final class ServerMetrics implements MeterBinder {
                 .tags("tenant", tenant)
                 .baseUnit("bytes")
                 .register(registry);
-        flight(registry, tenant, "in", keyspace.keyspaceLimits().incoming());
-        flight(registry, tenant, "out", keyspace.keyspaceLimits().outgoing());
+        bindByteBudget(registry, tenant, "in", keyspace.keyspaceLimits().incoming());
+        bindByteBudget(registry, tenant, "out", keyspace.keyspaceLimits().outgoing());
         bytes(registry, "kv.sent", tenant, () -> keyspace.stats().traffic().sentBytes());
         bytes(registry, "kv.received", tenant, () -> keyspace.stats().traffic().receivedBytes());
-        Counts counts = new Counts(registry, tenant, keyspace);
-        counts.add("kv.reads", "result", "hit", stats -> stats.reads().hits());
-        counts.add("kv.reads", "result", "absent", stats -> stats.reads().absent());
-        counts.add("kv.reads", "result", "evicted", stats -> stats.reads().evicted());
-        counts.add("kv.reads", "result", "quota", stats -> stats.reads().quota());
-        counts.add("kv.reads", "result", "deleted", stats -> stats.reads().deleted());
-        counts.add("kv.reads", "result", "expired", stats -> stats.reads().expired());
-        counts.add("kv.reads", "result", "halved", stats -> stats.reads().halved());
-        counts.add("kv.reads", "result", "busy", stats -> stats.reads().busy());
-        counts.add("kv.reads", "result", "late", stats -> stats.reads().late());
-        counts.add("kv.reads", "result", "left", stats -> stats.reads().left());
-        counts.add("kv.writes", "outcome", "stored", stats -> stats.writes().stored());
-        counts.add("kv.writes", "outcome", "refused", stats -> stats.writes().refused());
-        counts.add("kv.evicted", "cause", "quota", stats -> stats.usage().evicted());
-        counts.add("kv.evicted", "cause", "room", stats -> stats.evicted());
+        TenantMeters tenantMeters = new TenantMeters(registry, tenant, keyspace);
+        tenantMeters.add("kv.reads", "result", "hit", stats -> stats.reads().hits());
+        tenantMeters.add("kv.reads", "result", "absent", stats -> stats.reads().absent());
+        tenantMeters.add("kv.reads", "result", "evicted", stats -> stats.reads().evicted());
+        tenantMeters.add("kv.reads", "result", "quota", stats -> stats.reads().quota());
+        tenantMeters.add("kv.reads", "result", "deleted", stats -> stats.reads().deleted());
+        tenantMeters.add("kv.reads", "result", "expired", stats -> stats.reads().expired());
+        tenantMeters.add("kv.reads", "result", "halved", stats -> stats.reads().halved());
+        tenantMeters.add("kv.reads", "result", "busy", stats -> stats.reads().busy());
+        tenantMeters.add("kv.reads", "result", "late", stats -> stats.reads().late());
+        tenantMeters.add("kv.reads", "result", "left", stats -> stats.reads().left());
+        tenantMeters.add(
+                "kv.writes", "outcome", "stored", stats -> stats.writes().stored());
+        tenantMeters.add(
+                "kv.writes", "outcome", "refused", stats -> stats.writes().refused());
+        tenantMeters.add("kv.evicted", "cause", "quota", stats -> stats.usage().evicted());
+        tenantMeters.add("kv.evicted", "cause", "room", stats -> stats.evicted());
         count(
                 registry,
                 "kv.reads.from.disk",
@@ -144,14 +146,19 @@ public final class ServerMetrics implements MeterBinder {
                 "tenant",
                 tenant,
                 () -> keyspace.stats().cheaperComputed());
-        counts.add("kv.promises", "kind", "given", stats -> stats.promises().given());
-        counts.add("kv.promises", "kind", "bare", stats -> stats.promises().bare());
-        counts.add("kv.promises", "kind", "broken", stats -> stats.promises().broken());
-        counts.add("kv.promises", "kind", "kept", stats -> stats.promises().kept());
-        counts.add("kv.promises", "kind", "declined", stats -> stats.promises().declined());
+        tenantMeters.add(
+                "kv.promises", "kind", "given", stats -> stats.promises().given());
+        tenantMeters.add(
+                "kv.promises", "kind", "bare", stats -> stats.promises().bare());
+        tenantMeters.add(
+                "kv.promises", "kind", "broken", stats -> stats.promises().broken());
+        tenantMeters.add(
+                "kv.promises", "kind", "kept", stats -> stats.promises().kept());
+        tenantMeters.add(
+                "kv.promises", "kind", "declined", stats -> stats.promises().declined());
     }
 
-    private static void flight(MeterRegistry registry, String tenant, String direction, InFlight flight) {
+    private static void bindByteBudget(MeterRegistry registry, String tenant, String direction, InFlight flight) {
         Tags tags = Tags.of("tenant", tenant, "direction", direction);
         Gauge.builder("kv.flight", flight, InFlight::bytes)
                 .tags(tags)
@@ -171,7 +178,7 @@ public final class ServerMetrics implements MeterBinder {
     }
 
     /// Counters of one tenant.
-    private record Counts(MeterRegistry registry, String tenant, Keyspace keyspace) {
+    private record TenantMeters(MeterRegistry registry, String tenant, Keyspace keyspace) {
         void add(String name, String tag, String value, ToLongFunction<KeyspaceStats> of) {
             FunctionCounter.builder(name, keyspace, space -> of.applyAsLong(space.stats()))
                     .tags(Tags.of(tag, value, "tenant", tenant))

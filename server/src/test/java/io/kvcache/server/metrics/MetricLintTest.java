@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// What an embedder's registry shows of a store; of a server, `MetricsEndpointTest` looks at it.
-final class MetricRulesTest {
+final class MetricLintTest {
 
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 1, 128, 4, Dtype.BF16));
 
@@ -49,7 +49,7 @@ final class MetricRulesTest {
 
             String scrape = registry.scrape();
 
-            assertThat(MetricRules.broken(scrape)).isEmpty();
+            assertThat(MetricLint.violations(scrape)).isEmpty();
             assertThat(scrape)
                     .contains(
                             "kv_disk_latency_seconds_count{cache=\"kv\",disk=\"0\",what=\"write\"} 1",
@@ -73,7 +73,7 @@ final class MetricRulesTest {
                 # TYPE kv_c_count gauge
                 kv_c_count 1
                 """;
-        assertThat(MetricRules.broken(scrape))
+        assertThat(MetricLint.violations(scrape))
                 .contains(
                         "kv_a has no help text",
                         "kv_a is a gauge and has the label quantile",

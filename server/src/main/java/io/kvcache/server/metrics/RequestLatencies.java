@@ -27,7 +27,7 @@ import java.util.stream.DoubleStream;
 /// for, and a timer that is made later misses the first requests.
 ///
 /// **Threads.** Any.
-public final class Latencies implements RequestTimer, MeterBinder {
+public final class RequestLatencies implements RequestTimer, MeterBinder {
 
     private static final double NANOS = 1e9;
     private static final double[] BOUNDS = DoubleStream.concat(
@@ -38,7 +38,7 @@ public final class Latencies implements RequestTimer, MeterBinder {
     private final Map<ProtocolKind, ConcurrentMap<String, LatencyHistogram>> histograms =
             new EnumMap<>(ProtocolKind.class);
 
-    public Latencies() {
+    public RequestLatencies() {
         for (ProtocolKind each : ProtocolKind.values()) {
             histograms.put(each, new ConcurrentHashMap<>());
         }
@@ -46,7 +46,7 @@ public final class Latencies implements RequestTimer, MeterBinder {
 
     /// Leaves nothing on the heap but for the first of its kind.
     @Override
-    public void took(ProtocolKind protocol, String verb, long nanos) {
+    public void recordRequest(ProtocolKind protocol, String verb, long nanos) {
         ConcurrentMap<String, LatencyHistogram> byVerb = Objects.requireNonNull(histograms.get(protocol));
         LatencyHistogram known = byVerb.get(verb);
         LatencyHistogram histogram = known == null ? byVerb.computeIfAbsent(verb, _ -> new LatencyHistogram()) : known;
@@ -57,7 +57,7 @@ public final class Latencies implements RequestTimer, MeterBinder {
         void kind(String protocol, String verb, LatencyHistogram histogram);
     }
 
-    private void each(Visitor visitor) {
+    private void forEach(Visitor visitor) {
         histograms.forEach((protocol, byVerb) -> {
             String name = protocol.name().toLowerCase(Locale.ROOT);
             byVerb.forEach((verb, histogram) -> visitor.kind(name, verb, histogram));
@@ -73,7 +73,7 @@ public final class Latencies implements RequestTimer, MeterBinder {
     /// By protocol and verb, `resp get`.
     public Map<String, Summary> summaries() {
         Map<String, Summary> all = new TreeMap<>();
-        each((protocol, verb, histogram) -> all.put(protocol + " " + verb, summary(histogram)));
+        forEach((protocol, verb, histogram) -> all.put(protocol + " " + verb, summary(histogram)));
         return all;
     }
 
@@ -100,7 +100,7 @@ public final class Latencies implements RequestTimer, MeterBinder {
         HistogramSnapshot.Builder all = HistogramSnapshot.builder()
                 .name("kv_request_seconds")
                 .help("From the first byte of a request until its reply is handed to the network.");
-        each((protocol, verb, histogram) -> {
+        forEach((protocol, verb, histogram) -> {
             long[] counts = histogram.counts();
             Number[] boxed = Arrays.stream(counts).boxed().toArray(Number[]::new);
             all.dataPoint(HistogramSnapshot.HistogramDataPointSnapshot.builder()

@@ -16,12 +16,12 @@ import org.jspecify.annotations.Nullable;
 /// | `kv.events.published` | | messages |
 /// | `kv.events.asked` | `kind` replay or snapshot | questions that were answered |
 /// | `kv.events.overrun` | | times that events came faster than they could be published |
-public final class PublisherMetrics implements MeterBinder {
+public final class ZmqPublisherMetrics implements MeterBinder {
 
     private final Supplier<@Nullable ZmqPublisher> publisher;
 
     /// @param publisher null in it before there is one
-    public PublisherMetrics(Supplier<@Nullable ZmqPublisher> publisher) {
+    public ZmqPublisherMetrics(Supplier<@Nullable ZmqPublisher> publisher) {
         this.publisher = publisher;
     }
 

@@ -15,7 +15,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /// The rules that `promtool check metrics` has for a scrape, and that tool itself where it is installed.
-public final class MetricRules {
+public final class MetricLint {
 
     private static final Path PROMTOOL = Path.of("/usr/bin/promtool");
     private static final Pattern HELP = Pattern.compile("# HELP (\\S+) ?(.*)");
@@ -37,10 +37,10 @@ public final class MetricRules {
             "gigabytes",
             "percent");
 
-    private MetricRules() {}
+    private MetricLint() {}
 
     /// What is wrong, a line each; nothing when nothing is.
-    public static List<String> broken(String scrape) throws IOException, InterruptedException {
+    public static List<String> violations(String scrape) throws IOException, InterruptedException {
         List<String> wrong = new ArrayList<>();
         Map<String, String> helps = new HashMap<>();
         Map<String, String> types = new HashMap<>();

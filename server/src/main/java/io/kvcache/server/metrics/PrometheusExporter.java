@@ -9,9 +9,9 @@ import java.util.List;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// All meters as Prometheus reads them, where [DiskLatencies] has the disks' times as histograms. Made when first asked
-/// for, so that a start does not wait for it.
-public final class PrometheusText implements Supplier<String> {
+/// All meters as Prometheus reads them, where [DiskLatencyMetrics] has the disks' times as histograms. Made when first
+/// asked for, so that a start does not wait for it.
+public final class PrometheusExporter implements Supplier<String> {
 
     /// Media type of the text.
     public static final String CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
@@ -19,7 +19,7 @@ public final class PrometheusText implements Supplier<String> {
     private final List<MeterBinder> binders;
     private @Nullable PrometheusMeterRegistry registry;
 
-    public PrometheusText(List<MeterBinder> binders) {
+    public PrometheusExporter(List<MeterBinder> binders) {
         this.binders = List.copyOf(binders);
     }
 
@@ -28,7 +28,7 @@ public final class PrometheusText implements Supplier<String> {
         PrometheusMeterRegistry known = registry;
         if (known == null) {
             known = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
-            known.config().meterFilter(new MeterHelp());
+            known.config().meterFilter(new MeterDescriptions());
             known.config().meterFilter(MeterFilter.deny(id -> id.getName().equals(DiskMetrics.LATENCY)));
             for (MeterBinder binder : binders) {
                 binder.bindTo(known);

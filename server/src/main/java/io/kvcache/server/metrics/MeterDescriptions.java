@@ -9,9 +9,9 @@ import java.util.Map;
 
 /// What the server's meters count, in a line, for who reads the numbers and not the code: the text after `# HELP`.
 /// Meters of the store bring their own.
-final class MeterHelp implements MeterFilter {
+final class MeterDescriptions implements MeterFilter {
 
-    private static final Map<String, String> TEXTS = Map.ofEntries(
+    private static final Map<String, String> DESCRIPTIONS = Map.ofEntries(
             entry("kv.blocks", "Blocks that a tenant with a quota has."),
             entry("kv.blocks.evicted", "Blocks that went because of their tenant's quota."),
             entry("kv.blocks.reads", "Single blocks asked for over HTTP, by result; results as of kv_reads_total."),
@@ -72,7 +72,7 @@ final class MeterHelp implements MeterFilter {
 
     @Override
     public Meter.Id map(Meter.Id id) {
-        String text = TEXTS.get(id.getName());
+        String text = DESCRIPTIONS.get(id.getName());
         return text == null
                 ? id
                 : new Meter.Id(id.getName(), Tags.of(id.getTags()), id.getBaseUnit(), text, id.getType());

@@ -20,7 +20,7 @@ import java.util.stream.DoubleStream;
 /// | meter | tags | what |
 /// |---|---|---|
 /// | `kv_disk_latency_seconds` | `disk`, `what` load or write | from the request to its outcome |
-public final class DiskLatencies implements MeterBinder {
+public final class DiskLatencyMetrics implements MeterBinder {
 
     private static final double MICROS = 1e6;
     private static final double[] BOUNDS = DoubleStream.concat(
@@ -32,7 +32,7 @@ public final class DiskLatencies implements MeterBinder {
     private final String name;
 
     /// @param name value of the tag `cache`
-    public DiskLatencies(TieredKvCache cache, String name) {
+    public DiskLatencyMetrics(TieredKvCache cache, String name) {
         this.cache = cache;
         this.name = name;
     }

@@ -19,13 +19,13 @@ import org.jspecify.annotations.Nullable;
 /// | `kv.trace.written` | | bytes of the trace |
 /// | `kv.trace.dropped` | | uses that came faster than they could be written |
 /// | `kv.trace.capturing` | | 1, or 0 when the file is full or cannot be written |
-public final class UseMetrics implements MeterBinder {
+public final class AccessMetrics implements MeterBinder {
 
     private final Supplier<LruHitRatioEstimator.Report> memory;
     private final Supplier<TraceCapture.@Nullable Stats> trace;
 
     /// @param trace of null where there is none
-    public UseMetrics(Supplier<LruHitRatioEstimator.Report> memory, Supplier<TraceCapture.@Nullable Stats> trace) {
+    public AccessMetrics(Supplier<LruHitRatioEstimator.Report> memory, Supplier<TraceCapture.@Nullable Stats> trace) {
         this.memory = memory;
         this.trace = trace;
     }
@@ -43,7 +43,7 @@ public final class UseMetrics implements MeterBinder {
         counter("kv.trace.dropped", TraceCapture.Stats::dropped).register(registry);
     }
 
-    private FunctionCounter.Builder<UseMetrics> counter(String name, ToLongFunction<TraceCapture.Stats> of) {
+    private FunctionCounter.Builder<AccessMetrics> counter(String name, ToLongFunction<TraceCapture.Stats> of) {
         return FunctionCounter.builder(name, this, metrics -> metrics.of(of));
     }
 
