@@ -6,7 +6,7 @@ import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.server.miss.Departed;
+import io.kvcache.server.miss.MissCauses;
 import io.kvcache.server.quota.Quota;
 import io.kvcache.tiers.TieredKvCache;
 import java.util.ArrayList;
@@ -136,11 +136,11 @@ public final class BlockQuotaTrackers {
         }
     }
 
-    private static Departed.Cause cause(EventKind kind) {
+    private static MissCauses.Cause cause(EventKind kind) {
         return switch (kind) {
-            case DROPPED -> Departed.Cause.DELETED;
-            case QUOTA -> Departed.Cause.QUOTA;
-            case STORED, EVICTED, REPLACED -> Departed.Cause.EVICTED;
+            case DROPPED -> MissCauses.Cause.DELETED;
+            case QUOTA -> MissCauses.Cause.QUOTA;
+            case STORED, EVICTED, REPLACED -> MissCauses.Cause.EVICTED;
         };
     }
 

@@ -1,7 +1,7 @@
 package io.kvcache.server.block;
 
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.server.miss.Departed;
+import io.kvcache.server.miss.MissCauses;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
@@ -14,7 +14,7 @@ import java.util.concurrent.atomic.LongAdder;
 /// **Threads.** Any.
 public final class BlockReadStats {
 
-    private final Departed missCauses = new Departed();
+    private final MissCauses missCauses = new MissCauses();
     private final ConcurrentMap<String, TenantCounters> tenants = new ConcurrentHashMap<>();
 
     /// @param tenants there are
@@ -57,7 +57,7 @@ public final class BlockReadStats {
 
         /// A block is not here.
         void recordMiss(BlockKey key) {
-            switch (missCauses.why(key)) {
+            switch (missCauses.causeOf(key)) {
                 case NEVER_SEEN -> absent.increment();
                 case EVICTED, EXPIRED -> evicted.increment();
                 case QUOTA -> quota.increment();
@@ -76,8 +76,8 @@ public final class BlockReadStats {
     }
 
     /// A block has left.
-    void recordRemoval(BlockKey key, Departed.Cause cause) {
-        missCauses.note(key, cause);
+    void recordRemoval(BlockKey key, MissCauses.Cause cause) {
+        missCauses.record(key, cause);
     }
 
     /// By tenant.

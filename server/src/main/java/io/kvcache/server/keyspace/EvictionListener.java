@@ -5,7 +5,7 @@ import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.server.miss.Departed;
+import io.kvcache.server.miss.MissCauses;
 import java.util.concurrent.atomic.LongAdder;
 
 /// Follows the store's events, so that the index loses the keys of values that were evicted.
@@ -74,15 +74,15 @@ final class EvictionListener {
         return !kind.isAddition() && kind != EventKind.REPLACED;
     }
 
-    private static Departed.Cause cause(EventKind kind) {
+    private static MissCauses.Cause cause(EventKind kind) {
         return switch (kind) {
-            case DROPPED -> Departed.Cause.DELETED;
-            case QUOTA -> Departed.Cause.QUOTA;
-            case STORED, EVICTED, REPLACED -> Departed.Cause.EVICTED;
+            case DROPPED -> MissCauses.Cause.DELETED;
+            case QUOTA -> MissCauses.Cause.QUOTA;
+            case STORED, EVICTED, REPLACED -> MissCauses.Cause.EVICTED;
         };
     }
 
-    private void removeIfGone(BlockKey digest, Departed.Cause cause) {
+    private void removeIfGone(BlockKey digest, MissCauses.Cause cause) {
         KeyEntry entry = index.find(digest);
         if (entry == null) {
             unindexedKeys.removeIfGone(digest);
@@ -91,8 +91,8 @@ final class EvictionListener {
         }
     }
 
-    private void removeIfGone(KeyEntry entry, Departed.Cause cause) {
-        if (keyRemover.removeIfGone(entry, cause) && cause == Departed.Cause.EVICTED) {
+    private void removeIfGone(KeyEntry entry, MissCauses.Cause cause) {
+        if (keyRemover.removeIfGone(entry, cause) && cause == MissCauses.Cause.EVICTED) {
             evicted.increment();
         }
     }
@@ -102,7 +102,7 @@ final class EvictionListener {
             unindexedKeys.removeAllGone();
         }
         KeyIndex.IndexPage indexPage = index.page(recheckFrom, BATCH);
-        indexPage.entries().forEach(entry -> removeIfGone(entry, Departed.Cause.EVICTED));
+        indexPage.entries().forEach(entry -> removeIfGone(entry, MissCauses.Cause.EVICTED));
         recheckFrom = indexPage.next();
         rechecking = recheckFrom != 0;
     }

@@ -1,7 +1,7 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.server.miss.Departed;
+import io.kvcache.server.miss.MissCauses;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
@@ -20,7 +20,7 @@ final class KeyRemover {
     }
 
     /// Forgets a key; answers whether the store had it.
-    boolean remove(Key key, Departed.Cause cause) {
+    boolean remove(Key key, MissCauses.Cause cause) {
         BlockKey hash = keyspaceContext.digestOf(key);
         ReentrantLock lock = keyspaceContext.locks().of(hash);
         lock.lock();
@@ -31,7 +31,7 @@ final class KeyRemover {
             }
             boolean dropped = dropFromStore(key, cause);
             if (dropped || entry != null) {
-                keyspaceContext.missCauses().note(hash, cause);
+                keyspaceContext.missCauses().record(hash, cause);
             }
             return dropped;
         } finally {
@@ -42,7 +42,7 @@ final class KeyRemover {
 
     /// Forgets a value that counts as gone.
     void removeStale(KeyEntry entry) {
-        removeEntry(entry, Departed.Cause.EVICTED, _ -> true);
+        removeEntry(entry, MissCauses.Cause.EVICTED, _ -> true);
     }
 
     /// Forgets a key to make room, with its other half, unless something newer has its place by now, or will have soon,
@@ -63,24 +63,24 @@ final class KeyRemover {
             if (keyspaceContext.index().find(entry.hash()) != entry) {
                 return true;
             }
-            recordRemoval(entry, Departed.Cause.QUOTA);
-            dropFromStore(entry.key(), Departed.Cause.QUOTA);
+            recordRemoval(entry, MissCauses.Cause.QUOTA);
+            dropFromStore(entry.key(), MissCauses.Cause.QUOTA);
         } finally {
             lock.unlock();
         }
         keyspaceContext.existsPins().revoke(entry.key());
-        removeOtherHalf(entry, Departed.Cause.QUOTA);
+        removeOtherHalf(entry, MissCauses.Cause.QUOTA);
         return true;
     }
 
     /// Forgets a key whose time is up.
     void expire(KeyEntry entry, long now) {
-        removeEntry(entry, Departed.Cause.EXPIRED, it -> it.isExpired(now));
+        removeEntry(entry, MissCauses.Cause.EXPIRED, it -> it.isExpired(now));
     }
 
     /// Forgets a key, unless something newer has its place by now, or will have soon: dropping the key now would drop
     /// that with it.
-    private void removeEntry(KeyEntry entry, Departed.Cause cause, Predicate<KeyEntry> still) {
+    private void removeEntry(KeyEntry entry, MissCauses.Cause cause, Predicate<KeyEntry> still) {
         if (inFlightWrites.isWriting(entry.key())) {
             return;
         }
@@ -99,8 +99,8 @@ final class KeyRemover {
     }
 
     /// Has the store forget a key; answers whether it had it.
-    private boolean dropFromStore(Key key, Departed.Cause cause) {
-        return cause == Departed.Cause.QUOTA
+    private boolean dropFromStore(Key key, MissCauses.Cause cause) {
+        return cause == MissCauses.Cause.QUOTA
                 ? keyspaceContext
                         .cache()
                         .objects(keyspaceContext.namespace())
@@ -108,12 +108,12 @@ final class KeyRemover {
                 : keyspaceContext.cache().dropObject(keyspaceContext.namespace(), key.bytes());
     }
 
-    private void recordRemoval(KeyEntry entry, Departed.Cause cause) {
+    private void recordRemoval(KeyEntry entry, MissCauses.Cause cause) {
         keyspaceContext.index().remove(entry);
-        keyspaceContext.missCauses().note(entry.hash(), cause);
+        keyspaceContext.missCauses().record(entry.hash(), cause);
     }
 
-    private void removeOtherHalf(KeyEntry entry, Departed.Cause cause) {
+    private void removeOtherHalf(KeyEntry entry, MissCauses.Cause cause) {
         byte[] other = LmcacheKeyPair.otherKey(entry.key().bytes());
         if (other != null && entry.isPaired()) {
             remove(new Key(other), cause);
@@ -124,7 +124,7 @@ final class KeyRemover {
     ///
     /// @param cause why, if it is
     /// @return whether it is
-    boolean removeIfGone(KeyEntry entry, Departed.Cause cause) {
+    boolean removeIfGone(KeyEntry entry, MissCauses.Cause cause) {
         ReentrantLock lock = keyspaceContext.locks().of(entry.hash());
         lock.lock();
         try {

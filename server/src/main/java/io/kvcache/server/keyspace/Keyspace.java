@@ -4,7 +4,7 @@ import io.kvcache.core.Clock;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.server.miss.Departed;
+import io.kvcache.server.miss.MissCauses;
 import io.kvcache.server.quota.Quota;
 import java.time.InstantSource;
 import java.util.ArrayList;
@@ -57,8 +57,8 @@ public final class Keyspace {
         KeyLocks locks = new KeyLocks();
         ExistsPins existsPins = new ExistsPins(options.existsPin().toNanos(), options.maxPinnedBytes());
         KeyspaceCounters counters = new KeyspaceCounters();
-        keyspaceContext =
-                new KeyspaceContext(cache, namespace, clock, wall, index, locks, existsPins, new Departed(), counters);
+        keyspaceContext = new KeyspaceContext(
+                cache, namespace, clock, wall, index, locks, existsPins, new MissCauses(), counters);
         cache.register(namespace);
         InFlightWrites inFlightWrites = new InFlightWrites();
         keyRemover = new KeyRemover(keyspaceContext, inFlightWrites);

@@ -4,7 +4,7 @@ import io.kvcache.core.Clock;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.server.miss.Departed;
+import io.kvcache.server.miss.MissCauses;
 import java.time.InstantSource;
 
 /// What the parts of a keyspace have in common: the store, the clocks, and what is known of the keys.
@@ -19,7 +19,7 @@ record KeyspaceContext(
         KeyIndex index,
         KeyLocks locks,
         ExistsPins existsPins,
-        Departed missCauses,
+        MissCauses missCauses,
         KeyspaceCounters counters) {
 
     BlockKey digestOf(Key key) {

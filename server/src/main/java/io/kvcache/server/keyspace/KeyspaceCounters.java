@@ -1,6 +1,6 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.server.miss.Departed;
+import io.kvcache.server.miss.MissCauses;
 import java.util.concurrent.atomic.LongAdder;
 
 /// What a keyspace counts.
@@ -25,7 +25,7 @@ final class KeyspaceCounters {
     final LongAdder receivedBytes = new LongAdder();
 
     /// A read found nothing.
-    void recordMiss(Departed.Cause cause) {
+    void recordMiss(MissCauses.Cause cause) {
         switch (cause) {
             case NEVER_SEEN -> absent.increment();
             case EVICTED -> missedEvicted.increment();

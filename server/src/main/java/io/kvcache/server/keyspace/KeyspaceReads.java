@@ -2,7 +2,7 @@ package io.kvcache.server.keyspace;
 
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.server.miss.Departed;
+import io.kvcache.server.miss.MissCauses;
 import java.util.concurrent.Executor;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -112,10 +112,10 @@ final class KeyspaceReads {
     }
 
     /// One that is still listed was evicted a moment ago.
-    private Departed.Cause missCause(BlockKey hash) {
+    private MissCauses.Cause missCause(BlockKey hash) {
         return keyspaceContext.index().find(hash) == null
-                ? keyspaceContext.missCauses().why(hash)
-                : Departed.Cause.EVICTED;
+                ? keyspaceContext.missCauses().causeOf(hash)
+                : MissCauses.Cause.EVICTED;
     }
 
     /// Whether a key is here and may be said to be; if so, it is kept here for a moment, with its other half. Counts a

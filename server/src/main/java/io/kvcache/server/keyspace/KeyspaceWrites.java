@@ -6,7 +6,7 @@ import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.server.miss.Departed;
+import io.kvcache.server.miss.MissCauses;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
@@ -115,7 +115,7 @@ final class KeyspaceWrites {
     /// Forgets a key; answers whether it was here.
     boolean delete(Key key) {
         if (staleValueChecker.isStale(key)) {
-            keyRemover.remove(key, Departed.Cause.DELETED);
+            keyRemover.remove(key, MissCauses.Cause.DELETED);
             return false;
         }
         return deleteUnchecked(key);
@@ -129,7 +129,7 @@ final class KeyspaceWrites {
 
     /// Forgets a key that does not count as gone; answers whether it was here.
     boolean deleteUnchecked(Key key) {
-        boolean dropped = keyRemover.remove(key, Departed.Cause.DELETED);
+        boolean dropped = keyRemover.remove(key, MissCauses.Cause.DELETED);
         if (dropped) {
             keyspaceContext.counters().deleted.increment();
         }
@@ -138,7 +138,7 @@ final class KeyspaceWrites {
 
     /// Forgets a key if it has a value that is held; answers whether it had.
     boolean delete(Key key, PinnedValue held) {
-        boolean done = ifStillHeld(key, held, () -> keyRemover.remove(key, Departed.Cause.DELETED));
+        boolean done = ifStillHeld(key, held, () -> keyRemover.remove(key, MissCauses.Cause.DELETED));
         if (done) {
             keyspaceContext.counters().deleted.increment();
         }

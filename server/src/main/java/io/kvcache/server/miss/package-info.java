@@ -1,6 +1,6 @@
 /// Why what is asked for is not here.
 ///
-/// [io.kvcache.server.miss.Departed] remembers what left last, for values and for blocks.
+/// [io.kvcache.server.miss.MissCauses] remembers what left last, for values and for blocks.
 ///
 /// May import nothing of the server.
 @NullMarked

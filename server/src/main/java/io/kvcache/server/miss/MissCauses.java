@@ -9,7 +9,7 @@ import java.util.concurrent.atomic.AtomicLongArray;
 /// seen, so the share of such misses is at most too high.
 ///
 /// **Threads.** Any.
-public final class Departed {
+public final class MissCauses {
 
     /// Why a key is not here.
     public enum Cause {
@@ -41,26 +41,26 @@ public final class Departed {
     }
 
     /// Half a MiB of them.
-    private static final int PLACES = 1 << 16;
+    private static final int SLOTS = 1 << 16;
 
     /// Of a word, for the cause; the rest is of the key.
     private static final long CAUSE_BITS = 7;
 
-    private final AtomicLongArray places = new AtomicLongArray(PLACES);
+    private final AtomicLongArray slots = new AtomicLongArray(SLOTS);
 
     /// It has left.
-    public void note(BlockKey key, Cause cause) {
-        places.setOpaque(place(key), (key.lo() & ~CAUSE_BITS) | cause.code);
+    public void record(BlockKey key, Cause cause) {
+        slots.setOpaque(slotOf(key), (key.lo() & ~CAUSE_BITS) | cause.code);
     }
 
     /// Why a key is not here that the store has just said it does not have.
-    public Cause why(BlockKey key) {
-        long word = places.getOpaque(place(key));
+    public Cause causeOf(BlockKey key) {
+        long word = slots.getOpaque(slotOf(key));
         boolean known = (word & ~CAUSE_BITS) == (key.lo() & ~CAUSE_BITS);
         return known ? Cause.of(word & CAUSE_BITS) : Cause.NEVER_SEEN;
     }
 
-    private static int place(BlockKey key) {
-        return (int) key.hi() & (PLACES - 1);
+    private static int slotOf(BlockKey key) {
+        return (int) key.hi() & (SLOTS - 1);
     }
 }
