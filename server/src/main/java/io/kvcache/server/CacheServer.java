@@ -27,14 +27,14 @@ import io.kvcache.server.metrics.CertificateMetrics;
 import io.kvcache.server.metrics.LeaseMetrics;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.metrics.ZmqPublisherMetrics;
+import io.kvcache.server.net.CidrAllowList;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connection;
-import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.Listener;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.net.Networks;
-import io.kvcache.server.net.SlowRequests;
-import io.kvcache.server.net.Transport;
+import io.kvcache.server.net.NettyTransport;
+import io.kvcache.server.net.SlowRequestLog;
 import io.kvcache.server.net.TransportKind;
 import io.kvcache.server.quota.NamespaceShares;
 import io.kvcache.server.remote.RemoteFront;
@@ -85,9 +85,9 @@ public final class CacheServer implements AutoCloseable {
     private final KeyOwnershipLoader labels;
     private final TenantKeyspaces tenantKeyspaces;
     private final PasswordAuthenticator passwordAuthenticator;
-    private final Connections connectionRegistry;
+    private final ConnectionRegistry connectionRegistry;
     private final Leases leases;
-    private final Transport transport;
+    private final NettyTransport transport;
     private final @Nullable RemoteFront remote;
     private final List<Listener> listeners = new ArrayList<>();
     private final Map<String, Supplier<Instant>> certificateExpiries = new ConcurrentHashMap<>();
@@ -114,11 +114,11 @@ public final class CacheServer implements AutoCloseable {
         LeaseConfig lease = config.lease();
         leases = new Leases(clock, config.memory().hostBytes() / 100 * lease.percent());
         RequestLatencies latencies = new RequestLatencies();
-        connectionRegistry = new Connections(
+        connectionRegistry = new ConnectionRegistry(
                 connectionLimits(config),
                 clock,
                 latencies,
-                new SlowRequests(config.log().slow(), clock),
+                new SlowRequestLog(config.log().slow(), clock),
                 tenantKeyspaces::throttledReads);
         passwordAuthenticator = PasswordAuthenticator.open(config.access().tenants(), clock);
         NamespaceIdResolver names = new NamespaceIdResolver(cache);
@@ -129,7 +129,7 @@ public final class CacheServer implements AutoCloseable {
                 cache.events(),
                 names,
                 snapshotLimiter,
-                connectionRegistry::draining,
+                connectionRegistry::isDraining,
                 Long.toString(InstantSource.system().millis(), Character.MAX_RADIX),
                 EventFeed.subscriberSlots(
                         PlatformDependent.maxDirectMemory(),
@@ -154,10 +154,10 @@ public final class CacheServer implements AutoCloseable {
                     new ListenerAuth(listen.auth(), config.access().tenants(), passwordAuthenticator);
             listeners.add(Listener.open(
                     transport,
-                    new Listener.Place(
+                    new Listener.ListenerSpec(
                             listen.socketAddress(),
                             protocolFactory.protocolsFor(listen, listenerAuth),
-                            new Networks(listen.auth().cidrs()),
+                            new CidrAllowList(listen.auth().cidrs()),
                             listen.auth().auth(),
                             tlsContext(listen.tls())),
                     connectionRegistry));
@@ -367,7 +367,7 @@ public final class CacheServer implements AutoCloseable {
 
     /// Bytes that were written to clients and that the system has not taken yet.
     public long unreadBytes() {
-        return connectionRegistry.all().stream()
+        return connectionRegistry.openConnections().stream()
                 .mapToLong(Connection::unreadBytes)
                 .sum();
     }
@@ -392,7 +392,7 @@ public final class CacheServer implements AutoCloseable {
     ///
     /// @param delay how long
     public void announceShutdown(Duration delay) {
-        connectionRegistry.leave();
+        connectionRegistry.announceShutdown();
         long start = clock.nanos();
         for (long left = delay.toNanos(); left > 0; left = delay.toNanos() - (clock.nanos() - start)) {
             clock.sleep(Math.min(left, PRE_DRAIN_STEP_NANOS));
@@ -460,7 +460,7 @@ public final class CacheServer implements AutoCloseable {
         if (remote != null) {
             remote.close();
         }
-        transport.loops().shutdownGracefully(0, 5, TimeUnit.SECONDS).awaitUninterruptibly();
+        transport.eventLoops().shutdownGracefully(0, 5, TimeUnit.SECONDS).awaitUninterruptibly();
         uses.close();
         passwordAuthenticator.close();
         tenantKeyspaces.releasePins();

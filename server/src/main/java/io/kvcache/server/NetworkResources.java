@@ -2,7 +2,7 @@ package io.kvcache.server;
 
 import io.kvcache.core.Clock;
 import io.kvcache.server.config.ServerConfig;
-import io.kvcache.server.net.Transport;
+import io.kvcache.server.net.NettyTransport;
 import io.kvcache.server.quota.NamespaceShares;
 import io.kvcache.server.remote.RemoteFront;
 import io.kvcache.server.remote.TrustDomains;
@@ -15,11 +15,11 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param remote for other JVMs, or null
 /// @param namespaceQuotas what tenants take of the store for their namespaces
-record NetworkResources(Transport transport, @Nullable RemoteFront remote, NamespaceShares namespaceQuotas) {
+record NetworkResources(NettyTransport transport, @Nullable RemoteFront remote, NamespaceShares namespaceQuotas) {
 
     static NetworkResources open(ServerConfig config, TieredKvCache cache, Clock clock) throws IOException {
-        Transport transport =
-                Transport.open(config.network().transport(), config.network().loops());
+        NettyTransport transport = NettyTransport.open(
+                config.network().transport(), config.network().loops());
         NamespaceShares numbers = new NamespaceShares(config.access().tenants().size());
         TrustDomains domains = null;
         try {
@@ -45,6 +45,6 @@ record NetworkResources(Transport transport, @Nullable RemoteFront remote, Names
         if (remote != null) {
             remote.close();
         }
-        transport.loops().shutdownGracefully(0, 0, TimeUnit.SECONDS);
+        transport.eventLoops().shutdownGracefully(0, 0, TimeUnit.SECONDS);
     }
 }

@@ -5,7 +5,7 @@ import io.kvcache.server.block.BlockQuotaTracker;
 import io.kvcache.server.block.BlockQuotaTrackers;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.net.CloseReason;
-import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.TierTransferStats;
 import java.util.List;
@@ -16,7 +16,7 @@ import java.util.function.ToLongFunction;
 record OperatorWarnings(
         TieredKvCache cache,
         TenantKeyspaces tenantKeyspaces,
-        Connections connectionRegistry,
+        ConnectionRegistry connectionRegistry,
         PasswordAuthenticator passwordAuthenticator,
         BlockQuotaTrackers blocks) {
 
@@ -36,7 +36,7 @@ record OperatorWarnings(
 
     private void watchConnections(ProblemDigest report) {
         String most = Integer.toString(connectionRegistry.limits().connections());
-        String stall = connectionRegistry.limits().stall().toSeconds() + "s";
+        String stall = connectionRegistry.limits().stallTimeout().toSeconds() + "s";
         watchClosed(report, CloseReason.TOO_MANY, "were refused: limits.connections is " + most);
         watchClosed(report, CloseReason.SLOW_READER, "were cut: replies were not read; limits.stall is " + stall);
         watchClosed(

@@ -23,7 +23,7 @@ import io.kvcache.server.metrics.ProcessMetrics;
 import io.kvcache.server.metrics.PrometheusExporter;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.metrics.ServerMetrics;
-import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.Protocol;
 import io.kvcache.server.quota.InFlight;
 import io.kvcache.server.resp.RespContext;
@@ -54,7 +54,7 @@ final class ProtocolFactory {
 
     private final TieredKvCache cache;
     private final TenantKeyspaces tenantKeyspaces;
-    private final Connections connectionRegistry;
+    private final ConnectionRegistry connectionRegistry;
     private final Clock clock;
     private final MetricSources metricSources;
     private final HttpEndpoints httpEndpoints;
@@ -69,7 +69,7 @@ final class ProtocolFactory {
     /// @param transport of the endpoint for other JVMs; null in it where there is none
     /// @param additional meters of what is only sometimes there
     record MetricSources(
-            Connections connectionRegistry,
+            ConnectionRegistry connectionRegistry,
             RequestLatencies latencies,
             PasswordAuthenticator passwordAuthenticator,
             BlockQuotaTrackers blocks,

@@ -1,7 +1,7 @@
 package io.kvcache.server;
 
 import io.kvcache.core.tier.TierState;
-import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.TierTransferStats;
 import java.util.Locale;
@@ -13,21 +13,21 @@ import java.util.function.Supplier;
 final class ReadinessCheck implements Supplier<String> {
 
     private final TieredKvCache cache;
-    private final Connections connectionRegistry;
+    private final ConnectionRegistry connectionRegistry;
 
-    ReadinessCheck(TieredKvCache cache, Connections connectionRegistry) {
+    ReadinessCheck(TieredKvCache cache, ConnectionRegistry connectionRegistry) {
         this.cache = cache;
         this.connectionRegistry = connectionRegistry;
     }
 
     boolean isReady() {
-        return !connectionRegistry.leaving();
+        return !connectionRegistry.isShutdownAnnounced();
     }
 
     @Override
     public String get() {
         StringBuilder text =
-                new StringBuilder(isReady() ? "ready\n" : connectionRegistry.draining() ? "draining\n" : "leaving\n");
+                new StringBuilder(isReady() ? "ready\n" : connectionRegistry.isDraining() ? "draining\n" : "leaving\n");
         if (cache.isRecovering()) {
             text.append("recovering: not all that the disks hold is known yet, ")
                     .append(cache.offloadStats().restored())

@@ -11,7 +11,7 @@ import io.kvcache.server.block.BlockReadStats;
 import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.net.CloseReason;
-import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.use.TraceCapture;
 import io.kvcache.tiers.HintStats;
 import io.kvcache.tiers.TieredKvCache;
@@ -31,7 +31,7 @@ final class StatsEndpoint implements Supplier<String> {
 
     private final TieredKvCache cache;
     private final TenantKeyspaces tenantKeyspaces;
-    private final Connections connectionRegistry;
+    private final ConnectionRegistry connectionRegistry;
     private final RequestLatencies latencies;
     private final Supplier<@Nullable EndpointStats> transport;
     private final BlockQuotaTrackers blocks;

@@ -3,9 +3,9 @@ package io.kvcache.server;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.net.CloseReason;
-import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.ConnectionRegistry;
+import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.net.Wire;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.stream.Stream;
@@ -21,10 +21,10 @@ final class ConcurrentWritersTest {
     private static final String LM_KEY = "k" + " ".repeat(149);
 
     private final ProtocolTestHarness port = new ProtocolTestHarness();
-    private final Connections connectionRegistry = new Connections(
+    private final ConnectionRegistry connectionRegistry = new ConnectionRegistry(
             new NetLimits(10, Duration.ZERO, Duration.ofSeconds(10)),
             port.test().time());
-    private final Wire reader = port.connect(connectionRegistry);
+    private final EmbeddedConnection reader = port.connect(connectionRegistry);
 
     @AfterEach
     void close() {
@@ -74,8 +74,8 @@ final class ConcurrentWritersTest {
     void givenAWriterThatEndsWithoutAValue_whenAnotherWasAcknowledged_thenItsValueIsRead(
             End end, Second second, boolean acknowledgedFirst) {
         assertThat(reader.ask("SET k older\r\n")).isEqualTo("+OK\r\n");
-        try (Wire first = port.connect(connectionRegistry);
-                Wire other = port.connect(connectionRegistry)) {
+        try (EmbeddedConnection first = port.connect(connectionRegistry);
+                EmbeddedConnection other = port.connect(connectionRegistry)) {
             begin(first, end);
             other.send(second.before).send(second.value.substring(0, 3));
             if (acknowledgedFirst) {
@@ -90,7 +90,7 @@ final class ConcurrentWritersTest {
         assertThat(reader.ask("GET k\r\n")).isEqualTo("$6\r\nnewest\r\n");
     }
 
-    private static void begin(Wire first, End end) {
+    private static void begin(EmbeddedConnection first, End end) {
         first.ask("PING\r\n");
         switch (end) {
             case DISCONNECT, TOO_SLOW -> first.send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000\r\nbroken");
@@ -99,19 +99,19 @@ final class ConcurrentWritersTest {
         }
     }
 
-    private void end(Wire first, End end) {
+    private void end(EmbeddedConnection first, End end) {
         switch (end) {
             case DISCONNECT, OVERSIZE -> first.channel().close();
             case NX_REFUSED -> assertThat(first.ask("ken\r\n$2\r\nNX\r\n")).isEqualTo("$-1\r\n");
             case TOO_SLOW -> {
                 // Only the first of them stands still: the others begin their steps anew.
-                connectionRegistry.all().stream()
+                connectionRegistry.openConnections().stream()
                         .filter(each -> !each.channel().equals(first.channel()))
-                        .forEach(each -> each.waiting(true));
+                        .forEach(each -> each.setServerWaiting(true));
                 pass(11);
                 assertThat(first.text()).contains("slower than 64 KiB/s for 10 s");
                 assertThat(first.isOpen()).isFalse();
-                connectionRegistry.all().forEach(each -> each.waiting(false));
+                connectionRegistry.openConnections().forEach(each -> each.setServerWaiting(false));
             }
         }
     }
@@ -131,7 +131,7 @@ final class ConcurrentWritersTest {
         String lm = "\1\0\0\0" + "\0\0\220\0" + LM_KEY;
         String http = "PUT /v1/objects/k HTTP/1.1\r\nContent-Length: 9000000\r\n\r\n";
         for (String begin : new String[] {resp, lm, http}) {
-            try (Wire slow = port.connect(connectionRegistry)) {
+            try (EmbeddedConnection slow = port.connect(connectionRegistry)) {
                 slow.send(begin);
                 slow.bytes();
                 for (int i = 0; i < 4 && slow.isOpen(); i++) {
@@ -156,7 +156,7 @@ final class ConcurrentWritersTest {
     @Test
     void givenAnUploadAboveTheLeastRate_whenItTakesManyTimesTheStallTime_thenItIsStored() {
         byte[] part = new byte[70_000];
-        try (Wire steady = port.connect(connectionRegistry)) {
+        try (EmbeddedConnection steady = port.connect(connectionRegistry)) {
             steady.send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$" + 60 * part.length + "\r\n");
             for (int i = 0; i < 60; i++) {
                 steady.send(part);

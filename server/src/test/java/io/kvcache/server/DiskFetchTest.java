@@ -15,10 +15,10 @@ import io.kvcache.server.keyspace.KeyspaceOptions;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.lm.LmProtocol;
 import io.kvcache.server.lm.LmVersion;
-import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.ConnectionRegistry;
+import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.Protocol;
-import io.kvcache.server.net.Wire;
 import io.kvcache.server.quota.InFlight;
 import io.kvcache.server.resp.RespContext;
 import io.kvcache.server.resp.RespProtocol;
@@ -38,7 +38,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 final class DiskFetchTest {
 
     private final DelayedDiskStore store = new DelayedDiskStore();
-    private final Connections connectionRegistry = new Connections(NetLimits.defaults(), store.time());
+    private final ConnectionRegistry connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), store.time());
 
     @AfterEach
     void close() {
@@ -61,11 +61,11 @@ final class DiskFetchTest {
         }
     }
 
-    private Wire connect(Spoken spoken) {
+    private EmbeddedConnection connect(Spoken spoken) {
         return connect(spoken, store.keyspace());
     }
 
-    private Wire connect(Spoken spoken, Keyspace keyspace) {
+    private EmbeddedConnection connect(Spoken spoken, Keyspace keyspace) {
         ListenerAuth listenerAuth = ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(store.time()));
         Protocol protocol = switch (spoken) {
             case RESP ->
@@ -88,10 +88,10 @@ final class DiskFetchTest {
                 new HttpProtocol(
                         new HttpConfig(listenerAuth, Map.of("default", keyspace), Map.of(), List.of(), Set.of("*")));
         };
-        return new Wire(protocol, connectionRegistry);
+        return new EmbeddedConnection(protocol, connectionRegistry);
     }
 
-    private String arrived(Wire embeddedConnection) {
+    private String arrived(EmbeddedConnection embeddedConnection) {
         store.completeFetch();
         embeddedConnection.channel().runPendingTasks();
         return embeddedConnection.text();
@@ -101,7 +101,7 @@ final class DiskFetchTest {
     @EnumSource
     void givenAValueOnItsWay_whenMoreIsPipelined_thenAllIsAnsweredInOrder(Spoken spoken) {
         store.put("k", "value");
-        try (Wire embeddedConnection = connect(spoken)) {
+        try (EmbeddedConnection embeddedConnection = connect(spoken)) {
             assertThat(embeddedConnection.ask(spoken.request + spoken.request)).isEmpty();
             assertThat(embeddedConnection.channel().config().isAutoRead()).isFalse();
             assertThat(arrived(embeddedConnection)).startsWith(spoken.reply).contains("value");
@@ -115,7 +115,7 @@ final class DiskFetchTest {
     @EnumSource
     void givenAValueThatDoesNotCome_whenItsTimeIsUp_thenItIsAMissThatSaysSoWhereItCan(Spoken spoken) {
         store.put("k", "value");
-        try (Wire embeddedConnection = connect(spoken)) {
+        try (EmbeddedConnection embeddedConnection = connect(spoken)) {
             embeddedConnection.send(spoken.request + spoken.request);
             store.timeOutFetch();
             embeddedConnection.channel().runPendingTasks();
@@ -143,8 +143,8 @@ final class DiskFetchTest {
                         Duration.ofSeconds(5),
                         0,
                         new KeyspaceLimits(100, 100, InFlight.unlimited(), leaving)));
-        try (Wire writing = connect(Spoken.RESP, keyspace);
-                Wire embeddedConnection = connect(spoken, keyspace)) {
+        try (EmbeddedConnection writing = connect(Spoken.RESP, keyspace);
+                EmbeddedConnection embeddedConnection = connect(spoken, keyspace)) {
             assertThat(writing.ask("SET k value\r\n")).isEqualTo("+OK\r\n");
             assertThat(leaving.begin(100)).isTrue();
             assertThat(embeddedConnection.ask(spoken.request)).startsWith(spoken.miss);
@@ -159,7 +159,7 @@ final class DiskFetchTest {
     void givenAValueFromBeforeARestart_whenItsTimeIsUp_thenNothingIsSaidOrStoredThatNeedsIt(String request) {
         store.put("k", "value");
         store.restart();
-        try (Wire embeddedConnection = connect(Spoken.RESP)) {
+        try (EmbeddedConnection embeddedConnection = connect(Spoken.RESP)) {
             embeddedConnection.send(request + "\r\nGET k\r\n");
             store.timeOutFetch();
             embeddedConnection.channel().runPendingTasks();
@@ -174,7 +174,7 @@ final class DiskFetchTest {
     @EnumSource
     void givenAValueOnItsWay_whenTheClientLeaves_thenNothingIsHeld(Spoken spoken) {
         store.put("k", "value");
-        Wire embeddedConnection = connect(spoken);
+        EmbeddedConnection embeddedConnection = connect(spoken);
         embeddedConnection.send(spoken.request);
         embeddedConnection.close();
         store.completeFetch();
@@ -188,7 +188,7 @@ final class DiskFetchTest {
     @EnumSource
     void givenAValueOnItsWay_whenTheServerDrains_thenItIsAnsweredFirst(Spoken spoken) {
         store.put("k", "value");
-        try (Wire embeddedConnection = connect(spoken)) {
+        try (EmbeddedConnection embeddedConnection = connect(spoken)) {
             embeddedConnection.send(spoken.request);
             connectionRegistry.drain();
             embeddedConnection.channel().runPendingTasks();
@@ -202,14 +202,14 @@ final class DiskFetchTest {
     @Test
     void givenASetThatAsksForTheOlderValue_whenTheClientLeaves_thenTheKeyCanBeWritten() {
         store.put("k", "value");
-        Wire leaving = connect(Spoken.RESP);
+        EmbeddedConnection leaving = connect(Spoken.RESP);
         leaving.send("*4\r\n$3\r\nSET\r\n$1\r\nk\r\n$3\r\nnew\r\n$3\r\nGET\r\n");
         leaving.close();
         store.completeFetch();
         leaving.channel().runPendingTasks();
 
         assertThat(store.held()).isZero();
-        try (Wire embeddedConnection = connect(Spoken.RESP)) {
+        try (EmbeddedConnection embeddedConnection = connect(Spoken.RESP)) {
             assertThat(embeddedConnection.ask("SET k newer\r\n")).isEqualTo("+OK\r\n");
         }
     }
@@ -221,7 +221,7 @@ final class DiskFetchTest {
         store.put("k", "value", store.time().millis() + 10);
         store.restart();
         store.time().advance(Duration.ofMillis(20));
-        try (Wire embeddedConnection = connect(Spoken.RESP)) {
+        try (EmbeddedConnection embeddedConnection = connect(Spoken.RESP)) {
             embeddedConnection.send(request + "\r\n");
             assertThat(arrived(embeddedConnection)).isEqualTo(reply + "\r\n");
         }

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.lm.LmTestClient;
-import io.kvcache.server.net.Wire;
+import io.kvcache.server.net.EmbeddedConnection;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -34,52 +34,52 @@ final class EvictionContractTest {
     enum Client {
         RESP {
             @Override
-            boolean exists(Wire embeddedConnection, String key) {
+            boolean exists(EmbeddedConnection embeddedConnection, String key) {
                 return embeddedConnection.ask("EXISTS " + key + "\r\n").equals(":1\r\n");
             }
 
             @Override
-            boolean gets(Wire embeddedConnection, String key) {
+            boolean gets(EmbeddedConnection embeddedConnection, String key) {
                 return embeddedConnection.ask("GET " + key + "\r\n").startsWith("$" + BYTES + "\r\n");
             }
         },
         LM {
             @Override
-            boolean exists(Wire embeddedConnection, String key) {
+            boolean exists(EmbeddedConnection embeddedConnection, String key) {
                 return code(embeddedConnection.send(LM_CLIENT.ask(LmTestClient.EXIST, key))) == 200;
             }
 
             @Override
-            boolean gets(Wire embeddedConnection, String key) {
+            boolean gets(EmbeddedConnection embeddedConnection, String key) {
                 return code(embeddedConnection.send(LM_CLIENT.ask(LmTestClient.GET, key))) == 200;
             }
 
-            private int code(Wire embeddedConnection) {
+            private int code(EmbeddedConnection embeddedConnection) {
                 byte[] reply = embeddedConnection.bytes();
                 return (reply[0] & 0xff) | (reply[1] & 0xff) << 8;
             }
         },
         HTTP {
             @Override
-            boolean exists(Wire embeddedConnection, String key) {
+            boolean exists(EmbeddedConnection embeddedConnection, String key) {
                 return ask(embeddedConnection, "HEAD", key).startsWith("HTTP/1.1 200");
             }
 
             @Override
-            boolean gets(Wire embeddedConnection, String key) {
+            boolean gets(EmbeddedConnection embeddedConnection, String key) {
                 return ask(embeddedConnection, "GET", key).startsWith("HTTP/1.1 200");
             }
 
-            private String ask(Wire embeddedConnection, String verb, String key) {
+            private String ask(EmbeddedConnection embeddedConnection, String verb, String key) {
                 return embeddedConnection.ask(verb + " /v1/objects/" + key + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
             }
         };
 
         private static final LmTestClient LM_CLIENT = new LmTestClient("v0");
 
-        abstract boolean exists(Wire embeddedConnection, String key);
+        abstract boolean exists(EmbeddedConnection embeddedConnection, String key);
 
-        abstract boolean gets(Wire embeddedConnection, String key);
+        abstract boolean gets(EmbeddedConnection embeddedConnection, String key);
     }
 
     private void overflow() {
@@ -104,7 +104,7 @@ final class EvictionContractTest {
                 String key = "asked-" + round + "-" + i;
                 port.test().put(key, content(i, BYTES));
                 port.test().keyspace().tick(); // as a server does each tenth of a second
-                try (Wire embeddedConnection = port.connect()) {
+                try (EmbeddedConnection embeddedConnection = port.connect()) {
                     if (client.exists(embeddedConnection, key)) {
                         told.add(key);
                     }
@@ -114,7 +114,7 @@ final class EvictionContractTest {
             pass(Duration.ofMillis(1900));
             overflow();
             for (String key : told) {
-                try (Wire embeddedConnection = port.connect()) {
+                try (EmbeddedConnection embeddedConnection = port.connect()) {
                     assertThat(client.gets(embeddedConnection, key)).as(key).isTrue();
                 }
             }

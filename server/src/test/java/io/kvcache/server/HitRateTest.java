@@ -3,7 +3,7 @@ package io.kvcache.server;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.KeyspaceStats;
-import io.kvcache.server.net.Wire;
+import io.kvcache.server.net.EmbeddedConnection;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -15,8 +15,8 @@ final class HitRateTest {
     private static final int STORED = 35;
 
     private final ProtocolTestHarness port = new ProtocolTestHarness();
-    private final Wire embeddedConnection = port.connect();
-    private final Wire info = port.connect();
+    private final EmbeddedConnection embeddedConnection = port.connect();
+    private final EmbeddedConnection info = port.connect();
 
     @AfterEach
     void close() {

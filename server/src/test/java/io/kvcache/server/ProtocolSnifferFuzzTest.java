@@ -5,10 +5,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.server.http.HttpRequestGenerator;
 import io.kvcache.server.lm.LmRequestGenerator;
 import io.kvcache.server.net.CloseReason;
-import io.kvcache.server.net.FuzzRun;
-import io.kvcache.server.net.LeakWatch;
+import io.kvcache.server.net.EmbeddedConnection;
+import io.kvcache.server.net.FuzzRunner;
+import io.kvcache.server.net.NettyLeakCheck;
 import io.kvcache.server.net.ProtocolKind;
-import io.kvcache.server.net.Wire;
 import io.kvcache.server.resp.RespFrames;
 import java.time.Duration;
 import java.util.Arrays;
@@ -18,8 +18,8 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/// Frames of every protocol, whole and mutated, at a port that tells them by their first bytes. [FuzzRun] says how to
-/// send more of them.
+/// Frames of every protocol, whole and mutated, at a port that tells them by their first bytes. [FuzzRunner] says how
+/// to send more of them.
 @Timeout(value = 30, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 final class ProtocolSnifferFuzzTest {
 
@@ -28,17 +28,17 @@ final class ProtocolSnifferFuzzTest {
 
     @Test
     void givenFramesOfAllProtocolsMixed_whenSent_thenNothingBreaksAndNothingIsLeft() {
-        FuzzRun run = new FuzzRun("all protocols");
+        FuzzRunner run = new FuzzRunner("all protocols");
         Random random = run.random();
-        try (LeakWatch _ = new LeakWatch();
+        try (NettyLeakCheck _ = new NettyLeakCheck();
                 ProtocolTestHarness port = new ProtocolTestHarness()) {
-            int sent = run.talk(20, port::connect, () -> switch (random.nextInt(3)) {
+            int sent = run.run(20, port::connect, () -> switch (random.nextInt(3)) {
                 case 0 -> RespFrames.any(random);
                 case 1 -> HttpRequestGenerator.randomFrame(random);
                 default -> LmRequestGenerator.randomFrame(random);
             });
 
-            FuzzRun.requireGoodEnds(port.connectionRegistry());
+            FuzzRunner.requireCleanCloses(port.connectionRegistry());
             assertThat(port.connectionRegistry().closedCount(CloseReason.UNKNOWN_PROTOCOL))
                     .isPositive();
             for (ProtocolKind kind : KINDS) {
@@ -54,7 +54,7 @@ final class ProtocolSnifferFuzzTest {
 
     @Test
     void givenAFrameOfOneProtocol_whenItComesInThreeParts_thenThatProtocolGetsIt() {
-        FuzzRun run = new FuzzRun("a first frame");
+        FuzzRunner run = new FuzzRunner("a first frame");
         Random random = run.random();
         try (ProtocolTestHarness port = new ProtocolTestHarness()) {
             for (int i = 0; i < CLIENTS; i++) {
@@ -67,7 +67,7 @@ final class ProtocolSnifferFuzzTest {
                 int one = random.nextInt(Math.min(frame.length, 50));
                 int other = one + random.nextInt(frame.length - one);
                 long before = port.requests(kind);
-                try (Wire embeddedConnection = port.connect()) {
+                try (EmbeddedConnection embeddedConnection = port.connect()) {
                     embeddedConnection
                             .send(Arrays.copyOf(frame, one))
                             .send(Arrays.copyOfRange(frame, one, other))

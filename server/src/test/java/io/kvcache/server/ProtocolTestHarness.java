@@ -8,9 +8,9 @@ import io.kvcache.server.http.TextEndpoint;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.lm.LmProtocol;
-import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.ConnectionRegistry;
+import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.ProtocolKind;
-import io.kvcache.server.net.Wire;
 import io.kvcache.server.resp.RespProtocol;
 import io.kvcache.server.resp.RespWire;
 import java.util.List;
@@ -31,12 +31,12 @@ final class ProtocolTestHarness implements AutoCloseable {
             List.of(),
             Set.of()));
 
-    Wire connect() {
+    EmbeddedConnection connect() {
         return connect(wire.connections());
     }
 
-    Wire connect(Connections connectionRegistry) {
-        return new Wire(
+    EmbeddedConnection connect(ConnectionRegistry connectionRegistry) {
+        return new EmbeddedConnection(
                 Map.of(ProtocolKind.RESP, resp, ProtocolKind.LM, lm, ProtocolKind.HTTP, http), connectionRegistry);
     }
 
@@ -45,7 +45,7 @@ final class ProtocolTestHarness implements AutoCloseable {
     }
 
     /// Those of [#connect()]; one of them is open from the start to the end.
-    Connections connectionRegistry() {
+    ConnectionRegistry connectionRegistry() {
         return wire.connections();
     }
 

@@ -4,9 +4,9 @@ import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.net.CloseReason;
-import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.ConnectionRegistry;
+import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.net.Wire;
 import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
@@ -22,7 +22,7 @@ final class SlowRequestTest {
     private static final String PAGE = "GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
     private final ProtocolTestHarness port = new ProtocolTestHarness();
-    private final Connections connectionRegistry = new Connections(
+    private final ConnectionRegistry connectionRegistry = new ConnectionRegistry(
             new NetLimits(10, Duration.ZERO, Duration.ofSeconds(10)),
             port.test().time());
 
@@ -65,7 +65,7 @@ final class SlowRequestTest {
     @ParameterizedTest
     @MethodSource("clients")
     void givenARequestThatDrips_whenTheStallTimeIsOver_thenItIsCut(Client client) {
-        try (Wire embeddedConnection = port.connect(connectionRegistry)) {
+        try (EmbeddedConnection embeddedConnection = port.connect(connectionRegistry)) {
             embeddedConnection.send(client.before());
             for (int i = 0; i < client.drip().length() && embeddedConnection.isOpen(); i++) {
                 embeddedConnection.send(client.drip().substring(i, i + 1));
@@ -80,7 +80,7 @@ final class SlowRequestTest {
     @ParameterizedTest
     @MethodSource("clients")
     void givenARequestThatStopsInTheMiddle_whenTheStallTimeIsOver_thenItIsCut(Client client) {
-        try (Wire embeddedConnection = port.connect(connectionRegistry)) {
+        try (EmbeddedConnection embeddedConnection = port.connect(connectionRegistry)) {
             embeddedConnection.send(client.before() + client.drip());
             pass(12);
             assertThat(embeddedConnection.isOpen()).isFalse();
@@ -91,7 +91,7 @@ final class SlowRequestTest {
     @Test
     void givenNothingOfTheNextRequest_whenTimePasses_thenTheConnectionStays() {
         for (String answered : List.of("PING\r\n", LM_EXIST, PAGE, PAGE + "\r\n", "HEAD /none HTTP/1.1\r\n\r\n")) {
-            try (Wire embeddedConnection = port.connect(connectionRegistry)) {
+            try (EmbeddedConnection embeddedConnection = port.connect(connectionRegistry)) {
                 embeddedConnection.send(answered);
                 pass(100);
                 assertThat(embeddedConnection.isOpen()).as(answered).isTrue();
@@ -105,7 +105,7 @@ final class SlowRequestTest {
     @Test
     void givenHeads_whenAnsweredByProblemsAndPages_thenNoBodyFollows() {
         String heads = "HEAD /none HTTP/1.1\r\n\r\nHEAD /page HTTP/1.1\r\n\r\nGET /none HTTP/1.1\r\n\r\n";
-        try (Wire embeddedConnection = port.connect(connectionRegistry)) {
+        try (EmbeddedConnection embeddedConnection = port.connect(connectionRegistry)) {
             String said = new String(
                     embeddedConnection.send(heads.getBytes(ISO_8859_1)).bytes(), ISO_8859_1);
 

@@ -149,11 +149,11 @@ public final class ConfigReader {
         int connections = from.get(
                 "limits.connections",
                 defaultValue.connections(),
-                SettingParsers.integerParser(1, NetLimits.MOST_CONNECTIONS));
-        Duration idle = from.get("limits.idle", defaultValue.idle(), SettingParsers::parseDuration);
-        Duration stall = from.get("limits.stall", defaultValue.stall(), SettingParsers::parseDuration);
+                SettingParsers.integerParser(1, NetLimits.MAX_CONNECTIONS));
+        Duration idle = from.get("limits.idle", defaultValue.idleTimeout(), SettingParsers::parseDuration);
+        Duration stall = from.get("limits.stall", defaultValue.stallTimeout(), SettingParsers::parseDuration);
         Duration authenticate =
-                from.get("limits.authenticate", defaultValue.authenticate(), SettingParsers::parseDuration);
+                from.get("limits.authenticate", defaultValue.authTimeout(), SettingParsers::parseDuration);
         return from.getValid(defaultValue, () -> new NetLimits(connections, idle, stall, authenticate));
     }
 

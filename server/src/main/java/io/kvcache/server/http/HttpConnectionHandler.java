@@ -128,7 +128,7 @@ final class HttpConnectionHandler extends ChannelInboundHandlerAdapter {
 
     @Override
     public void handlerAdded(ChannelHandlerContext context) {
-        connection.lastWords(why -> abort(context, why));
+        connection.onAbort(why -> abort(context, why));
     }
 
     /// The rest of a body did not come in time. Headers that are not complete are answered by nothing.
@@ -143,14 +143,14 @@ final class HttpConnectionHandler extends ChannelInboundHandlerAdapter {
     }
 
     private void beginRequest(ChannelHandlerContext context, HttpRequest begun) {
-        connection.requestBegins();
+        connection.beginRequest();
         stats.requests.increment();
         request = begun;
-        connection.requestIs(HttpRequestLabel.of(begun));
+        connection.labelRequest(HttpRequestLabel.of(begun));
         HttpRequestHandler forAnybody = httpRouter.findPublic(begun);
         if (forAnybody != null) {
             beginRequest(context, begun, forAnybody);
-        } else if (connection.isSpare()) {
+        } else if (connection.isOverLimit()) {
             ProblemDetails full = new ProblemDetails(
                     HttpResponseStatus.SERVICE_UNAVAILABLE,
                     "all connections are taken, as limits.connections says; only the health pages are answered");
@@ -163,7 +163,7 @@ final class HttpConnectionHandler extends ChannelInboundHandlerAdapter {
     /// Finds out who sends a request; its body waits for that.
     private void authenticate(ChannelHandlerContext context, HttpRequest begun) {
         authenticating = true;
-        connection.waiting(true);
+        connection.setServerWaiting(true);
         httpAuthenticator.authenticate(begun.headers(), context.channel().remoteAddress(), connectionAuth, who -> {
             if (context.channel().eventLoop().inEventLoop()) {
                 onAuthenticated(context, begun, who);
@@ -175,12 +175,12 @@ final class HttpConnectionHandler extends ChannelInboundHandlerAdapter {
 
     private void onAuthenticated(ChannelHandlerContext context, HttpRequest begun, AuthResult who) {
         authenticating = false;
-        connection.waiting(false);
+        connection.setServerWaiting(false);
         if (ended) {
             return;
         }
         if (who.tenant() != null) {
-            connection.known();
+            connection.markAuthenticated();
         }
         beginRequest(context, begun, httpRouter.route(begun, who));
         pump(context);
@@ -212,15 +212,15 @@ final class HttpConnectionHandler extends ChannelInboundHandlerAdapter {
                 && HttpUtil.isKeepAlive(asked)
                 && !asked.decoderResult().isFailure()
                 && !broken
-                && !connection.isSpare();
+                && !connection.isOverLimit();
         responding = true;
         HttpResponder out =
                 new HttpResponder(context, keepAlive, stats, () -> onResponded(context, complete, keepAlive));
         complete.respond(out);
         if (out.isStreaming()) {
-            connection.requestIs(""); // how long a client follows is no latency
+            connection.labelRequest(""); // how long a client follows is no latency
         }
-        connection.waiting(responding);
+        connection.setServerWaiting(responding);
     }
 
     private void onResponded(ChannelHandlerContext context, HttpRequestHandler complete, boolean keepAlive) {
@@ -228,8 +228,8 @@ final class HttpConnectionHandler extends ChannelInboundHandlerAdapter {
         complete.close();
         httpRequestHandler = null;
         request = null;
-        connection.waiting(false);
-        boolean draining = connection.requestEnds();
+        connection.setServerWaiting(false);
+        boolean draining = connection.endRequest();
         if (draining || !keepAlive) {
             ended = true;
             CloseReason reason = draining ? CloseReason.DRAIN : CloseReason.QUIT;

@@ -3,7 +3,7 @@ package io.kvcache.server.http;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.ReadResult;
-import io.kvcache.server.net.SlotBytes;
+import io.kvcache.server.net.ZeroCopyIo;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
 import io.netty.channel.ChannelHandlerContext;
@@ -145,7 +145,7 @@ public final class HttpResponder {
         HttpUtil.setKeepAlive(reply, keepAlive);
         context.write(reply, context.voidPromise());
         if (withBody) {
-            SlotBytes.write(
+            ZeroCopyIo.write(
                     context,
                     cut.length(),
                     each -> held.segments().visit(cut.from(), cut.length(), each),

@@ -3,7 +3,7 @@ package io.kvcache.server.http;
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
 import io.kvcache.server.keyspace.TensorMetadata;
-import io.kvcache.server.net.SlotBytes;
+import io.kvcache.server.net.ZeroCopyIo;
 import io.netty.buffer.ByteBuf;
 import io.netty.handler.codec.http.HttpResponseStatus;
 
@@ -19,7 +19,7 @@ final class PutObjectHandler implements HttpRequestHandler {
     @Override
     public void onBody(ByteBuf part) {
         if (put.state() == PendingPut.State.WRITING) {
-            SlotBytes.read(part, part.readableBytes(), put::writableBuffer);
+            ZeroCopyIo.read(part, part.readableBytes(), put::writableBuffer);
         } else {
             part.skipBytes(part.readableBytes());
         }

@@ -25,7 +25,7 @@ final class RequestDecoder extends HttpRequestDecoder {
         // Line ends and blanks between requests are skipped, and begin none.
         if (!begun && in.forEachByte(each -> each <= ' ' && each >= 0) >= 0) {
             begun = true;
-            connection.requestBegins();
+            connection.beginRequest();
         }
         super.decode(context, in, out);
         if (!out.isEmpty() && out.getLast() instanceof LastHttpContent) {
@@ -36,7 +36,7 @@ final class RequestDecoder extends HttpRequestDecoder {
     /// A request has been answered, and the connection goes on: the next may have begun before that.
     void onResponded() {
         if (begun) {
-            connection.requestBegins();
+            connection.beginRequest();
         }
     }
 }

@@ -6,7 +6,7 @@ import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
 import io.kvcache.server.keyspace.TensorMetadata;
-import io.kvcache.server.net.SlotBytes;
+import io.kvcache.server.net.ZeroCopyIo;
 import io.netty.buffer.ByteBuf;
 import io.netty.handler.codec.http.HttpResponseStatus;
 
@@ -26,7 +26,7 @@ final class PutKvHandler implements HttpRequestHandler {
     @Override
     public void onBody(ByteBuf part) {
         if (put.state() == PendingPut.State.WRITING) {
-            SlotBytes.read(part, part.readableBytes(), put::writableBuffer);
+            ZeroCopyIo.read(part, part.readableBytes(), put::writableBuffer);
         } else {
             part.skipBytes(part.readableBytes());
         }

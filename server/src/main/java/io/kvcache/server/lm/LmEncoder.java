@@ -2,7 +2,7 @@ package io.kvcache.server.lm;
 
 import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.TensorMetadata;
-import io.kvcache.server.net.SlotBytes;
+import io.kvcache.server.net.ZeroCopyIo;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.ChannelHandlerContext;
 
@@ -34,7 +34,7 @@ final class LmEncoder {
     void writeValue(LmVersion layout, PinnedValue value) {
         int bytes = Math.toIntExact(value.bytes());
         context.write(header(layout, SUCCESS, bytes, value.tensorMetadata()), context.voidPromise());
-        SlotBytes.write(context, bytes, each -> value.visit(0, bytes, each), value::close);
+        ZeroCopyIo.write(context, bytes, each -> value.visit(0, bytes, each), value::close);
     }
 
     private ByteBuf header(LmVersion layout, int code, int length, TensorMetadata note) {

@@ -4,7 +4,7 @@ import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol;
 import io.kvcache.server.net.ProtocolKind;
-import io.kvcache.server.net.TalkHandler;
+import io.kvcache.server.net.SessionHandler;
 import io.netty.channel.ChannelPipeline;
 import org.jspecify.annotations.Nullable;
 
@@ -29,7 +29,7 @@ public final class LmProtocol implements Protocol {
 
     @Override
     public void install(ChannelPipeline pipeline, Connection connection) {
-        pipeline.addLast(new TalkHandler(
+        pipeline.addLast(new SessionHandler(
                 (channel, goOn) -> new LmSession(channel, connection, keyspaceRouter, stats, goOn, fixedVersion)));
     }
 

@@ -10,8 +10,8 @@ import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.ReadResult;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connection;
-import io.kvcache.server.net.SlotBytes;
-import io.kvcache.server.net.Talk;
+import io.kvcache.server.net.ProtocolSession;
+import io.kvcache.server.net.ZeroCopyIo;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelHandlerContext;
@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
 /// **What is not looked at.** The numbers that describe a tensor come back as they came, and HEALTH has no valid key.
 ///
 /// **Threads.** The connection's loop.
-final class LmSession implements Talk {
+final class LmSession implements ProtocolSession {
 
     /// Less is copied sooner than read by a call of its own.
     private static final int MIN_DIRECT_READ = 8 << 10;
@@ -87,7 +87,7 @@ final class LmSession implements Talk {
     }
 
     private void readHeader(ByteBuf in) {
-        connection.requestBegins();
+        connection.beginRequest();
         int wanted = layout == null ? LmVersion.DETECTION_BYTES : layout.requestBytes();
         header.writeBytes(in, Math.min(in.readableBytes(), wanted - header.readableBytes()));
         if (header.readableBytes() < wanted) {
@@ -100,7 +100,7 @@ final class LmSession implements Talk {
         LmRequest request = layout.readRequest(header);
         header.clear();
         stats.requests.increment();
-        connection.requestIs(request.label());
+        connection.labelRequest(request.label());
         execute(layout, request);
     }
 
@@ -191,7 +191,7 @@ final class LmSession implements Talk {
         int part = (int) Math.min(in.readableBytes(), bodyLeft);
         PendingPut target = put;
         if (target != null && target.state() == PendingPut.State.WRITING) {
-            SlotBytes.read(in, part, target::writableBuffer);
+            ZeroCopyIo.read(in, part, target::writableBuffer);
         } else {
             in.skipBytes(part);
         }
@@ -248,12 +248,12 @@ final class LmSession implements Talk {
 
     private void beginWait() {
         awaiting = true;
-        connection.waiting(true);
+        connection.setServerWaiting(true);
     }
 
     private void resume() {
         awaiting = false;
-        connection.waiting(false);
+        connection.setServerWaiting(false);
         onResponded();
         resumption.run();
     }
@@ -295,7 +295,7 @@ final class LmSession implements Talk {
     }
 
     private void onResponded() {
-        if (connection.requestEnds() && !ended) {
+        if (connection.endRequest() && !ended) {
             end(CloseReason.DRAIN);
         }
     }

@@ -4,7 +4,7 @@ import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.net.CloseReason;
-import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.quota.InFlight;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
@@ -45,7 +45,7 @@ import java.util.function.ToLongFunction;
 public final class ServerMetrics implements MeterBinder {
 
     private final Map<String, Keyspace> tenants;
-    private final Connections connectionRegistry;
+    private final ConnectionRegistry connectionRegistry;
     private final Map<String, RequestCounters> requests;
     private final PasswordAuthenticator passwordAuthenticator;
 
@@ -58,7 +58,7 @@ public final class ServerMetrics implements MeterBinder {
     /// @param requests by protocol
     public ServerMetrics(
             Map<String, Keyspace> tenants,
-            Connections connectionRegistry,
+            ConnectionRegistry connectionRegistry,
             Map<String, RequestCounters> requests,
             PasswordAuthenticator passwordAuthenticator) {
         this.passwordAuthenticator = passwordAuthenticator;
@@ -69,7 +69,7 @@ public final class ServerMetrics implements MeterBinder {
 
     @Override
     public void bindTo(MeterRegistry registry) {
-        Gauge.builder("kv.connections.open", connectionRegistry, Connections::openCount)
+        Gauge.builder("kv.connections.open", connectionRegistry, ConnectionRegistry::openCount)
                 .register(registry);
         for (CloseReason reason : CloseReason.values()) {
             FunctionCounter.builder("kv.connections.closed", connectionRegistry, all -> all.closedCount(reason))

@@ -14,7 +14,7 @@ public enum CloseReason {
     TOO_MANY,
     /// All connections were taken, and this one had been idle the longest of the address that had the most.
     GAVE_WAY,
-    /// The client did not say within [NetLimits#authenticate] who it is.
+    /// The client did not say within [NetLimits#authTimeout] who it is.
     UNAUTHENTICATED,
     /// The client is in no network that may connect here.
     FOREIGN_NETWORK,

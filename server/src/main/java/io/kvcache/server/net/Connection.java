@@ -12,37 +12,37 @@ import org.jspecify.annotations.Nullable;
 
 /// One client, as far as no protocol matters: what it is doing, and how it ends.
 ///
-/// **Threads.** The protocol's calls come from the connection's loop; [#check] and [#drain] from any.
+/// **Threads.** The protocol's calls come from the connection's loop; [#enforceLimits] and [#drain] from any.
 public final class Connection {
 
     /// Of a first request: less than a socket buffer, more than a slow drip.
-    private static final long STEP_BYTES = 32 << 10;
+    private static final long PROGRESS_STEP_BYTES = 32 << 10;
 
     /// Long enough for a client to read a short reply on any network.
     private static final long LINGER_MILLIS = 2000;
 
     /// A client that was heard this long ago may be about to go on.
-    private static final long LEAST_IDLE_NANOS = TimeUnit.SECONDS.toNanos(1);
+    private static final long MIN_IDLE_NANOS = TimeUnit.SECONDS.toNanos(1);
 
     private final long id;
     private final Channel channel;
-    private final Connections owner;
+    private final ConnectionRegistry owner;
     private final long sinceNanos;
     private volatile @Nullable ProtocolKind protocol;
     private volatile @Nullable CloseReason reason;
-    private volatile Introduction introduction = Introduction.NONE;
-    private volatile Consumer<String> lastWords = _ -> {};
+    private volatile ClientInfo clientInfo = ClientInfo.NONE;
+    private volatile Consumer<String> abortNotifier = _ -> {};
     private volatile boolean inRequest;
     private volatile boolean waiting;
     private volatile boolean draining;
     private final AtomicLong bytesRead = new AtomicLong();
     private final AtomicLong requests = new AtomicLong();
-    private volatile long heardNanos;
+    private volatile long lastReadNanos;
     private long stepNanos;
     private long stepBytes;
     private long stepRequests;
-    private long beganNanos;
-    private long endedNanos;
+    private long requestStartNanos;
+    private long requestEndNanos;
     private String verb = "";
 
     /// Of the request, while slow ones are logged.
@@ -52,34 +52,35 @@ public final class Connection {
     private long bytesBefore;
 
     /// Not volatile, as it changes with each request: others see it a little later.
-    private String asked = "";
+    private String lastRequest = "";
 
     private long stuckNanos;
     private long stuckBytes;
     private long holdingNanos;
     private long holdingRequests;
 
-    private final Entry entry;
-    private volatile boolean known;
+    private final AcceptInfo acceptInfo;
+    private volatile boolean authenticated;
 
     /// How it came.
     ///
     /// @param address that it counts for
-    /// @param spare whether it came when all places were taken, and may ask for the server's health alone
-    /// @param known whether it need not say who it is
-    record Entry(Connections.Gate gate, String address, boolean spare, boolean known) {}
+    /// @param overLimit whether it came when all places were taken, and may ask for the server's health alone
+    /// @param authenticated whether it need not say who it is
+    record AcceptInfo(
+            ConnectionRegistry.ListenerSlots listenerSlots, String address, boolean overLimit, boolean authenticated) {}
 
-    Connection(long id, Channel channel, Connections owner, Entry entry) {
-        this.entry = entry;
-        known = entry.known;
-        long now = owner.nanos();
+    Connection(long id, Channel channel, ConnectionRegistry owner, AcceptInfo acceptInfo) {
+        this.acceptInfo = acceptInfo;
+        authenticated = acceptInfo.authenticated;
+        long now = owner.nowNanos();
         this.owner = owner;
         this.id = id;
         this.channel = channel;
         sinceNanos = now;
-        heardNanos = now;
+        lastReadNanos = now;
         stepNanos = now;
-        endedNanos = now;
+        requestEndNanos = now;
         stuckNanos = now;
         holdingNanos = now;
     }
@@ -102,117 +103,117 @@ public final class Connection {
     }
 
     /// When it was accepted.
-    public long sinceNanos() {
+    public long acceptedNanos() {
         return sinceNanos;
     }
 
     /// What the client has said of itself.
-    public Introduction introduction() {
-        return introduction;
+    public ClientInfo clientInfo() {
+        return clientInfo;
     }
 
-    Entry entry() {
-        return entry;
+    AcceptInfo acceptInfo() {
+        return acceptInfo;
     }
 
     /// Whether it came when all places were taken: then it may ask for the server's health alone.
-    public boolean isSpare() {
-        return entry.spare;
+    public boolean isOverLimit() {
+        return acceptInfo.overLimit;
     }
 
     /// The client has shown who it is.
-    public void known() {
-        if (!known) {
-            known = true;
+    public void markAuthenticated() {
+        if (!authenticated) {
+            authenticated = true;
         }
     }
 
     /// Whether it can end for another one: it is idle, or has asked nothing yet though it had the time to.
-    boolean givesWay(NetLimits limits, long now) {
-        if (waiting || now - heardNanos < LEAST_IDLE_NANOS) {
+    boolean isEvictable(NetLimits limits, long now) {
+        if (waiting || now - lastReadNanos < MIN_IDLE_NANOS) {
             return requests.get() == 0
                     && !waiting
-                    && bytesRead.get() < STEP_BYTES
-                    && now - sinceNanos >= limits.authenticate().toNanos();
+                    && bytesRead.get() < PROGRESS_STEP_BYTES
+                    && now - sinceNanos >= limits.authTimeout().toNanos();
         }
         return unreadBytes() == 0 && (!inRequest || requests.get() == 0);
     }
 
     /// The client has said something of itself.
-    public void introduction(Introduction told) {
-        introduction = told;
+    public void clientInfo(ClientInfo told) {
+        clientInfo = told;
     }
 
     /// How the client is told why its request is cut; a protocol that cannot say it says nothing.
     ///
     /// @param words run on the connection's loop
-    public void lastWords(Consumer<String> words) {
-        lastWords = words;
+    public void onAbort(Consumer<String> words) {
+        abortNotifier = words;
     }
 
     /// When something came last.
-    public long heardNanos() {
-        return heardNanos;
+    public long lastReadNanos() {
+        return lastReadNanos;
     }
 
-    /// What the last request asks for, as [#requestIs]; of late, where another thread asks.
-    public String asked() {
-        return asked;
+    /// What the last request asks for, as [#labelRequest]; of late, where another thread asks.
+    public String lastRequest() {
+        return lastRequest;
     }
 
-    public long requests() {
+    public long requestCount() {
         return requests.get();
     }
 
-    void read(int bytes, long now) {
+    void onRead(int bytes, long now) {
         bytesRead.setRelease(bytesRead.getPlain() + bytes); // only the connection's loop writes
-        heardNanos = now;
+        lastReadNanos = now;
     }
 
     /// The first bytes of a request are here, the last are not.
-    public void requestBegins() {
+    public void beginRequest() {
         if (!inRequest) {
             inRequest = true;
-            beganNanos = owner.nanos();
+            requestStartNanos = owner.nowNanos();
         }
     }
 
     /// The same of a request that came together with the one before and had to wait for its end:
     /// asking the clock takes as long as many a small request.
-    public void requestFollows() {
+    public void beginPipelinedRequest() {
         if (!inRequest) {
             inRequest = true;
-            beganNanos = endedNanos;
+            requestStartNanos = requestEndNanos;
         }
     }
 
     /// It is known what the request asks for.
     ///
     /// @param what one of few words; empty when it is not to be timed
-    public void requestIs(String what) {
+    public void labelRequest(String what) {
         verb = what;
-        asked = what;
+        lastRequest = what;
     }
 
     /// A request is answered.
     ///
     /// @return whether the connection is to be closed now, by [#closeAfterReplies]
-    public boolean requestEnds() {
+    public boolean endRequest() {
         requests.setRelease(requests.getPlain() + 1); // only the connection's loop writes
         inRequest = false;
         ProtocolKind spoken = protocol;
         if (!verb.isEmpty() && spoken != null) {
-            endedNanos = owner.nanos();
-            long took = endedNanos - beganNanos;
-            owner.timer().took(spoken, verb, took);
-            if (owner.slow().isSlow(took)) {
+            requestEndNanos = owner.nowNanos();
+            long took = requestEndNanos - requestStartNanos;
+            owner.timer().recordRequest(spoken, verb, took);
+            if (owner.slowRequestLog().isSlow(took)) {
                 logSlow(spoken, took);
             }
             verb = "";
         } else {
-            endedNanos = beganNanos; // an empty one takes no time, but the one before may be long over
+            requestEndNanos = requestStartNanos; // an empty one takes no time, but the one before may be long over
         }
-        if (owner.slow().on()) {
+        if (owner.slowRequestLog().isEnabled()) {
             waitedNanos = 0;
             bytesBefore = bytesRead.getPlain();
         }
@@ -221,13 +222,13 @@ public final class Connection {
 
     private void logSlow(ProtocolKind spoken, long took) {
         String what = spoken.name().toLowerCase(Locale.ROOT) + " " + verb;
-        owner.slow().log(this, what, took, waitedNanos, bytesRead.getPlain() - bytesBefore);
+        owner.slowRequestLog().log(this, what, took, waitedNanos, bytesRead.getPlain() - bytesBefore);
     }
 
     /// Whether the server, not the client, keeps a request from going on.
-    public void waiting(boolean now) {
-        if (now != waiting && owner.slow().on()) {
-            long nanos = owner.nanos();
+    public void setServerWaiting(boolean now) {
+        if (now != waiting && owner.slowRequestLog().isEnabled()) {
+            long nanos = owner.nowNanos();
             waitedNanos += now ? 0 : nanos - waitingNanos;
             waitingNanos = nanos;
         }
@@ -236,13 +237,13 @@ public final class Connection {
 
     /// Ends the connection at once.
     public void close(CloseReason why) {
-        reasonOnce(why);
+        setReasonOnce(why);
         channel.close();
     }
 
     /// Ends the connection once what was written is sent.
     public void closeAfterReplies(CloseReason why) {
-        reasonOnce(why);
+        setReasonOnce(why);
         channel.config().setAutoRead(false);
         channel.writeAndFlush(Unpooled.EMPTY_BUFFER).addListener(ChannelFutureListener.CLOSE);
     }
@@ -250,13 +251,13 @@ public final class Connection {
     /// Ends the connection once what was written is sent and the client has had a moment to read it. What the client
     /// still sends is read meanwhile: closing over unread bytes resets the connection, and the reply would be lost.
     public void closeAfterLingering(CloseReason why) {
-        reasonOnce(why);
+        setReasonOnce(why);
         channel.writeAndFlush(Unpooled.EMPTY_BUFFER)
                 .addListener(
                         _ -> channel.eventLoop().schedule(() -> channel.close(), LINGER_MILLIS, TimeUnit.MILLISECONDS));
     }
 
-    private void reasonOnce(CloseReason why) {
+    private void setReasonOnce(CloseReason why) {
         if (reason == null) {
             reason = why;
         }
@@ -285,12 +286,12 @@ public final class Connection {
     ///
     /// @param pressed whether others are refused what they ask for because of what is being sent: then who reads a
     ///     little now and then may not hold it for ever either
-    void check(NetLimits limits, long now, boolean pressed) {
+    void enforceLimits(NetLimits limits, long now, boolean pressed) {
         checkReading(limits, now, pressed);
-        if ((!known || entry.spare)
+        if ((!authenticated || acceptInfo.overLimit)
                 && !waiting
-                && now - sinceNanos >= limits.authenticate().toNanos()) {
-            close(entry.spare ? CloseReason.TOO_MANY : CloseReason.UNAUTHENTICATED);
+                && now - sinceNanos >= limits.authTimeout().toNanos()) {
+            close(acceptInfo.overLimit ? CloseReason.TOO_MANY : CloseReason.UNAUTHENTICATED);
             return;
         }
         boolean blocked = !channel.isWritable();
@@ -301,22 +302,22 @@ public final class Connection {
             }
         } else if (requests.get() != stepRequests) {
             beginStep(now);
-        } else if (now - stepNanos >= limits.stall().toNanos()) {
-            if (bytesRead.get() - stepBytes >= limits.leastBytes()) {
+        } else if (now - stepNanos >= limits.stallTimeout().toNanos()) {
+            if (bytesRead.get() - stepBytes >= limits.minBytesPerStall()) {
                 beginStep(now);
             } else if (reason == null) {
-                cut(limits);
+                abort(limits);
             }
         }
     }
 
     /// A window of time has gone in which the request brought too little.
-    private void cut(NetLimits limits) {
-        String text = "the request came slower than " + (NetLimits.LEAST_RATE_BYTES >> 10) + " KiB/s for "
-                + limits.stall().toSeconds() + " s (limits.stall); the connection is closed";
-        reasonOnce(CloseReason.STALLED_REQUEST);
+    private void abort(NetLimits limits) {
+        String text = "the request came slower than " + (NetLimits.MIN_RATE_BYTES >> 10) + " KiB/s for "
+                + limits.stallTimeout().toSeconds() + " s (limits.stall); the connection is closed";
+        setReasonOnce(CloseReason.STALLED_REQUEST);
         Runnable end = () -> {
-            lastWords.accept(text);
+            abortNotifier.accept(text);
             closeAfterReplies(CloseReason.STALLED_REQUEST);
         };
         if (channel.eventLoop().inEventLoop()) {
@@ -337,7 +338,7 @@ public final class Connection {
             holdingNanos = now;
         }
         long since = pressed ? Math.min(stuckNanos, holdingNanos) : stuckNanos;
-        if (unread > 0 && now - since >= limits.stall().toNanos()) {
+        if (unread > 0 && now - since >= limits.stallTimeout().toNanos()) {
             close(CloseReason.SLOW_READER);
         }
     }
@@ -349,7 +350,8 @@ public final class Connection {
     }
 
     private boolean isIdle(NetLimits limits, long now) {
-        return limits.idle().isPositive() && now - heardNanos >= limits.idle().toNanos();
+        return limits.idleTimeout().isPositive()
+                && now - lastReadNanos >= limits.idleTimeout().toNanos();
     }
 
     private void beginStep(long now) {

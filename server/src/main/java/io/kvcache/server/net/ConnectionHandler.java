@@ -17,25 +17,25 @@ final class ConnectionHandler {
     /// Stands first.
     static final class Head extends ChannelInboundHandlerAdapter {
 
-        private final Connections connections;
+        private final ConnectionRegistry connectionRegistry;
         private final Connection connection;
 
-        Head(Connections connections, Connection connection) {
-            this.connections = connections;
+        Head(ConnectionRegistry connectionRegistry, Connection connection) {
+            this.connectionRegistry = connectionRegistry;
             this.connection = connection;
         }
 
         @Override
         public void channelRead(ChannelHandlerContext context, Object message) {
             if (message instanceof ByteBuf bytes) {
-                connection.read(bytes.readableBytes(), connections.nanos());
+                connection.onRead(bytes.readableBytes(), connectionRegistry.nowNanos());
             }
             context.fireChannelRead(message);
         }
 
         @Override
         public void channelInactive(ChannelHandlerContext context) {
-            connections.ended(connection);
+            connectionRegistry.onClosed(connection);
             context.fireChannelInactive();
         }
 

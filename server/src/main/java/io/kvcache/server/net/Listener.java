@@ -21,20 +21,20 @@ import org.jspecify.annotations.Nullable;
 public final class Listener implements AutoCloseable {
 
     /// Replies that may wait in memory or slots before a client's next request is looked at: one value's piece.
-    private static final WriteBufferWaterMark UNSENT = new WriteBufferWaterMark(512 << 10, 1 << 20);
+    private static final WriteBufferWaterMark WRITE_WATERMARK = new WriteBufferWaterMark(512 << 10, 1 << 20);
 
     /// Bytes taken from a socket at once. Up to 1 MiB, which the second-level cache holds; it adapts downward.
-    private static final int LEAST_READ = 512;
+    private static final int MIN_READ = 512;
 
-    private static final int FIRST_READ = 16 << 10;
-    private static final int MOST_READ = 1 << 20;
+    private static final int INITIAL_READ = 16 << 10;
+    private static final int MAX_READ = 1 << 20;
 
     /// Reads before others have their turn, as long as each fills the room it has: what a value's beginning came with
     /// mostly has the rest of it behind it, and asking the system whether it has costs as much as the read.
-    private static final int READS = 4;
+    private static final int MAX_READS_PER_LOOP = 4;
 
     /// How the library tells of the system's errors.
-    private static final Pattern NUMBER = Pattern.compile("error\\(-(\\d+)\\)");
+    private static final Pattern ERROR_NUMBER = Pattern.compile("error\\(-(\\d+)\\)");
 
     private final Channel channel;
 
@@ -45,19 +45,22 @@ public final class Listener implements AutoCloseable {
     /// Binds and begins to accept.
     ///
     /// @throws IOException when the address cannot be had; the message names it
-    public static Listener open(Transport transport, Place place, Connections connections) throws IOException {
-        InetSocketAddress address = place.address();
+    public static Listener open(
+            NettyTransport transport, ListenerSpec listenerSpec, ConnectionRegistry connectionRegistry)
+            throws IOException {
+        InetSocketAddress address = listenerSpec.address();
         Map<ProtocolKind, Protocol> byKind = new EnumMap<>(ProtocolKind.class);
-        place.protocols().forEach(protocol -> byKind.put(protocol.kind(), protocol));
+        listenerSpec.protocols().forEach(protocol -> byKind.put(protocol.kind(), protocol));
         ServerBootstrap bootstrap = new ServerBootstrap()
-                .group(transport.loops())
+                .group(transport.eventLoops())
                 .channel(transport.serverChannel())
                 .option(ChannelOption.SO_BACKLOG, 1024)
                 .option(ChannelOption.SO_REUSEADDR, true)
                 .childOption(ChannelOption.TCP_NODELAY, true)
                 .childOption(ChannelOption.SO_KEEPALIVE, true)
-                .childOption(ChannelOption.WRITE_BUFFER_WATER_MARK, UNSENT)
-                .childHandler(new Newcomer(place, byKind, connections, transport.readsAtOnce()));
+                .childOption(ChannelOption.WRITE_BUFFER_WATER_MARK, WRITE_WATERMARK)
+                .childHandler(
+                        new ChildInitializer(listenerSpec, byKind, connectionRegistry, transport.isReadinessBased()));
         var bound = bootstrap.bind(address).awaitUninterruptibly();
         if (!bound.isSuccess()) {
             throw new IOException(
@@ -71,7 +74,7 @@ public final class Listener implements AutoCloseable {
     /// What the system says, in words where the network's library has only the number.
     static String reason(Throwable refused) {
         String message = String.valueOf(refused.getMessage());
-        Matcher number = NUMBER.matcher(message);
+        Matcher number = ERROR_NUMBER.matcher(message);
         return switch (number.find() ? number.group(1) : "") {
             case "98" -> "address already in use";
             case "99" -> "this machine has no such address";
@@ -94,39 +97,43 @@ public final class Listener implements AutoCloseable {
     /// Where to listen, and for what.
     ///
     /// @param protocols those that may be spoken here, told by the first bytes when they are several
-    /// @param networks that clients may be in
-    /// @param asks whether clients have to say who they are
+    /// @param allowList that clients may be in
+    /// @param requiresAuth whether clients have to say who they are
     /// @param tls asked for each connection; null for none
-    public record Place(
+    public record ListenerSpec(
             InetSocketAddress address,
             Collection<Protocol> protocols,
-            Networks networks,
-            boolean asks,
+            CidrAllowList allowList,
+            boolean requiresAuth,
             @Nullable Supplier<SslContext> tls) {}
 
-    private static final class Newcomer extends ChannelInitializer<Channel> {
+    private static final class ChildInitializer extends ChannelInitializer<Channel> {
 
-        private final Place place;
+        private final ListenerSpec listenerSpec;
         private final Map<ProtocolKind, Protocol> protocols;
-        private final Connections connections;
-        private final Connections.Gate gate;
-        private final boolean landing;
+        private final ConnectionRegistry connectionRegistry;
+        private final ConnectionRegistry.ListenerSlots listenerSlots;
+        private final boolean zeroCopy;
 
-        Newcomer(Place place, Map<ProtocolKind, Protocol> protocols, Connections connections, boolean landing) {
-            this.place = place;
+        ChildInitializer(
+                ListenerSpec listenerSpec,
+                Map<ProtocolKind, Protocol> protocols,
+                ConnectionRegistry connectionRegistry,
+                boolean landing) {
+            this.listenerSpec = listenerSpec;
             this.protocols = protocols;
-            this.connections = connections;
-            gate = connections.gate(place.asks());
-            this.landing = landing;
+            this.connectionRegistry = connectionRegistry;
+            listenerSlots = connectionRegistry.addListener(listenerSpec.requiresAuth());
+            this.zeroCopy = landing;
         }
 
         @Override
         protected void initChannel(Channel channel) {
-            AdaptiveRecvByteBufAllocator usual = new AdaptiveRecvByteBufAllocator(LEAST_READ, FIRST_READ, MOST_READ);
-            usual.maxMessagesPerRead(READS);
-            boolean plain = place.tls() == null; // what is encrypted must not land in a value
-            channel.config().setRecvByteBufAllocator(landing && plain ? new Landing(usual) : usual);
-            Pipelines.begin(channel, place, protocols, connections, gate);
+            AdaptiveRecvByteBufAllocator usual = new AdaptiveRecvByteBufAllocator(MIN_READ, INITIAL_READ, MAX_READ);
+            usual.maxMessagesPerRead(MAX_READS_PER_LOOP);
+            boolean plain = listenerSpec.tls() == null; // what is encrypted must not land in a value
+            channel.config().setRecvByteBufAllocator(zeroCopy && plain ? new ZeroCopyRecvAllocator(usual) : usual);
+            ChannelSetup.setUp(channel, listenerSpec, protocols, connectionRegistry, listenerSlots);
         }
     }
 }

@@ -10,11 +10,12 @@ import org.jspecify.annotations.Nullable;
 /// Waits until a connection's first bytes say what it speaks, installs that protocol, gives it the bytes and leaves.
 final class ProtocolDetector extends ChannelInboundHandlerAdapter {
 
-    private static final byte[] FULL = "-ERR max number of clients reached\r\n".getBytes(StandardCharsets.US_ASCII);
+    private static final byte[] TOO_MANY_CLIENTS =
+            "-ERR max number of clients reached\r\n".getBytes(StandardCharsets.US_ASCII);
 
     private final Map<ProtocolKind, Protocol> protocols;
     private final Connection connection;
-    private @Nullable ByteBuf first;
+    private @Nullable ByteBuf firstBytes;
 
     /// @param protocols those this listener speaks; when it is one, nothing is guessed
     ProtocolDetector(Map<ProtocolKind, Protocol> protocols, Connection connection) {
@@ -24,30 +25,30 @@ final class ProtocolDetector extends ChannelInboundHandlerAdapter {
 
     @Override
     public void channelRead(ChannelHandlerContext context, Object message) {
-        connection.requestBegins();
-        ByteBuf seen = first == null ? (ByteBuf) message : merge(context, first, (ByteBuf) message);
-        first = seen;
-        FirstBytes.Verdict verdict = protocols.size() == 1
-                ? new FirstBytes.Verdict(protocols.keySet().iterator().next(), false)
-                : FirstBytes.tell(seen);
-        if (verdict.more()) {
+        connection.beginRequest();
+        ByteBuf seen = firstBytes == null ? (ByteBuf) message : merge(context, firstBytes, (ByteBuf) message);
+        firstBytes = seen;
+        ProtocolSniffer.Detection detection = protocols.size() == 1
+                ? new ProtocolSniffer.Detection(protocols.keySet().iterator().next(), false)
+                : ProtocolSniffer.detect(seen);
+        if (detection.needsMore()) {
             return;
         }
-        Protocol told = verdict.kind() == null ? null : protocols.get(verdict.kind());
+        Protocol told = detection.kind() == null ? null : protocols.get(detection.kind());
         if (told == null) {
             connection.close(CloseReason.UNKNOWN_PROTOCOL);
-        } else if (connection.isSpare() && told.kind() != ProtocolKind.HTTP) {
-            refuse(context, told.kind());
+        } else if (connection.isOverLimit() && told.kind() != ProtocolKind.HTTP) {
+            reject(context, told.kind());
         } else {
-            handOver(context, told, seen);
+            install(context, told, seen);
         }
     }
 
     /// There is no place; those who speak Redis' protocol are told so in its words.
-    private void refuse(ChannelHandlerContext context, ProtocolKind kind) {
+    private void reject(ChannelHandlerContext context, ProtocolKind kind) {
         if (kind == ProtocolKind.RESP) {
-            ByteBuf told = context.alloc().buffer(FULL.length);
-            context.write(told.writeBytes(FULL), context.voidPromise());
+            ByteBuf told = context.alloc().buffer(TOO_MANY_CLIENTS.length);
+            context.write(told.writeBytes(TOO_MANY_CLIENTS), context.voidPromise());
         }
         connection.closeAfterReplies(CloseReason.TOO_MANY);
     }
@@ -60,8 +61,8 @@ final class ProtocolDetector extends ChannelInboundHandlerAdapter {
         return both;
     }
 
-    private void handOver(ChannelHandlerContext context, Protocol told, ByteBuf seen) {
-        first = null;
+    private void install(ChannelHandlerContext context, Protocol told, ByteBuf seen) {
+        firstBytes = null;
         connection.protocol(told.kind());
         told.install(context.pipeline(), connection);
         context.pipeline().addLast(new ConnectionHandler.Tail(connection));
@@ -72,9 +73,9 @@ final class ProtocolDetector extends ChannelInboundHandlerAdapter {
 
     @Override
     public void handlerRemoved(ChannelHandlerContext context) {
-        if (first != null) {
-            first.release();
-            first = null;
+        if (firstBytes != null) {
+            firstBytes.release();
+            firstBytes = null;
         }
     }
 

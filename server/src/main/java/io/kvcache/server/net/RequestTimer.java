@@ -13,5 +13,5 @@ public interface RequestTimer {
     /// @param verb what it asked for, one of few
     /// @param nanos from its first byte until its reply was handed to the network; so the time that the
     ///     client took to send a value is in it, the time it takes to read one is not
-    void took(ProtocolKind protocol, String verb, long nanos);
+    void recordRequest(ProtocolKind protocol, String verb, long nanos);
 }

@@ -1,6 +1,6 @@
 /// Connections: how they are accepted, told apart by their first bytes, watched and closed.
 ///
-/// A [io.kvcache.server.net.Listener] accepts; [io.kvcache.server.net.Connections] counts and watches what it
+/// A [io.kvcache.server.net.Listener] accepts; [io.kvcache.server.net.ConnectionRegistry] counts and watches what it
 /// accepted; [io.kvcache.server.net.ProtocolDetector] hands each connection to a [io.kvcache.server.net.Protocol].
 ///
 /// May not import a protocol or the keyspace's own workings.

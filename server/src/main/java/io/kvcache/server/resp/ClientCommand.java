@@ -68,9 +68,9 @@ final class ClientCommand {
         String value = name(request.bytes(3));
         switch (request.word(2)) {
             case "LIB-NAME" ->
-                session.introduce(session.connection().introduction().withLibrary(value));
+                session.introduce(session.connection().clientInfo().withLibrary(value));
             case "LIB-VER" ->
-                session.introduce(session.connection().introduction().withLibraryVersion(value));
+                session.introduce(session.connection().clientInfo().withLibraryVersion(value));
             default -> throw new CommandException("ERR Unrecognized option '" + request.text(2) + "'");
         }
         out.ok();

@@ -67,7 +67,7 @@ final class ClientFilter {
             }
             case "ADDR" -> each -> ClientList.remote(each).equals(value);
             case "LADDR" -> each -> ClientList.local(each).equals(value);
-            case "USER" -> each -> each.introduction().tenant().equals(value);
+            case "USER" -> each -> each.clientInfo().tenant().equals(value);
             case "TYPE" -> type(request, at + 1);
             case "MAXAGE" -> {
                 long seconds = request.integer(at + 1);

@@ -1,7 +1,7 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.net.ClientInfo;
 import io.kvcache.server.net.Connection;
-import io.kvcache.server.net.Introduction;
 import io.kvcache.server.net.ProtocolKind;
 import java.net.SocketAddress;
 import java.util.List;
@@ -19,9 +19,9 @@ final class ClientList {
 
     /// In the order in which they came.
     List<Connection> seen() {
-        return context.connections().all().stream()
+        return context.connections().openConnections().stream()
                 .filter(each ->
-                        context.soleTenant() || each.introduction().tenant().equals(context.tenant()))
+                        context.soleTenant() || each.clientInfo().tenant().equals(context.tenant()))
                 .toList();
     }
 
@@ -35,7 +35,7 @@ final class ClientList {
     }
 
     private String line(Connection connection) {
-        Introduction said = connection.introduction();
+        ClientInfo said = connection.clientInfo();
         ProtocolKind protocol = connection.protocol();
         long unread = connection.unreadBytes();
         return ("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 qbuf=0"
@@ -47,10 +47,10 @@ final class ClientList {
                         local(connection),
                         said.name(),
                         age(connection),
-                        seconds(connection.heardNanos()),
+                        seconds(connection.lastReadNanos()),
                         unread,
                         unread,
-                        connection.asked().isEmpty() ? "NULL" : connection.asked(),
+                        connection.lastRequest().isEmpty() ? "NULL" : connection.lastRequest(),
                         said.tenant(),
                         said.version(),
                         said.library(),
@@ -60,7 +60,7 @@ final class ClientList {
 
     /// Seconds since a connection was accepted.
     long age(Connection connection) {
-        return seconds(connection.sinceNanos());
+        return seconds(connection.acceptedNanos());
     }
 
     private long seconds(long sinceNanos) {

@@ -139,6 +139,6 @@ final class ConnectionCommands {
 
     private static void speak(RespSession session, Replies out, int version) {
         out.version(version);
-        session.introduce(session.connection().introduction().withVersion(version));
+        session.introduce(session.connection().clientInfo().withVersion(version));
     }
 }

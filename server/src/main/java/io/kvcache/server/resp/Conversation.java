@@ -2,7 +2,7 @@ package io.kvcache.server.resp;
 
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connection;
-import io.kvcache.server.net.Talk;
+import io.kvcache.server.net.ProtocolSession;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelHandlerContext;
@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 /// One client's requests, in order, one reply each; no more requests while replies pile up.
 ///
 /// **Threads.** The connection's loop.
-final class Conversation implements RespDecoder.Sink, Talk {
+final class Conversation implements RespDecoder.Sink, ProtocolSession {
 
     /// What a browser sends that a page of another site has told to post commands here. Redis hangs up too.
     private static final Set<String> CROSS_PROTOCOL = Set.of("POST", "HOST:");
@@ -47,7 +47,7 @@ final class Conversation implements RespDecoder.Sink, Talk {
             answered();
             goOn.run();
         });
-        connection.lastWords(this::cut);
+        connection.onAbort(this::cut);
     }
 
     /// The request that is coming will not be answered in any other way.
@@ -101,9 +101,9 @@ final class Conversation implements RespDecoder.Sink, Talk {
     @Override
     public void begins() {
         if (follows) {
-            connection.requestFollows();
+            connection.beginPipelinedRequest();
         } else {
-            connection.requestBegins();
+            connection.beginRequest();
             follows = true;
         }
     }
@@ -137,12 +137,12 @@ final class Conversation implements RespDecoder.Sink, Talk {
     private void run(Request request) {
         Transaction transaction = session.transaction();
         if (transaction.isOpen() && TransactionCommands.isQueued(request.name())) {
-            connection.requestIs("queued");
+            connection.labelRequest("queued");
             if (!transaction.add(request, session.commands().mistake(request), replies)) {
                 stats.errors.increment();
             }
         } else {
-            connection.requestIs(session.commands().verb(request));
+            connection.labelRequest(session.commands().verb(request));
             session.commands().run(session, request, replies);
         }
     }
@@ -167,7 +167,7 @@ final class Conversation implements RespDecoder.Sink, Talk {
             return;
         }
         decoder.answered();
-        boolean draining = connection.requestEnds();
+        boolean draining = connection.endRequest();
         CloseReason ending = session.ending();
         if (ending != null || draining) {
             finish(ending == null ? CloseReason.DRAIN : ending);

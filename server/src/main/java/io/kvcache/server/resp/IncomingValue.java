@@ -1,7 +1,7 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.PendingPut;
-import io.kvcache.server.net.SlotBytes;
+import io.kvcache.server.net.ZeroCopyIo;
 import io.netty.buffer.ByteBuf;
 import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
@@ -53,7 +53,7 @@ final class IncomingValue implements AutoCloseable {
             in.skipBytes(length);
             return;
         }
-        SlotBytes.read(in, length, put::writableBuffer);
+        ZeroCopyIo.read(in, length, put::writableBuffer);
     }
 
     /// The slot for the next bytes, or null when they go nowhere.

@@ -107,7 +107,8 @@ final class InfoCommands {
                 Long.toString(context.reach().ownKeyspace().keyspaceLimits().valueBytes()));
         settings.put("save", "");
         settings.put(
-                "timeout", Long.toString(context.connections().limits().idle().toSeconds()));
+                "timeout",
+                Long.toString(context.connections().limits().idleTimeout().toSeconds()));
         return settings;
     }
 }

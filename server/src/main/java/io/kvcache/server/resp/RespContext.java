@@ -3,7 +3,7 @@ package io.kvcache.server.resp;
 import io.kvcache.core.Clock;
 import io.kvcache.core.KvCache;
 import io.kvcache.server.keyspace.KeyspaceRouter;
-import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.ConnectionRegistry;
 import java.util.function.LongSupplier;
 
 /// What the commands work on.
@@ -19,6 +19,6 @@ public record RespContext(
         String tenant,
         boolean soleTenant,
         KeyspaceRouter reach,
-        Connections connections,
+        ConnectionRegistry connections,
         Clock clock,
         ServerFacts facts) {}

@@ -4,7 +4,7 @@ import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol;
 import io.kvcache.server.net.ProtocolKind;
-import io.kvcache.server.net.TalkHandler;
+import io.kvcache.server.net.SessionHandler;
 import io.kvcache.server.quota.InFlight;
 import io.netty.channel.ChannelPipeline;
 import java.util.Map;
@@ -30,7 +30,7 @@ public final class RespProtocol implements Protocol {
     @Override
     public void install(ChannelPipeline pipeline, Connection connection) {
         pipeline.addLast(
-                new TalkHandler((channel, goOn) -> new Conversation(channel, connection, entrance, stats, goOn)));
+                new SessionHandler((channel, goOn) -> new Conversation(channel, connection, entrance, stats, goOn)));
     }
 
     /// What all connections of a server may take of the heap for arguments beyond 64 KiB each: an eighth of it.

@@ -4,9 +4,9 @@ import io.kvcache.server.keyspace.ChunkSequenceTrackers;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.ReadResult;
+import io.kvcache.server.net.ClientInfo;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connection;
-import io.kvcache.server.net.Introduction;
 import io.netty.channel.EventLoop;
 import java.util.Set;
 import java.util.function.Consumer;
@@ -62,9 +62,9 @@ final class RespSession {
     void enter(CommandTable own) {
         commands = own;
         if (!entrance.isBefore(own)) {
-            connection.known();
+            connection.markAuthenticated();
         }
-        introduce(connection.introduction().withTenant(own.tenant()));
+        introduce(connection.clientInfo().withTenant(own.tenant()));
     }
 
     /// It is again who it was in the beginning.
@@ -73,17 +73,17 @@ final class RespSession {
     }
 
     /// The client says something of itself.
-    void introduce(Introduction told) {
-        connection.introduction(told);
+    void introduce(ClientInfo told) {
+        connection.clientInfo(told);
     }
 
     /// As set by the client; empty when it was not.
     String name() {
-        return connection.introduction().name();
+        return connection.clientInfo().name();
     }
 
     void name(String chosen) {
-        introduce(connection.introduction().withName(chosen));
+        introduce(connection.clientInfo().withName(chosen));
     }
 
     /// Takes note of a request before it runs.
@@ -139,7 +139,7 @@ final class RespSession {
     void awaitValue(Keyspace keyspace, byte[] key, Consumer<ReadResult> next, Runnable abandon) {
         awaiting = true;
         whenClosed = abandon;
-        connection.waiting(true);
+        connection.setServerWaiting(true);
         keyspace.fetch(key, loop, reading -> {
             PinnedValue value = reading.value();
             if (!closed) {
@@ -161,7 +161,7 @@ final class RespSession {
     /// @param abandon run instead of `next` when the connection ends before
     void awaitTurn(Runnable next, Runnable abandon) {
         awaiting = true;
-        connection.waiting(true);
+        connection.setServerWaiting(true);
         loop.execute(() -> {
             if (closed) {
                 abandon.run();
@@ -174,7 +174,7 @@ final class RespSession {
     /// Goes on when something is done that waits, which it does on a thread of its own.
     void awaitSlow(LongSupplier slow, LongConsumer next) {
         awaiting = true;
-        connection.waiting(true);
+        connection.setServerWaiting(true);
         Thread.ofVirtual().start(() -> {
             long outcome = slow.getAsLong();
             loop.execute(() -> {
@@ -214,13 +214,13 @@ final class RespSession {
         });
         asking = false;
         if (awaiting) {
-            connection.waiting(true);
+            connection.setServerWaiting(true);
         }
     }
 
     private void resume(Runnable next) {
         awaiting = false;
-        connection.waiting(false);
+        connection.setServerWaiting(false);
         next.run();
         goOn.run();
     }

@@ -7,9 +7,9 @@ import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.http.HttpConfig;
 import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.keyspace.TestKeyspace;
-import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.ConnectionRegistry;
+import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.net.Wire;
 import io.kvcache.server.quota.InFlight;
 import java.time.Duration;
 import java.util.List;
@@ -28,7 +28,7 @@ final class BlockFetchTest {
 
     private final TestKeyspace test = TestKeyspace.small();
     private final InFlight arriving = new InFlight(200);
-    private final Connections connectionRegistry = new Connections(NetLimits.defaults(), test.time());
+    private final ConnectionRegistry connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), test.time());
     private final TenantNamespaceRegistry namespaces = new TenantNamespaceRegistry(test.cache());
     private final HttpProtocol protocol = new HttpProtocol(new HttpConfig(
             ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(test.time())),
@@ -43,8 +43,8 @@ final class BlockFetchTest {
                             BlockQuotaTrackers.withoutQuotas(test.cache()),
                             new BlockEndpoint.TransferBudgets(_ -> arriving, _ -> InFlight.unlimited()))),
             Set.of("*")));
-    private final Wire first = new Wire(protocol, connectionRegistry);
-    private final Wire second = new Wire(protocol, connectionRegistry);
+    private final EmbeddedConnection first = new EmbeddedConnection(protocol, connectionRegistry);
+    private final EmbeddedConnection second = new EmbeddedConnection(protocol, connectionRegistry);
 
     @BeforeEach
     void register() {

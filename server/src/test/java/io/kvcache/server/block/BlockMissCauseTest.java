@@ -20,7 +20,7 @@ import io.kvcache.server.http.HttpConfig;
 import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.keyspace.ManualClock;
 import io.kvcache.server.keyspace.TestKeyspace;
-import io.kvcache.server.net.Wire;
+import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.quota.InFlight;
 import io.kvcache.server.quota.Quota;
 import io.kvcache.tiers.TickDrivenCache;
@@ -60,7 +60,7 @@ final class BlockMissCauseTest {
 
         private final BlockQuotaTrackers stocks;
         private final TenantNamespaceRegistry namespaces;
-        private final Wire embeddedConnection;
+        private final EmbeddedConnection embeddedConnection;
 
         Served(TieredKvCache cache, ManualClock time, Quota quota, Duration arrival) {
             stocks = new BlockQuotaTrackers(cache, Map.of("default", quota), new NamespaceIdResolver(cache)::resolve);
@@ -77,7 +77,7 @@ final class BlockMissCauseTest {
                     Map.of(),
                     List.of(new NamespaceEndpoint(namespaces), area),
                     Set.of("*"));
-            embeddedConnection = new Wire(new HttpProtocol(site), time);
+            embeddedConnection = new EmbeddedConnection(new HttpProtocol(site), time);
             assertThat(embeddedConnection.ask(request("PUT", "/v1/namespaces/m", SHAPE.length()) + SHAPE))
                     .startsWith("HTTP/1.1 20");
         }

@@ -176,7 +176,7 @@ final class ConfigReaderTest {
         assertThat(config.firstListener().port()).isEqualTo(6400);
         assertThat(config.memory().hostBytes()).isEqualTo(3L << 29);
         assertThat(config.network()).isEqualTo(new NetworkConfig(TransportKind.NIO, 2));
-        assertThat(config.limits().idle()).isEqualTo(Duration.ofMinutes(5));
+        assertThat(config.limits().idleTimeout()).isEqualTo(Duration.ofMinutes(5));
         assertThat(config.existsPin()).isEqualTo(new ExistsPinConfig(Duration.ofMillis(500), 10));
         assertThat(config.shutdown().drain()).isEqualTo(Duration.ofSeconds(3));
     }

@@ -9,11 +9,11 @@ import io.kvcache.server.block.BlockQuotaTrackers;
 import io.kvcache.server.block.NamespaceEndpoint;
 import io.kvcache.server.block.TenantNamespaceRegistry;
 import io.kvcache.server.keyspace.TestKeyspace;
-import io.kvcache.server.net.Connections;
-import io.kvcache.server.net.FuzzRun;
-import io.kvcache.server.net.LeakWatch;
+import io.kvcache.server.net.ConnectionRegistry;
+import io.kvcache.server.net.EmbeddedConnection;
+import io.kvcache.server.net.FuzzRunner;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.net.Wire;
+import io.kvcache.server.net.NettyLeakCheck;
 import io.kvcache.server.quota.InFlight;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -24,17 +24,17 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/// Random and mutated requests: no bug is hit, no buffer and no slot is left behind. [FuzzRun] says how to send more of
-/// them.
+/// Random and mutated requests: no bug is hit, no buffer and no slot is left behind. [FuzzRunner] says how to send more
+/// of them.
 @Timeout(value = 30, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 final class HttpFuzzTest {
 
     @Test
     void givenRequestsThatNobodyMeant_whenSent_thenNothingBreaksAndNothingIsLeft() {
-        FuzzRun run = new FuzzRun("HTTP");
-        try (LeakWatch _ = new LeakWatch();
+        FuzzRunner run = new FuzzRunner("HTTP");
+        try (NettyLeakCheck _ = new NettyLeakCheck();
                 TestKeyspace test = TestKeyspace.small()) {
-            Connections connectionRegistry = new Connections(NetLimits.defaults(), test.time());
+            ConnectionRegistry connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), test.time());
             InFlight arriving = InFlight.unlimited();
             TenantNamespaceRegistry namespaces = new TenantNamespaceRegistry(test.cache());
             HttpProtocol protocol = new HttpProtocol(new HttpConfig(
@@ -51,15 +51,15 @@ final class HttpFuzzTest {
                                     new BlockEndpoint.TransferBudgets(_ -> arriving, _ -> InFlight.unlimited()))),
                     Set.of()));
             register(protocol, connectionRegistry);
-            int sent = run.talk(
+            int sent = run.run(
                     4,
-                    () -> new Wire(protocol, connectionRegistry),
+                    () -> new EmbeddedConnection(protocol, connectionRegistry),
                     () -> HttpRequestGenerator.randomFrame(run.random()));
 
-            FuzzRun.requireGoodEnds(connectionRegistry);
+            FuzzRunner.requireCleanCloses(connectionRegistry);
             assertThat(protocol.requestCount()).isGreaterThan(sent / 4);
             assertThat(connectionRegistry.openCount()).isZero();
-            try (Wire embeddedConnection = new Wire(protocol, connectionRegistry)) {
+            try (EmbeddedConnection embeddedConnection = new EmbeddedConnection(protocol, connectionRegistry)) {
                 assertThat(embeddedConnection.ask("GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n"))
                         .endsWith("page");
             }
@@ -74,10 +74,10 @@ final class HttpFuzzTest {
     }
 
     /// A namespace whose blocks have 16 bytes.
-    private static void register(HttpProtocol protocol, Connections connectionRegistry) {
+    private static void register(HttpProtocol protocol, ConnectionRegistry connectionRegistry) {
         String shape = "{\"shape\":{\"layers\":1,\"planes\":1,\"kvHeads\":1,\"headDim\":1,"
                 + "\"blockTokens\":16,\"dtype\":\"int8\"}}";
-        try (Wire embeddedConnection = new Wire(protocol, connectionRegistry)) {
+        try (EmbeddedConnection embeddedConnection = new EmbeddedConnection(protocol, connectionRegistry)) {
             embeddedConnection.send(
                     ("PUT /v1/namespaces/m HTTP/1.1\r\nContent-Length: " + shape.length() + "\r\n\r\n" + shape)
                             .getBytes(StandardCharsets.US_ASCII));

@@ -8,9 +8,9 @@ import io.kvcache.server.http.HttpConfig;
 import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.keyspace.DelayedDiskStore;
 import io.kvcache.server.keyspace.KeyspaceLimits;
-import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.ConnectionRegistry;
+import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.net.Wire;
 import io.kvcache.server.quota.InFlight;
 import java.time.Duration;
 import java.util.List;
@@ -36,16 +36,16 @@ final class LeaseWaitTest {
         store.close();
     }
 
-    private Wire connect() {
+    private EmbeddedConnection connect() {
         LeaseEndpoint area = new LeaseEndpoint(store.real(), Map.of("default", store.keyspace()), leases, MAX_DURATION);
-        return new Wire(
+        return new EmbeddedConnection(
                 new HttpProtocol(new HttpConfig(
                         ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(store.time())),
                         Map.of("default", store.keyspace()),
                         Map.of(),
                         List.of(area),
                         Set.of("*"))),
-                new Connections(NetLimits.defaults(), store.time()));
+                new ConnectionRegistry(NetLimits.defaults(), store.time()));
     }
 
     private static String lease(String query) {
@@ -57,7 +57,7 @@ final class LeaseWaitTest {
     void givenAValueOnDisk_whenLeased_thenItMayTakeAsLongAsTheClientWaitsAndTheStoreAllows(
             String query, long expectedMillis) {
         store.put("b/k", "value");
-        try (Wire embeddedConnection = connect()) {
+        try (EmbeddedConnection embeddedConnection = connect()) {
             embeddedConnection.send(lease(query));
             assertThat(store.fetchTimeout()).hasMillis(expectedMillis);
             store.timeOutFetch();
@@ -72,7 +72,7 @@ final class LeaseWaitTest {
 
     @Test
     void givenNoSuchValue_whenLeased_thenNothingIsSaidOfTryingAgain() {
-        try (Wire embeddedConnection = connect()) {
+        try (EmbeddedConnection embeddedConnection = connect()) {
             assertThat(embeddedConnection.ask(lease("timeout_ms=1000&ttl_s=30.0")))
                     .startsWith("HTTP/1.1 504 ")
                     .contains("there is no such value")
@@ -85,7 +85,7 @@ final class LeaseWaitTest {
         InFlight leaving = new InFlight(1000);
         store.restart(new KeyspaceLimits(100, 1000, InFlight.unlimited(), leaving));
         store.put("b/k", "value");
-        try (Wire embeddedConnection = connect()) {
+        try (EmbeddedConnection embeddedConnection = connect()) {
             assertThat(leaving.begin(1000)).isTrue();
             embeddedConnection.send(lease("ttl_s=1"));
             store.completeFetch();
@@ -113,7 +113,7 @@ final class LeaseWaitTest {
                 "timeout_ms= | timeout_ms is ; it takes whole milliseconds"
             })
     void givenATimeOutOfItsRange_whenLeased_thenTheRangeIsSaid(String query, String said) {
-        try (Wire embeddedConnection = connect()) {
+        try (EmbeddedConnection embeddedConnection = connect()) {
             assertThat(embeddedConnection.ask(lease(query)))
                     .startsWith("HTTP/1.1 400 ")
                     .contains(said);

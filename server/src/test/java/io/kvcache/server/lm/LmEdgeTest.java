@@ -5,9 +5,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.CloseReason;
-import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.ConnectionRegistry;
+import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.net.Wire;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import org.junit.jupiter.api.AfterEach;
@@ -19,7 +19,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 final class LmEdgeTest {
 
     private final TestKeyspace test = TestKeyspace.small();
-    private final Connections connectionRegistry = new Connections(NetLimits.defaults(), test.time());
+    private final ConnectionRegistry connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), test.time());
     private final LmProtocol protocol = new LmProtocol(KeyspaceRouter.of(test.keyspace()), null);
 
     @AfterEach
@@ -27,8 +27,8 @@ final class LmEdgeTest {
         test.close();
     }
 
-    private Wire connect() {
-        return new Wire(protocol, connectionRegistry);
+    private EmbeddedConnection connect() {
+        return new EmbeddedConnection(protocol, connectionRegistry);
     }
 
     private void requireNothingHeld() {
@@ -43,14 +43,14 @@ final class LmEdgeTest {
         LmTestClient client = new LmTestClient(generation);
         byte[] older = TestKeyspace.content(1, 70_000);
         byte[] newer = client.put("k", LmTestClient.META, TestKeyspace.content(2, 100_000));
-        try (Wire embeddedConnection = connect()) {
+        try (EmbeddedConnection embeddedConnection = connect()) {
             embeddedConnection
                     .send(client.put("k", LmTestClient.META, older))
                     .send(Arrays.copyOf(newer, newer.length - 1));
         }
         assertThat(connectionRegistry.closedCount(CloseReason.CLIENT_MID_REQUEST))
                 .isEqualTo(1);
-        try (Wire embeddedConnection = connect()) {
+        try (EmbeddedConnection embeddedConnection = connect()) {
             assertThat(embeddedConnection
                             .send(client.ask(LmTestClient.GET, "k"))
                             .bytes())
@@ -63,7 +63,7 @@ final class LmEdgeTest {
     @CsvSource({"v0,2147483647", "v1a,2147483647", "v1b,2147483647", "v1b,2000000000"})
     void givenALengthOfTwoGibibytes_whenPut_thenItIsDrainedAndTakesNoMemory(String generation, int length) {
         LmTestClient client = new LmTestClient(generation);
-        try (Wire embeddedConnection = connect()) {
+        try (EmbeddedConnection embeddedConnection = connect()) {
             embeddedConnection
                     .send(client.request(LmTestClient.PUT, length, LmTestClient.META, "k"))
                     .send(new byte[1 << 20]);
@@ -85,7 +85,7 @@ final class LmEdgeTest {
     void givenAKeyOfAnyBytes_whenPutAndGot_thenItIsThatKeyAndNoOther(String generation, String key) {
         LmTestClient client = new LmTestClient(generation);
         byte[] value = TestKeyspace.content(1, 100);
-        try (Wire embeddedConnection = connect()) {
+        try (EmbeddedConnection embeddedConnection = connect()) {
             embeddedConnection.send(client.put(key, LmTestClient.META, value));
             assertThat(embeddedConnection
                             .send(client.ask(LmTestClient.GET, key))

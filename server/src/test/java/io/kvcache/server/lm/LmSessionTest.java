@@ -7,9 +7,9 @@ import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.CloseReason;
-import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.ConnectionRegistry;
+import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.net.Wire;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -26,7 +26,7 @@ final class LmSessionTest {
     private static final String KEY = "vllm@org/model-7B@2@0@-1a2b%c";
 
     private final TestKeyspace test = TestKeyspace.small();
-    private final Connections connectionRegistry = new Connections(NetLimits.defaults(), test.time());
+    private final ConnectionRegistry connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), test.time());
     private final LmProtocol protocol = new LmProtocol(KeyspaceRouter.of(test.keyspace()), null);
 
     @AfterEach
@@ -34,8 +34,8 @@ final class LmSessionTest {
         test.close();
     }
 
-    private Wire connect() {
-        return new Wire(protocol, connectionRegistry);
+    private EmbeddedConnection connect() {
+        return new EmbeddedConnection(protocol, connectionRegistry);
     }
 
     private static byte[] all(byte[]... parts) {
@@ -78,7 +78,7 @@ final class LmSessionTest {
         byte[] said = said(client);
         for (int cut = 0; cut < said.length; cut++) {
             test.keyspace().clear();
-            try (Wire embeddedConnection = connect()) {
+            try (EmbeddedConnection embeddedConnection = connect()) {
                 embeddedConnection.send(Arrays.copyOf(said, cut)).send(Arrays.copyOfRange(said, cut, said.length));
                 assertThat(embeddedConnection.bytes()).as("cut at %d", cut).isEqualTo(expected(client));
             }
@@ -89,7 +89,7 @@ final class LmSessionTest {
     @ValueSource(strings = {"v0", "v1a", "v1b"})
     void givenEachLayout_whenSentByteByByte_thenRepliesAreTheSame(String generation) {
         LmTestClient client = new LmTestClient(generation);
-        try (Wire embeddedConnection = connect()) {
+        try (EmbeddedConnection embeddedConnection = connect()) {
             for (byte each : said(client)) {
                 embeddedConnection.send(new byte[] {each});
             }
@@ -103,7 +103,7 @@ final class LmSessionTest {
         int count = LmSession.LIST_PAGE_KEYS + 1000;
         List<String> keys = new ArrayList<>();
         List<byte[]> between = new ArrayList<>();
-        try (Wire embeddedConnection = connect()) {
+        try (EmbeddedConnection embeddedConnection = connect()) {
             for (int i = 0; i < count; i++) {
                 keys.add("model@" + i);
                 embeddedConnection.send(client.put(keys.getLast(), LmTestClient.META, new byte[] {1}));
@@ -126,7 +126,7 @@ final class LmSessionTest {
         LmTestClient client = new LmTestClient(generation);
         String key = "k".repeat(150);
         byte[] body = TestKeyspace.content(1, 5_000_003);
-        try (Wire embeddedConnection = connect()) {
+        try (EmbeddedConnection embeddedConnection = connect()) {
             byte[] frame = client.put(key, LmTestClient.META, body);
             for (int at = 0; at < frame.length; at += 70_001) {
                 embeddedConnection.send(Arrays.copyOfRange(frame, at, Math.min(frame.length, at + 70_001)));
@@ -142,7 +142,7 @@ final class LmSessionTest {
     @Test
     void givenAnEqualValueIsHere_whenPutAgain_thenItIsNotStoredAgain() {
         LmTestClient client = new LmTestClient("v1b");
-        try (Wire embeddedConnection = connect()) {
+        try (EmbeddedConnection embeddedConnection = connect()) {
             embeddedConnection.send(client.put(KEY, LmTestClient.META, new byte[] {1, 2}));
             embeddedConnection.send(client.put(KEY, LmTestClient.META, new byte[] {1, 2}));
             embeddedConnection.send(client.put(KEY, LmTestClient.NO_META, new byte[] {1, 2}));
@@ -155,7 +155,7 @@ final class LmSessionTest {
     void givenAllIsPinned_whenPut_thenItIsDrainedInSilenceAndTheOlderOneIsGone() {
         LmTestClient client = new LmTestClient("v1b");
         byte[] body = TestKeyspace.content(1, 2 << 20);
-        try (Wire embeddedConnection = connect()) {
+        try (EmbeddedConnection embeddedConnection = connect()) {
             embeddedConnection.send(client.put(KEY, LmTestClient.META, new byte[] {1}));
             List<PinnedValue> held = new ArrayList<>();
             for (int i = 0; test.put("f" + i, TestKeyspace.content(i, 1 << 20)) == PendingPut.State.WRITING; i++) {
@@ -172,7 +172,7 @@ final class LmSessionTest {
     @Test
     void givenAValueLargerThanTheStoreTakes_whenPut_thenItIsDrainedAndTheOlderOneIsGone() {
         LmTestClient client = new LmTestClient("v1b");
-        try (Wire embeddedConnection = connect()) {
+        try (EmbeddedConnection embeddedConnection = connect()) {
             embeddedConnection.send(client.put(KEY, LmTestClient.META, new byte[] {1}));
             embeddedConnection.send(client.request(1, 300_000_000, LmTestClient.META, KEY));
             byte[] part = new byte[1_000_000];
@@ -191,8 +191,8 @@ final class LmSessionTest {
     void givenAnotherWriterOfTheKey_whenGotAfterPut_thenTheClientReadsItsOwn() {
         LmTestClient client = new LmTestClient("v1b");
         byte[] slow = client.put(KEY, LmTestClient.META, new byte[] {1, 2, 3});
-        try (Wire first = connect();
-                Wire second = connect()) {
+        try (EmbeddedConnection first = connect();
+                EmbeddedConnection second = connect()) {
             first.send(Arrays.copyOf(slow, slow.length - 1));
             second.send(client.put(KEY, LmTestClient.META, new byte[] {9, 9, 9}))
                     .send(client.ask(LmTestClient.GET, KEY));
@@ -210,7 +210,7 @@ final class LmSessionTest {
         LmTestClient client = new LmTestClient("v1b");
         for (byte[] wrong :
                 List.of(client.ask(6, KEY), client.ask(0, KEY), client.request(1, -1, LmTestClient.META, KEY))) {
-            try (Wire embeddedConnection = connect()) {
+            try (EmbeddedConnection embeddedConnection = connect()) {
                 embeddedConnection.send(wrong);
                 assertThat(embeddedConnection.isOpen()).isFalse();
                 assertThat(embeddedConnection.bytes()).isEmpty();

@@ -3,7 +3,7 @@ package io.kvcache.server.resp;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.net.CloseReason;
-import io.kvcache.server.net.Wire;
+import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.quota.InFlight;
 import java.nio.charset.StandardCharsets;
 import org.junit.jupiter.api.AfterEach;
@@ -16,7 +16,7 @@ final class ArgumentsTest {
 
     private final InFlight arguments = new InFlight(LIMIT);
     private final RespWire resp = new RespWire(arguments);
-    private final Wire wire = resp.wire();
+    private final EmbeddedConnection wire = resp.wire();
 
     @AfterEach
     void close() {
@@ -36,8 +36,8 @@ final class ArgumentsTest {
     @Test
     void givenClientsThatSayHalfOfMuch_whenTheHeapForThatIsTaken_thenTheLastIsCutOffAndSmallRequestsAreAnswered() {
         wire.send(half(200));
-        try (Wire second = resp.connect();
-                Wire third = resp.connect()) {
+        try (EmbeddedConnection second = resp.connect();
+                EmbeddedConnection third = resp.connect()) {
             second.send(half(200));
             assertThat(second.text())
                     .startsWith("-ERR Protocol error: requests take all of the " + LIMIT + " bytes of heap");
@@ -54,7 +54,7 @@ final class ArgumentsTest {
 
     @Test
     void givenALargeRequest_whenItsClientLeaves_thenItsHeapIsThereForOthers() {
-        try (Wire leaving = resp.connect()) {
+        try (EmbeddedConnection leaving = resp.connect()) {
             leaving.send(half(250));
             assertThat(arguments.bytes()).isPositive();
         }

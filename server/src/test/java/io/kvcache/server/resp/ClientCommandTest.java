@@ -3,7 +3,7 @@ package io.kvcache.server.resp;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.net.CloseReason;
-import io.kvcache.server.net.Wire;
+import io.kvcache.server.net.EmbeddedConnection;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -31,7 +31,7 @@ final class ClientCommandTest {
             "tot-mem");
 
     private final RespWire resp = new RespWire();
-    private final Wire other = resp.connect();
+    private final EmbeddedConnection other = resp.connect();
 
     @AfterEach
     void close() {

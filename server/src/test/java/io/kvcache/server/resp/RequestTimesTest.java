@@ -4,11 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.ManualClock;
 import io.kvcache.server.log.LogCapture;
-import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.ConnectionRegistry;
+import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.RequestTimer;
-import io.kvcache.server.net.SlowRequests;
-import io.kvcache.server.net.Wire;
+import io.kvcache.server.net.SlowRequestLog;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -24,8 +24,8 @@ final class RequestTimesTest {
         RequestTimer timer = (_, verb, nanos) -> times.add(verb + " " + nanos);
         try (RespWire resp = new RespWire()) {
             ManualClock time = resp.test().time();
-            Connections timed = new Connections(NetLimits.defaults(), time, timer, () -> 0);
-            try (Wire wire = new Wire(resp.protocol(), timed)) {
+            ConnectionRegistry timed = new ConnectionRegistry(NetLimits.defaults(), time, timer, () -> 0);
+            try (EmbeddedConnection wire = new EmbeddedConnection(resp.protocol(), timed)) {
                 wire.ask("GET a\r\n");
                 time.advance(Duration.ofHours(1));
                 wire.ask("\r\nGET a\r\n");
@@ -39,11 +39,12 @@ final class RequestTimesTest {
     @Test
     void givenAThreshold_whenARequestTakesLonger_thenItIsLoggedWithItsSizeAndTenant() {
         try (RespWire resp = new RespWire();
-                LogCapture heard = new LogCapture(SlowRequests.class.getName())) {
+                LogCapture heard = new LogCapture(SlowRequestLog.class.getName())) {
             ManualClock time = resp.test().time();
-            SlowRequests slow = new SlowRequests(Duration.ofSeconds(1), time);
-            Connections timed = new Connections(NetLimits.defaults(), time, RequestTimer.NONE, slow, () -> 0);
-            try (Wire wire = new Wire(resp.protocol(), timed)) {
+            SlowRequestLog slow = new SlowRequestLog(Duration.ofSeconds(1), time);
+            ConnectionRegistry timed =
+                    new ConnectionRegistry(NetLimits.defaults(), time, RequestTimer.NONE, slow, () -> 0);
+            try (EmbeddedConnection wire = new EmbeddedConnection(resp.protocol(), timed)) {
                 wire.ask("GET a\r\n");
                 wire.ask("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\nha");
                 time.advance(Duration.ofMillis(2500));
@@ -61,11 +62,12 @@ final class RequestTimesTest {
     @Test
     void givenManySlowRequests_whenLogged_thenTheLogGetsSome() {
         try (RespWire resp = new RespWire();
-                LogCapture heard = new LogCapture(SlowRequests.class.getName())) {
+                LogCapture heard = new LogCapture(SlowRequestLog.class.getName())) {
             ManualClock time = resp.test().time();
-            SlowRequests slow = new SlowRequests(Duration.ofMillis(1), time);
-            Connections timed = new Connections(NetLimits.defaults(), time, RequestTimer.NONE, slow, () -> 0);
-            try (Wire wire = new Wire(resp.protocol(), timed)) {
+            SlowRequestLog slow = new SlowRequestLog(Duration.ofMillis(1), time);
+            ConnectionRegistry timed =
+                    new ConnectionRegistry(NetLimits.defaults(), time, RequestTimer.NONE, slow, () -> 0);
+            try (EmbeddedConnection wire = new EmbeddedConnection(resp.protocol(), timed)) {
                 for (int i = 0; i < 50; i++) {
                     wire.ask("*2\r\n$3\r\nGET\r\n");
                     time.advance(Duration.ofMillis(2));

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.CloseReason;
-import io.kvcache.server.net.Wire;
+import io.kvcache.server.net.EmbeddedConnection;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -72,7 +72,7 @@ final class RespDecoderTest {
     void givenACutAtEveryPlace_whenSent_thenTheAnswersAreTheSame() {
         byte[] all = conversation();
         for (int cut = 1; cut < all.length; cut++) {
-            try (Wire wire = resp.connect()) {
+            try (EmbeddedConnection wire = resp.connect()) {
                 wire.send(Arrays.copyOf(all, cut)).send(Arrays.copyOfRange(all, cut, all.length));
                 assertThat(wire.text()).as("cut at %d", cut).isEqualTo(ANSWERS);
             }

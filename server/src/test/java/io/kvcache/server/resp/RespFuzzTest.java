@@ -3,26 +3,26 @@ package io.kvcache.server.resp;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.net.CloseReason;
-import io.kvcache.server.net.FuzzRun;
-import io.kvcache.server.net.LeakWatch;
+import io.kvcache.server.net.FuzzRunner;
+import io.kvcache.server.net.NettyLeakCheck;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /// Random and mutated frames: no bug is hit, no buffer and no slot is left behind, and every connection that ends has a
-/// reason. [FuzzRun] says how to send more of them.
+/// reason. [FuzzRunner] says how to send more of them.
 @Timeout(value = 30, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 final class RespFuzzTest {
 
     @Test
     void givenFramesThatNobodyMeant_whenSent_thenNothingBreaksAndNothingIsLeft() {
-        FuzzRun run = new FuzzRun("RESP");
-        try (LeakWatch _ = new LeakWatch();
+        FuzzRunner run = new FuzzRunner("RESP");
+        try (NettyLeakCheck _ = new NettyLeakCheck();
                 RespWire resp = new RespWire()) {
-            int sent = run.talk(20, resp::connect, () -> RespFrames.any(run.random()));
+            int sent = run.run(20, resp::connect, () -> RespFrames.any(run.random()));
 
-            FuzzRun.requireGoodEnds(resp.connections());
+            FuzzRunner.requireCleanCloses(resp.connections());
             assertThat(resp.connections().closedCount(CloseReason.PROTOCOL_ERROR))
                     .isPositive();
             assertThat(resp.protocol().commandCount()).isGreaterThan(sent / 4);

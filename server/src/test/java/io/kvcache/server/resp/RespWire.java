@@ -5,9 +5,9 @@ import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.TestKeyspace;
-import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.ConnectionRegistry;
+import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.net.Wire;
 import io.kvcache.server.quota.InFlight;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
@@ -18,8 +18,8 @@ public final class RespWire implements AutoCloseable {
 
     private final TestKeyspace test;
     private final RespProtocol protocol;
-    private final Connections connections;
-    private final Wire wire;
+    private final ConnectionRegistry connections;
+    private final EmbeddedConnection wire;
 
     public RespWire() {
         this(InFlight.unlimited());
@@ -28,7 +28,7 @@ public final class RespWire implements AutoCloseable {
     /// @param arguments heap for those of requests that are not answered yet
     RespWire(InFlight arguments) {
         test = TestKeyspace.small();
-        connections = new Connections(NetLimits.defaults(), test.time());
+        connections = new ConnectionRegistry(NetLimits.defaults(), test.time());
         protocol = new RespProtocol(
                 ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(test.time())),
                 Map.of(
@@ -46,8 +46,8 @@ public final class RespWire implements AutoCloseable {
         wire = connect();
     }
 
-    Wire connect() {
-        return new Wire(protocol, connections);
+    EmbeddedConnection connect() {
+        return new EmbeddedConnection(protocol, connections);
     }
 
     public TestKeyspace test() {
@@ -58,11 +58,11 @@ public final class RespWire implements AutoCloseable {
         return protocol;
     }
 
-    public Connections connections() {
+    public ConnectionRegistry connections() {
         return connections;
     }
 
-    Wire wire() {
+    EmbeddedConnection wire() {
         return wire;
     }
 

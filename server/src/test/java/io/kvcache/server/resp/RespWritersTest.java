@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.log.LogCapture;
-import io.kvcache.server.net.Wire;
+import io.kvcache.server.net.EmbeddedConnection;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -19,7 +19,7 @@ final class RespWritersTest {
     private static final int MIB = 1 << 20;
 
     private final RespWire resp = new RespWire();
-    private final Wire other = resp.connect();
+    private final EmbeddedConnection other = resp.connect();
 
     @AfterEach
     void close() {
@@ -139,7 +139,7 @@ final class RespWritersTest {
         List<PinnedValue> held = new ArrayList<>();
         String value = "y".repeat(MIB);
         held.add(Objects.requireNonNull(resp.test().keyspace().get(new byte[] {'k'})));
-        try (Wire filler = resp.connect()) {
+        try (EmbeddedConnection filler = resp.connect()) {
             for (int i = 0; ; i++) {
                 filler.ask("PING\r\n");
                 if (!filler.send(RespWire.frame("SET", "f" + i, value)).text().equals("+OK\r\n")) {

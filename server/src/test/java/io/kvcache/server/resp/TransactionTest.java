@@ -2,7 +2,7 @@ package io.kvcache.server.resp;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.net.Wire;
+import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.quota.InFlight;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
@@ -141,7 +141,7 @@ final class TransactionTest {
 
     @Test
     void givenOthersTakeTheHeap_whenAValueIsQueued_thenItIsRefusedAndWhatWasTakenIsGivenBack() {
-        try (Wire other = resp.connect()) {
+        try (EmbeddedConnection other = resp.connect()) {
             other.send("*1\r\n$5\r\nMULTI\r\n");
             other.send(RespWire.frame("SET", "o", "x".repeat(31 * MIB)));
             assertThat(other.text()).isEqualTo("+OK\r\n+QUEUED\r\n");
@@ -211,7 +211,7 @@ final class TransactionTest {
     @Test
     void givenAnOpenTransaction_whenOthersWriteTheSameKey_thenNobodyWaits() {
         askAll("MULTI", "SET k queued");
-        try (Wire other = resp.connect()) {
+        try (EmbeddedConnection other = resp.connect()) {
             assertThat(other.ask("SET k other\r\n")).isEqualTo("+OK\r\n");
             assertThat(ask("EXEC")).isEqualTo("*1\r\n+OK\r\n");
             assertThat(other.ask("GET k\r\n")).isEqualTo("$6\r\nqueued\r\n");
@@ -220,7 +220,7 @@ final class TransactionTest {
 
     @Test
     void givenAnotherWriterOfTheKey_whenExecuted_thenItReadsItsOwnValue() {
-        try (Wire other = resp.connect()) {
+        try (EmbeddedConnection other = resp.connect()) {
             other.send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5\r\nslo");
             assertThat(askAll("MULTI", "SET k quick", "GET k", "EXEC"))
                     .isEqualTo("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n$5\r\nquick\r\n");

@@ -23,54 +23,54 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Threads.** Any; [#tick] one at a time.
 @SuppressWarnings("ReferenceEquality") // a gate is itself alone
-public final class Connections {
+public final class ConnectionRegistry {
 
     /// Connections beyond the limit that may ask how the server is.
-    static final int SPARE_PLACES = 64;
+    static final int HEALTH_CHECK_SLOTS = 64;
 
     /// Of all places, this part is kept for listeners.
-    private static final int OWN_PART = 4;
+    private static final int RESERVED_FRACTION = 4;
 
     /// Of all connections, this part gives way at once.
-    private static final int LEAVING_PART = 64;
+    private static final int EVICTION_FRACTION = 64;
 
     /// After a look at all connections none of which could give way.
-    private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+    private static final long SCAN_INTERVAL_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
     private final NetLimits limits;
     private final Clock clock;
     private final RequestTimer timer;
-    private final SlowRequests slow;
-    private final LongSupplier refusedReads;
-    private long refusedBefore;
+    private final SlowRequestLog slow;
+    private final LongSupplier throttledReads;
+    private long throttledBefore;
     private final Set<Connection> open = ConcurrentHashMap.newKeySet();
-    private final List<Gate> gates = new ArrayList<>();
-    private final SequencedSet<Connection> spares = new LinkedHashSet<>();
-    private boolean lookedInVain;
-    private long lookedNanos;
+    private final List<ListenerSlots> listeners = new ArrayList<>();
+    private final SequencedSet<Connection> overLimit = new LinkedHashSet<>();
+    private boolean lastScanFailed;
+    private long lastScanNanos;
     private final AtomicLong accepted = new AtomicLong();
     private final Map<CloseReason, LongAdder> closed = new EnumMap<>(CloseReason.class);
-    private volatile boolean leaving;
+    private volatile boolean shutdownAnnounced;
     private volatile boolean draining;
 
     /// Without a timer.
-    public Connections(NetLimits limits, Clock clock) {
+    public ConnectionRegistry(NetLimits limits, Clock clock) {
         this(limits, clock, RequestTimer.NONE, () -> 0);
     }
 
     /// That logs no slow requests.
-    public Connections(NetLimits limits, Clock clock, RequestTimer timer, LongSupplier refusedReads) {
-        this(limits, clock, timer, new SlowRequests(Duration.ZERO, clock), refusedReads);
+    public ConnectionRegistry(NetLimits limits, Clock clock, RequestTimer timer, LongSupplier refusedReads) {
+        this(limits, clock, timer, new SlowRequestLog(Duration.ZERO, clock), refusedReads);
     }
 
     /// @param timer told of every request
     /// @param slow what logs those that take long
     /// @param refusedReads reads so far that found nothing because others hold what is being sent
-    public Connections(
-            NetLimits limits, Clock clock, RequestTimer timer, SlowRequests slow, LongSupplier refusedReads) {
+    public ConnectionRegistry(
+            NetLimits limits, Clock clock, RequestTimer timer, SlowRequestLog slow, LongSupplier refusedReads) {
         this.timer = timer;
         this.slow = slow;
-        this.refusedReads = refusedReads;
+        this.throttledReads = refusedReads;
         this.limits = limits;
         this.clock = clock;
         for (CloseReason reason : CloseReason.values()) {
@@ -80,136 +80,143 @@ public final class Connections {
 
     /// The connections of one listener: some places are kept for each, so that a full listener does not close the
     /// others.
-    public final class Gate {
+    public final class ListenerSlots {
 
-        private final boolean asks;
-        private int taken;
+        private final boolean requiresAuth;
+        private int used;
 
-        private Gate(boolean asks) {
-            this.asks = asks;
+        private ListenerSlots(boolean asks) {
+            this.requiresAuth = asks;
         }
 
-        private int beyondOwn() {
-            return Math.max(0, taken - ownPlaces());
+        private int aboveReserved() {
+            return Math.max(0, used - reservedPerListener());
         }
     }
 
     /// Opens one more listener.
     ///
     /// @param asks whether clients have to say there who they are
-    public Gate gate(boolean asks) {
-        Gate gate = new Gate(asks);
-        synchronized (gates) {
-            gates.add(gate);
+    public ListenerSlots addListener(boolean asks) {
+        ListenerSlots listenerSlots = new ListenerSlots(asks);
+        synchronized (listeners) {
+            listeners.add(listenerSlots);
         }
-        return gate;
+        return listenerSlots;
     }
 
     /// Places that are kept for each listener: a quarter of all places, in equal parts.
-    private int ownPlaces() {
-        return Math.max(1, limits.connections() / OWN_PART / gates.size());
+    private int reservedPerListener() {
+        return Math.max(1, limits.connections() / RESERVED_FRACTION / listeners.size());
     }
 
-    private boolean hasPlace(Gate gate) {
-        int own = ownPlaces();
-        int beyond = gates.stream().mapToInt(Gate::beyondOwn).sum();
-        int all = gates.stream().mapToInt(each -> each.taken).sum();
-        boolean common = gates.size() == 1 || beyond < limits.connections() - (long) own * gates.size();
-        return all < limits.connections() && (gate.taken < own || common);
+    private boolean hasFreeSlot(ListenerSlots listenerSlots) {
+        int own = reservedPerListener();
+        int beyond = listeners.stream().mapToInt(ListenerSlots::aboveReserved).sum();
+        int all = listeners.stream().mapToInt(each -> each.used).sum();
+        boolean common = listeners.size() == 1 || beyond < limits.connections() - (long) own * listeners.size();
+        return all < limits.connections() && (listenerSlots.used < own || common);
     }
 
     /// Takes a new connection in, or answers null when the server goes down. When all places are taken another
     /// connection gives way. Where none does, the new one may ask for the server's health and nothing else, and
     /// takes one of a few places for that.
     @Nullable
-    Connection accept(Channel channel, Gate gate) {
+    Connection accept(Channel channel, ListenerSlots listenerSlots) {
         long id = accepted.incrementAndGet();
         if (draining) {
-            count(CloseReason.DRAIN);
+            countClosed(CloseReason.DRAIN);
             return null;
         }
         String address = ClientAddress.of(channel.remoteAddress());
         List<Connection> leave = new ArrayList<>();
         Connection connection;
-        synchronized (gates) {
-            if (!hasPlace(gate)) {
-                leave.addAll(givingWay(gate, address));
-                leave.forEach(this::removed);
+        synchronized (listeners) {
+            if (!hasFreeSlot(listenerSlots)) {
+                leave.addAll(selectEvictable(listenerSlots, address));
+                leave.forEach(this::onEvicted);
             }
-            boolean spare = !hasPlace(gate);
-            if (spare && spares.size() == SPARE_PLACES) {
-                Connection oldest = spares.removeFirst();
+            boolean spare = !hasFreeSlot(listenerSlots);
+            if (spare && overLimit.size() == HEALTH_CHECK_SLOTS) {
+                Connection oldest = overLimit.removeFirst();
                 open.remove(oldest);
-                count(CloseReason.TOO_MANY);
+                countClosed(CloseReason.TOO_MANY);
                 leave.add(oldest);
             }
-            connection = new Connection(id, channel, this, new Connection.Entry(gate, address, spare, !gate.asks));
+            connection = new Connection(
+                    id,
+                    channel,
+                    this,
+                    new Connection.AcceptInfo(listenerSlots, address, spare, !listenerSlots.requiresAuth));
             open.add(connection);
             if (spare) {
-                spares.add(connection);
+                overLimit.add(connection);
             } else {
-                gate.taken++;
+                listenerSlots.used++;
             }
         }
-        leave.forEach(each -> each.close(each.entry().spare() ? CloseReason.TOO_MANY : CloseReason.GAVE_WAY));
+        leave.forEach(each -> each.close(each.acceptInfo().overLimit() ? CloseReason.TOO_MANY : CloseReason.GAVE_WAY));
         return connection;
     }
 
     /// The connections that give way to one of an address, several at once so that a flood does not have all looked at
     /// again for each: of the address that has most, if it has no fewer than the new one's, those that were
     /// never asked anything before others, the longest idle first.
-    private List<Connection> givingWay(Gate gate, String address) {
+    private List<Connection> selectEvictable(ListenerSlots listenerSlots, String address) {
         long now = clock.nanos();
-        if (now - lookedNanos < LOOK_NANOS && lookedInVain) {
+        if (now - lastScanNanos < SCAN_INTERVAL_NANOS && lastScanFailed) {
             return List.of();
         }
-        lookedNanos = now;
+        lastScanNanos = now;
         Map<String, Integer> held = new HashMap<>();
-        open.forEach(each -> held.merge(each.entry().address(), each.entry().spare() ? 0 : 1, Integer::sum));
+        open.forEach(each ->
+                held.merge(each.acceptInfo().address(), each.acceptInfo().overLimit() ? 0 : 1, Integer::sum));
         int own = held.getOrDefault(address, 0);
-        boolean others = gate.beyondOwn() > 0 || gate.taken < ownPlaces();
+        boolean others = listenerSlots.aboveReserved() > 0 || listenerSlots.used < reservedPerListener();
         List<Connection> found = open.stream()
-                .filter(each -> !each.entry().spare() && (others || each.entry().gate() == gate))
-                .filter(each -> held.getOrDefault(each.entry().address(), 0) >= own && each.givesWay(limits, now))
+                .filter(each -> !each.acceptInfo().overLimit()
+                        && (others || each.acceptInfo().listenerSlots() == listenerSlots))
+                .filter(each ->
+                        held.getOrDefault(each.acceptInfo().address(), 0) >= own && each.isEvictable(limits, now))
                 .sorted(Comparator.comparingInt((Connection each) ->
-                                held.getOrDefault(each.entry().address(), 0))
+                                held.getOrDefault(each.acceptInfo().address(), 0))
                         .reversed()
-                        .thenComparing(each -> each.requests() > 0)
-                        .thenComparingLong(Connection::heardNanos)
+                        .thenComparing(each -> each.requestCount() > 0)
+                        .thenComparingLong(Connection::lastReadNanos)
                         .thenComparingLong(Connection::id))
-                .limit(Math.max(1, limits.connections() / LEAVING_PART))
+                .limit(Math.max(1, limits.connections() / EVICTION_FRACTION))
                 .toList();
-        lookedInVain = found.isEmpty();
+        lastScanFailed = found.isEmpty();
         return found;
     }
 
     /// Counts a client that was not taken in.
-    void refused(CloseReason reason) {
+    void countRejected(CloseReason reason) {
         accepted.incrementAndGet();
-        count(reason);
+        countClosed(reason);
     }
 
     /// It gives way; the lock is held.
-    private void removed(Connection connection) {
+    private void onEvicted(Connection connection) {
         if (open.remove(connection)) {
-            connection.entry().gate().taken--;
-            count(CloseReason.GAVE_WAY);
+            connection.acceptInfo().listenerSlots().used--;
+            countClosed(CloseReason.GAVE_WAY);
         }
     }
 
-    void ended(Connection connection) {
-        synchronized (gates) {
+    void onClosed(Connection connection) {
+        synchronized (listeners) {
             if (!open.remove(connection)) {
                 return;
             }
-            if (!spares.remove(connection)) {
-                connection.entry().gate().taken--;
+            if (!overLimit.remove(connection)) {
+                connection.acceptInfo().listenerSlots().used--;
             }
         }
-        count(connection.reason());
+        countClosed(connection.reason());
     }
 
-    private void count(CloseReason reason) {
+    private void countClosed(CloseReason reason) {
         LongAdder adder = closed.get(reason);
         if (adder != null) {
             adder.increment();
@@ -220,33 +227,33 @@ public final class Connections {
         return timer;
     }
 
-    SlowRequests slow() {
+    SlowRequestLog slowRequestLog() {
         return slow;
     }
 
-    long nanos() {
+    long nowNanos() {
         return clock.nanos();
     }
 
     /// Closes connections that have stalled or idled too long.
     public void tick() {
         long now = clock.nanos();
-        long refused = refusedReads.getAsLong();
-        boolean pressed = refused != refusedBefore;
-        refusedBefore = refused;
+        long refused = throttledReads.getAsLong();
+        boolean pressed = refused != throttledBefore;
+        throttledBefore = refused;
         for (Connection connection : open) {
-            connection.check(limits, now, pressed);
+            connection.enforceLimits(limits, now, pressed);
         }
     }
 
     /// Takes new connections still, but says that it will not for long.
-    public void leave() {
-        leaving = true;
+    public void announceShutdown() {
+        shutdownAnnounced = true;
     }
 
     /// Whether clients had better go elsewhere.
-    public boolean leaving() {
-        return leaving || draining;
+    public boolean isShutdownAnnounced() {
+        return shutdownAnnounced || draining;
     }
 
     /// Takes no new connections; closes each as soon as its request is answered.
@@ -256,7 +263,7 @@ public final class Connections {
     }
 
     /// Whether no new connections are taken.
-    public boolean draining() {
+    public boolean isDraining() {
         return draining;
     }
 
@@ -271,7 +278,7 @@ public final class Connections {
     }
 
     /// Those that are open now, in the order in which they came.
-    public List<Connection> all() {
+    public List<Connection> openConnections() {
         return open.stream().sorted(Comparator.comparingLong(Connection::id)).toList();
     }
 

@@ -17,14 +17,14 @@ import java.util.concurrent.TimeUnit;
 /// one collection are handed over one by one, in any order and by another thread, so it does so twice: what is handed
 /// over for a later collection comes after all of an earlier one. What other tests have lost is found, in the same way,
 /// before it begins.
-public final class LeakWatch implements AutoCloseable {
+public final class NettyLeakCheck implements AutoCloseable {
 
     private static final long PATIENCE_NANOS = TimeUnit.MINUTES.toNanos(2);
 
     private final ResourceLeakDetector.Level before = ResourceLeakDetector.getLevel();
     private final List<String> found = new CopyOnWriteArrayList<>();
 
-    public LeakWatch() {
+    public NettyLeakCheck() {
         ResourceLeakDetector.setLevel(ResourceLeakDetector.Level.PARANOID);
         ByteBufUtil.setLeakListener((type, records) -> found.add(type + ": " + records));
         loseAndFindTwice();
@@ -54,7 +54,7 @@ public final class LeakWatch implements AutoCloseable {
     }
 
     /// What was lost so far; ends nothing.
-    List<String> lost() {
+    List<String> leaks() {
         List<String> own = loseAndFindTwice();
         found.removeIf(each -> own.stream().anyMatch(each::contains));
         return List.copyOf(found);
@@ -63,7 +63,7 @@ public final class LeakWatch implements AutoCloseable {
     @Override
     public void close() {
         try {
-            assertThat(lost()).as("buffers that nobody released").isEmpty();
+            assertThat(leaks()).as("buffers that nobody released").isEmpty();
         } finally {
             ByteBufUtil.setLeakListener(null);
             ResourceLeakDetector.setLevel(before);

@@ -8,29 +8,30 @@ import org.jspecify.annotations.Nullable;
 /// One client's requests, in order, as a protocol understands them.
 ///
 /// **Threads.** The connection's loop.
-public interface Talk extends AutoCloseable {
+public interface ProtocolSession extends AutoCloseable {
 
-    /// Takes bytes until there are no more, or until [#paused()]. What is not in the protocol ends the talk.
-    void take(ByteBuf in);
+    /// Takes bytes until there are no more, or until [#isPaused()]. What is not in the protocol ends the talk.
+    void onBytes(ByteBuf in);
 
-    /// The room for the next bytes when they are of a value, else null. Whoever puts bytes there says so by [#landed].
+    /// The room for the next bytes when they are of a value, else null. Whoever puts bytes there says so by
+    /// [#bytesWritten].
     @Nullable
-    ByteBuffer landing();
+    ByteBuffer writableBuffer();
 
-    /// So many bytes were put at the start of what [#landing] answered last; nothing was taken in between.
-    void landed(int bytes);
+    /// So many bytes were put at the start of what [#writableBuffer] answered last; nothing was taken in between.
+    void bytesWritten(int bytes);
 
     /// Goes on with a reply that waited for the client to read, if there is one.
-    void proceed();
+    void resumeReply();
 
     /// Whether a reply waits that can be gone on with now.
-    boolean canGoOn();
+    boolean canResume();
 
     /// Whether nothing can be taken now.
-    boolean paused();
+    boolean isPaused();
 
     /// Whether nothing will be taken any more.
-    boolean ended();
+    boolean isEnded();
 
     /// Sends what was answered.
     void flush();
@@ -41,11 +42,11 @@ public interface Talk extends AutoCloseable {
 
     /// Begins a talk.
     @FunctionalInterface
-    interface Opening {
+    interface Factory {
 
         /// Makes the talk of a new connection.
         ///
-        /// @param goOn to be called when the talk, having waited for something, can take more
-        Talk open(ChannelHandlerContext context, Runnable goOn);
+        /// @param resumption to be called when the talk, having waited for something, can take more
+        ProtocolSession create(ChannelHandlerContext context, Runnable resumption);
     }
 }

@@ -7,11 +7,11 @@ import io.netty.handler.ssl.SslHandshakeCompletionEvent;
 import javax.net.ssl.SSLException;
 
 /// Stands behind TLS: a client that does not speak it, or gives up half way, ends with a reason that is counted.
-final class TlsHandshake extends ChannelInboundHandlerAdapter {
+final class TlsHandshakeHandler extends ChannelInboundHandlerAdapter {
 
     private final Connection connection;
 
-    TlsHandshake(Connection connection) {
+    TlsHandshakeHandler(Connection connection) {
         this.connection = connection;
     }
 

@@ -18,18 +18,18 @@ import java.lang.System.Logger.Level;
 
 /// The event loops of a server, and the sockets that run on them.
 ///
-/// **Ownership.** Who opened it closes [#loops()].
-public final class Transport {
+/// **Ownership.** Who opened it closes [#eventLoops()].
+public final class NettyTransport {
 
-    private static final Logger LOG = System.getLogger(Transport.class.getName());
+    private static final Logger LOG = System.getLogger(NettyTransport.class.getName());
 
     private final TransportKind kind;
-    private final EventLoopGroup loops;
+    private final EventLoopGroup eventLoops;
     private final Class<? extends ServerChannel> channel;
 
-    private Transport(TransportKind kind, int loops, IoHandlerFactory io, Class<? extends ServerChannel> channel) {
+    private NettyTransport(TransportKind kind, int loops, IoHandlerFactory io, Class<? extends ServerChannel> channel) {
         this.kind = kind;
-        this.loops = new MultiThreadIoEventLoopGroup(loops, new DefaultThreadFactory("kvcache-loop"), io);
+        this.eventLoops = new MultiThreadIoEventLoopGroup(loops, new DefaultThreadFactory("kvcache-loop"), io);
         this.channel = channel;
     }
 
@@ -37,27 +37,29 @@ public final class Transport {
     ///
     /// @param loops how many; one a core carries the most
     /// @throws IllegalStateException when the platform lacks what was asked for; the message says why
-    public static Transport open(TransportKind asked, int loops) {
-        return switch (asked) {
+    public static NettyTransport open(TransportKind requested, int loops) {
+        return switch (requested) {
             case AUTO -> Epoll.isAvailable() ? epoll(loops) : withoutEpoll(loops);
             case EPOLL -> {
-                require(asked, Epoll.isAvailable(), Epoll.unavailabilityCause());
+                require(requested, Epoll.isAvailable(), Epoll.unavailabilityCause());
                 yield epoll(loops);
             }
             case IO_URING -> {
-                require(asked, IoUring.isAvailable(), IoUring.unavailabilityCause());
-                yield new Transport(asked, loops, IoUringIoHandler.newFactory(), IoUringServerSocketChannel.class);
+                require(requested, IoUring.isAvailable(), IoUring.unavailabilityCause());
+                yield new NettyTransport(
+                        requested, loops, IoUringIoHandler.newFactory(), IoUringServerSocketChannel.class);
             }
             case NIO -> nio(loops);
         };
     }
 
-    private static Transport epoll(int loops) {
-        return new Transport(TransportKind.EPOLL, loops, EpollIoHandler.newFactory(), EpollServerSocketChannel.class);
+    private static NettyTransport epoll(int loops) {
+        return new NettyTransport(
+                TransportKind.EPOLL, loops, EpollIoHandler.newFactory(), EpollServerSocketChannel.class);
     }
 
     /// Slower, and worth a word: mostly a folder for temporary files that is read-only or takes no programs.
-    private static Transport withoutEpoll(int loops) {
+    private static NettyTransport withoutEpoll(int loops) {
         LOG.log(
                 Level.WARNING,
                 "No epoll for sockets, nio takes its place and carries less: {0}; its library is unpacked in {1}",
@@ -66,14 +68,14 @@ public final class Transport {
         return nio(loops);
     }
 
-    private static Transport nio(int loops) {
-        return new Transport(TransportKind.NIO, loops, NioIoHandler.newFactory(), NioServerSocketChannel.class);
+    private static NettyTransport nio(int loops) {
+        return new NettyTransport(TransportKind.NIO, loops, NioIoHandler.newFactory(), NioServerSocketChannel.class);
     }
 
-    private static void require(TransportKind asked, boolean available, Throwable cause) {
+    private static void require(TransportKind requested, boolean available, Throwable cause) {
         if (!available) {
             throw new IllegalStateException(
-                    "this machine has no " + asked + " for sockets: " + cause + "; network.transport takes auto",
+                    "this machine has no " + requested + " for sockets: " + cause + "; network.transport takes auto",
                     cause);
         }
     }
@@ -84,12 +86,12 @@ public final class Transport {
     }
 
     /// Whether a buffer is read into while its reader waits, and not some time later.
-    boolean readsAtOnce() {
+    boolean isReadinessBased() {
         return kind != TransportKind.IO_URING;
     }
 
-    public EventLoopGroup loops() {
-        return loops;
+    public EventLoopGroup eventLoops() {
+        return eventLoops;
     }
 
     Class<? extends ServerChannel> serverChannel() {

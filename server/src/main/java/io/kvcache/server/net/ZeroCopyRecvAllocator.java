@@ -18,28 +18,28 @@ import org.jspecify.annotations.Nullable;
 /// value's then. That is not so with io_uring, where the kernel writes later; there, nothing lands.
 ///
 /// **Threads.** The connection's loop.
-final class Landing implements RecvByteBufAllocator {
+final class ZeroCopyRecvAllocator implements RecvByteBufAllocator {
 
     /// Most that is read with no place known for it. The beginning of a value comes with its request and is copied once
     /// more, and so is all of one that is read at once: another read costs less than that, from some ten KiB on.
-    private static final int MOST_BESIDE = 16 << 10;
+    private static final int MAX_UNPLACED_BYTES = 16 << 10;
 
-    private final AdaptiveRecvByteBufAllocator usual;
-    private @Nullable Supplier<@Nullable ByteBuffer> place;
+    private final AdaptiveRecvByteBufAllocator fallback;
+    private @Nullable Supplier<@Nullable ByteBuffer> bufferSource;
     private @Nullable ByteBuf offered;
 
-    Landing(AdaptiveRecvByteBufAllocator usual) {
-        this.usual = usual;
+    ZeroCopyRecvAllocator(AdaptiveRecvByteBufAllocator fallback) {
+        this.fallback = fallback;
     }
 
     /// @param next the room for the next bytes, or null when they are not of a value
-    void at(Supplier<@Nullable ByteBuffer> next) {
-        place = next;
+    void setBufferSource(Supplier<@Nullable ByteBuffer> next) {
+        bufferSource = next;
     }
 
     /// Whether this is the buffer that was last given out, whose bytes lie where they are to lie.
     @SuppressWarnings("ReferenceEquality") // the very buffer, not one with equal content
-    boolean took(Object message) {
+    boolean isOfferedBuffer(Object message) {
         boolean mine = message == offered;
         if (mine) {
             offered = null;
@@ -47,82 +47,84 @@ final class Landing implements RecvByteBufAllocator {
         return mine;
     }
 
-    private @Nullable ByteBuf offer() {
-        ByteBuffer room = place == null ? null : place.get();
+    private @Nullable ByteBuf nextBuffer() {
+        ByteBuffer room = bufferSource == null ? null : bufferSource.get();
         offered = room == null ? null : Unpooled.wrappedBuffer(room.slice()).clear();
         return offered;
     }
 
     @Override
     public ExtendedHandle newHandle() {
-        return new Chooser((ExtendedHandle) usual.newHandle());
+        return new ZeroCopyHandle((ExtendedHandle) fallback.newHandle());
     }
 
-    private final class Chooser implements ExtendedHandle {
+    private final class ZeroCopyHandle implements ExtendedHandle {
 
-        private final ExtendedHandle usual;
+        private final ExtendedHandle fallback;
 
-        Chooser(ExtendedHandle usual) {
-            this.usual = usual;
+        ZeroCopyHandle(ExtendedHandle fallback) {
+            this.fallback = fallback;
         }
 
         @Override
         public ByteBuf allocate(ByteBufAllocator allocator) {
-            ByteBuf room = offer();
+            ByteBuf room = nextBuffer();
             if (room != null) {
                 return room;
             }
-            return place == null ? usual.allocate(allocator) : allocator.ioBuffer(Math.min(guess(), MOST_BESIDE));
+            return bufferSource == null
+                    ? fallback.allocate(allocator)
+                    : allocator.ioBuffer(Math.min(guess(), MAX_UNPLACED_BYTES));
         }
 
         @Override
         public int guess() {
-            return usual.guess();
+            return fallback.guess();
         }
 
         @Override
         public void reset(ChannelConfig config) {
-            usual.reset(config);
+            fallback.reset(config);
         }
 
         @Override
         public void incMessagesRead(int count) {
-            usual.incMessagesRead(count);
+            fallback.incMessagesRead(count);
         }
 
         @Override
         public void lastBytesRead(int bytes) {
-            usual.lastBytesRead(bytes);
+            fallback.lastBytesRead(bytes);
         }
 
         @Override
         public int lastBytesRead() {
-            return usual.lastBytesRead();
+            return fallback.lastBytesRead();
         }
 
         @Override
         public void attemptedBytesRead(int bytes) {
-            usual.attemptedBytesRead(bytes);
+            fallback.attemptedBytesRead(bytes);
         }
 
         @Override
         public int attemptedBytesRead() {
-            return usual.attemptedBytesRead();
+            return fallback.attemptedBytesRead();
         }
 
         @Override
         public boolean continueReading() {
-            return usual.continueReading();
+            return fallback.continueReading();
         }
 
         @Override
         public boolean continueReading(UncheckedBooleanSupplier maybeMore) {
-            return usual.continueReading(maybeMore);
+            return fallback.continueReading(maybeMore);
         }
 
         @Override
         public void readComplete() {
-            usual.readComplete();
+            fallback.readComplete();
         }
     }
 }

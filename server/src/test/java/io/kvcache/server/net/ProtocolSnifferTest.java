@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-final class FirstBytesTest {
+final class ProtocolSnifferTest {
 
     @ParameterizedTest
     @CsvSource({
@@ -30,18 +30,18 @@ final class FirstBytesTest {
     })
     void givenFirstBytes_whenLookedAtOneByOne_thenTheProtocolIsTold(String text, @Nullable ProtocolKind expected) {
         byte[] bytes = text.getBytes(StandardCharsets.ISO_8859_1);
-        FirstBytes.Verdict verdict = FirstBytes.Verdict.MORE;
-        for (int known = 0; known <= bytes.length && verdict.more(); known++) {
-            verdict = FirstBytes.tell(Unpooled.wrappedBuffer(Arrays.copyOf(bytes, known)));
+        ProtocolSniffer.Detection detection = ProtocolSniffer.Detection.NEEDS_MORE;
+        for (int known = 0; known <= bytes.length && detection.needsMore(); known++) {
+            detection = ProtocolSniffer.detect(Unpooled.wrappedBuffer(Arrays.copyOf(bytes, known)));
         }
-        assertThat(verdict.more()).isFalse();
-        assertThat(verdict.kind()).isEqualTo(expected);
+        assertThat(detection.needsMore()).isFalse();
+        assertThat(detection.kind()).isEqualTo(expected);
     }
 
     @ParameterizedTest
     @CsvSource({"'GET /aaa', HTTP", "'set aaa', "})
     void givenALineThatDoesNotEnd_whenItIsTooLong_thenOnlyAPathIsHttp(String start, @Nullable ProtocolKind expected) {
-        byte[] bytes = (start + "a".repeat(FirstBytes.MOST_BYTES)).getBytes(StandardCharsets.ISO_8859_1);
-        assertThat(FirstBytes.tell(Unpooled.wrappedBuffer(bytes)).kind()).isEqualTo(expected);
+        byte[] bytes = (start + "a".repeat(ProtocolSniffer.MAX_BYTES)).getBytes(StandardCharsets.ISO_8859_1);
+        assertThat(ProtocolSniffer.detect(Unpooled.wrappedBuffer(bytes)).kind()).isEqualTo(expected);
     }
 }

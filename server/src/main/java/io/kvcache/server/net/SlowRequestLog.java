@@ -10,12 +10,12 @@ import java.util.Locale;
 /// Logs requests that take longer than a threshold, a line each, and no more than some in ten seconds.
 ///
 /// **Threads.** Any.
-public final class SlowRequests {
+public final class SlowRequestLog {
 
-    private static final Logger LOG = System.getLogger(SlowRequests.class.getName());
+    private static final Logger LOG = System.getLogger(SlowRequestLog.class.getName());
 
     private static final int MAX_LINES = 20;
-    private static final Duration SPAN = Duration.ofSeconds(10);
+    private static final Duration WINDOW = Duration.ofSeconds(10);
     private static final double NANOS_PER_MILLI = 1e6;
 
     private final Duration threshold;
@@ -23,13 +23,13 @@ public final class SlowRequests {
     private final LogRateLimiter limit;
 
     /// @param threshold zero for no log
-    public SlowRequests(Duration threshold, Clock clock) {
+    public SlowRequestLog(Duration threshold, Clock clock) {
         this.threshold = threshold;
         thresholdNanos = threshold.isZero() ? Long.MAX_VALUE : threshold.toNanos();
-        limit = new LogRateLimiter(clock, MAX_LINES, SPAN);
+        limit = new LogRateLimiter(clock, MAX_LINES, WINDOW);
     }
 
-    boolean on() {
+    boolean isEnabled() {
         return thresholdNanos != Long.MAX_VALUE;
     }
 
@@ -47,7 +47,7 @@ public final class SlowRequests {
         if (unsaid == LogRateLimiter.SUPPRESSED) {
             return;
         }
-        String tenant = connection.introduction().tenant();
+        String tenant = connection.clientInfo().tenant();
         LOG.log(
                 Level.WARNING,
                 String.format(

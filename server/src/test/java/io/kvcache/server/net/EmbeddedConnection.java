@@ -15,32 +15,32 @@ import java.util.Map;
 
 /// A connection without a network: what is sent is handled at once, on the caller's thread. Time on its loop stands
 /// still, until a test moves it, so that nothing that waits gives up because the machine is slow.
-public final class Wire implements AutoCloseable {
+public final class EmbeddedConnection implements AutoCloseable {
 
     private final UnpooledByteBufAllocator allocator = new UnpooledByteBufAllocator(false);
     private final EmbeddedChannel channel = new EmbeddedChannel();
     private final ByteArrayOutputStream received = new ByteArrayOutputStream();
-    private final Connections connections;
+    private final ConnectionRegistry connectionRegistry;
 
-    public Wire(Protocol protocol, Clock clock) {
-        this(protocol, new Connections(NetLimits.defaults(), clock));
+    public EmbeddedConnection(Protocol protocol, Clock clock) {
+        this(protocol, new ConnectionRegistry(NetLimits.defaults(), clock));
     }
 
-    public Wire(Protocol protocol, Connections connections) {
-        this(Map.of(protocol.kind(), protocol), connections);
+    public EmbeddedConnection(Protocol protocol, ConnectionRegistry connectionRegistry) {
+        this(Map.of(protocol.kind(), protocol), connectionRegistry);
     }
 
     /// @param protocols to be told by the first bytes, when they are several
-    public Wire(Map<ProtocolKind, Protocol> protocols, Connections connections) {
-        this.connections = connections;
+    public EmbeddedConnection(Map<ProtocolKind, Protocol> protocols, ConnectionRegistry connectionRegistry) {
+        this.connectionRegistry = connectionRegistry;
         channel.freezeTime();
         channel.config().setAllocator(allocator);
         channel.pipeline().addLast(new Receiver());
-        Pipelines.begin(channel, protocols, connections);
+        ChannelSetup.setUp(channel, protocols, connectionRegistry);
     }
 
-    public Connections connections() {
-        return connections;
+    public ConnectionRegistry connectionRegistry() {
+        return connectionRegistry;
     }
 
     public EmbeddedChannel channel() {
@@ -48,7 +48,7 @@ public final class Wire implements AutoCloseable {
     }
 
     /// Sends bytes as one read of the server.
-    public Wire send(byte[] bytes) {
+    public EmbeddedConnection send(byte[] bytes) {
         if (channel.isOpen()) {
             channel.writeInbound(allocator.directBuffer(bytes.length + 1).writeBytes(bytes));
             channel.runPendingTasks();
@@ -56,7 +56,7 @@ public final class Wire implements AutoCloseable {
         return this;
     }
 
-    public Wire send(String text) {
+    public EmbeddedConnection send(String text) {
         return send(text.getBytes(StandardCharsets.ISO_8859_1));
     }
 

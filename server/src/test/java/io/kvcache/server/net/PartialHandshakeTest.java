@@ -17,7 +17,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// A client that begins to speak TLS, stops, and stays.
-final class HalfHandshakeTest {
+final class PartialHandshakeTest {
 
     /// A record of a handshake that announces 512 bytes, of which a few come.
     private static final byte[] HALF = {22, 3, 1, 2, 0, 1, 0, 1, (byte) 252, 3, 3};
@@ -34,12 +34,12 @@ final class HalfHandshakeTest {
     @ValueSource(ints = {0, 1, 11})
     void givenPartOfAHandshake_whenNothingFollows_thenItIsCutAndTheReasonCounted(int bytes) throws Exception {
         SslContext context = context();
-        Connections connections = new Connections(NetLimits.defaults(), new ManualClock());
+        ConnectionRegistry connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), new ManualClock());
         EmbeddedChannel channel = new EmbeddedChannel();
         channel.freezeTime();
-        Listener.Place place =
-                new Listener.Place(new InetSocketAddress(0), List.of(), new Networks(List.of()), false, () -> context);
-        Pipelines.begin(channel, place, Map.of(), connections, connections.gate(false));
+        Listener.ListenerSpec listenerSpec = new Listener.ListenerSpec(
+                new InetSocketAddress(0), List.of(), new CidrAllowList(List.of()), false, () -> context);
+        ChannelSetup.setUp(channel, listenerSpec, Map.of(), connectionRegistry, connectionRegistry.addListener(false));
         if (bytes > 0) {
             channel.writeInbound(Unpooled.wrappedBuffer(HALF, 0, bytes));
         }
@@ -50,8 +50,8 @@ final class HalfHandshakeTest {
         channel.runPendingTasks();
 
         assertThat(channel.isOpen()).isFalse();
-        assertThat(connections.closedCount(CloseReason.TLS_FAILED)).isEqualTo(1);
-        assertThat(connections.openCount()).isZero();
+        assertThat(connectionRegistry.closedCount(CloseReason.TLS_FAILED)).isEqualTo(1);
+        assertThat(connectionRegistry.openCount()).isZero();
         channel.finishAndReleaseAll();
     }
 }

@@ -26,33 +26,33 @@ import org.jspecify.annotations.Nullable;
 /// transports ask such a buffer for nothing but its address; everything else here is for the others and for TLS.
 ///
 /// **Ownership.** The span stays valid until `released` is run, which the last release does.
-final class SlotBuf extends AbstractReferenceCountedByteBuf {
+final class SegmentByteBuf extends AbstractReferenceCountedByteBuf {
 
     private static final ValueLayout.OfShort SHORT = ValueLayout.JAVA_SHORT_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
     private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
 
-    private static final Recycler<SlotBuf> FREE = new Recycler<>() {
+    private static final Recycler<SegmentByteBuf> RECYCLER = new Recycler<>() {
         @Override
-        protected SlotBuf newObject(Handle<SlotBuf> handle) {
-            return new SlotBuf(handle);
+        protected SegmentByteBuf newObject(Handle<SegmentByteBuf> handle) {
+            return new SegmentByteBuf(handle);
         }
     };
 
-    private final Recycler.Handle<SlotBuf> handle;
+    private final Recycler.Handle<SegmentByteBuf> handle;
     private MemorySegment memory = MemorySegment.NULL;
     private long from;
     private int length;
     private @Nullable Runnable released;
 
-    private SlotBuf(Recycler.Handle<SlotBuf> handle) {
+    private SegmentByteBuf(Recycler.Handle<SegmentByteBuf> handle) {
         super(Integer.MAX_VALUE);
         this.handle = handle;
     }
 
     /// @param released run when nobody needs the span any more; null where others follow that are needed longer
-    static SlotBuf of(MemorySegment memory, long from, int length, @Nullable Runnable released) {
-        SlotBuf span = FREE.get();
+    static SegmentByteBuf of(MemorySegment memory, long from, int length, @Nullable Runnable released) {
+        SegmentByteBuf span = RECYCLER.get();
         span.resetRefCnt();
         span.memory = memory;
         span.from = from;

@@ -7,15 +7,15 @@ import java.net.SocketAddress;
 import java.util.List;
 
 /// The networks that clients may be in.
-public final class Networks {
+public final class CidrAllowList {
 
     /// Any.
-    public static final Networks ALL = new Networks(List.of());
+    public static final CidrAllowList ALL = new CidrAllowList(List.of());
 
     private final List<IpSubnetFilterRule> rules;
 
     /// @param cidrs as `10.0.0.0/8`; empty for any
-    public Networks(List<String> cidrs) {
+    public CidrAllowList(List<String> cidrs) {
         rules = cidrs.stream()
                 .map(each -> each.split("/", 2))
                 .map(parts -> new IpSubnetFilterRule(parts[0], Integer.parseInt(parts[1]), IpFilterRuleType.ACCEPT))
@@ -23,7 +23,7 @@ public final class Networks {
     }
 
     /// Whether a client may connect. One whose address is not known may not, unless all may.
-    boolean have(SocketAddress client) {
+    boolean allows(SocketAddress client) {
         return rules.isEmpty()
                 || (client instanceof InetSocketAddress inet && rules.stream().anyMatch(rule -> rule.matches(inet)));
     }

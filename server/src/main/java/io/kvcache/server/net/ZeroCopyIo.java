@@ -10,7 +10,7 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /// Moves bytes between the network and memory of the store.
-public final class SlotBytes {
+public final class ZeroCopyIo {
 
     /// Pieces from this size on are read through once before they are sent. What a kernel copies into a socket
     /// from memory that is in no cache, it copies slowly: 1 MiB leaves 15 % sooner so (101 us for 119 us on an
@@ -20,7 +20,7 @@ public final class SlotBytes {
 
     private static final int CACHE_LINE_BYTES = 64;
 
-    private SlotBytes() {}
+    private ZeroCopyIo() {}
 
     /// Writes pieces of native memory in order, in one gathering write together with what was written before and
     /// after; does not flush.
@@ -33,17 +33,17 @@ public final class SlotBytes {
         if (bytes == 0) {
             release.run();
         } else {
-            pieces.accept(new Sending(context, bytes, release));
+            pieces.accept(new GatheringWrite(context, bytes, release));
         }
     }
 
-    private static final class Sending implements SegmentVisitor {
+    private static final class GatheringWrite implements SegmentVisitor {
 
         private final ChannelHandlerContext context;
         private final Runnable release;
         private long left;
 
-        Sending(ChannelHandlerContext context, long bytes, Runnable release) {
+        GatheringWrite(ChannelHandlerContext context, long bytes, Runnable release) {
             this.context = context;
             this.release = release;
             left = bytes;
@@ -51,17 +51,17 @@ public final class SlotBytes {
 
         /// Buffers are released in the order in which they were written, so the last one's end is the end of all.
         @Override
-        public void piece(MemorySegment memory, long from, long bytes) {
+        public void visitSegment(MemorySegment memory, long from, long bytes) {
             left -= bytes;
             int length = Math.toIntExact(bytes);
             if (length >= READ_AHEAD_BYTES) {
-                bringIntoCache(memory, from, bytes);
+                prefetchIntoCache(memory, from, bytes);
             }
-            context.write(SlotBuf.of(memory, from, length, left > 0 ? null : release), context.voidPromise());
+            context.write(SegmentByteBuf.of(memory, from, length, left > 0 ? null : release), context.voidPromise());
         }
     }
 
-    private static void bringIntoCache(MemorySegment memory, long from, long bytes) {
+    private static void prefetchIntoCache(MemorySegment memory, long from, long bytes) {
         long sum = 0;
         for (long at = from; at < from + bytes; at += CACHE_LINE_BYTES) {
             sum += memory.get(ValueLayout.JAVA_BYTE, at);
@@ -74,11 +74,12 @@ public final class SlotBytes {
     /// Takes bytes from the network to where they are to lie.
     ///
     /// @param length how many
-    /// @param room the place for the next bytes, asked for until all are taken; never without a byte remaining
-    public static void read(ByteBuf in, int length, Supplier<ByteBuffer> room) {
+    /// @param writableBuffer the place for the next bytes, asked for until all are taken; never without a byte
+    ///     remaining
+    public static void read(ByteBuf in, int length, Supplier<ByteBuffer> writableBuffer) {
         int left = length;
         while (left > 0) {
-            ByteBuffer target = room.get();
+            ByteBuffer target = writableBuffer.get();
             int part = Math.min(left, target.remaining());
             if (part == 0) {
                 throw new IllegalStateException(left + " bytes came for which no room was asked");

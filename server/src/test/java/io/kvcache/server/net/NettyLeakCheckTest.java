@@ -7,13 +7,13 @@ import io.netty.buffer.ByteBuf;
 import io.netty.buffer.UnpooledByteBufAllocator;
 import org.junit.jupiter.api.Test;
 
-final class LeakWatchTest {
+final class NettyLeakCheckTest {
 
     @Test
     void givenABufferThatIsNotReleased_whenTheWatchEnds_thenItFails() {
-        LeakWatch watch = new LeakWatch();
+        NettyLeakCheck watch = new NettyLeakCheck();
         lose();
-        assertThat(watch.lost()).singleElement().asString().contains("by a mistake");
+        assertThat(watch.leaks()).singleElement().asString().contains("by a mistake");
         assertThatThrownBy(watch::close).hasMessageContaining("by a mistake");
     }
 
@@ -24,7 +24,7 @@ final class LeakWatchTest {
 
     @Test
     void givenBuffersThatAreReleased_whenTheWatchEnds_thenItIsContent() {
-        try (LeakWatch _ = new LeakWatch()) {
+        try (NettyLeakCheck _ = new NettyLeakCheck()) {
             ByteBuf bytes = new UnpooledByteBufAllocator(false).directBuffer(1);
             assertThat(bytes.release()).isTrue();
         }

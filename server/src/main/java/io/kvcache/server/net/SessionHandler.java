@@ -11,40 +11,40 @@ import org.jspecify.annotations.Nullable;
 /// Feeds one connection's bytes to its talk, and stops reading from the socket while that does not want more.
 ///
 /// What has arrived and cannot be looked at yet waits in a backlog, which so is one read long.
-public final class TalkHandler extends ChannelInboundHandlerAdapter {
+public final class SessionHandler extends ChannelInboundHandlerAdapter {
 
-    private final Talk.Opening opening;
+    private final ProtocolSession.Factory factory;
     private final Deque<ByteBuf> backlog = new ArrayDeque<>();
-    private @Nullable Talk talk;
-    private @Nullable Landing landing;
+    private @Nullable ProtocolSession session;
+    private @Nullable ZeroCopyRecvAllocator recvAllocator;
     private boolean pumping;
-    private boolean again;
+    private boolean pumpAgain;
 
-    public TalkHandler(Talk.Opening opening) {
-        this.opening = opening;
+    public SessionHandler(ProtocolSession.Factory factory) {
+        this.factory = factory;
     }
 
     @Override
     public void handlerAdded(ChannelHandlerContext context) {
-        talk = opening.open(context, () -> pump(context, true));
-        if (context.channel().config().getRecvByteBufAllocator() instanceof Landing own) {
-            landing = own;
-            own.at(this::room);
+        session = factory.create(context, () -> pump(context, true));
+        if (context.channel().config().getRecvByteBufAllocator() instanceof ZeroCopyRecvAllocator own) {
+            recvAllocator = own;
+            own.setBufferSource(this::writableBuffer);
         }
     }
 
     /// Where the next bytes are to be read to, if that matters: only when all before them are taken.
-    private @Nullable ByteBuffer room() {
-        Talk current = talk;
-        return current == null || pumping || !backlog.isEmpty() || current.paused() ? null : current.landing();
+    private @Nullable ByteBuffer writableBuffer() {
+        ProtocolSession current = session;
+        return current == null || pumping || !backlog.isEmpty() || current.isPaused() ? null : current.writableBuffer();
     }
 
     @Override
     public void channelRead(ChannelHandlerContext context, Object message) {
         ByteBuf bytes = (ByteBuf) message;
-        Talk current = talk;
-        if (landing != null && landing.took(bytes) && current != null) {
-            current.landed(bytes.readableBytes());
+        ProtocolSession current = session;
+        if (recvAllocator != null && recvAllocator.isOfferedBuffer(bytes) && current != null) {
+            current.bytesWritten(bytes.readableBytes());
             bytes.release();
         } else {
             backlog.add(bytes);
@@ -70,39 +70,39 @@ public final class TalkHandler extends ChannelInboundHandlerAdapter {
     ///
     /// @param flush whether what was written is sent; where more is about to be read, it can wait for that
     private void pump(ChannelHandlerContext context, boolean flush) {
-        Talk current = talk;
+        ProtocolSession current = session;
         if (pumping || current == null) {
-            again = true;
+            pumpAgain = true;
             return;
         }
         pumping = true;
         try {
             do {
-                again = false;
-                takeAll(current);
-                if (flush || current.paused()) {
+                pumpAgain = false;
+                feedBacklog(current);
+                if (flush || current.isPaused()) {
                     current.flush();
                     // The socket may have taken all that had piled up, and nobody else would go on then.
-                    again |= current.canGoOn() || (!backlog.isEmpty() && !current.paused());
+                    pumpAgain |= current.canResume() || (!backlog.isEmpty() && !current.isPaused());
                 }
-            } while (again);
+            } while (pumpAgain);
         } finally {
             pumping = false;
         }
-        context.channel().config().setAutoRead(!current.paused());
+        context.channel().config().setAutoRead(!current.isPaused());
     }
 
-    private void takeAll(Talk current) {
-        current.proceed();
-        for (ByteBuf first = backlog.peek(); first != null && !current.paused(); first = backlog.peek()) {
-            take(current, first);
-            current.proceed();
+    private void feedBacklog(ProtocolSession current) {
+        current.resumeReply();
+        for (ByteBuf first = backlog.peek(); first != null && !current.isPaused(); first = backlog.peek()) {
+            feed(current, first);
+            current.resumeReply();
         }
     }
 
-    private void take(Talk current, ByteBuf first) {
-        current.take(first);
-        if (current.ended() || !first.isReadable()) {
+    private void feed(ProtocolSession current, ByteBuf first) {
+        current.onBytes(first);
+        if (current.isEnded() || !first.isReadable()) {
             backlog.remove();
             first.release();
         }
@@ -128,8 +128,8 @@ public final class TalkHandler extends ChannelInboundHandlerAdapter {
     private void end() {
         backlog.forEach(ByteBuf::release);
         backlog.clear();
-        if (talk != null) {
-            talk.close();
+        if (session != null) {
+            session.close();
         }
     }
 }

@@ -17,7 +17,7 @@ import java.util.Random;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 
-class SlotBufTest {
+class SegmentByteBufTest {
 
     private static final int FROM = 13;
     private static final int BYTES = 1000;
@@ -25,7 +25,7 @@ class SlotBufTest {
     private final byte[] content = new byte[BYTES];
     private final MemorySegment memory = Arena.ofAuto().allocate(2 * BYTES);
 
-    SlotBufTest() {
+    SegmentByteBufTest() {
         new Random(1).nextBytes(content);
         MemorySegment.copy(content, 0, memory, ValueLayout.JAVA_BYTE, FROM, BYTES);
     }
@@ -33,7 +33,7 @@ class SlotBufTest {
     @Test
     void givenASpan_whenReadInAnyWay_thenItsBytes() throws IOException {
         ByteBuf expected = Unpooled.wrappedBuffer(content);
-        ByteBuf span = SlotBuf.of(memory.asReadOnly(), FROM, BYTES, null);
+        ByteBuf span = SegmentByteBuf.of(memory.asReadOnly(), FROM, BYTES, null);
         assertThat(span.readableBytes()).isEqualTo(BYTES);
         for (int i = 0; i < BYTES - Long.BYTES; i++) {
             assertThat(span.getByte(i)).isEqualTo(expected.getByte(i));
@@ -64,7 +64,7 @@ class SlotBufTest {
 
     @Test
     void givenASpan_whenWrittenTo_thenItRefuses() {
-        ByteBuf span = SlotBuf.of(memory.asReadOnly(), FROM, BYTES, null);
+        ByteBuf span = SegmentByteBuf.of(memory.asReadOnly(), FROM, BYTES, null);
         assertThat(span.isReadOnly()).isTrue();
         assertThatThrownBy(() -> span.setByte(0, 1)).isInstanceOf(ReadOnlyBufferException.class);
         assertThatThrownBy(() -> span.setBytes(0, content)).isInstanceOf(ReadOnlyBufferException.class);
@@ -75,7 +75,7 @@ class SlotBufTest {
     @Test
     void givenSeveralHolders_whenTheLastReleases_thenItIsSaidOnceAndNobodyReadsAnyMore() {
         AtomicInteger released = new AtomicInteger();
-        ByteBuf span = SlotBuf.of(memory, FROM, BYTES, released::incrementAndGet);
+        ByteBuf span = SegmentByteBuf.of(memory, FROM, BYTES, released::incrementAndGet);
         ByteBuf part = span.retainedSlice(0, 10);
         span.release();
         assertThat(released).hasValue(0);
@@ -89,7 +89,7 @@ class SlotBufTest {
     @Test
     void givenAReleasedSpan_whenAnotherIsMade_thenItIsOfTheOthersBytes() {
         for (int from = 0; from < 100; from++) {
-            ByteBuf span = SlotBuf.of(memory, from, 100 + from, null);
+            ByteBuf span = SegmentByteBuf.of(memory, from, 100 + from, null);
             assertThat(span.readableBytes()).isEqualTo(100 + from);
             assertThat(span.getByte(3)).isEqualTo(memory.get(ValueLayout.JAVA_BYTE, from + 3L));
             span.skipBytes(from);

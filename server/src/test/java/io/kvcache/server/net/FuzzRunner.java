@@ -11,7 +11,7 @@ import java.util.function.Supplier;
 /// A run of random frames, as long and from the seed that the command says: `-Dkvcache.fuzz.frames=1000000` takes
 /// longer, `-Dkvcache.fuzz.seed=N` sends others. Without that word it is the same run each time, so that a change is
 /// told of its own mistakes and not of what another seed has found.
-public final class FuzzRun {
+public final class FuzzRunner {
 
     private static final int FRAMES = Integer.getInteger("kvcache.fuzz.frames", 50_000);
     private static final long SEED = Long.getLong("kvcache.fuzz.seed", 20_261_122);
@@ -32,7 +32,7 @@ public final class FuzzRun {
     private final Random random = new Random(SEED);
 
     /// @param what is sent, for the line that tells how to repeat it
-    public FuzzRun(String what) {
+    public FuzzRunner(String what) {
         this.what = what;
         System.out.println("fuzz: " + what + ", -Dkvcache.fuzz.seed=" + SEED + " -Dkvcache.fuzz.frames=" + FRAMES);
     }
@@ -47,17 +47,19 @@ public final class FuzzRun {
     ///
     /// @param each how many over one connection; the fewer, the fewer are taken for the rest of another
     /// @return how many frames were sent
-    public int talk(int each, Supplier<Wire> connect, Supplier<byte[]> frames) {
+    public int run(int each, Supplier<EmbeddedConnection> connect, Supplier<byte[]> frames) {
         int sent = 0;
         int connections = 0;
         while (sent < FRAMES) {
-            try (Wire wire = connect.get()) {
-                for (int i = 0; i < each && wire.isOpen(); i++, sent++) {
+            try (EmbeddedConnection embeddedConnection = connect.get()) {
+                for (int i = 0; i < each && embeddedConnection.isOpen(); i++, sent++) {
                     byte[] frame = frames.get();
                     int cut = random.nextInt(frame.length + 1);
-                    wire.send(Arrays.copyOf(frame, cut)).send(Arrays.copyOfRange(frame, cut, frame.length));
+                    embeddedConnection
+                            .send(Arrays.copyOf(frame, cut))
+                            .send(Arrays.copyOfRange(frame, cut, frame.length));
                 }
-                wire.bytes();
+                embeddedConnection.bytes();
             }
             connections++;
         }
@@ -66,9 +68,9 @@ public final class FuzzRun {
     }
 
     /// Fails when a connection has ended for a reason that no frame can give.
-    public static void requireGoodEnds(Connections connections) {
+    public static void requireCleanCloses(ConnectionRegistry connectionRegistry) {
         for (CloseReason reason : NO_FRAMES) {
-            assertThat(connections.closedCount(reason)).as("%s", reason).isZero();
+            assertThat(connectionRegistry.closedCount(reason)).as("%s", reason).isZero();
         }
     }
 }

@@ -23,11 +23,11 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 import org.junit.jupiter.api.Test;
 
-final class ConnectionsTest {
+final class ConnectionRegistryTest {
 
     private final ManualClock time = new ManualClock();
-    private final Connections connections =
-            new Connections(new NetLimits(10, Duration.ofMinutes(1), Duration.ofSeconds(10)), time);
+    private final ConnectionRegistry connectionRegistry =
+            new ConnectionRegistry(new NetLimits(10, Duration.ofMinutes(1), Duration.ofSeconds(10)), time);
 
     /// A protocol of one handler.
     private record Spoken(Function<Connection, ChannelHandler> handler) implements Protocol {
@@ -58,11 +58,11 @@ final class ConnectionsTest {
 
         @Override
         public void channelRead(ChannelHandlerContext context, Object message) {
-            connection.requestBegins();
+            connection.beginRequest();
             bytes += ((ByteBuf) message).readableBytes();
             ((ByteBuf) message).release();
             if (bytes % 10 == 0) {
-                assertThat(connection.requestEnds()).isFalse();
+                assertThat(connection.endRequest()).isFalse();
             }
         }
     }
@@ -81,7 +81,7 @@ final class ConnectionsTest {
         public void channelRead(ChannelHandlerContext context, Object message) {
             ((ByteBuf) message).release();
             if (!answered) {
-                answered = !connection.requestEnds();
+                answered = !connection.endRequest();
             }
             Channel channel = context.channel(); // beside the wire, which takes all
             channel.unsafe().write(channel.alloc().buffer().writeZero(1000), channel.voidPromise());
@@ -91,87 +91,87 @@ final class ConnectionsTest {
     private void pass(int seconds) {
         for (int i = 0; i < seconds; i++) {
             time.advance(Duration.ofSeconds(1));
-            connections.tick();
+            connectionRegistry.tick();
         }
     }
 
     @Test
     void givenAConnectionThatSaysNothing_whenTheIdleTimeIsOver_thenItIsClosed() {
-        try (Wire wire = new Wire(TEN_BYTES, connections)) {
+        try (EmbeddedConnection embeddedConnection = new EmbeddedConnection(TEN_BYTES, connectionRegistry)) {
             pass(59);
-            assertThat(wire.isOpen()).isTrue();
+            assertThat(embeddedConnection.isOpen()).isTrue();
             pass(1);
-            assertThat(wire.isOpen()).isFalse();
+            assertThat(embeddedConnection.isOpen()).isFalse();
         }
-        assertThat(connections.closedCount(CloseReason.IDLE)).isEqualTo(1);
+        assertThat(connectionRegistry.closedCount(CloseReason.IDLE)).isEqualTo(1);
     }
 
     @Test
     void givenARequestThatDrips_whenTheStallTimeIsOver_thenItIsClosed() {
-        try (Wire wire = new Wire(TEN_BYTES, connections)) {
-            for (int i = 0; i < 9 && wire.isOpen(); i++) {
-                wire.send("x");
+        try (EmbeddedConnection embeddedConnection = new EmbeddedConnection(TEN_BYTES, connectionRegistry)) {
+            for (int i = 0; i < 9 && embeddedConnection.isOpen(); i++) {
+                embeddedConnection.send("x");
                 pass(2);
             }
-            assertThat(wire.isOpen()).isFalse();
+            assertThat(embeddedConnection.isOpen()).isFalse();
         }
-        assertThat(connections.closedCount(CloseReason.STALLED_REQUEST)).isEqualTo(1);
+        assertThat(connectionRegistry.closedCount(CloseReason.STALLED_REQUEST)).isEqualTo(1);
     }
 
     @Test
     void givenAReplyThatIsSmallAndNotRead_whenTheStallTimeIsOver_thenTheConnectionIsClosed() {
-        try (Wire wire = new Wire(UNREAD, connections)) {
-            wire.send("x");
+        try (EmbeddedConnection embeddedConnection = new EmbeddedConnection(UNREAD, connectionRegistry)) {
+            embeddedConnection.send("x");
             pass(9);
-            assertThat(wire.isOpen()).isTrue();
+            assertThat(embeddedConnection.isOpen()).isTrue();
             pass(3);
-            assertThat(wire.isOpen()).isFalse();
+            assertThat(embeddedConnection.isOpen()).isFalse();
         }
-        assertThat(connections.closedCount(CloseReason.SLOW_READER)).isEqualTo(1);
+        assertThat(connectionRegistry.closedCount(CloseReason.SLOW_READER)).isEqualTo(1);
     }
 
     @Test
     void givenAReplyThatIsReadALittleNowAndThen_whenOthersAreRefusedBecauseOfIt_thenTheConnectionIsClosed() {
         AtomicLong refused = new AtomicLong();
-        Connections pressed = new Connections(
+        ConnectionRegistry pressed = new ConnectionRegistry(
                 new NetLimits(10, Duration.ofMinutes(1), Duration.ofSeconds(10)),
                 time,
                 RequestTimer.NONE,
                 refused::get);
-        try (Wire wire = new Wire(UNREAD, pressed)) {
+        try (EmbeddedConnection embeddedConnection = new EmbeddedConnection(UNREAD, pressed)) {
             for (int i = 0; i < 30; i++) {
-                wire.send("x"); // what is unread changes with each
+                embeddedConnection.send("x"); // what is unread changes with each
                 time.advance(Duration.ofSeconds(1));
                 pressed.tick();
             }
-            assertThat(wire.isOpen()).isTrue();
+            assertThat(embeddedConnection.isOpen()).isTrue();
             refused.incrementAndGet();
             pressed.tick();
-            assertThat(wire.isOpen()).isFalse();
+            assertThat(embeddedConnection.isOpen()).isFalse();
         }
         assertThat(pressed.closedCount(CloseReason.SLOW_READER)).isEqualTo(1);
     }
 
     @Test
     void givenRequestsThatComeAndEnd_whenTimePasses_thenTheConnectionStays() {
-        try (Wire wire = new Wire(TEN_BYTES, connections)) {
+        try (EmbeddedConnection embeddedConnection = new EmbeddedConnection(TEN_BYTES, connectionRegistry)) {
             for (int i = 0; i < 20; i++) {
-                wire.send("0123456789");
+                embeddedConnection.send("0123456789");
                 pass(30);
             }
-            assertThat(wire.isOpen()).isTrue();
+            assertThat(embeddedConnection.isOpen()).isTrue();
         }
-        assertThat(connections.closedCount(CloseReason.CLIENT)).isEqualTo(1);
+        assertThat(connectionRegistry.closedCount(CloseReason.CLIENT)).isEqualTo(1);
     }
 
     @Test
     void givenALargeRequestThatGoesOn_whenItTakesLong_thenTheConnectionStays() {
-        try (Wire wire = new Wire(TEN_BYTES, connections)) {
+        try (EmbeddedConnection embeddedConnection = new EmbeddedConnection(TEN_BYTES, connectionRegistry)) {
             for (int i = 0; i < 20; i++) {
-                wire.send(new byte[(64 << 10) * 9 + 1]);
+                embeddedConnection.send(new byte[(64 << 10) * 9 + 1]);
                 pass(9);
             }
-            assertThat(wire.isOpen()).isTrue();
+            assertThat(embeddedConnection.isOpen()).isTrue();
         }
     }
 
@@ -180,7 +180,7 @@ final class ConnectionsTest {
 
         private final EmbeddedChannel channel;
 
-        Client(String address, Connections connections, Connections.Gate gate) {
+        Client(String address, ConnectionRegistry connectionRegistry, ConnectionRegistry.ListenerSlots listenerSlots) {
             SocketAddress remote = new InetSocketAddress(InetAddress.ofLiteral(address), 1);
             channel = new EmbeddedChannel() {
                 @Override
@@ -188,7 +188,7 @@ final class ConnectionsTest {
                     return remote;
                 }
             };
-            Pipelines.begin(channel, Map.of(ProtocolKind.RESP, TEN_BYTES), connections, gate);
+            ChannelSetup.setUp(channel, Map.of(ProtocolKind.RESP, TEN_BYTES), connectionRegistry, listenerSlots);
         }
 
         void send(String text) {
@@ -214,23 +214,23 @@ final class ConnectionsTest {
     private static final String FLOODER = "10.0.0.1";
     private static final String OTHER = "10.0.0.2";
 
-    private List<Client> flood(Connections.Gate gate, int clients) {
+    private List<Client> flood(ConnectionRegistry.ListenerSlots listenerSlots, int clients) {
         List<Client> all = new ArrayList<>();
         for (int i = 0; i < clients; i++) {
-            all.add(new Client(FLOODER, connections, gate));
+            all.add(new Client(FLOODER, connectionRegistry, listenerSlots));
         }
         return all;
     }
 
     @Test
     void givenIdleConnectionsAtAllPlaces_whenAnotherAddressConnects_thenTheIdlestOfTheLargestGivesWay() {
-        Connections.Gate gate = connections.gate(false);
-        Client served = new Client(OTHER, connections, gate);
-        List<Client> flood = flood(gate, 9);
+        ConnectionRegistry.ListenerSlots listenerSlots = connectionRegistry.addListener(false);
+        Client served = new Client(OTHER, connectionRegistry, listenerSlots);
+        List<Client> flood = flood(listenerSlots, 9);
         flood.getFirst().send("0123456789"); // is no more idle than the others, but has asked something
         pass(2);
 
-        Client next = new Client(OTHER, connections, gate);
+        Client next = new Client(OTHER, connectionRegistry, listenerSlots);
         next.send("0123456789");
 
         assertThat(next.isOpen()).isTrue();
@@ -239,49 +239,49 @@ final class ConnectionsTest {
         assertThat(flood)
                 .extracting(Client::isOpen)
                 .containsExactly(true, false, true, true, true, true, true, true, true);
-        assertThat(connections.closedCount(CloseReason.GAVE_WAY)).isEqualTo(1);
-        assertThat(connections.openCount()).isEqualTo(10);
+        assertThat(connectionRegistry.closedCount(CloseReason.GAVE_WAY)).isEqualTo(1);
+        assertThat(connectionRegistry.openCount()).isEqualTo(10);
     }
 
     @Test
     void givenAFloodThatGoesOn_whenItFillsAllPlaces_thenItEndsItsOwnConnectionsAlone() {
-        Connections.Gate gate = connections.gate(false);
-        Client served = new Client(OTHER, connections, gate);
+        ConnectionRegistry.ListenerSlots listenerSlots = connectionRegistry.addListener(false);
+        Client served = new Client(OTHER, connectionRegistry, listenerSlots);
         pass(2);
 
         for (int i = 0; i < 100; i++) {
-            flood(gate, 1);
+            flood(listenerSlots, 1);
             pass(2);
         }
 
         assertThat(served.isOpen()).isFalse(); // its idle minute was over
-        assertThat(connections.closedCount(CloseReason.IDLE)).isPositive();
-        assertThat(connections.closedCount(CloseReason.TOO_MANY)).isZero();
+        assertThat(connectionRegistry.closedCount(CloseReason.IDLE)).isPositive();
+        assertThat(connectionRegistry.closedCount(CloseReason.TOO_MANY)).isZero();
     }
 
     @Test
     void givenBusyConnectionsAtAllPlaces_whenOneMoreComes_thenItIsToldAndTheOthersStay() {
-        Connections.Gate gate = connections.gate(false);
-        List<Client> busy = flood(gate, 10);
+        ConnectionRegistry.ListenerSlots listenerSlots = connectionRegistry.addListener(false);
+        List<Client> busy = flood(listenerSlots, 10);
         busy.forEach(each -> each.send("0123456789"));
 
-        Client next = new Client(OTHER, connections, gate);
+        Client next = new Client(OTHER, connectionRegistry, listenerSlots);
         next.send("0123456789");
 
         assertThat(next.heard()).isEqualTo("-ERR max number of clients reached\r\n");
         assertThat(next.isOpen()).isFalse();
         assertThat(busy).allSatisfy(each -> assertThat(each.isOpen()).isTrue());
-        assertThat(connections.closedCount(CloseReason.TOO_MANY)).isEqualTo(1);
+        assertThat(connectionRegistry.closedCount(CloseReason.TOO_MANY)).isEqualTo(1);
     }
 
     @Test
     void givenAListenerThatIsFlooded_whenAnotherListenerIsAsked_thenItHasPlacesOfItsOwn() {
-        Connections.Gate flooded = connections.gate(false);
-        Connections.Gate quiet = connections.gate(false);
+        ConnectionRegistry.ListenerSlots flooded = connectionRegistry.addListener(false);
+        ConnectionRegistry.ListenerSlots quiet = connectionRegistry.addListener(false);
         List<Client> busy = flood(flooded, 12);
         busy.forEach(each -> each.send("0123456789"));
 
-        Client next = new Client(FLOODER, connections, quiet);
+        Client next = new Client(FLOODER, connectionRegistry, quiet);
         next.send("0123456789");
 
         assertThat(next.heard()).isEmpty();
@@ -290,11 +290,11 @@ final class ConnectionsTest {
 
     @Test
     void givenManyWithoutAPlace_whenOneMoreComes_thenTheOldestOfThemEnds() {
-        Connections.Gate gate = connections.gate(false);
-        flood(gate, 10).forEach(each -> each.send("0123456789"));
-        List<Client> spare = flood(gate, Connections.SPARE_PLACES);
+        ConnectionRegistry.ListenerSlots listenerSlots = connectionRegistry.addListener(false);
+        flood(listenerSlots, 10).forEach(each -> each.send("0123456789"));
+        List<Client> spare = flood(listenerSlots, ConnectionRegistry.HEALTH_CHECK_SLOTS);
 
-        Client next = new Client(OTHER, connections, gate);
+        Client next = new Client(OTHER, connectionRegistry, listenerSlots);
 
         assertThat(spare.getFirst().isOpen()).isFalse();
         assertThat(spare.getLast().isOpen()).isTrue();
@@ -305,9 +305,9 @@ final class ConnectionsTest {
 
     @Test
     void givenAListenerThatAsks_whenAClientDoesNotSayWhoItIs_thenItIsClosedAfterFiveSeconds() {
-        Connections.Gate gate = connections.gate(true);
-        Client silent = new Client(OTHER, connections, gate);
-        Client speaks = new Client(OTHER, connections, gate);
+        ConnectionRegistry.ListenerSlots listenerSlots = connectionRegistry.addListener(true);
+        Client silent = new Client(OTHER, connectionRegistry, listenerSlots);
+        Client speaks = new Client(OTHER, connectionRegistry, listenerSlots);
         speaks.send("0123456789");
         pass(4);
         assertThat(silent.isOpen()).isTrue();
@@ -316,23 +316,23 @@ final class ConnectionsTest {
 
         assertThat(silent.isOpen()).isFalse();
         assertThat(speaks.isOpen()).isFalse();
-        assertThat(connections.closedCount(CloseReason.UNAUTHENTICATED)).isEqualTo(2);
+        assertThat(connectionRegistry.closedCount(CloseReason.UNAUTHENTICATED)).isEqualTo(2);
     }
 
     @Test
     void givenALargeRequestBelowTheLeastRate_whenTheStallTimeIsOver_thenItIsClosedWithAWord() {
-        try (Wire wire = new Wire(TEN_BYTES, connections)) {
+        try (EmbeddedConnection embeddedConnection = new EmbeddedConnection(TEN_BYTES, connectionRegistry)) {
             List<String> words = new ArrayList<>();
-            connections.all().getFirst().lastWords(words::add);
-            for (int i = 0; i < 3 && wire.isOpen(); i++) {
-                wire.send(new byte[33_001]);
+            connectionRegistry.openConnections().getFirst().onAbort(words::add);
+            for (int i = 0; i < 3 && embeddedConnection.isOpen(); i++) {
+                embeddedConnection.send(new byte[33_001]);
                 pass(9);
             }
-            assertThat(wire.isOpen()).isFalse();
+            assertThat(embeddedConnection.isOpen()).isFalse();
             assertThat(words)
                     .containsExactly("the request came slower than 64 KiB/s for 10 s (limits.stall);"
                             + " the connection is closed");
         }
-        assertThat(connections.closedCount(CloseReason.STALLED_REQUEST)).isEqualTo(1);
+        assertThat(connectionRegistry.closedCount(CloseReason.STALLED_REQUEST)).isEqualTo(1);
     }
 }
