@@ -1,6 +1,6 @@
 package io.kvcache.bench.disk;
 
-import io.kvcache.server.program.Program;
+import io.kvcache.server.program.ProcessRunner;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -98,9 +98,9 @@ final class Fio {
     private static String output(List<String> command) throws IOException {
         ProcessBuilder builder = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT);
         builder.environment().put("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
-        Program.Output output = Program.run(LIMIT, builder);
-        if (!output.succeeded()) {
-            String how = output.ended() ? "failed: " : "did not end within " + LIMIT.toSeconds() + " s: ";
+        ProcessRunner.ProcessOutput output = ProcessRunner.run(LIMIT, builder);
+        if (!output.isSuccessful()) {
+            String how = output.isFinished() ? "failed: " : "did not end within " + LIMIT.toSeconds() + " s: ";
             throw new IOException(how + String.join(" ", command) + System.lineSeparator() + output.text());
         }
         return output.text();

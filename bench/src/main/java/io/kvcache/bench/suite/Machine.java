@@ -1,6 +1,6 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.server.program.Program;
+import io.kvcache.server.program.ProcessRunner;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -63,8 +63,8 @@ public record Machine(String hardware, String software, String load, String comm
     /// What a command prints, or nothing when it cannot be run.
     private static String output(String... command) {
         try {
-            Program.Output output = Program.run(LIMIT, List.of(command));
-            return output.succeeded() ? output.text().strip() : "";
+            ProcessRunner.ProcessOutput output = ProcessRunner.run(LIMIT, List.of(command));
+            return output.isSuccessful() ? output.text().strip() : "";
         } catch (IOException absent) {
             return "";
         }

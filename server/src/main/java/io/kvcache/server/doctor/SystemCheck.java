@@ -3,7 +3,7 @@ package io.kvcache.server.doctor;
 import io.kvcache.server.config.HostResources;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.memory.CgroupMemoryLimit;
-import io.kvcache.server.program.Program;
+import io.kvcache.server.program.ProcessRunner;
 import io.kvcache.transport.ucx.UcxMemory;
 import java.io.IOException;
 import java.nio.file.FileStore;
@@ -93,8 +93,9 @@ public final class SystemCheck {
     /// What a program says of itself first, or `none`.
     static CheckResult checkCommand(String name, Duration limit, String advice, String... command) {
         try {
-            Program.Output output = Program.run(limit, new ProcessBuilder(command).redirectErrorStream(true));
-            return output.ended()
+            ProcessRunner.ProcessOutput output =
+                    ProcessRunner.run(limit, new ProcessBuilder(command).redirectErrorStream(true));
+            return output.isFinished()
                     ? CheckResult.of(
                             name,
                             output.text().lines().findFirst().orElse("none").strip())

@@ -2,7 +2,7 @@ package io.kvcache.server.deploy;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.program.Program;
+import io.kvcache.server.program.ProcessRunner;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -15,16 +15,16 @@ import org.junit.jupiter.api.condition.OS;
 @EnabledOnOs(OS.LINUX)
 final class JavaFlagsFileLimitTest {
 
-    private static Program.Output flagsWith(int files) throws IOException {
+    private static ProcessRunner.ProcessOutput flagsWith(int files) throws IOException {
         String script = "ulimit -n " + files + "; set -euo pipefail; source " + Path.of("..", ".mvn", "java-flags.sh")
                 + "; java_flags serve; echo \"${flags[@]}\"";
-        return Program.run(
+        return ProcessRunner.run(
                 Duration.ofMinutes(1), new ProcessBuilder(List.of("bash", "-c", script)).redirectErrorStream(true));
     }
 
     @Test
     void givenTooFewFiles_whenStarted_thenTheLimitTheNeedAndTheRemedyAreNamed() throws IOException {
-        Program.Output refused = flagsWith(64);
+        ProcessRunner.ProcessOutput refused = flagsWith(64);
 
         assertThat(refused.exitCode()).isEqualTo(1);
         assertThat(refused.text())

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 @EnabledOnOs(OS.LINUX)
 @Timeout(120)
-final class ProgramTest {
+final class ProcessRunnerTest {
 
     private static final Duration LONG = Duration.ofSeconds(60);
 
@@ -29,35 +29,36 @@ final class ProgramTest {
 
     @Test
     void givenAProgram_whenRun_thenItsOutputAndExitCodeAreAnswered() throws IOException {
-        assertThat(Program.run(LONG, shell("echo one; echo two >&2; exit 3")))
-                .isEqualTo(new Program.Output("one\n", 3));
-        assertThat(Program.run(LONG, shell("true")).succeeded()).isTrue();
+        assertThat(ProcessRunner.run(LONG, shell("echo one; echo two >&2; exit 3")))
+                .isEqualTo(new ProcessRunner.ProcessOutput("one\n", 3));
+        assertThat(ProcessRunner.run(LONG, shell("true")).isSuccessful()).isTrue();
     }
 
     @Test
     void givenAProgramThatHangsWithAChildOnItsOutput_whenRun_thenTheLimitEndsBoth() throws IOException {
         Path child = folder.resolve("child");
-        Program.Output output = null;
+        ProcessRunner.ProcessOutput output = null;
         for (int seconds = 1; !Files.exists(child) && seconds < 100; seconds *= 4) { // a busy machine starts it later
-            output = Program.run(
+            output = ProcessRunner.run(
                     Duration.ofSeconds(seconds), shell("sleep 3600 & echo begun; echo $! >" + child + "; sleep 3600"));
         }
 
-        assertThat(output).isEqualTo(new Program.Output("begun\n", Program.Output.UNENDED));
+        assertThat(output)
+                .isEqualTo(new ProcessRunner.ProcessOutput("begun\n", ProcessRunner.ProcessOutput.NO_EXIT_CODE));
         long pid = Long.parseLong(Files.readString(child).strip());
         ProcessHandle.of(pid).ifPresent(left -> left.onExit().join());
     }
 
     @Test
     void givenAProgramThatEndsAndLeavesAChildOnItsOutput_whenRun_thenTheChildIsNotWaitedFor() throws IOException {
-        Program.Output output = Program.run(LONG, shell("sleep 100 & echo done"));
+        ProcessRunner.ProcessOutput output = ProcessRunner.run(LONG, shell("sleep 100 & echo done"));
 
-        assertThat(output).isEqualTo(new Program.Output("done\n", 0));
+        assertThat(output).isEqualTo(new ProcessRunner.ProcessOutput("done\n", 0));
     }
 
     @Test
     void givenNoSuchProgram_whenRun_thenItIsNamed() {
-        assertThatThrownBy(() -> Program.run(LONG, List.of("/nowhere/program")))
+        assertThatThrownBy(() -> ProcessRunner.run(LONG, List.of("/nowhere/program")))
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining("/nowhere/program");
     }

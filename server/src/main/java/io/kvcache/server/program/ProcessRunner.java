@@ -14,26 +14,26 @@ import java.util.concurrent.TimeUnit;
 /// The program prints into a file and not into a pipe: a pipe stays open while any descendant holds it, so reading it
 /// to
 /// its end has no limit of time.
-public final class Program {
+public final class ProcessRunner {
 
-    private Program() {}
+    private ProcessRunner() {}
 
     /// What a program printed.
     ///
     /// @param text standard output, and standard error where that was asked for
-    /// @param exitCode its exit code, or [#UNENDED] when it ran past its limit and was killed
-    public record Output(String text, int exitCode) {
+    /// @param exitCode its exit code, or [#NO_EXIT_CODE] when it ran past its limit and was killed
+    public record ProcessOutput(String text, int exitCode) {
 
         /// No program ends with this code.
-        public static final int UNENDED = -1;
+        public static final int NO_EXIT_CODE = -1;
 
         /// Whether the program ended within its limit.
-        public boolean ended() {
-            return exitCode != UNENDED;
+        public boolean isFinished() {
+            return exitCode != NO_EXIT_CODE;
         }
 
         /// Whether it ended within its limit, and well.
-        public boolean succeeded() {
+        public boolean isSuccessful() {
             return exitCode == 0;
         }
     }
@@ -41,14 +41,14 @@ public final class Program {
     /// Runs a command.
     ///
     /// @throws IOException when it cannot be started, or the thread is interrupted
-    public static Output run(Duration limit, List<String> command) throws IOException {
+    public static ProcessOutput run(Duration limit, List<String> command) throws IOException {
         return run(limit, new ProcessBuilder(command).redirectError(Redirect.DISCARD));
     }
 
     /// Runs what a builder describes, whose standard input and output are set here.
     ///
     /// @throws IOException when it cannot be started, or the thread is interrupted
-    public static Output run(Duration limit, ProcessBuilder builder) throws IOException {
+    public static ProcessOutput run(Duration limit, ProcessBuilder builder) throws IOException {
         Path printed = Files.createTempFile("kvcache-program", ".out");
         try {
             Process process = builder.redirectInput(Path.of("/dev/null").toFile())
@@ -57,7 +57,7 @@ public final class Program {
             try {
                 boolean ended = process.waitFor(limit.toNanos(), TimeUnit.NANOSECONDS);
                 String text = new String(Files.readAllBytes(printed), StandardCharsets.UTF_8);
-                return new Output(text, ended ? process.exitValue() : Output.UNENDED);
+                return new ProcessOutput(text, ended ? process.exitValue() : ProcessOutput.NO_EXIT_CODE);
             } catch (InterruptedException stopped) {
                 Thread.currentThread().interrupt();
                 throw new IOException("interrupted while " + builder.command().getFirst() + " ran", stopped);
