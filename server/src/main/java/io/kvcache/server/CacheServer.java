@@ -36,7 +36,7 @@ import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.NettyTransport;
 import io.kvcache.server.net.SlowRequestLog;
 import io.kvcache.server.net.TransportKind;
-import io.kvcache.server.quota.NamespaceShares;
+import io.kvcache.server.quota.NamespaceQuotas;
 import io.kvcache.server.remote.RemoteFront;
 import io.kvcache.server.tls.Certificate;
 import io.kvcache.server.zmq.ZmqPublisher;
@@ -244,7 +244,7 @@ public final class CacheServer implements AutoCloseable {
         return more;
     }
 
-    private HttpEndpoints httpEndpoints(ServerConfig config, EventFeed events, NamespaceShares numbers) {
+    private HttpEndpoints httpEndpoints(ServerConfig config, EventFeed events, NamespaceQuotas numbers) {
         TenantMemoryShares shares = new TenantMemoryShares(cache, config);
         TenantNamespaceRegistry namespaces = new TenantNamespaceRegistry(
                 cache,

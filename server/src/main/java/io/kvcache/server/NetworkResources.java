@@ -3,7 +3,7 @@ package io.kvcache.server;
 import io.kvcache.core.Clock;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.net.NettyTransport;
-import io.kvcache.server.quota.NamespaceShares;
+import io.kvcache.server.quota.NamespaceQuotas;
 import io.kvcache.server.remote.RemoteFront;
 import io.kvcache.server.remote.TrustDomains;
 import io.kvcache.tiers.TieredKvCache;
@@ -15,12 +15,12 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param remote for other JVMs, or null
 /// @param namespaceQuotas what tenants take of the store for their namespaces
-record NetworkResources(NettyTransport transport, @Nullable RemoteFront remote, NamespaceShares namespaceQuotas) {
+record NetworkResources(NettyTransport transport, @Nullable RemoteFront remote, NamespaceQuotas namespaceQuotas) {
 
     static NetworkResources open(ServerConfig config, TieredKvCache cache, Clock clock) throws IOException {
         NettyTransport transport = NettyTransport.open(
                 config.network().transport(), config.network().loops());
-        NamespaceShares numbers = new NamespaceShares(config.access().tenants().size());
+        NamespaceQuotas numbers = new NamespaceQuotas(config.access().tenants().size());
         TrustDomains domains = null;
         try {
             domains = TrustDomains.open(config.access().domains(), each -> StoreFactory.open(config, each, clock));

@@ -25,7 +25,7 @@ import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.metrics.ServerMetrics;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.Protocol;
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.resp.RespContext;
 import io.kvcache.server.resp.RespProtocol;
 import io.kvcache.server.resp.ServerFacts;
@@ -59,7 +59,7 @@ final class ProtocolFactory {
     private final MetricSources metricSources;
     private final HttpEndpoints httpEndpoints;
     private final ServerFacts facts;
-    private final InFlight arguments;
+    private final ByteBudget arguments;
     private final List<RespProtocol> respProtocols = new CopyOnWriteArrayList<>();
     private final List<LmProtocol> lmProtocols = new CopyOnWriteArrayList<>();
     private final List<HttpProtocol> httpProtocols = new CopyOnWriteArrayList<>();

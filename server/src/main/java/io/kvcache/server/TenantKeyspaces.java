@@ -14,7 +14,7 @@ import io.kvcache.server.keyspace.KeyspaceLimits;
 import io.kvcache.server.keyspace.KeyspaceOptions;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.RecomputeEstimator;
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.quota.Quota;
 import io.kvcache.tiers.TieredKvCache;
 import java.time.InstantSource;
@@ -84,24 +84,24 @@ final class TenantKeyspaces {
         return new KeyspaceLimits(
                 (int) values.keyBytes(),
                 values.valueBytes(),
-                new InFlight((long) (values.inFlightBytes() * part)),
-                new InFlight((long) (values.sendingBytes() * part)));
+                new ByteBudget((long) (values.inFlightBytes() * part)),
+                new ByteBudget((long) (values.sendingBytes() * part)));
     }
 
     /// What may be on its way in of a tenant's values and blocks.
-    InFlight incomingBudget(String tenant) {
+    ByteBudget incomingBudget(String tenant) {
         return keyspaceOf(tenant).keyspaceLimits().incoming();
     }
 
     /// What may be on its way out of a tenant's values and blocks.
-    InFlight outgoingBudget(String tenant) {
+    ByteBudget outgoingBudget(String tenant) {
         return keyspaceOf(tenant).keyspaceLimits().outgoing();
     }
 
     /// Reads that found nothing because as much was being sent as may be.
     long throttledReads() {
         return keyspaces.values().stream()
-                .mapToLong(keyspace -> keyspace.keyspaceLimits().outgoing().refusedCount())
+                .mapToLong(keyspace -> keyspace.keyspaceLimits().outgoing().rejectedCount())
                 .sum();
     }
 

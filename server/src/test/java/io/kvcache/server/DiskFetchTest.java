@@ -19,7 +19,7 @@ import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.Protocol;
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.resp.RespContext;
 import io.kvcache.server.resp.RespProtocol;
 import io.kvcache.server.resp.ServerFacts;
@@ -82,7 +82,7 @@ final class DiskFetchTest {
                                         connectionRegistry,
                                         store.time(),
                                         new ServerFacts("test", PolicyKind.LRU, 0, true))),
-                        InFlight.unlimited());
+                        ByteBudget.unlimited());
             case LM -> new LmProtocol(KeyspaceRouter.of(keyspace), LmVersion.V0);
             case HTTP ->
                 new HttpProtocol(
@@ -131,7 +131,7 @@ final class DiskFetchTest {
     @ParameterizedTest
     @EnumSource
     void givenAsMuchOnItsWayAsMayBe_whenAValueInMemoryIsAskedFor_thenItIsBusyOnceAndNotWaitedFor(Spoken spoken) {
-        InFlight leaving = new InFlight(100);
+        ByteBudget leaving = new ByteBudget(100);
         Keyspace keyspace = new Keyspace(
                 store.real(),
                 Namespace.objects("near", "default"),
@@ -142,14 +142,14 @@ final class DiskFetchTest {
                         0,
                         Duration.ofSeconds(5),
                         0,
-                        new KeyspaceLimits(100, 100, InFlight.unlimited(), leaving)));
+                        new KeyspaceLimits(100, 100, ByteBudget.unlimited(), leaving)));
         try (EmbeddedConnection writing = connect(Spoken.RESP, keyspace);
                 EmbeddedConnection embeddedConnection = connect(spoken, keyspace)) {
             assertThat(writing.ask("SET k value\r\n")).isEqualTo("+OK\r\n");
-            assertThat(leaving.begin(100)).isTrue();
+            assertThat(leaving.tryAcquire(100)).isTrue();
             assertThat(embeddedConnection.ask(spoken.request)).startsWith(spoken.miss);
             assertThat(keyspace.stats().reads().busy()).isEqualTo(1);
-            leaving.end(100);
+            leaving.release(100);
             assertThat(embeddedConnection.ask(spoken.request)).startsWith(spoken.reply);
         }
     }

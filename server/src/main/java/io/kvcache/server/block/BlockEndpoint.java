@@ -13,7 +13,7 @@ import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.JsonBodyHandler;
 import io.kvcache.server.http.PercentDecoder;
 import io.kvcache.server.http.ProblemDetails;
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.tiers.TieredKvCache;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpRequest;
@@ -45,7 +45,7 @@ public final class BlockEndpoint implements HttpEndpoint {
     private final TransferBudgets transferBudgets;
 
     /// What each tenant may have on its way, in and out, by its name.
-    public record TransferBudgets(Function<String, InFlight> incoming, Function<String, InFlight> outgoing) {}
+    public record TransferBudgets(Function<String, ByteBudget> incoming, Function<String, ByteBudget> outgoing) {}
 
     /// @param arrival how long a block may take from disk; zero in a store without disks
     /// @param stocks the blocks of tenants with a quota
@@ -175,21 +175,21 @@ public final class BlockEndpoint implements HttpEndpoint {
     private HttpRequestHandler write(
             BlockWriter writer, Namespace namespace, EngineKey key, @Nullable EngineKey parent) {
         long bytes = NamespaceJson.shapeOf(namespace).bytes();
-        InFlight arriving = transferBudgets.incoming().apply(namespace.tenant());
-        if (!arriving.begin(bytes)) {
+        ByteBudget arriving = transferBudgets.incoming().apply(namespace.tenant());
+        if (!arriving.tryAcquire(bytes)) {
             writer.close();
             return ProblemDetails.transferLimitReached("limits.in_flight", arriving)
                     .toHandler();
         }
         BlockQuotaTracker stock = stocks.forTenant(namespace.tenant());
         if (stock == null) {
-            return new PutBlockHandler(namespace, writer, PutBlockHandler.withoutQuota(() -> arriving.end(bytes)));
+            return new PutBlockHandler(namespace, writer, PutBlockHandler.withoutQuota(() -> arriving.release(bytes)));
         }
         BlockQuotaTracker.BlockReservation blockReservation =
                 stock.reserve(parent == null ? null : parent.toBlockKey(namespace), bytes);
         if (blockReservation == null) {
             writer.close();
-            arriving.end(bytes);
+            arriving.release(bytes);
             return PutBlockHandler.quotaExceeded(namespace);
         }
         BlockKey stored = key.toBlockKey(namespace);
@@ -202,7 +202,7 @@ public final class BlockEndpoint implements HttpEndpoint {
             @Override
             public void close() {
                 blockReservation.close();
-                arriving.end(bytes);
+                arriving.release(bytes);
             }
         });
     }

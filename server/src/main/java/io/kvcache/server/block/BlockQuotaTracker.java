@@ -1,8 +1,8 @@
 package io.kvcache.server.block;
 
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.server.quota.Evictable;
 import io.kvcache.server.quota.Quota;
-import io.kvcache.server.quota.Stock;
 import io.kvcache.tiers.BlockCatalog;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 /// About 200 bytes of heap a block.
 ///
 /// **Threads.** Any. The store is never asked to forget under this lock.
-public final class BlockQuotaTracker implements Stock {
+public final class BlockQuotaTracker implements Evictable {
 
     /// Blocks that one put evicts at the most.
     private static final int MAX_EVICTIONS_PER_PUT = 1000;
@@ -40,7 +40,7 @@ public final class BlockQuotaTracker implements Stock {
     /// @param quota of the tenant, which is told of the blocks from now on
     public BlockQuotaTracker(Quota quota) {
         this.quota = quota;
-        quota.add(this);
+        quota.register(this);
     }
 
     /// A block that counts; guarded by the stock.
@@ -71,19 +71,19 @@ public final class BlockQuotaTracker implements Stock {
     /// Room for one block, and a hold on the one before it, until it is stored or given up.
     public final class BlockReservation implements AutoCloseable {
 
-        private final Quota.Share quotaReservation;
+        private final Quota.QuotaReservation quotaReservation;
         private final @Nullable BlockKey parent;
         private boolean open = true;
 
-        private BlockReservation(Quota.Share quotaReservation, @Nullable BlockKey parent) {
+        private BlockReservation(Quota.QuotaReservation quotaReservation, @Nullable BlockKey parent) {
             this.quotaReservation = quotaReservation;
             this.parent = parent;
         }
 
         /// The block is in the store.
         void commit(BlockCatalog catalog, BlockKey key, long blockBytes) {
-            if (add(new TrackedBlock(catalog, key, parent, Quota.charge(blockBytes)))) {
-                quotaReservation.keep();
+            if (add(new TrackedBlock(catalog, key, parent, Quota.chargedBytes(blockBytes)))) {
+                quotaReservation.commit();
             }
             close();
             removeIfGone(key);
@@ -102,15 +102,15 @@ public final class BlockQuotaTracker implements Stock {
     /// Makes room for one block; null when that cannot be.
     @Nullable
     BlockReservation reserve(@Nullable BlockKey parent, long blockBytes) {
-        long wanted = Quota.charge(blockBytes);
+        long wanted = Quota.chargedBytes(blockBytes);
         adjustChildren(parent, 1);
-        Quota.Share quotaReservation = quota.take(wanted);
+        Quota.QuotaReservation quotaReservation = quota.reserve(wanted);
         for (int i = 0; quotaReservation == null && i < MAX_EVICTIONS_PER_PUT; i++) {
-            Stock stalest = quota.fits(wanted) ? quota.stalest() : null;
+            Evictable stalest = quota.canFit(wanted) ? quota.leastRecentlyUsed() : null;
             if (stalest == null || !stalest.evictOldest()) {
                 break;
             }
-            quotaReservation = quota.take(wanted);
+            quotaReservation = quota.reserve(wanted);
         }
         if (quotaReservation == null) {
             adjustChildren(parent, -1);
@@ -144,9 +144,9 @@ public final class BlockQuotaTracker implements Stock {
         if (isTracked(key) || !catalog.contains(key)) {
             return;
         }
-        TrackedBlock block = new TrackedBlock(catalog, key, parent, Quota.charge(blockBytes));
+        TrackedBlock block = new TrackedBlock(catalog, key, parent, Quota.chargedBytes(blockBytes));
         if (add(block)) {
-            quota.enter(block.bytes);
+            quota.addUsage(block.bytes);
             removeIfGone(key);
         }
     }
@@ -159,8 +159,8 @@ public final class BlockQuotaTracker implements Stock {
     void trackRecovered(BlockCatalog catalog, long blockBytes) {
         List<TrackedBlock> fresh = new ArrayList<>();
         catalog.list()
-                .forEach(each ->
-                        fresh.add(new TrackedBlock(catalog, each.key(), each.parent(), Quota.charge(blockBytes))));
+                .forEach(each -> fresh.add(
+                        new TrackedBlock(catalog, each.key(), each.parent(), Quota.chargedBytes(blockBytes))));
         fresh.removeIf(block -> !addUnused(block));
         fresh.forEach(block -> adjustChildren(block.parent, 1));
         fresh.forEach(block -> removeIfGone(block.key));
@@ -173,7 +173,7 @@ public final class BlockQuotaTracker implements Stock {
         block.lastUse = nextUnusedNumber++;
         leaves.put(block.lastUse, block);
         bytes += block.bytes;
-        quota.enter(block.bytes);
+        quota.addUsage(block.bytes);
         return true;
     }
 
@@ -230,14 +230,14 @@ public final class BlockQuotaTracker implements Stock {
             leaves.remove(block.lastUse, block);
         }
         bytes -= block.bytes;
-        quota.leave(block.bytes);
+        quota.removeUsage(block.bytes);
         adjustChildren(block.parent, -1);
         return true;
     }
 
     @Override
     public synchronized long oldestUse() {
-        return leaves.isEmpty() ? NOTHING : Math.max(0, leaves.firstKey());
+        return leaves.isEmpty() ? NOTHING_EVICTABLE : Math.max(0, leaves.firstKey());
     }
 
     @Override

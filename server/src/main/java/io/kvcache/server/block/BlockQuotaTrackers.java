@@ -46,7 +46,7 @@ public final class BlockQuotaTrackers {
         next = events.nextSequence();
         reads = new BlockReadStats(quotas.keySet());
         quotas.forEach((tenant, quota) -> {
-            if (quota.limited()) {
+            if (quota.isLimited()) {
                 trackers.put(tenant, new BlockQuotaTracker(quota));
             }
         });

@@ -7,7 +7,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.PinnedBytes;
 import io.kvcache.server.http.ProblemDetails;
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.tiers.TieredKvCache;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import java.lang.foreign.MemorySegment;
@@ -23,7 +23,7 @@ record GetBlockHandler(
         Namespace namespace,
         EngineKey key,
         Duration diskTimeout,
-        InFlight outgoing,
+        ByteBudget outgoing,
         BlockReadStats.TenantCounters tenantCounters) {
 
     private static final int SINGLE_BLOCK = 1;
@@ -46,7 +46,7 @@ record GetBlockHandler(
             return;
         }
         MemorySegment block = table.segment(table.firstBlock());
-        if (outgoing.begin(block.byteSize())) {
+        if (outgoing.tryAcquire(block.byteSize())) {
             tenantCounters.recordHit();
             out.sendPinned(PinnedBytes.of(block, () -> recordSent(table, block.byteSize())), range, withBody);
         } else {
@@ -67,7 +67,7 @@ record GetBlockHandler(
     }
 
     private void recordSent(BlockTable table, long bytes) {
-        outgoing.end(bytes);
+        outgoing.release(bytes);
         table.close();
     }
 }

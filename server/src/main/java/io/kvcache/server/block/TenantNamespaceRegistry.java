@@ -2,8 +2,8 @@ package io.kvcache.server.block;
 
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.server.quota.NamespaceShares;
-import io.kvcache.server.quota.Shares;
+import io.kvcache.server.quota.FairSharePool;
+import io.kvcache.server.quota.NamespaceQuotas;
 import io.kvcache.tiers.TieredKvCache;
 import java.util.Comparator;
 import java.util.List;
@@ -27,8 +27,8 @@ public final class TenantNamespaceRegistry {
     private final NamespaceOwnerResolver namespaceOwnerResolver;
     private final BlockQuotaTrackers stocks;
     private final Consumer<Namespace> shares;
-    private final Shares slots;
-    private final NamespaceShares namespaceQuotas;
+    private final FairSharePool slots;
+    private final NamespaceQuotas namespaceQuotas;
     private final ConcurrentMap<TenantName, Namespace> byName = new ConcurrentHashMap<>();
 
     private record TenantName(String tenant, String name) {}
@@ -45,14 +45,14 @@ public final class TenantNamespaceRegistry {
                 NamespaceOwnerResolver.CALLER,
                 BlockQuotaTrackers.withoutQuotas(cache),
                 _ -> {},
-                new RegistryLimits(1, new NamespaceShares(1)));
+                new RegistryLimits(1, new NamespaceQuotas(1)));
     }
 
     /// What tenants may take of it.
     ///
     /// @param tenants that there are
     /// @param namespaceQuotas what they take of the store, by whatever way they come
-    public record RegistryLimits(int tenants, NamespaceShares namespaceQuotas) {}
+    public record RegistryLimits(int tenants, NamespaceQuotas namespaceQuotas) {}
 
     /// @param stocks told of each namespace that is used
     /// @param shares told of each one before anything is put into it
@@ -62,7 +62,7 @@ public final class TenantNamespaceRegistry {
             BlockQuotaTrackers stocks,
             Consumer<Namespace> shares,
             RegistryLimits registryLimits) {
-        slots = new Shares(MAX_NAMESPACES, registryLimits.tenants);
+        slots = new FairSharePool(MAX_NAMESPACES, registryLimits.tenants);
         namespaceQuotas = registryLimits.namespaceQuotas;
         this.shares = shares;
         this.cache = cache;
@@ -85,14 +85,14 @@ public final class TenantNamespaceRegistry {
         if (known != null) {
             return new RegisterResult(known, false);
         }
-        if (!slots.take(namespace.tenant())) {
+        if (!slots.tryAcquire(namespace.tenant())) {
             throw new IllegalArgumentException("tenant " + namespace.tenant() + " has "
-                    + slots.taken(namespace.tenant()) + " namespaces; of " + MAX_NAMESPACES
+                    + slots.usedBy(namespace.tenant()) + " namespaces; of " + MAX_NAMESPACES
                     + " a tenant may have as many as are free: delete some that are empty");
         }
         boolean done = false;
         try {
-            String refusal = namespaceQuotas.refusal(namespace);
+            String refusal = namespaceQuotas.tryRegister(namespace);
             if (refusal != null) {
                 throw new IllegalArgumentException(refusal);
             }
@@ -103,7 +103,7 @@ public final class TenantNamespaceRegistry {
             done = true;
         } finally {
             if (!done) {
-                slots.give(namespace.tenant());
+                slots.release(namespace.tenant());
             }
         }
         return new RegisterResult(namespace, true);
@@ -124,7 +124,7 @@ public final class TenantNamespaceRegistry {
         if (blocks == 0) {
             byName.remove(new TenantName(namespace.tenant(), namespace.model()));
             stocks.onUnregistered(namespace);
-            slots.give(namespace.tenant());
+            slots.release(namespace.tenant());
         }
         return blocks;
     }

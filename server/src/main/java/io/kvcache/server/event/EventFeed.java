@@ -3,7 +3,7 @@ package io.kvcache.server.event;
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.server.http.HttpStream;
-import io.kvcache.server.quota.Shares;
+import io.kvcache.server.quota.FairSharePool;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BooleanSupplier;
@@ -32,7 +32,7 @@ public final class EventFeed {
     private final SnapshotLimiter snapshotLimiter;
     private final BooleanSupplier draining;
     private final String epoch;
-    private final Shares subscriberSlots;
+    private final FairSharePool subscriberSlots;
     private final Set<Subscriber> subscribers = ConcurrentHashMap.newKeySet();
 
     /// @param draining whether the server goes down
@@ -44,7 +44,7 @@ public final class EventFeed {
             SnapshotLimiter snapshotLimiter,
             BooleanSupplier draining,
             String epoch,
-            Shares places) {
+            FairSharePool places) {
         this.subscriberSlots = places;
         this.events = events;
         this.namespaceIdResolver = names;
@@ -56,8 +56,8 @@ public final class EventFeed {
     /// As many places as the memory for the network has room for.
     ///
     /// @param networkBytes of that memory
-    public static Shares subscriberSlots(long networkBytes, int tenants) {
-        return new Shares(
+    public static FairSharePool subscriberSlots(long networkBytes, int tenants) {
+        return new FairSharePool(
                 Math.clamp(networkBytes / MEMORY_FRACTION / BYTES_PER_SUBSCRIBER, MIN_SUBSCRIBERS, MAX_SUBSCRIBERS),
                 tenants);
     }
@@ -78,18 +78,18 @@ public final class EventFeed {
 
     /// Adds a follower; answers false when there are too many, or too many of its tenant.
     boolean add(Subscriber subscriber) {
-        return subscriberSlots.take(subscriber.tenant()) && subscribers.add(subscriber);
+        return subscriberSlots.tryAcquire(subscriber.tenant()) && subscribers.add(subscriber);
     }
 
     void remove(Subscriber subscriber) {
         if (subscribers.remove(subscriber)) {
-            subscriberSlots.give(subscriber.tenant());
+            subscriberSlots.release(subscriber.tenant());
         }
     }
 
     /// Followers that there may be.
     int maxSubscribers() {
-        return subscriberSlots.most();
+        return subscriberSlots.capacity();
     }
 
     /// How many follow.

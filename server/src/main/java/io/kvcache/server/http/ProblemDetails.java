@@ -1,7 +1,7 @@
 package io.kvcache.server.http;
 
 import io.kvcache.server.access.PasswordAuthenticator;
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -35,9 +35,9 @@ public record ProblemDetails(HttpResponseStatus status, String type, String deta
     ///
     /// @param limit the setting's name
     /// @param way of the tenant
-    public static ProblemDetails transferLimitReached(String limit, InFlight way) {
+    public static ProblemDetails transferLimitReached(String limit, ByteBudget way) {
         String detail = limit + " lets this tenant have " + way.limitBytes() + " bytes on their way at one time, and "
-                + way.bytes() + " are; try again";
+                + way.usedBytes() + " are; try again";
         return withType(HttpResponseStatus.SERVICE_UNAVAILABLE, "busy", detail)
                 .withMember("limit", limit)
                 .withMember("limitBytes", way.limitBytes());
@@ -46,7 +46,7 @@ public record ProblemDetails(HttpResponseStatus status, String type, String deta
     /// That what was asked for is here, and that as much is being sent as may be.
     ///
     /// @param leaving what the tenant has on its way out
-    public static ProblemDetails sendLimitReached(InFlight leaving) {
+    public static ProblemDetails sendLimitReached(ByteBudget leaving) {
         return transferLimitReached("limits.sending", leaving);
     }
 

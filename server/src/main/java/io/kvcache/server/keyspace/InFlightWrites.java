@@ -34,13 +34,13 @@ final class InFlightWrites {
     final class WriteReservation {
 
         private final Key key;
-        private final Quota.Share quotaReservation;
+        private final Quota.QuotaReservation quotaReservation;
         private final Runnable onReceived;
         private boolean open = true;
 
         /// @param quotaReservation of the quota
         /// @param arrived run once when the bytes are not on their way any more
-        WriteReservation(Key key, Quota.Share quotaReservation, Runnable arrived) {
+        WriteReservation(Key key, Quota.QuotaReservation quotaReservation, Runnable arrived) {
             this.key = key;
             this.quotaReservation = quotaReservation;
             this.onReceived = arrived;

@@ -72,8 +72,8 @@ final class KeyspaceCounters {
                 new KeyspaceStats.Traffic(
                         sentBytes.sum(),
                         receivedBytes.sum(),
-                        keyspaceLimits.outgoing().bytes(),
-                        keyspaceLimits.incoming().bytes()),
+                        keyspaceLimits.outgoing().usedBytes(),
+                        keyspaceLimits.incoming().usedBytes()),
                 evicted.sum(),
                 cheaperComputed.sum(),
                 fromDisk.sum());

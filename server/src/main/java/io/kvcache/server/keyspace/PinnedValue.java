@@ -2,7 +2,7 @@ package io.kvcache.server.keyspace;
 
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.SegmentVisitor;
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -13,7 +13,7 @@ public final class PinnedValue implements AutoCloseable {
 
     private final ObjectView view;
     private final long expiresAtMillis;
-    private @Nullable InFlight outgoing;
+    private @Nullable ByteBudget outgoing;
 
     private PinnedValue(ObjectView view, long expiresAtMillis) {
         this.view = view;
@@ -31,8 +31,8 @@ public final class PinnedValue implements AutoCloseable {
     }
 
     /// Has it count as on its way out until it is closed, or answers false when too much is.
-    boolean startSending(InFlight way) {
-        if (!way.begin(view.bytes())) {
+    boolean startSending(ByteBudget way) {
+        if (!way.tryAcquire(view.bytes())) {
             return false;
         }
         outgoing = way;
@@ -41,10 +41,10 @@ public final class PinnedValue implements AutoCloseable {
 
     /// It is not on its way out any longer, though it is held: its holder counts it otherwise.
     public void stopSending() {
-        InFlight way = outgoing;
+        ByteBudget way = outgoing;
         if (way != null) {
             outgoing = null;
-            way.end(view.bytes());
+            way.release(view.bytes());
         }
     }
 

@@ -2,15 +2,15 @@ package io.kvcache.server.keyspace;
 
 import io.kvcache.core.Clock;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.quota.Evictable;
 import io.kvcache.server.quota.Quota;
-import io.kvcache.server.quota.Stock;
 import org.jspecify.annotations.Nullable;
 
 /// Keeps a keyspace within its quota and the server within its bounds: what is over it pushes out the keyspace's own
 /// values and blocks, never another's.
 ///
 /// **Threads.** Any.
-final class QuotaEnforcer implements Stock {
+final class QuotaEnforcer implements Evictable {
 
     /// Values that one put evicts at the most: some tens of milliseconds. A large value in place of very many small
     /// ones is refused until enough of them have gone.
@@ -42,43 +42,43 @@ final class QuotaEnforcer implements Stock {
         this.keyRemover = keyRemover;
         this.unindexedKeys = unindexedKeys;
         this.clock = clock;
-        quota.add(this);
+        quota.register(this);
     }
 
     /// What a value takes while it is written; null when it may not be.
     InFlightWrites.@Nullable WriteReservation reserve(InFlightWrites inFlightWrites, Key key, long bytes) {
-        if (!keyspaceLimits.incoming().begin(bytes)) {
+        if (!keyspaceLimits.incoming().tryAcquire(bytes)) {
             return null;
         }
-        Quota.Share quotaReservation = reserveQuota(key, bytes);
+        Quota.QuotaReservation quotaReservation = reserveQuota(key, bytes);
         if (quotaReservation == null) {
-            keyspaceLimits.incoming().end(bytes);
+            keyspaceLimits.incoming().release(bytes);
             return null;
         }
         return inFlightWrites
         .new WriteReservation(
-                key, quotaReservation, () -> keyspaceLimits.incoming().end(bytes));
+                key, quotaReservation, () -> keyspaceLimits.incoming().release(bytes));
     }
 
     /// Room for a value, made by evicting what the tenant did not use for longest; null when it cannot be made.
-    private Quota.@Nullable Share reserveQuota(Key key, long valueBytes) {
+    private Quota.@Nullable QuotaReservation reserveQuota(Key key, long valueBytes) {
         long bytes = QuotaLru.chargedBytes(key, valueBytes);
-        if (!quota.fits(bytes)) {
+        if (!quota.canFit(bytes)) {
             return null;
         }
-        Quota.Share quotaReservation = quota.take(bytes);
+        Quota.QuotaReservation quotaReservation = quota.reserve(bytes);
         for (int i = 0; quotaReservation == null && i < MAX_EVICTIONS_PER_PUT; i++) {
             if (!evictLeastRecentlyUsed(key)) {
                 return null; // The rest is being written.
             }
-            quotaReservation = quota.take(bytes);
+            quotaReservation = quota.reserve(bytes);
         }
         return quotaReservation;
     }
 
     @SuppressWarnings("ReferenceEquality") // this very one
     private boolean evictLeastRecentlyUsed(Key by) {
-        Stock stalest = quota.stalest();
+        Evictable stalest = quota.leastRecentlyUsed();
         if (stalest == this) {
             return evictOne(by);
         }
@@ -129,7 +129,7 @@ final class QuotaEnforcer implements Stock {
 
     /// A value is used.
     void recordUse(Key key, Namespace namespace) {
-        KeyEntry entry = quota.limited() ? index.find(key.digest(namespace)) : null;
+        KeyEntry entry = quota.isLimited() ? index.find(key.digest(namespace)) : null;
         if (entry != null) {
             quotaLru.touch(entry);
         }

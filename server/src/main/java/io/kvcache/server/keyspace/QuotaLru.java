@@ -1,8 +1,8 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.server.quota.Evictable;
 import io.kvcache.server.quota.Quota;
-import io.kvcache.server.quota.Stock;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -31,19 +31,19 @@ final class QuotaLru {
     }
 
     boolean isLimited() {
-        return quota.limited();
+        return quota.isLimited();
     }
 
     long evictedCount() {
         return evicted.sum();
     }
 
-    /// When what goes first was last used, as [io.kvcache.server.quota.Stock#oldestUse] has it.
+    /// When what goes first was last used, as [io.kvcache.server.quota.Evictable#oldestUse] has it.
     long oldestUse() {
         synchronized (byUse) {
             KeyEntry oldest = unindexed.isEmpty() ? oldest() : null;
             if (oldest == null) {
-                return unindexed.isEmpty() ? Stock.NOTHING : 0;
+                return unindexed.isEmpty() ? Evictable.NOTHING_EVICTABLE : 0;
             }
             return oldest.lastUse();
         }
@@ -79,7 +79,7 @@ final class QuotaLru {
 
     /// A value is stored.
     void add(KeyEntry entry) {
-        quota.enter(chargedBytes(entry));
+        quota.addUsage(chargedBytes(entry));
         if (isLimited()) {
             synchronized (byUse) {
                 reposition(entry);
@@ -89,7 +89,7 @@ final class QuotaLru {
 
     /// A stored value is gone.
     void remove(KeyEntry entry) {
-        quota.leave(chargedBytes(entry));
+        quota.removeUsage(chargedBytes(entry));
         if (isLimited()) {
             synchronized (byUse) {
                 byUse.remove(entry.orderedBy(), entry);
@@ -101,7 +101,7 @@ final class QuotaLru {
     void replace(KeyEntry older, KeyEntry entry) {
         long more = chargedBytes(entry) - chargedBytes(older);
         if (more != 0) { // mostly it is as large, and what loops share is dear to touch
-            quota.enter(more);
+            quota.addUsage(more);
         }
         if (isLimited()) {
             synchronized (byUse) {
@@ -126,10 +126,10 @@ final class QuotaLru {
     ///
     /// @param bytes of value and key together
     void addUnindexed(BlockKey digest, long bytes) {
-        long charged = Quota.charge(bytes);
+        long charged = Quota.chargedBytes(bytes);
         synchronized (byUse) {
             if (unindexed.putIfAbsent(digest, charged) == null) {
-                quota.enter(charged);
+                quota.addUsage(charged);
             }
         }
     }
@@ -141,7 +141,7 @@ final class QuotaLru {
         }
         synchronized (byUse) {
             Long charged = unindexed.remove(digest);
-            quota.leave(charged == null ? 0 : charged);
+            quota.removeUsage(charged == null ? 0 : charged);
             return charged != null;
         }
     }

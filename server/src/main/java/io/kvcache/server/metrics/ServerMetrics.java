@@ -5,7 +5,7 @@ import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry;
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -158,13 +158,13 @@ public final class ServerMetrics implements MeterBinder {
                 "kv.promises", "kind", "declined", stats -> stats.promises().declined());
     }
 
-    private static void bindByteBudget(MeterRegistry registry, String tenant, String direction, InFlight flight) {
+    private static void bindByteBudget(MeterRegistry registry, String tenant, String direction, ByteBudget flight) {
         Tags tags = Tags.of("tenant", tenant, "direction", direction);
-        Gauge.builder("kv.flight", flight, InFlight::bytes)
+        Gauge.builder("kv.flight", flight, ByteBudget::usedBytes)
                 .tags(tags)
                 .baseUnit("bytes")
                 .register(registry);
-        Gauge.builder("kv.flight.most", flight, InFlight::limitBytes)
+        Gauge.builder("kv.flight.most", flight, ByteBudget::limitBytes)
                 .tags(tags)
                 .baseUnit("bytes")
                 .register(registry);

@@ -24,8 +24,8 @@ public final class Quota {
     /// In place of that where there is no limit to be held, so that threads do not meet for it.
     private final LongAdder unlimitedBytes = new LongAdder();
 
-    private final AtomicLong uses = new AtomicLong();
-    private final List<Stock> stocks = new CopyOnWriteArrayList<>();
+    private final AtomicLong useCounter = new AtomicLong();
+    private final List<Evictable> evictables = new CopyOnWriteArrayList<>();
 
     /// @param limitBytes 0 for no limit
     public Quota(long limitBytes) {
@@ -35,17 +35,17 @@ public final class Quota {
     /// Room that was given to one thing that is being written, until it is stored or given up.
     ///
     /// **Threads.** One at a time.
-    public final class Share implements AutoCloseable {
+    public final class QuotaReservation implements AutoCloseable {
 
         private final long bytes;
         private boolean open = true;
 
-        private Share(long bytes) {
+        private QuotaReservation(long bytes) {
             this.bytes = bytes;
         }
 
         /// The thing is stored: it counts from now on in place of the share.
-        public void keep() {
+        public void commit() {
             open = false;
         }
 
@@ -54,17 +54,17 @@ public final class Quota {
         public void close() {
             if (open) {
                 open = false;
-                leave(bytes);
+                removeUsage(bytes);
             }
         }
     }
 
     /// Adds what counts for this quota.
-    public void add(Stock stock) {
-        stocks.add(stock);
+    public void register(Evictable evictable) {
+        evictables.add(evictable);
     }
 
-    public boolean limited() {
+    public boolean isLimited() {
         return limitBytes > 0;
     }
 
@@ -75,29 +75,29 @@ public final class Quota {
 
     public long usedBytes() {
         // A sum over what threads add may have seen a value leave and not enter.
-        return limited() ? usedBytes.get() : Math.max(0, unlimitedBytes.sum());
+        return isLimited() ? usedBytes.get() : Math.max(0, unlimitedBytes.sum());
     }
 
     /// What so many bytes take of the store.
-    public static long charge(long bytes) {
+    public static long chargedBytes(long bytes) {
         return (bytes + PAGE - 1) / PAGE * PAGE;
     }
 
     /// Whether so many bytes could ever be taken.
-    public boolean fits(long bytes) {
-        return !limited() || bytes <= limitBytes;
+    public boolean canFit(long bytes) {
+        return !isLimited() || bytes <= limitBytes;
     }
 
     /// Takes room, or answers null while there is none.
-    public @Nullable Share take(long bytes) {
-        if (!limited()) {
-            enter(bytes);
-            return new Share(bytes);
+    public @Nullable QuotaReservation reserve(long bytes) {
+        if (!isLimited()) {
+            addUsage(bytes);
+            return new QuotaReservation(bytes);
         }
         long used = usedBytes.get();
         while (used + bytes <= limitBytes) {
             if (usedBytes.compareAndSet(used, used + bytes)) {
-                return new Share(bytes);
+                return new QuotaReservation(bytes);
             }
             used = usedBytes.get();
         }
@@ -105,8 +105,8 @@ public final class Quota {
     }
 
     /// Something is stored, room or not.
-    public void enter(long bytes) {
-        if (limited()) {
+    public void addUsage(long bytes) {
+        if (isLimited()) {
             usedBytes.addAndGet(bytes);
         } else {
             unlimitedBytes.add(bytes);
@@ -114,24 +114,24 @@ public final class Quota {
     }
 
     /// Something that is stored is gone.
-    public void leave(long bytes) {
-        enter(-bytes);
+    public void removeUsage(long bytes) {
+        addUsage(-bytes);
     }
 
     /// The number of a use; later ones are larger.
     public long nextUse() {
-        return uses.incrementAndGet();
+        return useCounter.incrementAndGet();
     }
 
     /// The stock that has what was unused for longest, or null when nothing can go.
-    public @Nullable Stock stalest() {
-        Stock stalest = null;
-        long oldest = Stock.NOTHING;
-        for (Stock stock : stocks) {
-            long use = stock.oldestUse();
+    public @Nullable Evictable leastRecentlyUsed() {
+        Evictable stalest = null;
+        long oldest = Evictable.NOTHING_EVICTABLE;
+        for (Evictable evictable : evictables) {
+            long use = evictable.oldestUse();
             if (use < oldest) {
                 oldest = use;
-                stalest = stock;
+                stalest = evictable;
             }
         }
         return stalest;

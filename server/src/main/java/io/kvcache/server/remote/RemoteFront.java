@@ -4,7 +4,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
-import io.kvcache.server.quota.NamespaceShares;
+import io.kvcache.server.quota.NamespaceQuotas;
 import io.kvcache.server.tls.Certificate;
 import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
@@ -66,7 +66,7 @@ public final class RemoteFront implements AutoCloseable {
     /// closed with this.
     ///
     /// @param numbers what tenants take of the store of everybody for their namespaces
-    public record Stores(KvCache everybodys, TrustDomains domains, NamespaceShares numbers) {}
+    public record Stores(KvCache everybodys, TrustDomains domains, NamespaceQuotas numbers) {}
 
     /// Begins to listen, when the configuration says so.
     ///
@@ -158,7 +158,7 @@ public final class RemoteFront implements AutoCloseable {
                 return "tenant " + namespace.tenant() + " has a quota, and what clients of transport store is not"
                         + " counted against it; allowed: tenants without one, or blocks and objects over HTTP";
             }
-            return stores.numbers.refusal(namespace);
+            return stores.numbers.tryRegister(namespace);
         };
     }
 

@@ -1,6 +1,6 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import org.jspecify.annotations.Nullable;
 
 /// The heap that the arguments of one connection's request take until it is answered. A little is every
@@ -22,18 +22,18 @@ final class Arguments {
     /// What a value takes beside its slot.
     private static final int VALUE_BYTES = 256;
 
-    private final InFlight shared;
-    private final @Nullable InFlight waiting;
+    private final ByteBudget shared;
+    private final @Nullable ByteBudget waiting;
     private final int ownBytes;
     private long bytes;
     private long taken;
 
     /// @param shared by all connections
-    Arguments(InFlight shared) {
+    Arguments(ByteBudget shared) {
         this(shared, null, OWN_BYTES);
     }
 
-    private Arguments(InFlight shared, @Nullable InFlight waiting, int ownBytes) {
+    private Arguments(ByteBudget shared, @Nullable ByteBudget waiting, int ownBytes) {
         this.shared = shared;
         this.waiting = waiting;
         this.ownBytes = ownBytes;
@@ -43,7 +43,7 @@ final class Arguments {
     ///
     /// @param waiting part of it that all such may take: clients may wait as long as they like,
     ///     and others have requests to make meanwhile
-    static Arguments waiting(InFlight shared, InFlight waiting) {
+    static Arguments waiting(ByteBudget shared, ByteBudget waiting) {
         return new Arguments(shared, waiting, OWN_WAITING_BYTES);
     }
 
@@ -53,8 +53,8 @@ final class Arguments {
     }
 
     /// What all connections of a server share: an eighth of its heap.
-    static InFlight ofHeap() {
-        return new InFlight(Runtime.getRuntime().maxMemory() / 8);
+    static ByteBudget ofHeap() {
+        return new ByteBudget(Runtime.getRuntime().maxMemory() / 8);
     }
 
     /// An argument of so many bytes is about to be read.
@@ -77,13 +77,13 @@ final class Arguments {
         if (beyond <= 0) {
             return;
         }
-        if (waiting != null && !waiting.begin(beyond)) {
+        if (waiting != null && !waiting.tryAcquire(beyond)) {
             throw new RespException("transactions take all of the " + waiting.limitBytes()
                     + " bytes of heap that there are for what waits for EXEC; say it again later, or without MULTI");
         }
-        if (!shared.begin(beyond)) {
+        if (!shared.tryAcquire(beyond)) {
             if (waiting != null) {
-                waiting.end(beyond);
+                waiting.release(beyond);
             }
             throw new RespException("requests take all of the " + shared.limitBytes()
                     + " bytes of heap that there are for their arguments; say it again later, or in smaller requests");
@@ -95,9 +95,9 @@ final class Arguments {
     void release() {
         bytes = 0;
         if (taken > 0) { // for most requests nothing was, and what loops share is dear to touch
-            shared.end(taken);
+            shared.release(taken);
             if (waiting != null) {
-                waiting.end(taken);
+                waiting.release(taken);
             }
             taken = 0;
         }

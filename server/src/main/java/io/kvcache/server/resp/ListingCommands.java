@@ -3,7 +3,7 @@ package io.kvcache.server.resp;
 import io.kvcache.server.keyspace.KeyPage;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceRouter;
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -31,7 +31,7 @@ final class ListingCommands {
 
     private final KeyspaceRouter reach;
     private final RespStats stats;
-    private final InFlight heap;
+    private final ByteBudget heap;
 
     ListingCommands(KeyspaceRouter reach, RespStats stats) {
         this.reach = reach;
@@ -89,7 +89,7 @@ final class ListingCommands {
                 return;
             }
             int bytes = key.length + Arguments.EACH_BYTES;
-            tooMuch = foundBytes + bytes > MOST_KEYS_BYTES || !heap.begin(bytes);
+            tooMuch = foundBytes + bytes > MOST_KEYS_BYTES || !heap.tryAcquire(bytes);
             if (!tooMuch) {
                 foundBytes += bytes;
                 found.add(key);
@@ -97,7 +97,7 @@ final class ListingCommands {
         }
 
         private void release() {
-            heap.end(foundBytes);
+            heap.release(foundBytes);
             foundBytes = 0;
         }
     }

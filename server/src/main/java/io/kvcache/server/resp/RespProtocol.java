@@ -5,7 +5,7 @@ import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol;
 import io.kvcache.server.net.ProtocolKind;
 import io.kvcache.server.net.SessionHandler;
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import io.netty.channel.ChannelPipeline;
 import java.util.Map;
 
@@ -17,7 +17,7 @@ public final class RespProtocol implements Protocol {
 
     /// @param tenants what each tenant's commands work on, by its name
     /// @param arguments heap for those of requests that are not answered yet, shared by all connections
-    public RespProtocol(ListenerAuth door, Map<String, RespContext> tenants, InFlight arguments) {
+    public RespProtocol(ListenerAuth door, Map<String, RespContext> tenants, ByteBudget arguments) {
         stats = new RespStats(arguments);
         entrance = new Entrance(door, tenants, stats);
     }
@@ -34,7 +34,7 @@ public final class RespProtocol implements Protocol {
     }
 
     /// What all connections of a server may take of the heap for arguments beyond 64 KiB each: an eighth of it.
-    public static InFlight argumentsOfHeap() {
+    public static ByteBudget argumentsOfHeap() {
         return Arguments.ofHeap();
     }
 

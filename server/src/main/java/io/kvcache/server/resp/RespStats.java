@@ -1,6 +1,6 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
 
@@ -16,13 +16,13 @@ final class RespStats {
     final AtomicLong savedSeconds = new AtomicLong();
 
     /// Heap for the arguments of requests that are not answered yet.
-    final InFlight arguments;
+    final ByteBudget arguments;
 
     /// As much of it as may wait for EXEC.
-    final InFlight waiting;
+    final ByteBudget waiting;
 
-    RespStats(InFlight arguments) {
+    RespStats(ByteBudget arguments) {
         this.arguments = arguments;
-        waiting = new InFlight(arguments.limitBytes() / 2);
+        waiting = new ByteBudget(arguments.limitBytes() / 2);
     }
 }

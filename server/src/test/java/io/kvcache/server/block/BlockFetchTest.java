@@ -10,7 +10,7 @@ import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -27,7 +27,7 @@ final class BlockFetchTest {
     private static final String HALF = "x".repeat(64);
 
     private final TestKeyspace test = TestKeyspace.small();
-    private final InFlight arriving = new InFlight(200);
+    private final ByteBudget arriving = new ByteBudget(200);
     private final ConnectionRegistry connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), test.time());
     private final TenantNamespaceRegistry namespaces = new TenantNamespaceRegistry(test.cache());
     private final HttpProtocol protocol = new HttpProtocol(new HttpConfig(
@@ -41,7 +41,7 @@ final class BlockFetchTest {
                             namespaces,
                             Duration.ZERO,
                             BlockQuotaTrackers.withoutQuotas(test.cache()),
-                            new BlockEndpoint.TransferBudgets(_ -> arriving, _ -> InFlight.unlimited()))),
+                            new BlockEndpoint.TransferBudgets(_ -> arriving, _ -> ByteBudget.unlimited()))),
             Set.of("*")));
     private final EmbeddedConnection first = new EmbeddedConnection(protocol, connectionRegistry);
     private final EmbeddedConnection second = new EmbeddedConnection(protocol, connectionRegistry);
@@ -55,7 +55,7 @@ final class BlockFetchTest {
     void close() {
         first.close();
         second.close();
-        assertThat(arriving.bytes()).isZero();
+        assertThat(arriving.usedBytes()).isZero();
         test.close();
     }
 
@@ -66,13 +66,13 @@ final class BlockFetchTest {
     @Test
     void givenABlockOnItsWay_whenAnotherComes_thenItIsToldToComeLater() {
         assertThat(first.ask(put("/v1/blocks/m/00", 128) + HALF)).isEmpty();
-        assertThat(arriving.bytes()).isEqualTo(128);
+        assertThat(arriving.usedBytes()).isEqualTo(128);
         assertThat(second.ask(put("/v1/blocks/m/01", 128) + HALF + HALF))
                 .startsWith("HTTP/1.1 503 ")
                 .containsIgnoringCase("retry-after: 1\r\n")
                 .contains("limits.in_flight lets this tenant have 200 bytes on their way at one time, and 128 are");
         assertThat(first.ask(HALF)).startsWith("HTTP/1.1 201 ");
-        assertThat(arriving.bytes()).isZero();
+        assertThat(arriving.usedBytes()).isZero();
         assertThat(second.ask(put("/v1/blocks/m/01", 128) + HALF + HALF)).startsWith("HTTP/1.1 201 ");
     }
 
@@ -80,6 +80,6 @@ final class BlockFetchTest {
     void givenABlockOnItsWay_whenItsConnectionEnds_thenItIsOnItsWayNoMore() {
         assertThat(first.ask(put("/v1/blocks/m/00", 128) + HALF)).isEmpty();
         first.close();
-        assertThat(arriving.bytes()).isZero();
+        assertThat(arriving.usedBytes()).isZero();
     }
 }

@@ -21,7 +21,7 @@ import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.keyspace.ManualClock;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.EmbeddedConnection;
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.quota.Quota;
 import io.kvcache.tiers.TickDrivenCache;
 import io.kvcache.tiers.TieredKvCache;
@@ -70,7 +70,7 @@ final class BlockMissCauseTest {
                     namespaces,
                     arrival,
                     stocks,
-                    new BlockEndpoint.TransferBudgets(_ -> InFlight.unlimited(), _ -> InFlight.unlimited()));
+                    new BlockEndpoint.TransferBudgets(_ -> ByteBudget.unlimited(), _ -> ByteBudget.unlimited()));
             HttpConfig site = new HttpConfig(
                     ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(time)),
                     Map.of(),
@@ -114,7 +114,7 @@ final class BlockMissCauseTest {
     }
 
     private static long pages(int blocks) {
-        return blocks * Quota.charge(BLOCK);
+        return blocks * Quota.chargedBytes(BLOCK);
     }
 
     @Test

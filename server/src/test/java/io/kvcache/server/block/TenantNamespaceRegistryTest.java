@@ -7,7 +7,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.keyspace.TestKeyspace;
-import io.kvcache.server.quota.NamespaceShares;
+import io.kvcache.server.quota.NamespaceQuotas;
 import org.junit.jupiter.api.Test;
 
 final class TenantNamespaceRegistryTest {
@@ -26,7 +26,7 @@ final class TenantNamespaceRegistryTest {
                     NamespaceOwnerResolver.CALLER,
                     BlockQuotaTrackers.withoutQuotas(test.cache()),
                     _ -> {},
-                    new TenantNamespaceRegistry.RegistryLimits(2, new NamespaceShares(2)));
+                    new TenantNamespaceRegistry.RegistryLimits(2, new NamespaceQuotas(2)));
             for (int i = 0; i < TenantNamespaceRegistry.MAX_NAMESPACES / 2; i++) {
                 assertThat(namespaces.register(namespace("one", i)).isNew()).isTrue();
             }

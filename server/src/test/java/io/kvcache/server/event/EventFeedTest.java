@@ -3,7 +3,7 @@ package io.kvcache.server.event;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.TestKeyspace;
-import io.kvcache.server.quota.Shares;
+import io.kvcache.server.quota.FairSharePool;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -48,10 +48,10 @@ final class EventFeedTest {
 
     @Test
     void givenLittleMemory_whenPlacesAreCounted_thenAllOfThemFit() {
-        Shares places = EventFeed.subscriberSlots(128L << 20, 1);
+        FairSharePool places = EventFeed.subscriberSlots(128L << 20, 1);
 
-        assertThat(places.most()).isEqualTo(42);
-        assertThat(EventFeed.subscriberSlots(0, 1).most()).isEqualTo(8);
-        assertThat(EventFeed.subscriberSlots(Long.MAX_VALUE, 1).most()).isEqualTo(256);
+        assertThat(places.capacity()).isEqualTo(42);
+        assertThat(EventFeed.subscriberSlots(0, 1).capacity()).isEqualTo(8);
+        assertThat(EventFeed.subscriberSlots(Long.MAX_VALUE, 1).capacity()).isEqualTo(256);
     }
 }

@@ -14,7 +14,7 @@ import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.FuzzRunner;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.NettyLeakCheck;
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
@@ -35,7 +35,7 @@ final class HttpFuzzTest {
         try (NettyLeakCheck _ = new NettyLeakCheck();
                 TestKeyspace test = TestKeyspace.small()) {
             ConnectionRegistry connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), test.time());
-            InFlight arriving = InFlight.unlimited();
+            ByteBudget arriving = ByteBudget.unlimited();
             TenantNamespaceRegistry namespaces = new TenantNamespaceRegistry(test.cache());
             HttpProtocol protocol = new HttpProtocol(new HttpConfig(
                     ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(test.time())),
@@ -48,7 +48,7 @@ final class HttpFuzzTest {
                                     namespaces,
                                     Duration.ZERO,
                                     BlockQuotaTrackers.withoutQuotas(test.cache()),
-                                    new BlockEndpoint.TransferBudgets(_ -> arriving, _ -> InFlight.unlimited()))),
+                                    new BlockEndpoint.TransferBudgets(_ -> arriving, _ -> ByteBudget.unlimited()))),
                     Set.of()));
             register(protocol, connectionRegistry);
             int sent = run.run(
@@ -63,7 +63,7 @@ final class HttpFuzzTest {
                 assertThat(embeddedConnection.ask("GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n"))
                         .endsWith("page");
             }
-            assertThat(arriving.bytes()).as("of blocks, still on their way").isZero();
+            assertThat(arriving.usedBytes()).as("of blocks, still on their way").isZero();
             test.time().advance(Duration.ofMinutes(1));
             test.keyspace().tick();
             test.keyspace().clear();

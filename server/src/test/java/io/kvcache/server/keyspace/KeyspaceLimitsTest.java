@@ -2,14 +2,15 @@ package io.kvcache.server.keyspace;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import java.time.Duration;
 import java.util.Objects;
 import org.junit.jupiter.api.Test;
 
 final class KeyspaceLimitsTest {
 
-    private final KeyspaceLimits keyspaceLimits = new KeyspaceLimits(8, 1000, new InFlight(1000), new InFlight(2000));
+    private final KeyspaceLimits keyspaceLimits =
+            new KeyspaceLimits(8, 1000, new ByteBudget(1000), new ByteBudget(2000));
     private final KeyspaceOptions options =
             new KeyspaceOptions(Duration.ofSeconds(2), 1 << 20, Duration.ZERO, 0, keyspaceLimits);
 
@@ -22,7 +23,7 @@ final class KeyspaceLimitsTest {
             TestKeyspace.fill(a, new byte[600]);
             a.commit(0, TensorMetadata.NONE, PendingPut.Condition.ALWAYS);
             a.close();
-            assertThat(keyspaceLimits.incoming().bytes()).isZero();
+            assertThat(keyspaceLimits.incoming().usedBytes()).isZero();
             assertThat(test.put("b", new byte[401])).isEqualTo(PendingPut.State.WRITING);
         }
     }
@@ -32,9 +33,9 @@ final class KeyspaceLimitsTest {
         try (TestKeyspace test = new TestKeyspace(64L << 20, options)) {
             PendingPut a = test.keyspace().put(TestKeyspace.key("a"), 600);
             test.keyspace().put(TestKeyspace.key("a"), 600).close();
-            assertThat(keyspaceLimits.incoming().bytes()).isEqualTo(600);
+            assertThat(keyspaceLimits.incoming().usedBytes()).isEqualTo(600);
             a.close();
-            assertThat(keyspaceLimits.incoming().bytes()).isZero();
+            assertThat(keyspaceLimits.incoming().usedBytes()).isZero();
         }
     }
 
@@ -52,28 +53,29 @@ final class KeyspaceLimitsTest {
             test.put("b", new byte[950]);
             try (PinnedValue first = Objects.requireNonNull(test.keyspace().get(TestKeyspace.key("a")));
                     PinnedValue second = Objects.requireNonNull(test.keyspace().get(TestKeyspace.key("b")))) {
-                assertThat(keyspaceLimits.outgoing().bytes()).isGreaterThanOrEqualTo(first.bytes() + second.bytes());
+                assertThat(keyspaceLimits.outgoing().usedBytes())
+                        .isGreaterThanOrEqualTo(first.bytes() + second.bytes());
                 assertThat(test.get("a")).isNull();
                 assertThat(test.keyspace().exists(TestKeyspace.key("a"))).isTrue();
                 assertThat(test.keyspace().stats().reads().busy()).isEqualTo(1);
                 assertThat(test.keyspace().stats().traffic().leavingBytes())
-                        .isEqualTo(keyspaceLimits.outgoing().bytes());
+                        .isEqualTo(keyspaceLimits.outgoing().usedBytes());
                 second.stopSending();
                 assertThat(test.get("b")).isNotNull();
             }
-            assertThat(keyspaceLimits.outgoing().bytes()).isZero();
+            assertThat(keyspaceLimits.outgoing().usedBytes()).isZero();
             assertThat(test.get("a")).isNotNull();
         }
     }
 
     @Test
     void givenAValueLargerThanMayBeSent_whenNothingElseIs_thenItIsRead() {
-        KeyspaceLimits narrow = new KeyspaceLimits(8, 1000, InFlight.unlimited(), new InFlight(10));
+        KeyspaceLimits narrow = new KeyspaceLimits(8, 1000, ByteBudget.unlimited(), new ByteBudget(10));
         try (TestKeyspace test = new TestKeyspace(
                 64L << 20, new KeyspaceOptions(Duration.ofSeconds(2), 1 << 20, Duration.ZERO, 0, narrow))) {
             test.put("a", new byte[950]);
             assertThat(test.get("a")).hasSize(950);
-            assertThat(narrow.outgoing().bytes()).isZero();
+            assertThat(narrow.outgoing().usedBytes()).isZero();
         }
     }
 }

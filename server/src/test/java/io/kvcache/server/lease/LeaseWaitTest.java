@@ -11,7 +11,7 @@ import io.kvcache.server.keyspace.KeyspaceLimits;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -82,11 +82,11 @@ final class LeaseWaitTest {
 
     @Test
     void givenAsMuchOnItsWayAsMayBe_whenLeased_thenTheClientIsToldToTryAgain() {
-        InFlight leaving = new InFlight(1000);
-        store.restart(new KeyspaceLimits(100, 1000, InFlight.unlimited(), leaving));
+        ByteBudget leaving = new ByteBudget(1000);
+        store.restart(new KeyspaceLimits(100, 1000, ByteBudget.unlimited(), leaving));
         store.put("b/k", "value");
         try (EmbeddedConnection embeddedConnection = connect()) {
-            assertThat(leaving.begin(1000)).isTrue();
+            assertThat(leaving.tryAcquire(1000)).isTrue();
             embeddedConnection.send(lease("ttl_s=1"));
             store.completeFetch();
             embeddedConnection.channel().runPendingTasks();
@@ -94,7 +94,7 @@ final class LeaseWaitTest {
                     .startsWith("HTTP/1.1 503 ")
                     .containsIgnoringCase("retry-after: 1\r\n")
                     .contains("limits.sending lets this tenant have 1000 bytes");
-            leaving.end(1000);
+            leaving.release(1000);
         }
     }
 

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.EmbeddedConnection;
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import java.nio.charset.StandardCharsets;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -14,7 +14,7 @@ final class ArgumentsTest {
 
     private static final int LIMIT = 1 << 20;
 
-    private final InFlight arguments = new InFlight(LIMIT);
+    private final ByteBudget arguments = new ByteBudget(LIMIT);
     private final RespWire resp = new RespWire(arguments);
     private final EmbeddedConnection wire = resp.wire();
 
@@ -45,33 +45,33 @@ final class ArgumentsTest {
             assertThat(resp.connections().closedCount(CloseReason.PROTOCOL_ERROR))
                     .isEqualTo(1);
             assertThat(third.send(half(10)).send(end()).text()).isEqualTo(":0\r\n");
-            assertThat(arguments.refusedCount()).isEqualTo(1);
+            assertThat(arguments.rejectedCount()).isEqualTo(1);
         }
-        assertThat(arguments.bytes()).isBetween(700_000L, 800_000L);
+        assertThat(arguments.usedBytes()).isBetween(700_000L, 800_000L);
         assertThat(wire.send(end()).text()).isEqualTo(":0\r\n");
-        assertThat(arguments.bytes()).isZero();
+        assertThat(arguments.usedBytes()).isZero();
     }
 
     @Test
     void givenALargeRequest_whenItsClientLeaves_thenItsHeapIsThereForOthers() {
         try (EmbeddedConnection leaving = resp.connect()) {
             leaving.send(half(250));
-            assertThat(arguments.bytes()).isPositive();
+            assertThat(arguments.usedBytes()).isPositive();
         }
-        assertThat(arguments.bytes()).isZero();
+        assertThat(arguments.usedBytes()).isZero();
         assertThat(wire.send(half(250)).send(end()).text()).isEqualTo(":0\r\n");
     }
 
     @Test
     void givenOneRequestAboveTheWholeLimit_whenNothingElseIsSaid_thenItIsCutOffThere() {
         assertThat(wire.send(half(900)).send(end()).text()).contains("bytes of heap");
-        assertThat(arguments.bytes()).isZero();
+        assertThat(arguments.usedBytes()).isZero();
     }
 
     @Test
     void givenManyEmptyArguments_whenRead_thenWhatTheyTakeBesideTheirBytesCounts() {
         String empty = "$0\r\n\r\n";
         wire.send(("*60000\r\n$3\r\nDEL\r\n" + empty.repeat(30_000)).getBytes(StandardCharsets.US_ASCII));
-        assertThat(arguments.bytes()).isGreaterThan(800_000);
+        assertThat(arguments.usedBytes()).isGreaterThan(800_000);
     }
 }

@@ -8,7 +8,7 @@ import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
@@ -22,11 +22,11 @@ public final class RespWire implements AutoCloseable {
     private final EmbeddedConnection wire;
 
     public RespWire() {
-        this(InFlight.unlimited());
+        this(ByteBudget.unlimited());
     }
 
     /// @param arguments heap for those of requests that are not answered yet
-    RespWire(InFlight arguments) {
+    RespWire(ByteBudget arguments) {
         test = TestKeyspace.small();
         connections = new ConnectionRegistry(NetLimits.defaults(), test.time());
         protocol = new RespProtocol(

@@ -3,7 +3,7 @@ package io.kvcache.server.resp;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.net.EmbeddedConnection;
-import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.ByteBudget;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -16,13 +16,13 @@ final class TransactionTest {
 
     private static final int MIB = 1 << 20;
 
-    private final InFlight arguments = new InFlight(64 * MIB);
+    private final ByteBudget arguments = new ByteBudget(64 * MIB);
     private final RespWire resp = new RespWire(arguments);
 
     @AfterEach
     void close() {
         resp.close();
-        assertThat(arguments.bytes()).as("heap that is still taken").isZero();
+        assertThat(arguments.usedBytes()).as("heap that is still taken").isZero();
     }
 
     private String ask(String line) {
@@ -155,7 +155,7 @@ final class TransactionTest {
             assertThat(resp.ask(large)).as("what others ask meanwhile").startsWith(":0");
         }
         assertThat(askAll("MULTI", "PING", "EXEC")).endsWith("*1\r\n+PONG\r\n");
-        assertThat(arguments.bytes()).isZero();
+        assertThat(arguments.usedBytes()).isZero();
     }
 
     @Test
@@ -167,7 +167,7 @@ final class TransactionTest {
         for (int i = 0; i < 10; i++) {
             assertThat(resp.ask(words)).isEqualTo("+QUEUED\r\n");
         }
-        assertThat(arguments.bytes()).isGreaterThan(10 * 10_000 * 32L);
+        assertThat(arguments.usedBytes()).isGreaterThan(10 * 10_000 * 32L);
         assertThat(ask("DISCARD")).isEqualTo("+OK\r\n");
     }
 
@@ -175,7 +175,7 @@ final class TransactionTest {
     void givenTransactionsThatAreLeftOpen_whenTheyAreSmall_thenTheSharedLimitSeesThemAllTheSame() {
         resp.ask("MULTI");
         assertThat(resp.ask("SET", "k", "x".repeat(60_000))).isEqualTo("+QUEUED\r\n");
-        assertThat(arguments.bytes()).isGreaterThan(50_000);
+        assertThat(arguments.usedBytes()).isGreaterThan(50_000);
         assertThat(ask("DISCARD")).isEqualTo("+OK\r\n");
     }
 

@@ -7,30 +7,31 @@ import org.jspecify.annotations.Nullable;
 
 /// What the store has for all namespaces together, shared out to tenants however they come: numbers, which a store
 /// gives
-/// once and never again, and sizes of blocks. A tenant may take one while it has taken fewer than are free ([Shares]).
+/// once and never again, and sizes of blocks. A tenant may take one while it has taken fewer than are free
+/// ([FairSharePool]).
 ///
 /// **Threads.** Any.
-public final class NamespaceShares {
+public final class NamespaceQuotas {
 
     /// Of the store's 65,536; the rest is for the server's own, and for what disks bring.
-    private static final int NUMBERS = 60_000;
+    private static final int NAMESPACE_IDS = 60_000;
 
     /// Of the store's 100; three are of values.
-    private static final int SIZES = 96;
+    private static final int BLOCK_SIZES = 96;
 
-    private final Shares numbers;
-    private final Shares sizes;
+    private final FairSharePool idShares;
+    private final FairSharePool sizeShares;
     private final Set<Namespace> known = new HashSet<>();
     private final Set<Long> knownSizes = new HashSet<>();
 
     /// @param tenants that there are
-    public NamespaceShares(int tenants) {
-        numbers = new Shares(NUMBERS, tenants);
-        sizes = new Shares(SIZES, tenants);
+    public NamespaceQuotas(int tenants) {
+        idShares = new FairSharePool(NAMESPACE_IDS, tenants);
+        sizeShares = new FairSharePool(BLOCK_SIZES, tenants);
     }
 
     /// Why a namespace may not be registered, or null when it may: then it counts for its tenant.
-    public synchronized @Nullable String refusal(Namespace namespace) {
+    public synchronized @Nullable String tryRegister(Namespace namespace) {
         if (known.contains(namespace)) {
             return null;
         }
@@ -38,14 +39,14 @@ public final class NamespaceShares {
         long bytes =
                 namespace.parts().isEmpty() ? 0 : namespace.parts().getFirst().bytes();
         boolean another = bytes > 0 && !knownSizes.contains(bytes);
-        if (another && !sizes.take(tenant)) {
-            return refusal(tenant, sizes, "sizes of blocks") + "; use a size that there is";
+        if (another && !sizeShares.tryAcquire(tenant)) {
+            return tryRegister(tenant, sizeShares, "sizes of blocks") + "; use a size that there is";
         }
-        if (!numbers.take(tenant)) {
+        if (!idShares.tryAcquire(tenant)) {
             if (another) {
-                sizes.give(tenant);
+                sizeShares.release(tenant);
             }
-            return refusal(tenant, numbers, "namespaces since the start") + "; use those that there are";
+            return tryRegister(tenant, idShares, "namespaces since the start") + "; use those that there are";
         }
         if (another) {
             knownSizes.add(bytes);
@@ -54,8 +55,8 @@ public final class NamespaceShares {
         return null;
     }
 
-    private static String refusal(String tenant, Shares of, String what) {
-        return "tenant " + tenant + " has registered " + of.taken(tenant) + " " + what + "; of " + of.most()
+    private static String tryRegister(String tenant, FairSharePool of, String what) {
+        return "tenant " + tenant + " has registered " + of.usedBy(tenant) + " " + what + "; of " + of.capacity()
                 + " a tenant may have as many as are free";
     }
 }

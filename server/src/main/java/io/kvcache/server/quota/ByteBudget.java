@@ -6,25 +6,25 @@ import java.util.concurrent.atomic.LongAdder;
 /// Bytes that are on their way at one time, in one direction, and how many may be.
 ///
 /// **Threads.** Any.
-public final class InFlight {
+public final class ByteBudget {
 
     private final long limitBytes;
-    private final AtomicLong bytes = new AtomicLong();
-    private final LongAdder refused = new LongAdder();
+    private final AtomicLong usedBytes = new AtomicLong();
+    private final LongAdder rejected = new LongAdder();
 
     /// @param limitBytes at one time; something larger may go when nothing else does
-    public InFlight(long limitBytes) {
+    public ByteBudget(long limitBytes) {
         this.limitBytes = limitBytes;
     }
 
     /// As many as there are.
-    public static InFlight unlimited() {
-        return new InFlight(Long.MAX_VALUE);
+    public static ByteBudget unlimited() {
+        return new ByteBudget(Long.MAX_VALUE);
     }
 
     /// Bytes on their way now.
-    public long bytes() {
-        return bytes.get();
+    public long usedBytes() {
+        return usedBytes.get();
     }
 
     /// Most that may be.
@@ -33,23 +33,23 @@ public final class InFlight {
     }
 
     /// What might not go because too much did.
-    public long refusedCount() {
-        return refused.sum();
+    public long rejectedCount() {
+        return rejected.sum();
     }
 
     /// Something begins its way, or may not.
-    public boolean begin(long more) {
-        long before = bytes.getAndAdd(more);
+    public boolean tryAcquire(long more) {
+        long before = usedBytes.getAndAdd(more);
         if (before > 0 && before > limitBytes - more) {
-            bytes.addAndGet(-more);
-            refused.increment();
+            usedBytes.addAndGet(-more);
+            rejected.increment();
             return false;
         }
         return true;
     }
 
     /// Its way is over.
-    public void end(long less) {
-        bytes.addAndGet(-less);
+    public void release(long less) {
+        usedBytes.addAndGet(-less);
     }
 }
