@@ -37,7 +37,7 @@ import io.kvcache.server.net.NettyTransport;
 import io.kvcache.server.net.SlowRequestLog;
 import io.kvcache.server.net.TransportKind;
 import io.kvcache.server.quota.NamespaceQuotas;
-import io.kvcache.server.remote.RemoteFront;
+import io.kvcache.server.remote.RemoteEndpoint;
 import io.kvcache.server.tls.Certificate;
 import io.kvcache.server.zmq.ZmqPublisher;
 import io.kvcache.tiers.TieredKvCache;
@@ -88,7 +88,7 @@ public final class CacheServer implements AutoCloseable {
     private final ConnectionRegistry connectionRegistry;
     private final Leases leases;
     private final NettyTransport transport;
-    private final @Nullable RemoteFront remote;
+    private final @Nullable RemoteEndpoint remote;
     private final List<Listener> listeners = new ArrayList<>();
     private final Map<String, Supplier<Instant>> certificateExpiries = new ConcurrentHashMap<>();
     private final @Nullable ZmqPublisher publisher;
@@ -134,7 +134,7 @@ public final class CacheServer implements AutoCloseable {
                 EventFeed.subscriberSlots(
                         PlatformDependent.maxDirectMemory(),
                         config.access().tenants().size()));
-        RemoteFront front = remote;
+        RemoteEndpoint front = remote;
         ProtocolFactory protocolFactory = new ProtocolFactory(
                 cache,
                 tenantKeyspaces,
@@ -231,7 +231,7 @@ public final class CacheServer implements AutoCloseable {
         more.add(new LeaseMetrics(leases));
         more.add(registry ->
                 new CertificateMetrics(certificateExpiries).bindTo(registry)); // when all listeners are open
-        Certificate ofTransport = remote == null ? null : remote.certificate();
+        Certificate ofTransport = remote == null ? null : remote.reloadableTls();
         if (ofTransport != null) {
             certificateExpiries.put("transport.tls", ofTransport::end);
         }
@@ -239,7 +239,7 @@ public final class CacheServer implements AutoCloseable {
             more.add(new ZmqPublisherMetrics(this::publisher));
         }
         if (remote != null) {
-            remote.domains().forEach((name, store) -> more.add(new KvCacheMetrics(store, "domain " + name)));
+            remote.domainStores().forEach((name, store) -> more.add(new KvCacheMetrics(store, "domain " + name)));
         }
         return more;
     }
@@ -278,7 +278,7 @@ public final class CacheServer implements AutoCloseable {
                 () -> PasswordAuthenticator.open(tenants, new ServerSystemClock())
                         .close());
         collectProblem(wrong, () -> KeyOwnershipLoader.open(tenants));
-        collectProblem(wrong, () -> RemoteFront.checkSecrets(config.transport(), tenants));
+        collectProblem(wrong, () -> RemoteEndpoint.checkSecrets(config.transport(), tenants));
         Stream.concat(
                         Stream.of(config.transport()).map(TransportConfig::tls),
                         config.access().listeners().stream().map(ListenerConfig::tls))
@@ -423,7 +423,7 @@ public final class CacheServer implements AutoCloseable {
     }
 
     private boolean allRequestsCompleted() {
-        boolean remotes = remote == null || remote.drained(); // asked each time, as it tells by what it saw before
+        boolean remotes = remote == null || remote.isDrained(); // asked each time, as it tells by what it saw before
         return remotes && connectionRegistry.openCount() == 0;
     }
 

@@ -4,7 +4,7 @@ import io.kvcache.core.Clock;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.net.NettyTransport;
 import io.kvcache.server.quota.NamespaceQuotas;
-import io.kvcache.server.remote.RemoteFront;
+import io.kvcache.server.remote.RemoteEndpoint;
 import io.kvcache.server.remote.TrustDomains;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param remote for other JVMs, or null
 /// @param namespaceQuotas what tenants take of the store for their namespaces
-record NetworkResources(NettyTransport transport, @Nullable RemoteFront remote, NamespaceQuotas namespaceQuotas) {
+record NetworkResources(NettyTransport transport, @Nullable RemoteEndpoint remote, NamespaceQuotas namespaceQuotas) {
 
     static NetworkResources open(ServerConfig config, TieredKvCache cache, Clock clock) throws IOException {
         NettyTransport transport = NettyTransport.open(
@@ -26,11 +26,11 @@ record NetworkResources(NettyTransport transport, @Nullable RemoteFront remote, 
             domains = TrustDomains.open(config.access().domains(), each -> StoreFactory.open(config, each, clock));
             return new NetworkResources(
                     transport,
-                    RemoteFront.open(
+                    RemoteEndpoint.open(
                             config.transport(),
                             config.access().tenants(),
                             TenantKeyspaces::namespaceOf,
-                            new RemoteFront.Stores(cache, domains, numbers)),
+                            new RemoteEndpoint.ServedStores(cache, domains, numbers)),
                     numbers);
         } catch (IOException | RuntimeException failed) {
             if (domains != null) {

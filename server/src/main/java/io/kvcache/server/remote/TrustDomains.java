@@ -42,7 +42,7 @@ public final class TrustDomains implements AutoCloseable {
     }
 
     /// The options with each tenant in its domain.
-    EndpointOptions in(EndpointOptions options) {
+    EndpointOptions assignTenants(EndpointOptions options) {
         EndpointOptions all = options;
         for (Domain domain : domains) {
             all = all.withDomain(Set.copyOf(domain.config.tenants()), domain.store);

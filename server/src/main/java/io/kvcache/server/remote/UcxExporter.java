@@ -15,13 +15,13 @@ import org.jspecify.annotations.Nullable;
 /// UCX asks nobody who he is, and over TCP listens at ports of its own: whoever reaches one can
 /// read and write all of the process. So it uses no network but loopback where the endpoint uses no
 /// other.
-final class Fabric {
+final class UcxExporter {
 
-    private static final Logger LOG = System.getLogger(Fabric.class.getName());
+    private static final Logger LOG = System.getLogger(UcxExporter.class.getName());
 
     private static final String LOOPBACK = "lo";
 
-    private Fabric() {}
+    private UcxExporter() {}
 
     /// The store's slots over UCX, or null where there is none.
     static @Nullable UcxMemory open(TransportConfig config, KvCache cache) {

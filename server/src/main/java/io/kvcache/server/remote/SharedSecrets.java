@@ -16,33 +16,33 @@ import java.util.stream.Stream;
 /// The secrets of clients, as of the moment when their files were read last.
 ///
 /// **Threads.** Any; one at a time reads the files.
-final class Secrets {
+final class SharedSecrets {
 
     private final TransportConfig config;
     private final List<TenantConfig> tenants;
-    private volatile EndpointAuth now;
+    private volatile EndpointAuth current;
 
-    private Secrets(TransportConfig config, List<TenantConfig> tenants) throws IOException {
+    private SharedSecrets(TransportConfig config, List<TenantConfig> tenants) throws IOException {
         this.config = config;
         this.tenants = List.copyOf(tenants);
-        now = load(config, tenants);
+        current = load(config, tenants);
     }
 
     /// @throws IOException when a file cannot be used; the message names the setting and the file, never what is in it
-    static Secrets open(TransportConfig config, List<TenantConfig> tenants) throws IOException {
-        return new Secrets(config, tenants);
+    static SharedSecrets open(TransportConfig config, List<TenantConfig> tenants) throws IOException {
+        return new SharedSecrets(config, tenants);
     }
 
     /// Who may come in, now and later.
-    EndpointAuth access() {
-        return new EndpointAuth.Reloadable(() -> now);
+    EndpointAuth endpointAuth() {
+        return new EndpointAuth.Reloadable(() -> current);
     }
 
     /// Reads all files again.
     ///
     /// @throws IOException when one cannot be used; the secrets from before stay
     void reload() throws IOException {
-        now = load(config, tenants);
+        current = load(config, tenants);
     }
 
     List<Path> files() {

@@ -36,28 +36,29 @@ import org.jspecify.annotations.Nullable;
 /// **Ownership.** The store stays its caller's, who closes this first.
 ///
 /// **Threads.** Any; one at a time reloads.
-public final class RemoteFront implements AutoCloseable {
+public final class RemoteEndpoint implements AutoCloseable {
 
-    private static final Logger LOG = System.getLogger(RemoteFront.class.getName());
+    private static final Logger LOG = System.getLogger(RemoteEndpoint.class.getName());
 
     private final @Nullable TcpEndpoint tcp;
     private final @Nullable AeronEndpoint aeron;
     private final @Nullable UcxMemory ucx;
-    private final Secrets secrets;
+    private final SharedSecrets secrets;
     private final TrustDomains domains;
-    private final @Nullable Certificate certificate;
+    private final @Nullable Certificate reloadableTls;
 
-    private RemoteFront(Ways ways, Secrets secrets, @Nullable Certificate certificate, TrustDomains domains) {
-        this.certificate = certificate;
-        tcp = ways.tcp;
-        aeron = ways.aeron;
-        ucx = ways.ucx;
+    private RemoteEndpoint(
+            Endpoints endpoints, SharedSecrets secrets, @Nullable Certificate reloadableTls, TrustDomains domains) {
+        this.reloadableTls = reloadableTls;
+        tcp = endpoints.tcp;
+        aeron = endpoints.aeron;
+        ucx = endpoints.ucx;
         this.secrets = secrets;
         this.domains = domains;
     }
 
     /// By what it is served.
-    private record Ways(
+    private record Endpoints(
             @Nullable TcpEndpoint tcp,
             @Nullable AeronEndpoint aeron,
             @Nullable UcxMemory ucx) {}
@@ -65,8 +66,8 @@ public final class RemoteFront implements AutoCloseable {
     /// What is served: the store of everybody, which stays its caller's, and those of the trust domains, which are
     /// closed with this.
     ///
-    /// @param numbers what tenants take of the store of everybody for their namespaces
-    public record Stores(KvCache everybodys, TrustDomains domains, NamespaceQuotas numbers) {}
+    /// @param namespaceQuotas what tenants take of the store of everybody for their namespaces
+    public record ServedStores(KvCache defaultStore, TrustDomains domains, NamespaceQuotas namespaceQuotas) {}
 
     /// Begins to listen, when the configuration says so.
     ///
@@ -75,30 +76,31 @@ public final class RemoteFront implements AutoCloseable {
     /// @return null when it does not
     /// @throws IOException when an address cannot be had, or a file of secrets not be used
     /// @throws IllegalStateException when Aeron is asked for and this JVM lacks the flag for it
-    public static @Nullable RemoteFront open(
-            TransportConfig config, List<TenantConfig> tenants, Function<String, Namespace> own, Stores stores)
+    public static @Nullable RemoteEndpoint open(
+            TransportConfig config, List<TenantConfig> tenants, Function<String, Namespace> own, ServedStores stores)
             throws IOException {
         if (!config.isServing()) {
             return null;
         }
-        Secrets secrets = Secrets.open(config, tenants);
+        SharedSecrets secrets = SharedSecrets.open(config, tenants);
         EndpointOptions options = EndpointOptions.DEFAULTS
-                .withAuth(secrets.access())
+                .withAuth(secrets.endpointAuth())
                 .withMaxConnections(config.connections())
                 .withMaxLease(config.lease())
-                .withNamespaces(rule(tenants, own, stores));
-        options = stores.domains.in(options);
-        KvCache cache = stores.everybodys;
-        Certificate certificate = config.tls() == null ? null : Certificate.open(config.tls());
+                .withNamespaces(namespaceFilter(tenants, own, stores));
+        options = stores.domains.assignTenants(options);
+        KvCache cache = stores.defaultStore;
+        Certificate reloadableTls = config.tls() == null ? null : Certificate.open(config.tls());
         AeronEndpoint aeron = config.aeron().isEnabled() ? aeron(config, cache, options) : null;
         UcxMemory ucx = null;
         boolean good = false;
         try {
-            ucx = Fabric.open(config, cache);
+            ucx = UcxExporter.open(config, cache);
             EndpointOptions offering =
-                    options.withAeron(offered(aeron)).withFabric(ucx == null ? null : ucx.descriptor());
-            TcpEndpoint tcp = config.isTcpEnabled() ? tcp(config, cache, offering, engines(certificate)) : null;
-            RemoteFront front = new RemoteFront(new Ways(tcp, aeron, ucx), secrets, certificate, stores.domains);
+                    options.withAeron(describeAlternatives(aeron)).withFabric(ucx == null ? null : ucx.descriptor());
+            TcpEndpoint tcp = config.isTcpEnabled() ? tcp(config, cache, offering, tlsEngines(reloadableTls)) : null;
+            RemoteEndpoint front =
+                    new RemoteEndpoint(new Endpoints(tcp, aeron, ucx), secrets, reloadableTls, stores.domains);
             good = true;
             return front;
         } finally {
@@ -109,13 +111,13 @@ public final class RemoteFront implements AutoCloseable {
     }
 
     /// What clients that come over TCP may find faster, which on the same host nothing is.
-    private static String offered(@Nullable AeronEndpoint aeron) {
+    private static String describeAlternatives(@Nullable AeronEndpoint aeron) {
         String address = aeron == null ? "" : aeron.address();
         return address.startsWith("aeron:udp") ? address : "";
     }
 
-    private static @Nullable Supplier<SSLEngine> engines(@Nullable Certificate certificate) {
-        return certificate == null ? null : () -> certificate.context().newEngine(UnpooledByteBufAllocator.DEFAULT);
+    private static @Nullable Supplier<SSLEngine> tlsEngines(@Nullable Certificate reloadableTls) {
+        return reloadableTls == null ? null : () -> reloadableTls.context().newEngine(UnpooledByteBufAllocator.DEFAULT);
     }
 
     private static TcpEndpoint tcp(
@@ -141,10 +143,11 @@ public final class RemoteFront implements AutoCloseable {
     ///
     /// @throws IOException when one cannot be used; the message says which and why
     public static void checkSecrets(TransportConfig config, List<TenantConfig> tenants) throws IOException {
-        Secrets.open(config, tenants);
+        SharedSecrets.open(config, tenants);
     }
 
-    private static NamespaceFilter rule(List<TenantConfig> tenants, Function<String, Namespace> own, Stores stores) {
+    private static NamespaceFilter namespaceFilter(
+            List<TenantConfig> tenants, Function<String, Namespace> own, ServedStores stores) {
         Set<Namespace> kept = tenants.stream().map(TenantConfig::name).map(own).collect(Collectors.toUnmodifiableSet());
         Set<String> limited = tenants.stream()
                 .filter(each -> each.quotaBytes() > 0)
@@ -158,7 +161,7 @@ public final class RemoteFront implements AutoCloseable {
                 return "tenant " + namespace.tenant() + " has a quota, and what clients of transport store is not"
                         + " counted against it; allowed: tenants without one, or blocks and objects over HTTP";
             }
-            return stores.numbers.tryRegister(namespace);
+            return stores.namespaceQuotas.tryRegister(namespace);
         };
     }
 
@@ -183,7 +186,7 @@ public final class RemoteFront implements AutoCloseable {
     }
 
     /// The store of each trust domain, by its name.
-    public Map<String, KvCache> domains() {
+    public Map<String, KvCache> domainStores() {
         return domains.stores();
     }
 
@@ -200,21 +203,21 @@ public final class RemoteFront implements AutoCloseable {
     }
 
     /// Its certificate, or null without TLS.
-    public @Nullable Certificate certificate() {
-        return certificate;
+    public @Nullable Certificate reloadableTls() {
+        return reloadableTls;
     }
 
     /// The files of its certificate; none without TLS.
     public List<Path> certificateFiles() {
-        return certificate == null ? List.of() : certificate.files();
+        return reloadableTls == null ? List.of() : reloadableTls.files();
     }
 
     /// Reads the certificate again. Connections that there are stay as they are.
     ///
     /// @throws IOException when a file cannot be used; the certificate from before stays
     public void reloadCertificate() throws IOException {
-        if (certificate != null) {
-            certificate.reload();
+        if (reloadableTls != null) {
+            reloadableTls.reload();
         }
     }
 
@@ -229,7 +232,7 @@ public final class RemoteFront implements AutoCloseable {
     }
 
     /// Whether all that had begun has ended; to be asked again and again after [#drain].
-    public boolean drained() {
+    public boolean isDrained() {
         boolean one = tcp == null || tcp.isDrained(); // both are asked each time, as they tell by what they saw before
         boolean other = aeron == null || aeron.isDrained();
         return one && other;
