@@ -28,7 +28,7 @@ import io.kvcache.server.net.Protocol;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.resp.RespContext;
 import io.kvcache.server.resp.RespProtocol;
-import io.kvcache.server.resp.ServerFacts;
+import io.kvcache.server.resp.ServerInfo;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.metrics.DiskMetrics;
 import io.kvcache.tiers.metrics.HintMetrics;
@@ -58,7 +58,7 @@ final class ProtocolFactory {
     private final Clock clock;
     private final MetricSources metricSources;
     private final HttpEndpoints httpEndpoints;
-    private final ServerFacts facts;
+    private final ServerInfo facts;
     private final ByteBudget arguments;
     private final List<RespProtocol> respProtocols = new CopyOnWriteArrayList<>();
     private final List<LmProtocol> lmProtocols = new CopyOnWriteArrayList<>();
@@ -90,7 +90,7 @@ final class ProtocolFactory {
         this.cache = cache;
         this.tenantKeyspaces = tenantKeyspaces;
         this.clock = clock;
-        facts = new ServerFacts(
+        facts = new ServerInfo(
                 version(), policy, clock.nanos(), !cache.diskStats().isEmpty());
         arguments = RespProtocol.argumentsOfHeap();
     }

@@ -22,7 +22,7 @@ import io.kvcache.server.net.Protocol;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.resp.RespContext;
 import io.kvcache.server.resp.RespProtocol;
-import io.kvcache.server.resp.ServerFacts;
+import io.kvcache.server.resp.ServerInfo;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -81,7 +81,7 @@ final class DiskFetchTest {
                                         KeyspaceRouter.of(keyspace),
                                         connectionRegistry,
                                         store.time(),
-                                        new ServerFacts("test", PolicyKind.LRU, 0, true))),
+                                        new ServerInfo("test", PolicyKind.LRU, 0, true))),
                         ByteBudget.unlimited());
             case LM -> new LmProtocol(KeyspaceRouter.of(keyspace), LmVersion.V0);
             case HTTP ->

@@ -9,7 +9,7 @@ import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.FuzzRunner;
 import io.kvcache.server.net.NettyLeakCheck;
 import io.kvcache.server.net.ProtocolKind;
-import io.kvcache.server.resp.RespFrames;
+import io.kvcache.server.resp.RespRequestGenerator;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -33,7 +33,7 @@ final class ProtocolSnifferFuzzTest {
         try (NettyLeakCheck _ = new NettyLeakCheck();
                 ProtocolTestHarness port = new ProtocolTestHarness()) {
             int sent = run.run(20, port::connect, () -> switch (random.nextInt(3)) {
-                case 0 -> RespFrames.any(random);
+                case 0 -> RespRequestGenerator.randomFrame(random);
                 case 1 -> HttpRequestGenerator.randomFrame(random);
                 default -> LmRequestGenerator.randomFrame(random);
             });
@@ -60,7 +60,7 @@ final class ProtocolSnifferFuzzTest {
             for (int i = 0; i < CLIENTS; i++) {
                 ProtocolKind kind = KINDS.get(i % KINDS.size());
                 byte[] frame = switch (kind) {
-                    case RESP -> RespFrames.command(random);
+                    case RESP -> RespRequestGenerator.command(random);
                     case LM -> LmRequestGenerator.request(random);
                     case HTTP -> HttpRequestGenerator.request(random);
                 };

@@ -11,8 +11,8 @@ import io.kvcache.server.lm.LmProtocol;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.ProtocolKind;
+import io.kvcache.server.resp.EmbeddedRespServer;
 import io.kvcache.server.resp.RespProtocol;
-import io.kvcache.server.resp.RespWire;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -20,7 +20,7 @@ import java.util.Set;
 /// One port without a network, where every protocol is told by the first bytes, over one keyspace.
 final class ProtocolTestHarness implements AutoCloseable {
 
-    private final RespWire wire = new RespWire();
+    private final EmbeddedRespServer wire = new EmbeddedRespServer();
     private final RespProtocol resp = wire.protocol();
     private final LmProtocol lm = new LmProtocol(KeyspaceRouter.of(wire.test().keyspace()), null);
     private final HttpProtocol http = new HttpProtocol(new HttpConfig(
@@ -32,7 +32,7 @@ final class ProtocolTestHarness implements AutoCloseable {
             Set.of()));
 
     EmbeddedConnection connect() {
-        return connect(wire.connections());
+        return connect(wire.connectionRegistry());
     }
 
     EmbeddedConnection connect(ConnectionRegistry connectionRegistry) {
@@ -46,7 +46,7 @@ final class ProtocolTestHarness implements AutoCloseable {
 
     /// Those of [#connect()]; one of them is open from the start to the end.
     ConnectionRegistry connectionRegistry() {
-        return wire.connections();
+        return wire.connectionRegistry();
     }
 
     /// Requests of a protocol so far.

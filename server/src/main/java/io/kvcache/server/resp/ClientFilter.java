@@ -18,21 +18,21 @@ final class ClientFilter {
     }
 
     /// Of `CLIENT LIST [TYPE type] [ID id ...]`.
-    Predicate<Connection> listed(Request request) throws CommandException {
+    Predicate<Connection> forList(RespRequest request) throws CommandException {
         if (request.count() == 2) {
             return _ -> true;
         }
         if (request.count() < 4) {
             throw new CommandException(CommandException.SYNTAX);
         }
-        return switch (request.word(2)) {
+        return switch (request.argumentUpperCase(2)) {
             case "TYPE" -> {
                 if (request.count() > 4) {
                     throw new CommandException(CommandException.SYNTAX);
                 }
-                yield type(request, 3);
+                yield parseType(request, 3);
             }
-            case "ID" -> ids(request);
+            case "ID" -> parseIds(request);
             default -> throw new CommandException(CommandException.SYNTAX);
         };
     }
@@ -41,15 +41,15 @@ final class ClientFilter {
     /// `SKIPME`, which is `yes` unless it is said.
     ///
     /// @param asking who says so
-    Predicate<Connection> killed(Request request, Connection asking) throws CommandException {
+    Predicate<Connection> forKill(RespRequest request, Connection asking) throws CommandException {
         if (request.count() % 2 != 0) {
             throw new CommandException(CommandException.SYNTAX);
         }
         Predicate<Connection> meant = _ -> true;
         boolean skip = true;
         for (int i = 2; i < request.count(); i += 2) {
-            if (request.word(i).equals("SKIPME")) {
-                skip = yes(request.word(i + 1));
+            if (request.argumentUpperCase(i).equals("SKIPME")) {
+                skip = parseYesNo(request.argumentUpperCase(i + 1));
             } else {
                 meant = meant.and(condition(request, i));
             }
@@ -58,26 +58,26 @@ final class ClientFilter {
         return meant.and(each -> each.id() != own);
     }
 
-    private Predicate<Connection> condition(Request request, int at) throws CommandException {
-        String value = request.text(at + 1);
-        return switch (request.word(at)) {
+    private Predicate<Connection> condition(RespRequest request, int at) throws CommandException {
+        String value = request.argumentText(at + 1);
+        return switch (request.argumentUpperCase(at)) {
             case "ID" -> {
-                long id = id(request, at + 1);
+                long id = parseId(request, at + 1);
                 yield each -> each.id() == id;
             }
-            case "ADDR" -> each -> ClientList.remote(each).equals(value);
-            case "LADDR" -> each -> ClientList.local(each).equals(value);
+            case "ADDR" -> each -> ClientList.remoteAddress(each).equals(value);
+            case "LADDR" -> each -> ClientList.localAddress(each).equals(value);
             case "USER" -> each -> each.clientInfo().tenant().equals(value);
-            case "TYPE" -> type(request, at + 1);
+            case "TYPE" -> parseType(request, at + 1);
             case "MAXAGE" -> {
-                long seconds = request.integer(at + 1);
+                long seconds = request.argumentLong(at + 1);
                 yield each -> clients.age(each) >= seconds;
             }
             default -> throw new CommandException(CommandException.SYNTAX);
         };
     }
 
-    private static boolean yes(String word) throws CommandException {
+    private static boolean parseYesNo(String word) throws CommandException {
         return switch (word) {
             case "YES" -> true;
             case "NO" -> false;
@@ -86,25 +86,25 @@ final class ClientFilter {
     }
 
     /// All are normal clients: there are no replicas, and nobody subscribes.
-    private static Predicate<Connection> type(Request request, int at) throws CommandException {
-        String type = request.word(at);
+    private static Predicate<Connection> parseType(RespRequest request, int at) throws CommandException {
+        String type = request.argumentUpperCase(at);
         if (!type.equals("NORMAL") && !ABSENT_TYPES.contains(type)) {
             throw new CommandException("ERR Unknown client type '" + type.toLowerCase(Locale.ROOT) + "'");
         }
         return _ -> type.equals("NORMAL");
     }
 
-    private static Predicate<Connection> ids(Request request) throws CommandException {
+    private static Predicate<Connection> parseIds(RespRequest request) throws CommandException {
         Set<Long> ids = new HashSet<>();
         for (int i = 3; i < request.count(); i++) {
-            ids.add(id(request, i));
+            ids.add(parseId(request, i));
         }
         return each -> ids.contains(each.id());
     }
 
-    private static long id(Request request, int at) throws CommandException {
+    private static long parseId(RespRequest request, int at) throws CommandException {
         try {
-            long id = request.integer(at);
+            long id = request.argumentLong(at);
             if (id > 0) {
                 return id;
             }

@@ -18,23 +18,23 @@ final class ClientList {
     }
 
     /// In the order in which they came.
-    List<Connection> seen() {
-        return context.connections().openConnections().stream()
+    List<Connection> visible() {
+        return context.connectionRegistry().openConnections().stream()
                 .filter(each ->
                         context.soleTenant() || each.clientInfo().tenant().equals(context.tenant()))
                 .toList();
     }
 
     /// A line for each, in the words of Redis 7.2, all of which programs look for; what there is not here is nought.
-    String text(List<Connection> connections) {
+    String format(List<Connection> connections) {
         StringBuilder lines = new StringBuilder();
         for (Connection each : connections) {
-            lines.append(line(each)).append('\n');
+            lines.append(formatLine(each)).append('\n');
         }
         return lines.toString();
     }
 
-    private String line(Connection connection) {
+    private String formatLine(Connection connection) {
         ClientInfo said = connection.clientInfo();
         ProtocolKind protocol = connection.protocol();
         long unread = connection.unreadBytes();
@@ -43,8 +43,8 @@ final class ClientList {
                         + " cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s protocol=%s")
                 .formatted(
                         connection.id(),
-                        remote(connection),
-                        local(connection),
+                        remoteAddress(connection),
+                        localAddress(connection),
                         said.name(),
                         age(connection),
                         seconds(connection.lastReadNanos()),
@@ -68,16 +68,16 @@ final class ClientList {
     }
 
     /// The client's address, as `CLIENT KILL` takes it.
-    static String remote(Connection connection) {
-        return text(connection.channel().remoteAddress());
+    static String remoteAddress(Connection connection) {
+        return format(connection.channel().remoteAddress());
     }
 
     /// The server's address, as `CLIENT KILL` takes it.
-    static String local(Connection connection) {
-        return text(connection.channel().localAddress());
+    static String localAddress(Connection connection) {
+        return format(connection.channel().localAddress());
     }
 
-    private static String text(SocketAddress address) {
+    private static String format(SocketAddress address) {
         String text = String.valueOf(address);
         return text.substring(text.indexOf('/') + 1);
     }

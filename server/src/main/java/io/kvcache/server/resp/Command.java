@@ -6,5 +6,5 @@ interface Command {
 
     /// Runs the command. The request is closed afterwards: values that were not stored give their room back, words
     /// can still be read.
-    void run(RespSession session, Request request, Replies out) throws CommandException;
+    void run(RespClientState session, RespRequest request, RespEncoder out) throws CommandException;
 }

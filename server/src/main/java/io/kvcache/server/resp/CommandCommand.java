@@ -14,51 +14,51 @@ final class CommandCommand {
     }
 
     List<CommandSpec> commands() {
-        return List.of(CommandSpec.of("COMMAND", -1, "loading stale", CommandSpec.Places.NONE, this::run));
+        return List.of(CommandSpec.of("COMMAND", -1, "loading stale", CommandSpec.ArgumentPositions.NONE, this::run));
     }
 
-    private void run(RespSession session, Request request, Replies out) throws CommandException {
-        String sub = request.count() == 1 ? "" : request.word(1);
+    private void run(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+        String sub = request.count() == 1 ? "" : request.argumentUpperCase(1);
         switch (sub) {
             case "" -> {
-                out.array(all.size());
+                out.beginArray(all.size());
                 all.forEach(spec -> describe(spec, out));
             }
-            case "COUNT" -> out.integer(all.size());
+            case "COUNT" -> out.writeInteger(all.size());
             case "LIST" -> {
-                out.array(all.size());
-                all.forEach(spec -> out.bulk(spec.lowerName()));
+                out.beginArray(all.size());
+                all.forEach(spec -> out.writeBulk(spec.lowerName()));
             }
             case "INFO" -> info(request, out);
-            case "DOCS" -> out.map(0);
-            default -> throw new CommandException("ERR unknown subcommand '" + request.text(1) + "'.");
+            case "DOCS" -> out.beginMap(0);
+            default -> throw new CommandException("ERR unknown subcommand '" + request.argumentText(1) + "'.");
         }
     }
 
-    private void info(Request request, Replies out) {
-        out.array(request.count() - 2);
+    private void info(RespRequest request, RespEncoder out) {
+        out.beginArray(request.count() - 2);
         for (int i = 2; i < request.count(); i++) {
-            String name = request.word(i);
+            String name = request.argumentUpperCase(i);
             all.stream()
                     .filter(spec -> spec.name().equals(name))
                     .findFirst()
-                    .ifPresentOrElse(spec -> describe(spec, out), out::nil);
+                    .ifPresentOrElse(spec -> describe(spec, out), out::writeNull);
         }
     }
 
     /// Name, arity, flags, places of the keys; then categories, tips, key specifications and subcommands, of which
     /// there are none.
-    private static void describe(CommandSpec spec, Replies out) {
-        out.array(10);
-        out.bulk(spec.lowerName());
-        out.integer(spec.arity());
-        out.set(spec.flags().size());
-        spec.flags().forEach(out::simple);
-        out.integer(spec.keys().first());
-        out.integer(spec.keys().last());
-        out.integer(spec.keys().step());
+    private static void describe(CommandSpec spec, RespEncoder out) {
+        out.beginArray(10);
+        out.writeBulk(spec.lowerName());
+        out.writeInteger(spec.arity());
+        out.beginSet(spec.flags().size());
+        spec.flags().forEach(out::writeSimple);
+        out.writeInteger(spec.keys().first());
+        out.writeInteger(spec.keys().last());
+        out.writeInteger(spec.keys().step());
         for (int i = 0; i < 4; i++) {
-            out.array(0);
+            out.beginArray(0);
         }
     }
 }

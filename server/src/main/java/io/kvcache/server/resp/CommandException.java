@@ -9,7 +9,7 @@ final class CommandException extends Exception {
     static final String NOT_AN_INTEGER = "ERR value is not an integer or out of range";
 
     /// Of commands whose answer a cache's client would take for the truth: a value that is late is none only to reads.
-    static final String LATE = "TRYAGAIN the value is on disk and did not come in time";
+    static final String TIMED_OUT = "TRYAGAIN the value is on disk and did not come in time";
 
     /// @param reply the error with its code, `ERR …`
     CommandException(String reply) {

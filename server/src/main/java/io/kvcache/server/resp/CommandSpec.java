@@ -13,11 +13,17 @@ import java.util.Set;
 /// @param keys where the keys are
 /// @param values where the values are
 record CommandSpec(
-        String name, String lowerName, int arity, List<String> flags, Places keys, Places values, Command command) {
+        String name,
+        String lowerName,
+        int arity,
+        List<String> flags,
+        ArgumentPositions keys,
+        ArgumentPositions values,
+        Command command) {
 
     /// Commands that answer size or expiry of their first key: what is known of a value that has lain on disk since
     /// before the start comes with the value.
-    private static final Set<String> KNOWING = Set.of(
+    private static final Set<String> NEEDS_METADATA = Set.of(
             "STRLEN",
             "TYPE",
             "EXPIRE",
@@ -36,13 +42,13 @@ record CommandSpec(
     /// @param first place, 0 for none
     /// @param last place, negative from the end
     /// @param step from one to the next
-    record Places(int first, int last, int step) {
-        static final Places NONE = new Places(0, 0, 0);
-        static final Places FIRST = new Places(1, 1, 1);
-        static final Places ALL = new Places(1, -1, 1);
+    record ArgumentPositions(int first, int last, int step) {
+        static final ArgumentPositions NONE = new ArgumentPositions(0, 0, 0);
+        static final ArgumentPositions FIRST = new ArgumentPositions(1, 1, 1);
+        static final ArgumentPositions ALL = new ArgumentPositions(1, -1, 1);
 
-        static Places at(int index) {
-            return new Places(index, index, 1);
+        static ArgumentPositions at(int index) {
+            return new ArgumentPositions(index, index, 1);
         }
 
         boolean has(int index, int count) {
@@ -52,16 +58,18 @@ record CommandSpec(
     }
 
     /// A command without values.
-    static CommandSpec of(String name, int arity, String flags, Places keys, Command command) {
-        return new CommandSpec(name, lower(name), arity, List.of(flags.split(" ")), keys, Places.NONE, command);
+    static CommandSpec of(String name, int arity, String flags, ArgumentPositions keys, Command command) {
+        return new CommandSpec(
+                name, lowerCase(name), arity, List.of(flags.split(" ")), keys, ArgumentPositions.NONE, command);
     }
 
     /// A command that stores values, each one argument behind its key or behind what follows the key.
-    static CommandSpec storing(String name, int arity, Places keys, Places values, Command command) {
-        return new CommandSpec(name, lower(name), arity, List.of("write", "denyoom"), keys, values, command);
+    static CommandSpec storing(
+            String name, int arity, ArgumentPositions keys, ArgumentPositions values, Command command) {
+        return new CommandSpec(name, lowerCase(name), arity, List.of("write", "denyoom"), keys, values, command);
     }
 
-    boolean takes(int count) {
+    boolean acceptsCount(int count) {
         return arity >= 0 ? count == arity : count >= -arity;
     }
 
@@ -71,11 +79,11 @@ record CommandSpec(
     }
 
     /// The place of the key that has to be known before the command runs; 0 for none.
-    int known() {
-        return KNOWING.contains(name) ? keys.first() : 0;
+    int requiredKey() {
+        return NEEDS_METADATA.contains(name) ? keys.first() : 0;
     }
 
-    private static String lower(String name) {
+    private static String lowerCase(String name) {
         return name.toLowerCase(Locale.ROOT);
     }
 }

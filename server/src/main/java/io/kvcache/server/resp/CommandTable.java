@@ -16,99 +16,106 @@ import org.jspecify.annotations.Nullable;
 final class CommandTable {
 
     /// Of an unknown command's arguments, as much is repeated to the client.
-    private static final int QUOTED_BYTES = 128;
+    private static final int MAX_QUOTED_BYTES = 128;
 
     /// Longest argument of a client that has not said who it is, as with Redis.
-    private static final int MOST_UNKNOWN_BYTES = 16 << 10;
+    private static final int MAX_PREAUTH_BYTES = 16 << 10;
 
     private static final String NO_AUTH = "NOAUTH Authentication required.";
 
-    private final @Nullable KeyspaceRouter reach;
+    private final @Nullable KeyspaceRouter keyspaceRouter;
     private final String tenant;
     private final RespStats stats;
     private final Map<String, CommandSpec> commands;
 
     private CommandTable(
-            @Nullable KeyspaceRouter reach, String tenant, RespStats stats, Map<String, CommandSpec> commands) {
-        this.reach = reach;
+            @Nullable KeyspaceRouter keyspaceRouter,
+            String tenant,
+            RespStats stats,
+            Map<String, CommandSpec> commands) {
+        this.keyspaceRouter = keyspaceRouter;
         this.tenant = tenant;
         this.stats = stats;
         this.commands = commands;
     }
 
     /// Those that a client may say before it has said who it is.
-    static CommandTable before(List<CommandSpec> specs, RespStats stats) {
+    static CommandTable preAuth(List<CommandSpec> specs, RespStats stats) {
         Map<String, CommandSpec> commands = new TreeMap<>();
         specs.forEach(spec -> commands.put(spec.name(), spec));
         return new CommandTable(null, "", stats, Map.copyOf(commands));
     }
 
-    static CommandTable of(RespContext context, Login login, RespStats stats) {
+    static CommandTable of(RespContext context, RespAuthenticator respAuthenticator, RespStats stats) {
         Map<String, CommandSpec> commands = new TreeMap<>();
-        KeyspaceRouter reach = context.reach();
-        ReadCommands reads = new ReadCommands(reach);
+        KeyspaceRouter keyspaceRouter = context.keyspaceRouter();
+        ReadCommands reads = new ReadCommands(keyspaceRouter);
         Stream.of(
-                        new ConnectionCommands(context.facts().version(), login).commands(),
+                        new ConnectionCommands(context.serverInfo().version(), respAuthenticator).commands(),
                         List.of(CommandSpec.of(
-                                "CLIENT", -2, "noscript", CommandSpec.Places.NONE, new ClientCommand(context)::run)),
+                                "CLIENT",
+                                -2,
+                                "noscript",
+                                CommandSpec.ArgumentPositions.NONE,
+                                new ClientCommand(context)::run)),
                         reads.commands(),
-                        new TakingCommands(reach, reads, stats).commands(),
+                        new GetAndModifyCommands(keyspaceRouter, reads, stats).commands(),
                         new WriteCommands(context, stats).commands(),
-                        new KeyCommands(reach).commands(),
-                        new ExpiryCommands(reach).commands(),
-                        new ListingCommands(reach, stats).commands(),
+                        new KeyCommands(keyspaceRouter).commands(),
+                        new ExpiryCommands(keyspaceRouter).commands(),
+                        new ScanCommands(keyspaceRouter, stats).commands(),
                         TransactionCommands.commands(),
-                        new HintCommand(reach).commands(),
+                        new HintCommand(keyspaceRouter).commands(),
                         new SaveCommand(context, stats).commands(),
                         new InfoCommands(context, stats).commands(),
                         new CommandCommand(commands.values()).commands())
                 .flatMap(List::stream)
                 .forEach(spec -> commands.put(spec.name(), spec));
-        return new CommandTable(reach, context.tenant(), stats, Map.copyOf(commands));
+        return new CommandTable(keyspaceRouter, context.tenant(), stats, Map.copyOf(commands));
     }
 
     /// Whether the next argument is a value, and where its bytes go.
     @Nullable
-    IncomingValue value(RespSession session, Request soFar, int count, long bytes) {
+    ValueUpload beginValue(RespClientState session, RespRequest soFar, int count, long bytes) {
         CommandSpec spec = commands.get(soFar.name());
-        if (reach == null) {
-            return bytes > MOST_UNKNOWN_BYTES ? IncomingValue.refused(NO_AUTH) : null;
+        if (keyspaceRouter == null) {
+            return bytes > MAX_PREAUTH_BYTES ? ValueUpload.rejected(NO_AUTH) : null;
         }
         if (spec == null || !spec.values().has(soFar.count(), count)) {
             return null;
         }
-        if (!spec.takes(count)) {
-            return IncomingValue.refused(wrongCount(spec));
+        if (!spec.acceptsCount(count)) {
+            return ValueUpload.rejected(wrongCount(spec));
         }
-        byte[] key = soFar.bytes(spec.keyOf(soFar.count()));
-        Keyspace keyspace = reach.of(key);
+        byte[] key = soFar.argument(spec.keyOf(soFar.count()));
+        Keyspace keyspace = keyspaceRouter.of(key);
         if (key.length < 1 || key.length > keyspace.keyspaceLimits().keyBytes()) {
-            return IncomingValue.refused("ERR key of " + key.length + " bytes; it takes 1 to "
+            return ValueUpload.rejected("ERR key of " + key.length + " bytes; it takes 1 to "
                     + keyspace.keyspaceLimits().keyBytes());
         }
         if (bytes > keyspace.keyspaceLimits().valueBytes()) {
-            return IncomingValue.refused("ERR value of " + bytes + " bytes; it takes 0 to "
+            return ValueUpload.rejected("ERR value of " + bytes + " bytes; it takes 0 to "
                     + keyspace.keyspaceLimits().valueBytes());
         }
-        return IncomingValue.to(
-                keyspace.put(key, bytes, session.runs().forKeyspace(keyspace).onWrite(key)));
+        return ValueUpload.toPut(keyspace.put(
+                key, bytes, session.sequenceTrackers().forKeyspace(keyspace).onWrite(key)));
     }
 
     /// Whether the next argument is a value.
-    boolean isValue(Request soFar, int count) {
+    boolean isValue(RespRequest soFar, int count) {
         CommandSpec spec = commands.get(soFar.name());
-        return reach != null
+        return keyspaceRouter != null
                 && spec != null
-                && spec.takes(count)
+                && spec.acceptsCount(count)
                 && spec.values().has(soFar.count(), count);
     }
 
     /// Why a request cannot be run later, as part of a transaction; null when it can.
     @Nullable
-    String mistake(Request request) {
+    String validationError(RespRequest request) {
         try {
             CommandSpec spec = find(request);
-            return TransactionCommands.mayBeQueued(spec.name())
+            return TransactionCommands.isQueueable(spec.name())
                     ? null
                     : "ERR " + spec.name() + " is not allowed between MULTI and EXEC";
         } catch (CommandException refused) {
@@ -116,64 +123,66 @@ final class CommandTable {
         }
     }
 
-    private CommandSpec find(Request request) throws CommandException {
+    private CommandSpec find(RespRequest request) throws CommandException {
         CommandSpec spec = commands.get(request.name());
         if (spec == null) {
-            throw new CommandException(reach == null ? NO_AUTH : unknown(request));
+            throw new CommandException(keyspaceRouter == null ? NO_AUTH : unknownCommand(request));
         }
-        if (!spec.takes(request.count())) {
+        if (!spec.acceptsCount(request.count())) {
             throw new CommandException(wrongCount(spec));
         }
         return spec;
     }
 
-    void run(RespSession session, Request request, Replies replies) {
+    void run(RespClientState session, RespRequest request, RespEncoder respEncoder) {
         try {
             CommandSpec spec = find(request);
-            if (reach != null && isStranger(reach, spec, request)) {
-                byte[] key = request.bytes(spec.known());
-                session.awaitValue(reach.of(key), key, come -> runKnowing(come, spec, session, request, replies));
+            if (keyspaceRouter != null && isUnindexed(keyspaceRouter, spec, request)) {
+                byte[] key = request.argument(spec.requiredKey());
+                session.awaitValue(
+                        keyspaceRouter.of(key), key, come -> runAfterFetch(come, spec, session, request, respEncoder));
             } else {
-                spec.command().run(session, request, replies);
+                spec.command().run(session, request, respEncoder);
             }
         } catch (CommandException refused) {
             stats.errors.increment();
-            replies.error(refused.reply());
+            respEncoder.writeError(refused.reply());
         }
     }
 
-    private static boolean isStranger(KeyspaceRouter reach, CommandSpec spec, Request request) {
-        int place = spec.known();
+    private static boolean isUnindexed(KeyspaceRouter keyspaceRouter, CommandSpec spec, RespRequest request) {
+        int place = spec.requiredKey();
         return place > 0
                 && place < request.count()
-                && Keys.possible(request.bytes(place))
-                && reach.of(request.bytes(place)).isUnindexed(request.bytes(place));
+                && KeyValidator.isValid(request.argument(place))
+                && keyspaceRouter.of(request.argument(place)).isUnindexed(request.argument(place));
     }
 
-    private void runKnowing(ReadResult come, CommandSpec spec, RespSession session, Request request, Replies replies) {
+    private void runAfterFetch(
+            ReadResult come, CommandSpec spec, RespClientState session, RespRequest request, RespEncoder respEncoder) {
         PinnedValue value = come.value();
         if (come.outcome() == ReadResult.Outcome.TIMED_OUT) {
             stats.errors.increment();
-            replies.error(CommandException.LATE);
+            respEncoder.writeError(CommandException.TIMED_OUT);
         } else {
-            run(spec, session, request, replies);
+            run(spec, session, request, respEncoder);
         }
         if (value != null) {
             value.close();
         }
     }
 
-    private void run(CommandSpec spec, RespSession session, Request request, Replies replies) {
+    private void run(CommandSpec spec, RespClientState session, RespRequest request, RespEncoder respEncoder) {
         try {
-            spec.command().run(session, request, replies);
+            spec.command().run(session, request, respEncoder);
         } catch (CommandException refused) {
             stats.errors.increment();
-            replies.error(refused.reply());
+            respEncoder.writeError(refused.reply());
         }
     }
 
     /// What a request is counted as: its command's name, or `unknown`.
-    String verb(Request request) {
+    String label(RespRequest request) {
         CommandSpec spec = commands.get(request.name());
         return spec == null ? "unknown" : spec.lowerName();
     }
@@ -183,7 +192,7 @@ final class CommandTable {
         return tenant;
     }
 
-    Collection<CommandSpec> all() {
+    Collection<CommandSpec> commands() {
         return commands.values();
     }
 
@@ -191,17 +200,17 @@ final class CommandTable {
         return "ERR wrong number of arguments for '" + spec.lowerName() + "' command";
     }
 
-    private static String unknown(Request request) {
+    private static String unknownCommand(RespRequest request) {
         StringBuilder text = new StringBuilder("ERR unknown command '")
-                .append(cut(request.bytes(0)))
+                .append(truncate(request.argument(0)))
                 .append("', with args beginning with: ");
-        for (int i = 1; i < request.count() && text.length() < QUOTED_BYTES; i++) {
-            text.append('\'').append(cut(request.bytes(i))).append("' ");
+        for (int i = 1; i < request.count() && text.length() < MAX_QUOTED_BYTES; i++) {
+            text.append('\'').append(truncate(request.argument(i))).append("' ");
         }
         return text.toString();
     }
 
-    private static String cut(byte[] word) {
-        return new String(word, 0, Math.min(word.length, QUOTED_BYTES), StandardCharsets.ISO_8859_1);
+    private static String truncate(byte[] word) {
+        return new String(word, 0, Math.min(word.length, MAX_QUOTED_BYTES), StandardCharsets.ISO_8859_1);
     }
 }

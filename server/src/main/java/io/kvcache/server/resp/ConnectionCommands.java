@@ -11,60 +11,64 @@ final class ConnectionCommands {
     static final String REDIS_VERSION = "7.2.0";
 
     private final String version;
-    private final Login login;
+    private final RespAuthenticator respAuthenticator;
 
-    ConnectionCommands(String version, Login login) {
+    ConnectionCommands(String version, RespAuthenticator respAuthenticator) {
         this.version = version;
-        this.login = login;
+        this.respAuthenticator = respAuthenticator;
     }
 
     List<CommandSpec> commands() {
-        CommandSpec.Places none = CommandSpec.Places.NONE;
+        CommandSpec.ArgumentPositions none = CommandSpec.ArgumentPositions.NONE;
         return List.of(
                 CommandSpec.of("HELLO", -1, "noscript fast", none, this::hello),
                 CommandSpec.of("AUTH", -2, "noscript fast", none, this::auth),
                 CommandSpec.of("PING", -1, "fast", none, ConnectionCommands::ping),
-                CommandSpec.of("ECHO", 2, "fast", none, (session, request, out) -> out.bulk(request.bytes(1))),
+                CommandSpec.of("ECHO", 2, "fast", none, (session, request, out) -> out.writeBulk(request.argument(1))),
                 CommandSpec.of("SELECT", 2, "fast", none, ConnectionCommands::select),
                 CommandSpec.of("RESET", 1, "noscript fast", none, ConnectionCommands::reset),
                 CommandSpec.of("QUIT", -1, "noscript fast", none, (session, request, out) -> {
-                    out.ok();
-                    session.end(CloseReason.QUIT);
+                    out.writeOk();
+                    session.closeAfterReply(CloseReason.QUIT);
                 }));
     }
 
     /// What a client may say before it has said who it is: no more than that, and good-bye.
-    List<CommandSpec> beforeLogin() {
+    List<CommandSpec> preAuthCommands() {
         return commands().stream()
                 .filter(spec -> Set.of("HELLO", "AUTH", "RESET", "QUIT").contains(spec.name()))
                 .toList();
     }
 
-    private void hello(RespSession session, Request request, Replies out) throws CommandException {
-        int version = request.count() > 1 ? version(request) : out.version();
+    private void hello(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+        int version = request.count() > 1 ? version(request) : out.protocolVersion();
         String name = session.name();
         int user = 0;
         for (int i = 2; i < request.count(); i++) {
-            String word = request.word(i);
+            String word = request.argumentUpperCase(i);
             if (word.equals("AUTH") && i + 2 < request.count()) {
                 user = i + 1;
                 i += 2;
             } else if (word.equals("SETNAME") && i + 1 < request.count()) {
-                name = ClientCommand.name(request.bytes(i + 1));
+                name = ClientCommand.parseName(request.argument(i + 1));
                 i++;
             } else {
-                throw new CommandException("ERR Syntax error in HELLO option '" + request.text(i) + "'");
+                throw new CommandException("ERR Syntax error in HELLO option '" + request.argumentText(i) + "'");
             }
         }
         String chosen = name;
         Runnable welcome = () -> {
             session.name(chosen);
-            speak(session, out, version);
-            greet(session, out);
+            setVersion(session, out, version);
+            replyHello(session, out);
         };
         if (user > 0) {
-            login.user(session, new Login.Pair(request.text(user), request.text(user + 1)), out, welcome);
-        } else if (login.isIn(session)) {
+            respAuthenticator.authenticateUser(
+                    session,
+                    new RespAuthenticator.UserPassword(request.argumentText(user), request.argumentText(user + 1)),
+                    out,
+                    welcome);
+        } else if (respAuthenticator.isAuthenticated(session)) {
             welcome.run();
         } else {
             throw new CommandException("NOAUTH HELLO must be called with the client already authenticated, otherwise"
@@ -73,10 +77,10 @@ final class ConnectionCommands {
         }
     }
 
-    private static int version(Request request) throws CommandException {
+    private static int version(RespRequest request) throws CommandException {
         long asked;
         try {
-            asked = request.integer(1);
+            asked = request.argumentLong(1);
         } catch (CommandException _) {
             throw new CommandException("ERR Protocol version is not an integer or out of range");
         }
@@ -86,59 +90,64 @@ final class ConnectionCommands {
         return (int) asked;
     }
 
-    private void greet(RespSession session, Replies out) {
-        out.map(8);
-        out.bulk("server");
-        out.bulk("redis");
-        out.bulk("version");
-        out.bulk(REDIS_VERSION);
-        out.bulk("proto");
-        out.integer(out.version());
-        out.bulk("id");
-        out.integer(session.connection().id());
-        out.bulk("mode");
-        out.bulk("standalone");
-        out.bulk("role");
-        out.bulk("master");
-        out.bulk("modules");
-        out.array(0);
-        out.bulk("kvcache_version");
-        out.bulk(version);
+    private void replyHello(RespClientState session, RespEncoder out) {
+        out.beginMap(8);
+        out.writeBulk("server");
+        out.writeBulk("redis");
+        out.writeBulk("version");
+        out.writeBulk(REDIS_VERSION);
+        out.writeBulk("proto");
+        out.writeInteger(out.protocolVersion());
+        out.writeBulk("id");
+        out.writeInteger(session.connection().id());
+        out.writeBulk("mode");
+        out.writeBulk("standalone");
+        out.writeBulk("role");
+        out.writeBulk("master");
+        out.writeBulk("modules");
+        out.beginArray(0);
+        out.writeBulk("kvcache_version");
+        out.writeBulk(version);
     }
 
-    private void auth(RespSession session, Request request, Replies out) throws CommandException {
+    private void auth(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
         switch (request.count()) {
-            case 2 -> login.password(session, request.text(1), out, out::ok);
-            case 3 -> login.user(session, new Login.Pair(request.text(1), request.text(2)), out, out::ok);
+            case 2 -> respAuthenticator.authenticatePassword(session, request.argumentText(1), out, out::writeOk);
+            case 3 ->
+                respAuthenticator.authenticateUser(
+                        session,
+                        new RespAuthenticator.UserPassword(request.argumentText(1), request.argumentText(2)),
+                        out,
+                        out::writeOk);
             default -> throw new CommandException(CommandException.SYNTAX);
         }
     }
 
-    private static void ping(RespSession session, Request request, Replies out) throws CommandException {
+    private static void ping(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
         switch (request.count()) {
-            case 1 -> out.simple("PONG");
-            case 2 -> out.bulk(request.bytes(1));
+            case 1 -> out.writeSimple("PONG");
+            case 2 -> out.writeBulk(request.argument(1));
             default -> throw new CommandException("ERR wrong number of arguments for 'ping' command");
         }
     }
 
-    private static void select(RespSession session, Request request, Replies out) throws CommandException {
-        if (request.integer(1) != 0) {
+    private static void select(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+        if (request.argumentLong(1) != 0) {
             throw new CommandException("ERR DB index is out of range");
         }
-        out.ok();
+        out.writeOk();
     }
 
-    private static void reset(RespSession session, Request request, Replies out) {
+    private static void reset(RespClientState session, RespRequest request, RespEncoder out) {
         session.transaction().end();
         session.name("");
-        session.leave();
-        speak(session, out, 2);
-        out.simple("RESET");
+        session.resetTenant();
+        setVersion(session, out, 2);
+        out.writeSimple("RESET");
     }
 
-    private static void speak(RespSession session, Replies out, int version) {
-        out.version(version);
-        session.introduce(session.connection().clientInfo().withVersion(version));
+    private static void setVersion(RespClientState session, RespEncoder out, int version) {
+        out.protocolVersion(version);
+        session.setClientInfo(session.connection().clientInfo().withVersion(version));
     }
 }

@@ -10,96 +10,104 @@ import org.jspecify.annotations.Nullable;
 /// EXPIRE and what asks for it.
 final class ExpiryCommands {
 
-    private static final long ABSENT = -2;
-    private static final long NEVER = -1;
+    private static final long NO_KEY = -2;
+    private static final long NO_EXPIRY = -1;
 
-    private final KeyspaceRouter reach;
+    private final KeyspaceRouter keyspaceRouter;
 
-    ExpiryCommands(KeyspaceRouter reach) {
-        this.reach = reach;
+    ExpiryCommands(KeyspaceRouter keyspaceRouter) {
+        this.keyspaceRouter = keyspaceRouter;
     }
 
     List<CommandSpec> commands() {
         return List.of(
-                setting("EXPIRE", "EX"),
-                setting("PEXPIRE", "PX"),
-                setting("EXPIREAT", "EXAT"),
-                setting("PEXPIREAT", "PXAT"),
-                CommandSpec.of("PERSIST", 2, "write fast", CommandSpec.Places.FIRST, this::persist),
-                asking(
+                setterSpec("EXPIRE", "EX"),
+                setterSpec("PEXPIRE", "PX"),
+                setterSpec("EXPIREAT", "EXAT"),
+                setterSpec("PEXPIREAT", "PXAT"),
+                CommandSpec.of("PERSIST", 2, "write fast", CommandSpec.ArgumentPositions.FIRST, this::persist),
+                querySpec(
                         "TTL",
-                        info -> (info.expiresAtMillis() - reach.ownKeyspace().nowMillis() + 500) / 1000),
-                asking(
+                        info -> (info.expiresAtMillis()
+                                        - keyspaceRouter.ownKeyspace().nowMillis()
+                                        + 500)
+                                / 1000),
+                querySpec(
                         "PTTL",
-                        info -> info.expiresAtMillis() - reach.ownKeyspace().nowMillis()),
-                asking("EXPIRETIME", info -> info.expiresAtMillis() / 1000),
-                asking("PEXPIRETIME", KeyInfo::expiresAtMillis));
+                        info -> info.expiresAtMillis()
+                                - keyspaceRouter.ownKeyspace().nowMillis()),
+                querySpec("EXPIRETIME", info -> info.expiresAtMillis() / 1000),
+                querySpec("PEXPIRETIME", KeyInfo::expiresAtMillis));
     }
 
-    private CommandSpec setting(String name, String unit) {
+    private CommandSpec setterSpec(String name, String unit) {
         return CommandSpec.of(
                 name,
                 -3,
                 "write fast",
-                CommandSpec.Places.FIRST,
+                CommandSpec.ArgumentPositions.FIRST,
                 (session, request, out) -> expire(unit, request, out));
     }
 
-    private interface Answer {
-        long of(KeyInfo info);
+    private interface ReplyValue {
+        long from(KeyInfo info);
     }
 
-    private CommandSpec asking(String name, Answer answer) {
-        return CommandSpec.of(name, 2, "readonly fast", CommandSpec.Places.FIRST, (session, request, out) -> {
-            KeyInfo info = find(request.bytes(1));
-            if (info == null) {
-                out.integer(ABSENT);
-            } else {
-                out.integer(info.expiresAtMillis() == 0 ? NEVER : Math.max(0, answer.of(info)));
-            }
-        });
+    private CommandSpec querySpec(String name, ReplyValue replyValue) {
+        return CommandSpec.of(
+                name, 2, "readonly fast", CommandSpec.ArgumentPositions.FIRST, (session, request, out) -> {
+                    KeyInfo info = find(request.argument(1));
+                    if (info == null) {
+                        out.writeInteger(NO_KEY);
+                    } else {
+                        out.writeInteger(info.expiresAtMillis() == 0 ? NO_EXPIRY : Math.max(0, replyValue.from(info)));
+                    }
+                });
     }
 
     private @Nullable KeyInfo find(byte[] key) {
-        return Keys.possible(key) ? reach.of(key).info(key) : null;
+        return KeyValidator.isValid(key) ? keyspaceRouter.of(key).info(key) : null;
     }
 
-    private void expire(String unit, Request request, Replies out) throws CommandException {
-        long now = reach.ownKeyspace().nowMillis();
+    private void expire(String unit, RespRequest request, RespEncoder out) throws CommandException {
+        long now = keyspaceRouter.ownKeyspace().nowMillis();
         long at = Math.max(
-                1, Expiry.moment(unit, request.integer(2), now, request.name().toLowerCase(Locale.ROOT)));
-        byte[] key = request.bytes(1);
-        Keyspace keyspace = reach.of(key);
+                1,
+                ExpiryParser.parseAllowingPast(
+                        unit, request.argumentLong(2), now, request.name().toLowerCase(Locale.ROOT)));
+        byte[] key = request.argument(1);
+        Keyspace keyspace = keyspaceRouter.of(key);
         KeyInfo info = find(key);
-        if (info == null || !allowed(request, info.expiresAtMillis(), at)) {
-            out.integer(0);
+        if (info == null || !isAllowed(request, info.expiresAtMillis(), at)) {
+            out.writeInteger(0);
         } else if (at <= now) {
-            out.integer(keyspace.delete(key) ? 1 : 0);
+            out.writeInteger(keyspace.delete(key) ? 1 : 0);
         } else {
-            out.integer(keyspace.expireAt(key, at) ? 1 : 0);
+            out.writeInteger(keyspace.expireAt(key, at) ? 1 : 0);
         }
     }
 
     /// NX, XX, GT and LT. A key that never expires counts as one that expires later than any other.
-    private static boolean allowed(Request request, long before, long at) throws CommandException {
+    private static boolean isAllowed(RespRequest request, long before, long at) throws CommandException {
         boolean allowed = true;
         for (int i = 3; i < request.count(); i++) {
-            allowed &= switch (request.word(i)) {
+            allowed &= switch (request.argumentUpperCase(i)) {
                 case "NX" -> before == 0;
                 case "XX" -> before != 0;
                 case "GT" -> before != 0 && at > before;
                 case "LT" -> before == 0 || at < before;
-                default -> throw new CommandException("ERR Unsupported option " + request.text(i));
+                default -> throw new CommandException("ERR Unsupported option " + request.argumentText(i));
             };
         }
         return allowed;
     }
 
-    private void persist(RespSession session, Request request, Replies out) {
-        byte[] key = request.bytes(1);
+    private void persist(RespClientState session, RespRequest request, RespEncoder out) {
+        byte[] key = request.argument(1);
         KeyInfo info = find(key);
-        boolean done =
-                info != null && info.expiresAtMillis() != 0 && reach.of(key).expireAt(key, 0);
-        out.integer(done ? 1 : 0);
+        boolean done = info != null
+                && info.expiresAtMillis() != 0
+                && keyspaceRouter.of(key).expireAt(key, 0);
+        out.writeInteger(done ? 1 : 0);
     }
 }

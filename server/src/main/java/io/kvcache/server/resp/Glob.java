@@ -9,7 +9,7 @@ package io.kvcache.server.resp;
 final class Glob {
 
     /// More than names have; a set of places has 17 words at most.
-    static final int MOST_BYTES = 1024;
+    static final int MAX_BYTES = 1024;
 
     private static final int BYTE_VALUES = 256;
     private static final int ANY = -1;
@@ -29,9 +29,8 @@ final class Glob {
 
     /// @throws CommandException when the pattern is too long
     Glob(byte[] pattern) throws CommandException {
-        if (pattern.length > MOST_BYTES) {
-            throw new CommandException(
-                    "ERR the pattern has " + pattern.length + " bytes; it takes up to " + MOST_BYTES);
+        if (pattern.length > MAX_BYTES) {
+            throw new CommandException("ERR the pattern has " + pattern.length + " bytes; it takes up to " + MAX_BYTES);
         }
         this.pattern = pattern;
         words = pattern.length / Long.SIZE + 1;

@@ -13,48 +13,54 @@ final class HintCommand {
     private static final String KINDS = "EXPECT, RETURN milliseconds, FORGET, PIN milliseconds, UNPIN, LABEL kind turn,"
             + " SESSION kind session turn more|last, WEIGH weight, EXPIRE milliseconds; keys follow";
 
-    private final KeyspaceRouter reach;
+    private final KeyspaceRouter keyspaceRouter;
 
-    HintCommand(KeyspaceRouter reach) {
-        this.reach = reach;
+    HintCommand(KeyspaceRouter keyspaceRouter) {
+        this.keyspaceRouter = keyspaceRouter;
     }
 
     List<CommandSpec> commands() {
-        return List.of(CommandSpec.of("KV.HINT", -3, "fast", CommandSpec.Places.NONE, this::hint));
+        return List.of(CommandSpec.of("KV.HINT", -3, "fast", CommandSpec.ArgumentPositions.NONE, this::parseHint));
     }
 
-    private void hint(RespSession session, Request request, Replies out) throws CommandException {
-        int first = switch (request.word(1)) {
+    private void parseHint(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+        int first = switch (request.argumentUpperCase(1)) {
             case "EXPECT", "FORGET", "UNPIN" -> 2;
             case "RETURN", "PIN", "WEIGH", "EXPIRE" -> 3;
             case "LABEL" -> 4;
             case "SESSION" -> 6;
-            default -> throw new CommandException("ERR unknown hint '" + request.text(1) + "'. KV.HINT takes " + KINDS);
+            default ->
+                throw new CommandException(
+                        "ERR unknown hint '" + request.argumentText(1) + "'. KV.HINT takes " + KINDS);
         };
         if (request.count() <= first) {
-            throw new CommandException(
-                    "ERR wrong number of arguments for 'kv.hint " + request.text(1) + "'. KV.HINT takes " + KINDS);
+            throw new CommandException("ERR wrong number of arguments for 'kv.hint " + request.argumentText(1)
+                    + "'. KV.HINT takes " + KINDS);
         }
         try {
             HintLimits.requireKeys(request.count() - first);
-            out.integer(take(request, first, hint(request)));
+            out.writeInteger(applyHint(request, first, parseHint(request)));
         } catch (IllegalArgumentException mistake) {
             throw new CommandException("ERR " + mistake.getMessage());
         }
     }
 
-    private static ObjectHint hint(Request request) throws CommandException {
-        return switch (request.word(1)) {
+    private static ObjectHint parseHint(RespRequest request) throws CommandException {
+        return switch (request.argumentUpperCase(1)) {
             case "EXPECT" -> HintLimits.expect(0);
-            case "RETURN" -> HintLimits.expect(request.integer(2));
+            case "RETURN" -> HintLimits.expect(request.argumentLong(2));
             case "FORGET" -> new ObjectHint.Forget();
-            case "PIN" -> HintLimits.pin(request.integer(2));
+            case "PIN" -> HintLimits.pin(request.argumentLong(2));
             case "UNPIN" -> HintLimits.unpin();
-            case "LABEL" -> HintLimits.label(request.text(2), request.text(3));
+            case "LABEL" -> HintLimits.label(request.argumentText(2), request.argumentText(3));
             case "SESSION" ->
-                HintLimits.session(request.text(2), request.integer(3), request.integer(4), isLast(request.text(5)));
-            case "WEIGH" -> HintLimits.weigh(weight(request.text(2)));
-            default -> HintLimits.expire(request.integer(2));
+                HintLimits.session(
+                        request.argumentText(2),
+                        request.argumentLong(3),
+                        request.argumentLong(4),
+                        isLast(request.argumentText(5)));
+            case "WEIGH" -> HintLimits.weigh(weight(request.argumentText(2)));
+            default -> HintLimits.expire(request.argumentLong(2));
         };
     }
 
@@ -74,12 +80,12 @@ final class HintCommand {
         }
     }
 
-    private int take(Request request, int first, ObjectHint hint) {
+    private int applyHint(RespRequest request, int first, ObjectHint hint) {
         List<byte[]> keys = new ArrayList<>(request.count() - first);
         for (int i = first; i < request.count(); i++) {
-            HintLimits.requireKey(request.bytes(i));
-            keys.add(request.bytes(i));
+            HintLimits.requireKey(request.argument(i));
+            keys.add(request.argument(i));
         }
-        return reach.applyHint(keys, hint);
+        return keyspaceRouter.applyHint(keys, hint);
     }
 }

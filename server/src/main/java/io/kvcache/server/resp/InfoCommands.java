@@ -15,15 +15,15 @@ final class InfoCommands {
     private static final Set<String> EVERYTHING = Set.of("ALL", "DEFAULT", "EVERYTHING");
 
     private final RespContext context;
-    private final InfoText text;
+    private final InfoSections text;
 
     InfoCommands(RespContext context, RespStats stats) {
         this.context = context;
-        text = new InfoText(context, stats);
+        text = new InfoSections(context, stats);
     }
 
     List<CommandSpec> commands() {
-        CommandSpec.Places none = CommandSpec.Places.NONE;
+        CommandSpec.ArgumentPositions none = CommandSpec.ArgumentPositions.NONE;
         return List.of(
                 CommandSpec.of("INFO", -1, "loading stale", none, this::info),
                 CommandSpec.of("TIME", 1, "loading stale fast", none, this::time),
@@ -35,61 +35,62 @@ final class InfoCommands {
                 }));
     }
 
-    private void info(RespSession session, Request request, Replies out) {
+    private void info(RespClientState session, RespRequest request, RespEncoder out) {
         Set<String> asked = new HashSet<>();
         for (int i = 1; i < request.count(); i++) {
-            asked.add(request.word(i));
+            asked.add(request.argumentUpperCase(i));
         }
         boolean all = asked.isEmpty() || asked.stream().anyMatch(EVERYTHING::contains);
-        out.verbatim(text.sections().entrySet().stream()
+        out.writeVerbatim(text.sections().entrySet().stream()
                 .filter(section -> all || asked.contains(section.getKey().toUpperCase(Locale.ROOT)))
                 .map(section -> "# " + section.getKey() + "\r\n" + section.getValue())
                 .collect(Collectors.joining("\r\n")));
     }
 
     /// Seconds and microseconds, of a clock of milliseconds.
-    private void time(RespSession session, Request request, Replies out) {
-        long millis = context.reach().ownKeyspace().nowMillis();
-        out.array(2);
-        out.bulk(Long.toString(millis / 1000));
-        out.bulk(Long.toString(millis % 1000 * 1000));
+    private void time(RespClientState session, RespRequest request, RespEncoder out) {
+        long millis = context.keyspaceRouter().ownKeyspace().nowMillis();
+        out.beginArray(2);
+        out.writeBulk(Long.toString(millis / 1000));
+        out.writeBulk(Long.toString(millis % 1000 * 1000));
     }
 
-    private static void role(RespSession session, Request request, Replies out) {
-        out.array(3);
-        out.bulk("master");
-        out.integer(0);
-        out.array(0);
+    private static void role(RespClientState session, RespRequest request, RespEncoder out) {
+        out.beginArray(3);
+        out.writeBulk("master");
+        out.writeInteger(0);
+        out.beginArray(0);
     }
 
-    private void acl(RespSession session, Request request, Replies out) throws CommandException {
-        if (!request.word(1).equals("WHOAMI")) {
-            throw new CommandException("ERR unknown subcommand '" + request.text(1)
+    private void acl(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+        if (!request.argumentUpperCase(1).equals("WHOAMI")) {
+            throw new CommandException("ERR unknown subcommand '" + request.argumentText(1)
                     + "'. ACL takes WHOAMI; who may do what is in the server's file");
         }
         if (request.count() != 2) {
             throw new CommandException("ERR wrong number of arguments for 'acl|whoami' command");
         }
-        out.bulk(context.tenant());
+        out.writeBulk(context.tenant());
     }
 
-    private void config(RespSession session, Request request, Replies out) throws CommandException {
-        if (!request.word(1).equals("GET") || request.count() < 3) {
+    private void config(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+        if (!request.argumentUpperCase(1).equals("GET") || request.count() < 3) {
             throw new CommandException("ERR CONFIG takes GET and patterns here; settings are in the server's file");
         }
         Map<String, String> found = new LinkedHashMap<>();
         for (int i = 2; i < request.count(); i++) {
-            Glob pattern = new Glob(request.text(i).toLowerCase(Locale.ROOT).getBytes(StandardCharsets.UTF_8));
+            Glob pattern =
+                    new Glob(request.argumentText(i).toLowerCase(Locale.ROOT).getBytes(StandardCharsets.UTF_8));
             settings().forEach((name, value) -> {
                 if (pattern.matches(name.getBytes(StandardCharsets.UTF_8))) {
                     found.put(name, value);
                 }
             });
         }
-        out.map(found.size());
+        out.beginMap(found.size());
         found.forEach((name, value) -> {
-            out.bulk(name);
-            out.bulk(value);
+            out.writeBulk(name);
+            out.writeBulk(value);
         });
     }
 
@@ -98,17 +99,20 @@ final class InfoCommands {
         settings.put("appendonly", "no");
         settings.put("databases", "1");
         settings.put(
-                "maxclients", Integer.toString(context.connections().limits().connections()));
-        settings.put("kvcache-policy", context.facts().policy().commandName());
-        settings.put("maxmemory", Long.toString(text.most()));
-        settings.put("maxmemory-policy", context.facts().redisPolicy());
+                "maxclients",
+                Integer.toString(context.connectionRegistry().limits().connections()));
+        settings.put("kvcache-policy", context.serverInfo().policy().commandName());
+        settings.put("maxmemory", Long.toString(text.maxMemory()));
+        settings.put("maxmemory-policy", context.serverInfo().redisPolicy());
         settings.put(
                 "proto-max-bulk-len",
-                Long.toString(context.reach().ownKeyspace().keyspaceLimits().valueBytes()));
+                Long.toString(
+                        context.keyspaceRouter().ownKeyspace().keyspaceLimits().valueBytes()));
         settings.put("save", "");
         settings.put(
                 "timeout",
-                Long.toString(context.connections().limits().idleTimeout().toSeconds()));
+                Long.toString(
+                        context.connectionRegistry().limits().idleTimeout().toSeconds()));
         return settings;
     }
 }

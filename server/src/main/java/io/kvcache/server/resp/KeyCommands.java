@@ -12,73 +12,74 @@ final class KeyCommands {
     /// Slots are cut to this.
     private static final long PAGE = 4096;
 
-    private final KeyspaceRouter reach;
+    private final KeyspaceRouter keyspaceRouter;
 
-    KeyCommands(KeyspaceRouter reach) {
-        this.reach = reach;
+    KeyCommands(KeyspaceRouter keyspaceRouter) {
+        this.keyspaceRouter = keyspaceRouter;
     }
 
     List<CommandSpec> commands() {
-        CommandSpec.Places all = CommandSpec.Places.ALL;
+        CommandSpec.ArgumentPositions all = CommandSpec.ArgumentPositions.ALL;
         return List.of(
                 CommandSpec.of("EXISTS", -2, "readonly fast", all, this::exists),
-                CommandSpec.of("TOUCH", -2, "readonly fast", all, counting(Keyspace::touch)),
+                CommandSpec.of("TOUCH", -2, "readonly fast", all, countingCommand(Keyspace::touch)),
                 CommandSpec.of("DEL", -2, "write", all, this::delete),
                 CommandSpec.of("UNLINK", -2, "write fast", all, this::delete),
-                CommandSpec.of("TYPE", 2, "readonly fast", CommandSpec.Places.FIRST, this::type),
-                CommandSpec.of("MEMORY", -2, "readonly", new CommandSpec.Places(2, 2, 1), this::memory));
+                CommandSpec.of("TYPE", 2, "readonly fast", CommandSpec.ArgumentPositions.FIRST, this::type),
+                CommandSpec.of("MEMORY", -2, "readonly", new CommandSpec.ArgumentPositions(2, 2, 1), this::memory));
     }
 
-    private void exists(RespSession session, Request request, Replies out) throws CommandException {
-        Command each =
-                counting((keyspace, key) -> session.runs().forKeyspace(keyspace).exists(key));
+    private void exists(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+        Command each = countingCommand((keyspace, key) ->
+                session.sequenceTrackers().forKeyspace(keyspace).exists(key));
         each.run(session, request, out);
     }
 
-    private Command counting(BiPredicate<Keyspace, byte[]> each) {
+    private Command countingCommand(BiPredicate<Keyspace, byte[]> each) {
         return (session, request, out) -> {
             long count = 0;
             for (int i = 1; i < request.count(); i++) {
-                byte[] key = request.bytes(i);
-                count += Keys.possible(key) && each.test(reach.of(key), key) ? 1 : 0;
+                byte[] key = request.argument(i);
+                count += KeyValidator.isValid(key) && each.test(keyspaceRouter.of(key), key) ? 1 : 0;
             }
-            out.integer(count);
+            out.writeInteger(count);
         };
     }
 
     /// A client that names both halves of a value is answered 2, as by Redis.
-    private void delete(RespSession session, Request request, Replies out) {
+    private void delete(RespClientState session, RespRequest request, RespEncoder out) {
         boolean[] wanted = new boolean[request.count()];
         for (int i = 1; i < request.count(); i++) {
-            byte[] key = request.bytes(i);
-            wanted[i] = Keys.possible(key) && !reach.of(key).isStale(key);
+            byte[] key = request.argument(i);
+            wanted[i] = KeyValidator.isValid(key) && !keyspaceRouter.of(key).isStale(key);
         }
         long count = 0;
         for (int i = 1; i < request.count(); i++) {
-            byte[] key = request.bytes(i);
-            count += wanted[i] && reach.of(key).deleteUnchecked(key) ? 1 : 0;
+            byte[] key = request.argument(i);
+            count += wanted[i] && keyspaceRouter.of(key).deleteUnchecked(key) ? 1 : 0;
         }
-        out.integer(count);
+        out.writeInteger(count);
     }
 
-    private void type(RespSession session, Request request, Replies out) {
-        byte[] key = request.bytes(1);
-        out.simple(Keys.possible(key) && reach.of(key).info(key) != null ? "string" : "none");
+    private void type(RespClientState session, RespRequest request, RespEncoder out) {
+        byte[] key = request.argument(1);
+        out.writeSimple(KeyValidator.isValid(key) && keyspaceRouter.of(key).info(key) != null ? "string" : "none");
     }
 
-    private void memory(RespSession session, Request request, Replies out) throws CommandException {
-        if (!request.word(1).equals("USAGE")) {
-            throw new CommandException("ERR unknown subcommand '" + request.text(1) + "'. It takes USAGE.");
+    private void memory(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+        if (!request.argumentUpperCase(1).equals("USAGE")) {
+            throw new CommandException("ERR unknown subcommand '" + request.argumentText(1) + "'. It takes USAGE.");
         }
-        if (request.count() != 3 && !(request.count() == 5 && request.word(3).equals("SAMPLES"))) {
+        if (request.count() != 3
+                && !(request.count() == 5 && request.argumentUpperCase(3).equals("SAMPLES"))) {
             throw new CommandException(CommandException.SYNTAX);
         }
-        byte[] key = request.bytes(2);
-        KeyInfo info = Keys.possible(key) ? reach.of(key).info(key) : null;
+        byte[] key = request.argument(2);
+        KeyInfo info = KeyValidator.isValid(key) ? keyspaceRouter.of(key).info(key) : null;
         if (info == null) {
-            out.nil();
+            out.writeNull();
         } else {
-            out.integer(info.storedBytes(key.length, PAGE));
+            out.writeInteger(info.storedBytes(key.length, PAGE));
         }
     }
 }

@@ -11,14 +11,14 @@ import java.util.function.LongSupplier;
 /// @param unsavedBytes of values that are in memory alone
 /// @param tenant whose clients say the commands
 /// @param soleTenant whether there is no other
-/// @param reach the values that the commands are for
-/// @param facts what the server says of itself
+/// @param keyspaceRouter the values that the commands are for
+/// @param serverInfo what the server says of itself
 public record RespContext(
         KvCache cache,
         LongSupplier unsavedBytes,
         String tenant,
         boolean soleTenant,
-        KeyspaceRouter reach,
-        ConnectionRegistry connections,
+        KeyspaceRouter keyspaceRouter,
+        ConnectionRegistry connectionRegistry,
         Clock clock,
-        ServerFacts facts) {}
+        ServerInfo serverInfo) {}

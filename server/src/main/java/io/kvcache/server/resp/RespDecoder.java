@@ -16,25 +16,25 @@ import org.jspecify.annotations.Nullable;
 final class RespDecoder implements AutoCloseable {
 
     /// A length with its mark has no more; longer lines are no lengths.
-    private static final int MOST_LENGTH_LINE = 32;
+    private static final int MAX_LENGTH_LINE = 32;
 
     /// Less is copied sooner than read by a call of its own.
-    private static final int LEAST_LANDING = 8 << 10;
+    private static final int MIN_DIRECT_READ = 8 << 10;
 
     /// No sum over so many digits is too large for a number.
-    private static final int MOST_SHORT_DIGITS = 9;
+    private static final int MAX_SHORT_DIGITS = 9;
 
     private static final long NOT_SHORT = -1;
     private static final short CRLF = '\r' << 8 | '\n';
 
     /// Longest line of words, as with Redis.
-    private static final int MOST_INLINE = 64 << 10;
+    private static final int MAX_INLINE = 64 << 10;
 
     /// Who the requests are for.
-    interface Sink {
+    interface RequestSink {
 
         /// The first byte of a request was read.
-        void begins();
+        void onRequestStart();
 
         /// Whether an argument is a value that goes to a slot; null when it is an argument like any other.
         ///
@@ -42,13 +42,13 @@ final class RespDecoder implements AutoCloseable {
         /// @param count arguments that the request will have
         /// @param bytes of this argument
         @Nullable
-        IncomingValue value(Request soFar, int count, long bytes);
+        ValueUpload beginValue(RespRequest soFar, int count, long bytes);
 
         /// A request is complete, or was empty.
-        void ends(Request request);
+        void onRequest(RespRequest request);
 
         /// Whether no more requests are wanted for now.
-        boolean paused();
+        boolean isPaused();
     }
 
     private static final byte[] NOTHING = new byte[0];
@@ -64,24 +64,24 @@ final class RespDecoder implements AutoCloseable {
     }
 
     private final RespLimits limits;
-    private final Arguments arguments;
-    private final Sink sink;
+    private final RequestMemory requestMemory;
+    private final RequestSink sink;
     private State state = State.START;
-    private Request request = new Request();
-    private byte[] line = new byte[MOST_LENGTH_LINE];
+    private RespRequest request = new RespRequest();
+    private byte[] line = new byte[MAX_LENGTH_LINE];
     private int lineLength;
     private int count;
     private int collected;
     private byte[] argument = NOTHING;
     private int argumentLength;
-    private @Nullable IncomingValue value;
+    private @Nullable ValueUpload value;
     private long valueLeft;
     private int endBytes;
 
-    /// @param arguments what they take of the heap, given back by [#answered]
-    RespDecoder(RespLimits limits, Arguments arguments, Sink sink) {
+    /// @param requestMemory what they take of the heap, given back by [#releaseMemory]
+    RespDecoder(RespLimits limits, RequestMemory requestMemory, RequestSink sink) {
         this.limits = limits;
-        this.arguments = arguments;
+        this.requestMemory = requestMemory;
         this.sink = sink;
     }
 
@@ -89,21 +89,21 @@ final class RespDecoder implements AutoCloseable {
     ///
     /// @throws RespException when they are not the protocol; nothing may follow
     void decode(ByteBuf in) throws RespException {
-        while (in.isReadable() && (state != State.START || !sink.paused())) {
+        while (in.isReadable() && (state != State.START || !sink.isPaused())) {
             switch (state) {
-                case START -> start(in);
-                case COUNT -> count(in);
-                case LENGTH -> length(in);
-                case ARGUMENT -> argument(in);
-                case VALUE -> value(in);
-                case END_OF_BULK -> endOfBulk(in);
-                case INLINE -> inline(in);
+                case START -> readStart(in);
+                case COUNT -> readCount(in);
+                case LENGTH -> readLength(in);
+                case ARGUMENT -> readArgument(in);
+                case VALUE -> readValue(in);
+                case END_OF_BULK -> readBulkEnd(in);
+                case INLINE -> readInline(in);
             }
         }
     }
 
-    private void start(ByteBuf in) {
-        sink.begins();
+    private void readStart(ByteBuf in) {
+        sink.onRequestStart();
         lineLength = 0;
         collected = 0;
         if (in.getByte(in.readerIndex()) == '*') {
@@ -114,45 +114,45 @@ final class RespDecoder implements AutoCloseable {
         }
     }
 
-    private void count(ByteBuf in) throws RespException {
-        long asked = shortNumber(in, 0);
+    private void readCount(ByteBuf in) throws RespException {
+        long asked = readShortNumber(in, 0);
         if (asked == NOT_SHORT) {
-            if (!line(in, MOST_LENGTH_LINE, "too big mbulk count string")) {
+            if (!readLine(in, MAX_LENGTH_LINE, "too big mbulk count string")) {
                 return;
             }
-            asked = number("invalid multibulk length");
+            asked = parseNumber("invalid multibulk length");
         }
         if (asked > limits.arguments()) {
             throw new RespException("invalid multibulk length");
         }
         count = (int) Math.max(0, asked);
         if (count == 0) {
-            complete();
+            onRequestComplete();
         } else {
             state = State.LENGTH;
         }
     }
 
-    private void length(ByteBuf in) throws RespException {
+    private void readLength(ByteBuf in) throws RespException {
         byte mark = lineLength == 0 ? in.getByte(in.readerIndex()) : (byte) '$';
         if (mark != '$') {
             throw new RespException("expected '$', got '" + (mark > ' ' && mark < 0x7f ? (char) mark : '?') + "'");
         }
-        long bytes = shortNumber(in, 1);
+        long bytes = readShortNumber(in, 1);
         if (bytes == NOT_SHORT) {
-            if (!line(in, MOST_LENGTH_LINE, "too big bulk count string")) {
+            if (!readLine(in, MAX_LENGTH_LINE, "too big bulk count string")) {
                 return;
             }
-            bytes = number("invalid bulk length");
+            bytes = parseNumber("invalid bulk length");
         }
         if (bytes < 0 || bytes > limits.bulkBytes()) {
             throw new RespException("invalid bulk length");
         }
-        IncomingValue incoming = sink.value(request, count, bytes);
+        ValueUpload incoming = sink.beginValue(request, count, bytes);
         if (incoming != null) {
             value = incoming;
             request.add(incoming);
-            arguments.addValue();
+            requestMemory.reserveValue();
             valueLeft = bytes;
             state = bytes == 0 ? State.END_OF_BULK : State.VALUE;
             endBytes = 0;
@@ -163,34 +163,34 @@ final class RespDecoder implements AutoCloseable {
             throw new RespException("argument of " + bytes + " bytes; it takes up to " + limits.argumentBytes()
                     + " each, " + limits.requestBytes() + " in all, where no value is expected");
         }
-        arguments.add(bytes);
+        requestMemory.reserveArgument(bytes);
         argument = new byte[(int) bytes];
         argumentLength = 0;
         state = State.ARGUMENT;
         if (bytes == 0) {
-            argumentComplete();
+            onArgument();
         }
     }
 
-    private void argument(ByteBuf in) {
+    private void readArgument(ByteBuf in) {
         int part = Math.min(in.readableBytes(), argument.length - argumentLength);
         in.readBytes(argument, argumentLength, part);
         argumentLength += part;
         if (argumentLength == argument.length) {
-            argumentComplete();
+            onArgument();
         }
     }
 
-    private void argumentComplete() {
+    private void onArgument() {
         request.add(argument);
         endBytes = 0;
         state = State.END_OF_BULK;
     }
 
-    private void value(ByteBuf in) {
+    private void readValue(ByteBuf in) {
         int part = (int) Math.min(in.readableBytes(), valueLeft);
         if (value != null) {
-            value.take(in, part);
+            value.onBytes(in, part);
         }
         valueLeft -= part;
         if (valueLeft == 0) {
@@ -201,14 +201,14 @@ final class RespDecoder implements AutoCloseable {
 
     /// The slot that the next bytes belong to, when they are of a value and enough to matter.
     @Nullable
-    ByteBuffer landing() {
-        return state == State.VALUE && value != null && valueLeft >= LEAST_LANDING ? value.room() : null;
+    ByteBuffer writableBuffer() {
+        return state == State.VALUE && value != null && valueLeft >= MIN_DIRECT_READ ? value.writableBuffer() : null;
     }
 
     /// Bytes of the value were put into its slot.
-    void landed(int bytes) {
+    void bytesWritten(int bytes) {
         if (value != null) {
-            value.landed(bytes);
+            value.bytesWritten(bytes);
         }
         valueLeft -= bytes;
         if (valueLeft == 0) {
@@ -217,7 +217,7 @@ final class RespDecoder implements AutoCloseable {
         }
     }
 
-    private void endOfBulk(ByteBuf in) throws RespException {
+    private void readBulkEnd(ByteBuf in) throws RespException {
         if (endBytes == 0 && in.readableBytes() >= 2 && in.getShort(in.readerIndex()) == CRLF) {
             in.skipBytes(2);
             endBytes = 2;
@@ -232,40 +232,40 @@ final class RespDecoder implements AutoCloseable {
             lineLength = 0;
             state = State.LENGTH;
             if (request.count() == count) {
-                complete();
+                onRequestComplete();
             }
         }
     }
 
-    private void inline(ByteBuf in) throws RespException {
-        if (!line(in, MOST_INLINE, "too big inline request")) {
+    private void readInline(ByteBuf in) throws RespException {
+        if (!readLine(in, MAX_INLINE, "too big inline request")) {
             return;
         }
-        List<byte[]> words = InlineWords.split(Arrays.copyOf(line, lineLength));
+        List<byte[]> words = InlineParser.split(Arrays.copyOf(line, lineLength));
         for (byte[] word : words) {
-            IncomingValue incoming = sink.value(request, words.size(), word.length);
+            ValueUpload incoming = sink.beginValue(request, words.size(), word.length);
             if (incoming == null) {
                 request.add(word);
             } else {
-                incoming.take(Unpooled.wrappedBuffer(word), word.length);
+                incoming.onBytes(Unpooled.wrappedBuffer(word), word.length);
                 request.add(incoming);
             }
         }
-        line = new byte[MOST_LENGTH_LINE];
-        complete();
+        line = new byte[MAX_LENGTH_LINE];
+        onRequestComplete();
     }
 
-    private void complete() {
-        Request done = request;
-        request = new Request(done);
+    private void onRequestComplete() {
+        RespRequest done = request;
+        request = new RespRequest(done);
         value = null;
         argument = NOTHING;
         state = State.START;
-        sink.ends(done);
+        sink.onRequest(done);
     }
 
     /// Reads on to the end of a line; answers whether it is there. The line then has no line end.
-    private boolean line(ByteBuf in, int most, String tooLong) throws RespException {
+    private boolean readLine(ByteBuf in, int most, String tooLong) throws RespException {
         int end = in.bytesBefore((byte) '\n');
         int part = end < 0 ? in.readableBytes() : end;
         if (lineLength + part > most) {
@@ -287,16 +287,16 @@ final class RespDecoder implements AutoCloseable {
     }
 
     /// The number of a line that is here as a whole, with few digits and nothing else, as nearly
-    /// every one is: read where it lies. Any other is left to [#line] and [#number].
+    /// every one is: read where it lies. Any other is left to [#readLine] and [#parseNumber].
     ///
     /// @param mark bytes before the digits
     /// @return [#NOT_SHORT] when nothing was read
-    private long shortNumber(ByteBuf in, int mark) {
+    private long readShortNumber(ByteBuf in, int mark) {
         if (lineLength > 0) {
             return NOT_SHORT;
         }
         int from = in.readerIndex() + mark;
-        int end = Math.min(in.writerIndex() - 1, from + MOST_SHORT_DIGITS + 1);
+        int end = Math.min(in.writerIndex() - 1, from + MAX_SHORT_DIGITS + 1);
         long value = 0;
         for (int at = from; at < end; at++) {
             int each = in.getByte(at);
@@ -313,10 +313,10 @@ final class RespDecoder implements AutoCloseable {
     }
 
     /// The number of the line that was read; behind the mark when that is part of it.
-    private long number(String mistake) throws RespException {
+    private long parseNumber(String mistake) throws RespException {
         int from = lineLength > 0 && line[0] == '$' ? 1 : 0;
         try {
-            return Numbers.parse(line, from, lineLength);
+            return IntegerCodec.parse(line, from, lineLength);
         } catch (NumberFormatException _) {
             throw new RespException(mistake);
         } finally {
@@ -325,14 +325,14 @@ final class RespDecoder implements AutoCloseable {
     }
 
     /// The last request that was complete is answered, and nothing of it needed any more.
-    void answered() {
-        arguments.release();
+    void releaseMemory() {
+        requestMemory.release();
     }
 
     /// Gives up a request that is not complete.
     @Override
     public void close() {
-        arguments.release();
+        requestMemory.release();
         request.close();
     }
 }

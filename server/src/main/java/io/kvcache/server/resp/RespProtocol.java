@@ -12,14 +12,14 @@ import java.util.Map;
 /// The Redis front end.
 public final class RespProtocol implements Protocol {
 
-    private final Entrance entrance;
+    private final CommandTables commandTables;
     private final RespStats stats;
 
     /// @param tenants what each tenant's commands work on, by its name
     /// @param arguments heap for those of requests that are not answered yet, shared by all connections
-    public RespProtocol(ListenerAuth door, Map<String, RespContext> tenants, ByteBudget arguments) {
+    public RespProtocol(ListenerAuth listenerAuth, Map<String, RespContext> tenants, ByteBudget arguments) {
         stats = new RespStats(arguments);
-        entrance = new Entrance(door, tenants, stats);
+        commandTables = new CommandTables(listenerAuth, tenants, stats);
     }
 
     @Override
@@ -29,13 +29,13 @@ public final class RespProtocol implements Protocol {
 
     @Override
     public void install(ChannelPipeline pipeline, Connection connection) {
-        pipeline.addLast(
-                new SessionHandler((channel, goOn) -> new Conversation(channel, connection, entrance, stats, goOn)));
+        pipeline.addLast(new SessionHandler(
+                (channel, goOn) -> new RespRequestLoop(channel, connection, commandTables, stats, goOn)));
     }
 
     /// What all connections of a server may take of the heap for arguments beyond 64 KiB each: an eighth of it.
     public static ByteBudget argumentsOfHeap() {
-        return Arguments.ofHeap();
+        return RequestMemory.heapBudget();
     }
 
     /// Commands run so far.

@@ -16,13 +16,13 @@ final class RespStats {
     final AtomicLong savedSeconds = new AtomicLong();
 
     /// Heap for the arguments of requests that are not answered yet.
-    final ByteBudget arguments;
+    final ByteBudget argumentMemory;
 
     /// As much of it as may wait for EXEC.
-    final ByteBudget waiting;
+    final ByteBudget queuedMemory;
 
     RespStats(ByteBudget arguments) {
-        this.arguments = arguments;
-        waiting = new ByteBudget(arguments.limitBytes() / 2);
+        this.argumentMemory = arguments;
+        queuedMemory = new ByteBudget(arguments.limitBytes() / 2);
     }
 }

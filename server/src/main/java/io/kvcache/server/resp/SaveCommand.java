@@ -12,7 +12,7 @@ import java.util.concurrent.TimeUnit;
 final class SaveCommand {
 
     /// Longer than a disk takes for the memory of most machines, shorter than people wait.
-    private static final long LONGEST_NANOS = TimeUnit.MINUTES.toNanos(5);
+    private static final long TIMEOUT_NANOS = TimeUnit.MINUTES.toNanos(5);
 
     private static final long ALL_SAVED = -1;
 
@@ -25,36 +25,40 @@ final class SaveCommand {
     }
 
     List<CommandSpec> commands() {
-        CommandSpec.Places none = CommandSpec.Places.NONE;
+        CommandSpec.ArgumentPositions none = CommandSpec.ArgumentPositions.NONE;
         return List.of(
                 CommandSpec.of("SAVE", 1, "admin", none, this::save),
                 CommandSpec.of(
-                        "LASTSAVE", 1, "fast", none, (session, request, out) -> out.integer(stats.savedSeconds.get())));
+                        "LASTSAVE",
+                        1,
+                        "fast",
+                        none,
+                        (session, request, out) -> out.writeInteger(stats.savedSeconds.get())));
     }
 
-    private void save(RespSession session, Request request, Replies out) throws CommandException {
+    private void save(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
         if (!context.soleTenant() && !context.tenant().equals(TenantConfig.DEFAULT)) {
             throw new CommandException("NOPERM tenant " + context.tenant()
                     + " may not run 'save': it writes the values of all tenants, and is for tenant "
                     + TenantConfig.DEFAULT);
         }
-        if (!context.facts().hasDisk()) {
+        if (!context.serverInfo().hasDisk()) {
             throw new CommandException("ERR no disk is configured, so nothing can be saved; set disks");
         }
-        session.awaitSlow(this::saved, unsavedBytes -> {
+        session.awaitBlocking(this::flushAll, unsavedBytes -> {
             if (unsavedBytes == ALL_SAVED) {
-                stats.savedSeconds.set(context.reach().ownKeyspace().nowMillis() / 1000);
-                out.ok();
+                stats.savedSeconds.set(context.keyspaceRouter().ownKeyspace().nowMillis() / 1000);
+                out.writeOk();
             } else {
-                out.error("ERR not all is on disk, " + unsavedBytes + " bytes are in memory alone:"
+                out.writeError("ERR not all is on disk, " + unsavedBytes + " bytes are in memory alone:"
                         + " a disk fails, is full or slow, or a value is larger than half a percent of it");
             }
         });
     }
 
     /// Brings all to disk; bytes that are not there after that.
-    private long saved() {
-        return context.cache().flush(LONGEST_NANOS)
+    private long flushAll() {
+        return context.cache().flush(TIMEOUT_NANOS)
                 ? ALL_SAVED
                 : context.unsavedBytes().getAsLong();
     }

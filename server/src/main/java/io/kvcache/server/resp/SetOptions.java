@@ -10,16 +10,16 @@ import io.kvcache.server.keyspace.PendingPut.Condition;
 /// @param get whether the older value is the reply
 record SetOptions(long expiry, boolean keepTtl, Condition condition, boolean get) {
 
-    static SetOptions parse(Request request, int from, long nowMillis) throws CommandException {
+    static SetOptions parse(RespRequest request, int from, long nowMillis) throws CommandException {
         long expiry = 0;
         boolean keepTtl = false;
         boolean get = false;
         Condition condition = Condition.ALWAYS;
         for (int i = from; i < request.count(); i++) {
-            String word = request.word(i);
+            String word = request.argumentUpperCase(i);
             switch (word) {
-                case "NX" -> condition = only(condition, Condition.IF_ABSENT);
-                case "XX" -> condition = only(condition, Condition.IF_PRESENT);
+                case "NX" -> condition = requireUnset(condition, Condition.IF_ABSENT);
+                case "XX" -> condition = requireUnset(condition, Condition.IF_PRESENT);
                 case "GET" -> get = true;
                 case "KEEPTTL" -> keepTtl = true;
                 case "EX", "PX", "EXAT", "PXAT" -> {
@@ -27,7 +27,7 @@ record SetOptions(long expiry, boolean keepTtl, Condition condition, boolean get
                         throw new CommandException(CommandException.SYNTAX);
                     }
                     i++;
-                    expiry = Expiry.parse(word, request.integer(i), nowMillis, "set");
+                    expiry = ExpiryParser.parse(word, request.argumentLong(i), nowMillis, "set");
                 }
                 default -> throw new CommandException(CommandException.SYNTAX);
             }
@@ -38,7 +38,7 @@ record SetOptions(long expiry, boolean keepTtl, Condition condition, boolean get
         return new SetOptions(expiry, keepTtl, condition, get);
     }
 
-    private static Condition only(Condition before, Condition asked) throws CommandException {
+    private static Condition requireUnset(Condition before, Condition asked) throws CommandException {
         if (before != Condition.ALWAYS && before != asked) {
             throw new CommandException(CommandException.SYNTAX);
         }

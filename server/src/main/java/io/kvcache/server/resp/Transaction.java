@@ -16,9 +16,9 @@ import org.jspecify.annotations.Nullable;
 final class Transaction {
 
     /// What a command takes of the heap beside its words.
-    private static final int EACH_BYTES = 128;
+    private static final int COMMAND_OVERHEAD_BYTES = 128;
 
-    private static final String SPOILED = "ERR the transaction is discarded because of previous errors";
+    private static final String DISCARDED = "ERR the transaction is discarded because of previous errors";
 
     private enum State {
         NONE,
@@ -27,16 +27,16 @@ final class Transaction {
     }
 
     private final RespLimits limits;
-    private final Arguments arguments;
-    private final Deque<Request> queue = new ArrayDeque<>();
+    private final RequestMemory requestMemory;
+    private final Deque<RespRequest> queue = new ArrayDeque<>();
     private State state = State.NONE;
-    private boolean spoiled;
+    private boolean failed;
     private long bytes;
 
-    /// @param arguments what the words take of the heap
-    Transaction(RespLimits limits, Arguments arguments) {
+    /// @param requestMemory what the words take of the heap
+    Transaction(RespLimits limits, RequestMemory requestMemory) {
         this.limits = limits;
-        this.arguments = arguments;
+        this.requestMemory = requestMemory;
     }
 
     /// Whether commands are queued and not run.
@@ -54,56 +54,56 @@ final class Transaction {
     }
 
     /// A value is about to be read, in a transaction that is open.
-    IncomingValue value(long length) {
-        String refusal = spoiled ? SPOILED : reserve(length);
-        return refusal == null ? IncomingValue.kept((int) length) : IncomingValue.refused(refusal);
+    ValueUpload bufferValue(long length) {
+        String refusal = failed ? DISCARDED : reserveMemory(length);
+        return refusal == null ? ValueUpload.buffered((int) length) : ValueUpload.rejected(refusal);
     }
 
     /// Queues a command, or has EXEC refuse all of them.
     ///
     /// @param mistake what is wrong with it, or null
     /// @return whether it is queued
-    boolean add(Request request, @Nullable String mistake, Replies out) {
-        String refusal = mistake == null ? refusal(request) : mistake;
+    boolean enqueue(RespRequest request, @Nullable String mistake, RespEncoder out) {
+        String refusal = mistake == null ? rejectionOf(request) : mistake;
         if (refusal != null) {
-            spoiled = true;
-            forget();
-            out.error(refusal);
+            failed = true;
+            clear();
+            out.writeError(refusal);
             return false;
         }
-        if (!spoiled) {
+        if (!failed) {
             queue.add(request);
         }
-        out.simple("QUEUED");
+        out.writeSimple("QUEUED");
         return true;
     }
 
-    private @Nullable String refusal(Request request) {
-        for (IncomingValue value : request.values()) {
-            if (value.refusal() != null) {
-                return value.refusal();
+    private @Nullable String rejectionOf(RespRequest request) {
+        for (ValueUpload value : request.values()) {
+            if (value.rejection() != null) {
+                return value.rejection();
             }
         }
-        if (spoiled) {
+        if (failed) {
             return null; // nothing of it is kept
         }
         return queue.size() == limits.queuedCommands()
                 ? "ERR a transaction takes up to " + limits.queuedCommands() + " commands"
-                : reserve(request.wordBytes() + EACH_BYTES);
+                : reserveMemory(request.argumentBytes() + COMMAND_OVERHEAD_BYTES);
     }
 
     /// Takes heap, or answers why it may not.
-    private @Nullable String reserve(long more) {
+    private @Nullable String reserveMemory(long more) {
         if (more > limits.queuedBytes() - bytes) {
             return "ERR " + more + " more bytes; a transaction takes up to " + limits.queuedBytes()
                     + " bytes of commands and values. Pipelines without MULTI take any number";
         }
-        if (more > arguments.sharedBytes() - bytes) {
-            return "ERR " + more + " more bytes; what waits for EXEC takes up to " + arguments.sharedBytes()
+        if (more > requestMemory.sharedBytes() - bytes) {
+            return "ERR " + more + " more bytes; what waits for EXEC takes up to " + requestMemory.sharedBytes()
                     + " bytes of this server's heap. Pipelines without MULTI take any number";
         }
         try {
-            arguments.add(more);
+            requestMemory.reserveArgument(more);
             bytes += more;
             return null;
         } catch (RespException full) {
@@ -112,14 +112,14 @@ final class Transaction {
     }
 
     /// EXEC.
-    void run(Replies out) throws CommandException {
-        boolean refused = spoiled;
+    void run(RespEncoder out) throws CommandException {
+        boolean refused = failed;
         requireOpen("EXEC");
         if (refused) {
             end();
             throw new CommandException("EXECABORT Transaction discarded because of previous errors.");
         }
-        out.array(queue.size());
+        out.beginArray(queue.size());
         state = State.RUNNING;
     }
 
@@ -138,24 +138,24 @@ final class Transaction {
     /// Runs the next of its commands, which may have to wait for something.
     ///
     /// @return words that it has; 0 when there is none left
-    int next(RespSession session, Replies replies) {
-        Request queued = queue.poll();
+    int runNext(RespClientState session, RespEncoder respEncoder) {
+        RespRequest queued = queue.poll();
         if (queued == null) {
             end();
             return 0;
         }
-        try (Request request = new Request()) {
+        try (RespRequest request = new RespRequest()) {
             for (int i = 0; i < queued.count(); i++) {
-                byte[] word = queued.bytes(i);
-                IncomingValue value = session.commands().value(session, request, queued.count(), word.length);
+                byte[] word = queued.argument(i);
+                ValueUpload value = session.commands().beginValue(session, request, queued.count(), word.length);
                 if (value == null) {
                     request.add(word);
                 } else {
-                    value.take(Unpooled.wrappedBuffer(word), word.length);
+                    value.onBytes(Unpooled.wrappedBuffer(word), word.length);
                     request.add(value);
                 }
             }
-            session.commands().run(session, request, replies);
+            session.commands().run(session, request, respEncoder);
             return request.count();
         }
     }
@@ -163,13 +163,13 @@ final class Transaction {
     /// Forgets what was queued; the next command runs at once.
     void end() {
         state = State.NONE;
-        spoiled = false;
-        forget();
+        failed = false;
+        clear();
     }
 
-    private void forget() {
+    private void clear() {
         queue.clear();
         bytes = 0;
-        arguments.release();
+        requestMemory.release();
     }
 }

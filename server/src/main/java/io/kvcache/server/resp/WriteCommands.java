@@ -14,44 +14,48 @@ import org.jspecify.annotations.Nullable;
 /// SET and its older forms. The value is in its slots when the command runs.
 final class WriteCommands {
 
-    private static final String NO_ROOM = "OOM command not allowed when used memory > 'maxmemory'.";
+    private static final String OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'.";
 
-    private final KeyspaceRouter reach;
+    private final KeyspaceRouter keyspaceRouter;
     private final RespStats stats;
-    private final DroppedValues dropped;
+    private final DroppedValueLog dropped;
 
     WriteCommands(RespContext context, RespStats stats) {
-        reach = context.reach();
+        keyspaceRouter = context.keyspaceRouter();
         this.stats = stats;
-        dropped = new DroppedValues(context.clock());
+        dropped = new DroppedValueLog(context.clock());
     }
 
     List<CommandSpec> commands() {
-        CommandSpec.Places key = CommandSpec.Places.FIRST;
+        CommandSpec.ArgumentPositions key = CommandSpec.ArgumentPositions.FIRST;
         return List.of(
-                CommandSpec.storing("SET", -3, key, CommandSpec.Places.at(2), this::set),
-                CommandSpec.storing("SETNX", 3, key, CommandSpec.Places.at(2), this::setIfAbsent),
-                CommandSpec.storing("GETSET", 3, key, CommandSpec.Places.at(2), this::getSet),
+                CommandSpec.storing("SET", -3, key, CommandSpec.ArgumentPositions.at(2), this::set),
+                CommandSpec.storing("SETNX", 3, key, CommandSpec.ArgumentPositions.at(2), this::setIfAbsent),
+                CommandSpec.storing("GETSET", 3, key, CommandSpec.ArgumentPositions.at(2), this::getSet),
                 CommandSpec.storing(
                         "SETEX",
                         4,
                         key,
-                        CommandSpec.Places.at(3),
-                        (session, request, out) -> setTimed("EX", session, request, out)),
+                        CommandSpec.ArgumentPositions.at(3),
+                        (session, request, out) -> setWithExpiry("EX", session, request, out)),
                 CommandSpec.storing(
                         "PSETEX",
                         4,
                         key,
-                        CommandSpec.Places.at(3),
-                        (session, request, out) -> setTimed("PX", session, request, out)),
+                        CommandSpec.ArgumentPositions.at(3),
+                        (session, request, out) -> setWithExpiry("PX", session, request, out)),
                 CommandSpec.storing(
-                        "MSET", -3, new CommandSpec.Places(1, -1, 2), new CommandSpec.Places(2, -1, 2), MultiSet::run));
+                        "MSET",
+                        -3,
+                        new CommandSpec.ArgumentPositions(1, -1, 2),
+                        new CommandSpec.ArgumentPositions(2, -1, 2),
+                        MsetCommand::run));
     }
 
-    private void set(RespSession session, Request request, Replies out) throws CommandException {
-        String refusal = request.values().getFirst().refusal();
+    private void set(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+        String refusal = request.values().getFirst().rejection();
         if (refusal != null) {
-            refuse(session, request, refusal, out);
+            reject(session, request, refusal, out);
             return;
         }
         PendingPut put = request.values().getFirst().put();
@@ -59,80 +63,95 @@ final class WriteCommands {
                 session,
                 request,
                 put,
-                SetOptions.parse(request, 3, reach.ownKeyspace().nowMillis()),
+                SetOptions.parse(request, 3, keyspaceRouter.ownKeyspace().nowMillis()),
                 out,
                 stored -> {
                     if (stored) {
-                        out.ok();
+                        out.writeOk();
                     } else {
-                        out.nil();
+                        out.writeNull();
                     }
                 });
     }
 
-    private void setIfAbsent(RespSession session, Request request, Replies out) throws CommandException {
+    private void setIfAbsent(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
         PendingPut put = request.values().getFirst().put();
         SetOptions options = new SetOptions(0, false, Condition.IF_ABSENT, false);
-        store(session, request, put, options, out, stored -> out.integer(stored ? 1 : 0));
+        store(session, request, put, options, out, stored -> out.writeInteger(stored ? 1 : 0));
     }
 
-    private void getSet(RespSession session, Request request, Replies out) throws CommandException {
+    private void getSet(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
         PendingPut put = request.values().getFirst().put();
         store(session, request, put, new SetOptions(0, false, Condition.ALWAYS, true), out, _ -> {});
     }
 
-    private void setTimed(String unit, RespSession session, Request request, Replies out) throws CommandException {
+    private void setWithExpiry(String unit, RespClientState session, RespRequest request, RespEncoder out)
+            throws CommandException {
         PendingPut put = request.values().getFirst().put();
         String command = request.name().toLowerCase(Locale.ROOT);
-        long expiry = Expiry.parse(unit, request.integer(2), reach.ownKeyspace().nowMillis(), command);
-        store(session, request, put, new SetOptions(expiry, false, Condition.ALWAYS, false), out, _ -> out.ok());
+        long expiry = ExpiryParser.parse(
+                unit, request.argumentLong(2), keyspaceRouter.ownKeyspace().nowMillis(), command);
+        store(session, request, put, new SetOptions(expiry, false, Condition.ALWAYS, false), out, _ -> out.writeOk());
     }
 
-    private interface Outcome {
+    private interface StoreReply {
         void reply(boolean stored);
     }
 
     private void store(
-            RespSession session, Request request, PendingPut put, SetOptions options, Replies out, Outcome outcome)
+            RespClientState session,
+            RespRequest request,
+            PendingPut put,
+            SetOptions options,
+            RespEncoder out,
+            StoreReply storeReply)
             throws CommandException {
-        byte[] key = request.bytes(1);
+        byte[] key = request.argument(1);
         switch (put.state()) {
             case WRITING -> {
-                ReadResult older = options.get() ? reach.of(key).read(key) : ReadResult.MISS;
-                if (older.outcome() == ReadResult.Outcome.ON_DISK || needsStranger(key, options)) {
-                    request.values().getFirst().keep();
+                ReadResult older = options.get() ? keyspaceRouter.of(key).read(key) : ReadResult.MISS;
+                if (older.outcome() == ReadResult.Outcome.ON_DISK || needsUnindexedValue(key, options)) {
+                    request.values().getFirst().transfer();
                     session.awaitValue(
-                            reach.of(key), key, come -> commit(key, put, options, come, out, outcome), put::close);
+                            keyspaceRouter.of(key),
+                            key,
+                            come -> commit(key, put, options, come, out, storeReply),
+                            put::close);
                 } else {
-                    commit(key, put, options, older.value(), out, outcome);
+                    commit(key, put, options, older.value(), out, storeReply);
                 }
             }
-            case REJECTED -> refuse(session, request, NO_ROOM, out);
+            case REJECTED -> reject(session, request, OUT_OF_MEMORY, out);
         }
     }
 
     /// Whether what the options ask of the older value, other than itself, has to come from disk.
-    private boolean needsStranger(byte[] key, SetOptions options) {
+    private boolean needsUnindexedValue(byte[] key, SetOptions options) {
         return !options.get()
                 && (options.keepTtl() || options.condition() != Condition.ALWAYS)
-                && reach.of(key).isUnindexed(key);
+                && keyspaceRouter.of(key).isUnindexed(key);
     }
 
     /// Goes on with what came of the older value; without it nothing is stored that would have to tell of it.
     private void commit(
-            byte[] key, PendingPut put, SetOptions options, ReadResult older, Replies out, Outcome outcome) {
+            byte[] key, PendingPut put, SetOptions options, ReadResult older, RespEncoder out, StoreReply storeReply) {
         if (older.outcome() == ReadResult.Outcome.TIMED_OUT) {
             put.close();
             stats.errors.increment();
-            out.error(CommandException.LATE);
+            out.writeError(CommandException.TIMED_OUT);
         } else {
-            commit(key, put, options, older.value(), out, outcome);
+            commit(key, put, options, older.value(), out, storeReply);
         }
     }
 
     /// @param older taken over
     private void commit(
-            byte[] key, PendingPut put, SetOptions options, @Nullable PinnedValue older, Replies out, Outcome outcome) {
+            byte[] key,
+            PendingPut put,
+            SetOptions options,
+            @Nullable PinnedValue older,
+            RespEncoder out,
+            StoreReply storeReply) {
         boolean stored;
         try (put) {
             stored = put.commit(expiry(key, options), TensorMetadata.NONE, options.condition());
@@ -140,22 +159,22 @@ final class WriteCommands {
         if (!options.get()) {
             close(older);
         }
-        reply(options, older, stored, out, outcome);
+        reply(options, older, stored, out, storeReply);
     }
 
     private long expiry(byte[] key, SetOptions options) {
-        KeyInfo info = options.keepTtl() ? reach.of(key).info(key) : null;
+        KeyInfo info = options.keepTtl() ? keyspaceRouter.of(key).info(key) : null;
         return info == null ? options.expiry() : info.expiresAtMillis();
     }
 
     private static void reply(
-            SetOptions options, @Nullable PinnedValue older, boolean stored, Replies out, Outcome outcome) {
+            SetOptions options, @Nullable PinnedValue older, boolean stored, RespEncoder out, StoreReply storeReply) {
         if (!options.get()) {
-            outcome.reply(stored);
+            storeReply.reply(stored);
         } else if (older == null) {
-            out.nil();
+            out.writeNull();
         } else {
-            out.value(older, 0, older.bytes());
+            out.writeValue(older, 0, older.bytes());
         }
     }
 
@@ -167,18 +186,19 @@ final class WriteCommands {
 
     /// Says that the value was not stored; to LMCache's native client, which cannot hear that, says OK. The older
     /// value goes then: it may not be read after its successor was acknowledged.
-    private void refuse(RespSession session, Request request, String reply, Replies out) {
-        if (session.maybeNative() && request.count() == 3) {
-            byte[] key = request.bytes(1);
-            if (Keys.possible(key)) {
-                reach.of(key).delete(key);
+    private void reject(RespClientState session, RespRequest request, String reply, RespEncoder out) {
+        if (session.isMaybeNativeClient() && request.count() == 3) {
+            byte[] key = request.argument(1);
+            if (KeyValidator.isValid(key)) {
+                keyspaceRouter.of(key).delete(key);
             }
             stats.droppedAfterOk.increment();
-            dropped.log(reply, key.length, reach.of(key).keyspaceLimits().valueBytes());
-            out.ok();
+            dropped.log(
+                    reply, key.length, keyspaceRouter.of(key).keyspaceLimits().valueBytes());
+            out.writeOk();
         } else {
             stats.errors.increment();
-            out.error(reply);
+            out.writeError(reply);
         }
     }
 }

@@ -30,7 +30,7 @@ final class ClientCommandTest {
             "omem",
             "tot-mem");
 
-    private final RespWire resp = new RespWire();
+    private final EmbeddedRespServer resp = new EmbeddedRespServer();
     private final EmbeddedConnection other = resp.connect();
 
     @AfterEach
@@ -102,15 +102,15 @@ final class ClientCommandTest {
         assertThat(ask("CLIENT KILL TYPE normal USER default")).isEqualTo(":1\r\n");
         assertThat(other.isOpen()).isFalse();
         assertThat(ask("CLIENT KILL ID 2")).isEqualTo(":0\r\n");
-        assertThat(resp.connections().closedCount(CloseReason.KILLED)).isEqualTo(1);
+        assertThat(resp.connectionRegistry().closedCount(CloseReason.KILLED)).isEqualTo(1);
     }
 
     @Test
     void givenAClientThatKillsItself_whenItMeansTo_thenItHasItsReplyFirst() {
         assertThat(ask("CLIENT KILL ID 1")).isEqualTo(":0\r\n");
         assertThat(ask("CLIENT KILL ID 1 SKIPME no")).isEqualTo(":1\r\n");
-        assertThat(resp.wire().isOpen()).isFalse();
-        assertThat(resp.connections().closedCount(CloseReason.KILLED)).isEqualTo(1);
+        assertThat(resp.embeddedConnection().isOpen()).isFalse();
+        assertThat(resp.connectionRegistry().closedCount(CloseReason.KILLED)).isEqualTo(1);
     }
 
     @Test

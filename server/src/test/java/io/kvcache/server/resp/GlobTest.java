@@ -88,13 +88,13 @@ final class GlobTest {
 
     @Test
     void givenTheLongestPattern_whenMatched_thenAByteCostsItsWordsAndALongerOneIsRefused() throws CommandException {
-        byte[] stars = bytes("*a".repeat(Glob.MOST_BYTES / 2));
+        byte[] stars = bytes("*a".repeat(Glob.MAX_BYTES / 2));
         byte[] text = new byte[4096];
         Arrays.fill(text, (byte) 'a');
 
         assertThat(new Glob(stars).matches(text)).isTrue();
         assertThat(new Glob(stars).words()).isEqualTo(WORDS);
-        assertThatThrownBy(() -> new Glob(new byte[Glob.MOST_BYTES + 1]))
+        assertThatThrownBy(() -> new Glob(new byte[Glob.MAX_BYTES + 1]))
                 .isInstanceOf(CommandException.class)
                 .hasMessage("ERR the pattern has 1025 bytes; it takes up to 1024");
     }

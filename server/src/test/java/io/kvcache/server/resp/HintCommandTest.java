@@ -14,7 +14,7 @@ final class HintCommandTest {
 
     private static final String VALUE = "x".repeat((1 << 20) - 200);
 
-    private final RespWire resp = new RespWire();
+    private final EmbeddedRespServer resp = new EmbeddedRespServer();
 
     @AfterEach
     void close() {

@@ -14,7 +14,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 final class RespCommandsTest {
 
-    private final RespWire resp = new RespWire();
+    private final EmbeddedRespServer resp = new EmbeddedRespServer();
 
     @AfterEach
     void close() {
@@ -168,7 +168,10 @@ final class RespCommandsTest {
             ask("SET key" + i + " v");
         }
         List<String> answered = new ArrayList<>();
-        resp.wire().channel().eventLoop().execute(() -> answered.add(resp.wire().text()));
+        resp.embeddedConnection()
+                .channel()
+                .eventLoop()
+                .execute(() -> answered.add(resp.embeddedConnection().text()));
 
         String keys = ask("KEYS *[0-9]*");
         String page = ask("SCAN 0 COUNT 10000 MATCH *[0-9]*");
@@ -235,8 +238,8 @@ final class RespCommandsTest {
     @Test
     void givenQuit_whenSaid_thenTheReplyComesAndTheConnectionEnds() {
         assertThat(ask("QUIT")).isEqualTo("+OK\r\n");
-        assertThat(resp.wire().isOpen()).isFalse();
-        assertThat(resp.connections().closedCount(CloseReason.QUIT)).isEqualTo(1);
+        assertThat(resp.embeddedConnection().isOpen()).isFalse();
+        assertThat(resp.connectionRegistry().closedCount(CloseReason.QUIT)).isEqualTo(1);
     }
 
     @Test

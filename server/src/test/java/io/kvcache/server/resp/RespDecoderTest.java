@@ -17,7 +17,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 final class RespDecoderTest {
 
-    private final RespWire resp = new RespWire();
+    private final EmbeddedRespServer resp = new EmbeddedRespServer();
 
     @AfterEach
     void close() {
@@ -27,13 +27,13 @@ final class RespDecoderTest {
     /// A conversation that meets every state of the decoder, and what it is answered.
     private static byte[] conversation() {
         ByteArrayOutputStream all = new ByteArrayOutputStream();
-        all.writeBytes(RespWire.frame("SET", "key", "value\r\nwith an end"));
+        all.writeBytes(EmbeddedRespServer.frame("SET", "key", "value\r\nwith an end"));
         all.writeBytes("GET key\r\n".getBytes(StandardCharsets.US_ASCII));
         all.writeBytes("*0\r\n\r\n".getBytes(StandardCharsets.US_ASCII));
-        all.writeBytes(RespWire.frame("MSET", "a", "", "b", "22"));
+        all.writeBytes(EmbeddedRespServer.frame("MSET", "a", "", "b", "22"));
         all.writeBytes("set \"in line\" 'it s'\n".getBytes(StandardCharsets.US_ASCII));
-        all.writeBytes(RespWire.frame("MGET", "a", "b", "in line"));
-        all.writeBytes(RespWire.frame("PING"));
+        all.writeBytes(EmbeddedRespServer.frame("MGET", "a", "b", "in line"));
+        all.writeBytes(EmbeddedRespServer.frame("PING"));
         return all.toByteArray();
     }
 
@@ -58,23 +58,23 @@ final class RespDecoderTest {
     @Test
     void givenOneByteAtATime_whenSent_thenTheAnswersAreTheSame() {
         for (byte each : conversation()) {
-            resp.wire().send(new byte[] {each});
+            resp.embeddedConnection().send(new byte[] {each});
         }
-        assertThat(resp.wire().text()).isEqualTo(ANSWERS);
+        assertThat(resp.embeddedConnection().text()).isEqualTo(ANSWERS);
     }
 
     @Test
     void givenAllAtOnce_whenSent_thenTheAnswersAreTheSame() {
-        assertThat(resp.wire().send(conversation()).text()).isEqualTo(ANSWERS);
+        assertThat(resp.embeddedConnection().send(conversation()).text()).isEqualTo(ANSWERS);
     }
 
     @Test
     void givenACutAtEveryPlace_whenSent_thenTheAnswersAreTheSame() {
         byte[] all = conversation();
         for (int cut = 1; cut < all.length; cut++) {
-            try (EmbeddedConnection wire = resp.connect()) {
-                wire.send(Arrays.copyOf(all, cut)).send(Arrays.copyOfRange(all, cut, all.length));
-                assertThat(wire.text()).as("cut at %d", cut).isEqualTo(ANSWERS);
+            try (EmbeddedConnection embeddedConnection = resp.connect()) {
+                embeddedConnection.send(Arrays.copyOf(all, cut)).send(Arrays.copyOfRange(all, cut, all.length));
+                assertThat(embeddedConnection.text()).as("cut at %d", cut).isEqualTo(ANSWERS);
             }
         }
     }
@@ -82,15 +82,17 @@ final class RespDecoderTest {
     @Test
     void givenALargeValueInRaggedPieces_whenSent_thenItIsStoredByteForByte() {
         byte[] value = TestKeyspace.content(7, 3_000_000);
-        byte[] frame = RespWire.frame("SET".getBytes(StandardCharsets.US_ASCII), new byte[] {'k'}, value);
+        byte[] frame = EmbeddedRespServer.frame("SET".getBytes(StandardCharsets.US_ASCII), new byte[] {'k'}, value);
         Random random = new Random(8);
         for (int at = 0; at < frame.length; ) {
             int part = Math.min(frame.length - at, 1 + random.nextInt(100_000));
-            resp.wire().send(Arrays.copyOfRange(frame, at, at + part));
+            resp.embeddedConnection().send(Arrays.copyOfRange(frame, at, at + part));
             at += part;
         }
-        assertThat(resp.wire().text()).isEqualTo("+OK\r\n");
-        byte[] answer = resp.wire().send(RespWire.frame("GET", "k")).bytes();
+        assertThat(resp.embeddedConnection().text()).isEqualTo("+OK\r\n");
+        byte[] answer = resp.embeddedConnection()
+                .send(EmbeddedRespServer.frame("GET", "k"))
+                .bytes();
         assertThat(Arrays.copyOfRange(answer, 10, answer.length - 2)).isEqualTo(value);
     }
 
@@ -108,23 +110,24 @@ final class RespDecoderTest {
         "'*11111111111111111111111111111111111111111', too big mbulk count string"
     })
     void givenNoProtocol_whenSent_thenItIsSaidCountedAndClosed(String sent, String error) {
-        String answer = resp.wire().ask(sent);
+        String answer = resp.embeddedConnection().ask(sent);
 
         assertThat(answer).startsWith("-ERR Protocol error: " + error);
-        assertThat(resp.wire().isOpen()).isFalse();
-        assertThat(resp.connections().closedCount(CloseReason.PROTOCOL_ERROR)).isEqualTo(1);
+        assertThat(resp.embeddedConnection().isOpen()).isFalse();
+        assertThat(resp.connectionRegistry().closedCount(CloseReason.PROTOCOL_ERROR))
+                .isEqualTo(1);
         assertThat(resp.protocol().protocolErrorCount()).isEqualTo(1);
     }
 
     @Test
     void givenAValueLargerThanTheStoreTakes_whenSent_thenItIsSkippedAndSaid() {
-        assertThat(resp.wire().ask("PING\r\n")).isEqualTo("+PONG\r\n");
-        resp.wire().send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$300000000\r\n");
+        assertThat(resp.embeddedConnection().ask("PING\r\n")).isEqualTo("+PONG\r\n");
+        resp.embeddedConnection().send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$300000000\r\n");
         byte[] part = new byte[1_000_000];
         for (int i = 0; i < 300; i++) {
-            resp.wire().send(part);
+            resp.embeddedConnection().send(part);
         }
-        assertThat(resp.wire().ask("\r\nPING\r\n"))
+        assertThat(resp.embeddedConnection().ask("\r\nPING\r\n"))
                 .startsWith("-ERR value of 300000000 bytes; it takes 0 to 268435")
                 .endsWith("+PONG\r\n");
     }
@@ -132,11 +135,13 @@ final class RespDecoderTest {
     @ParameterizedTest
     @ValueSource(ints = {1, 10, 100_000})
     void givenTheClientLeavesMidValue_whenItIsGone_thenItsRoomIsGivenBack(int sent) {
-        resp.wire().send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$200000\r\n").send(new byte[sent]);
-        resp.wire().close();
+        resp.embeddedConnection()
+                .send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$200000\r\n")
+                .send(new byte[sent]);
+        resp.embeddedConnection().close();
 
         assertThat(resp.test().cache().stats().host().heldBytes()).isZero();
-        assertThat(resp.connections().closedCount(CloseReason.CLIENT_MID_REQUEST))
+        assertThat(resp.connectionRegistry().closedCount(CloseReason.CLIENT_MID_REQUEST))
                 .isEqualTo(1);
     }
 
@@ -145,14 +150,14 @@ final class RespDecoderTest {
         ByteArrayOutputStream all = new ByteArrayOutputStream();
         StringBuilder expected = new StringBuilder();
         for (int i = 0; i < 1000; i++) {
-            all.writeBytes(RespWire.frame("SET", "k" + i % 10, "v" + i));
-            all.writeBytes(RespWire.frame("GET", "k" + i % 10));
+            all.writeBytes(EmbeddedRespServer.frame("SET", "k" + i % 10, "v" + i));
+            all.writeBytes(EmbeddedRespServer.frame("GET", "k" + i % 10));
             expected.append("+OK\r\n$")
                     .append(("v" + i).length())
                     .append("\r\nv")
                     .append(i)
                     .append("\r\n");
         }
-        assertThat(resp.wire().send(all.toByteArray()).text()).isEqualTo(expected.toString());
+        assertThat(resp.embeddedConnection().send(all.toByteArray()).text()).isEqualTo(expected.toString());
     }
 }

@@ -19,15 +19,15 @@ final class RespFuzzTest {
     void givenFramesThatNobodyMeant_whenSent_thenNothingBreaksAndNothingIsLeft() {
         FuzzRunner run = new FuzzRunner("RESP");
         try (NettyLeakCheck _ = new NettyLeakCheck();
-                RespWire resp = new RespWire()) {
-            int sent = run.run(20, resp::connect, () -> RespFrames.any(run.random()));
+                EmbeddedRespServer resp = new EmbeddedRespServer()) {
+            int sent = run.run(20, resp::connect, () -> RespRequestGenerator.randomFrame(run.random()));
 
-            FuzzRunner.requireCleanCloses(resp.connections());
-            assertThat(resp.connections().closedCount(CloseReason.PROTOCOL_ERROR))
+            FuzzRunner.requireCleanCloses(resp.connectionRegistry());
+            assertThat(resp.connectionRegistry().closedCount(CloseReason.PROTOCOL_ERROR))
                     .isPositive();
             assertThat(resp.protocol().commandCount()).isGreaterThan(sent / 4);
-            assertThat(resp.connections().openCount()).isEqualTo(1);
-            assertThat(resp.wire().ask("PING\r\n")).isEqualTo("+PONG\r\n");
+            assertThat(resp.connectionRegistry().openCount()).isEqualTo(1);
+            assertThat(resp.embeddedConnection().ask("PING\r\n")).isEqualTo("+PONG\r\n");
             resp.test().time().advance(Duration.ofMinutes(1));
             resp.test().keyspace().tick();
             resp.test().keyspace().clear();

@@ -17,7 +17,7 @@ final class TransactionTest {
     private static final int MIB = 1 << 20;
 
     private final ByteBudget arguments = new ByteBudget(64 * MIB);
-    private final RespWire resp = new RespWire(arguments);
+    private final EmbeddedRespServer resp = new EmbeddedRespServer(arguments);
 
     @AfterEach
     void close() {
@@ -55,9 +55,9 @@ final class TransactionTest {
     void givenAPipelineAsRedisPySendsIt_whenItComesInOnePiece_thenAllIsAnsweredInOrder() {
         ByteArrayOutputStream all = new ByteArrayOutputStream();
         for (String line : List.of("MULTI", "SET a 1", "GET a", "EXEC", "GET a")) {
-            all.writeBytes(RespWire.frame(line.split(" ", -1)));
+            all.writeBytes(EmbeddedRespServer.frame(line.split(" ", -1)));
         }
-        assertThat(resp.wire().send(all.toByteArray()).text())
+        assertThat(resp.embeddedConnection().send(all.toByteArray()).text())
                 .isEqualTo("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n$1\r\n1\r\n$1\r\n1\r\n");
     }
 
@@ -127,12 +127,12 @@ final class TransactionTest {
     @Test
     void givenValuesBeyondTheLimit_whenQueued_thenTheyAreThrownAwayAndTheConnectionGoesOn() {
         resp.ask("MULTI");
-        resp.wire().send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$" + 65 * MIB + "\r\n");
+        resp.embeddedConnection().send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$" + 65 * MIB + "\r\n");
         byte[] part = new byte[MIB];
         for (int i = 0; i < 65; i++) {
-            resp.wire().send(part);
+            resp.embeddedConnection().send(part);
         }
-        assertThat(resp.wire().ask("\r\n"))
+        assertThat(resp.embeddedConnection().ask("\r\n"))
                 .startsWith("-ERR 68157440 more bytes; a transaction takes up to 67108864 bytes")
                 .contains("Pipelines without MULTI");
         assertThat(ask("EXEC")).startsWith("-EXECABORT");
@@ -143,7 +143,7 @@ final class TransactionTest {
     void givenOthersTakeTheHeap_whenAValueIsQueued_thenItIsRefusedAndWhatWasTakenIsGivenBack() {
         try (EmbeddedConnection other = resp.connect()) {
             other.send("*1\r\n$5\r\nMULTI\r\n");
-            other.send(RespWire.frame("SET", "o", "x".repeat(31 * MIB)));
+            other.send(EmbeddedRespServer.frame("SET", "o", "x".repeat(31 * MIB)));
             assertThat(other.text()).isEqualTo("+OK\r\n+QUEUED\r\n");
             resp.ask("MULTI");
             assertThat(resp.ask("SET", "k", "x".repeat(2 * MIB)))
@@ -197,11 +197,11 @@ final class TransactionTest {
             resp.ask(words);
         }
         StringBuilder replies = new StringBuilder();
-        resp.wire()
+        resp.embeddedConnection()
                 .channel()
                 .eventLoop()
-                .execute(() -> replies.append(resp.wire().text()));
-        String rest = resp.wire().ask("*1\r\n$4\r\nEXEC\r\n");
+                .execute(() -> replies.append(resp.embeddedConnection().text()));
+        String rest = resp.embeddedConnection().ask("*1\r\n$4\r\nEXEC\r\n");
         assertThat(replies).as("when another had its turn").startsWith("*20\r\n:0\r\n");
         assertThat(rest).as("what came after that").startsWith(":0\r\n");
         assertThat(replies + rest).isEqualTo("*20\r\n" + ":0\r\n".repeat(20));
@@ -225,7 +225,7 @@ final class TransactionTest {
             assertThat(askAll("MULTI", "SET k quick", "GET k", "EXEC"))
                     .isEqualTo("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n$5\r\nquick\r\n");
             assertThat(other.ask("ws\r\n")).isEqualTo("+OK\r\n");
-            assertThat(resp.wire().ask("GET k\r\n")).isEqualTo("$5\r\nslows\r\n");
+            assertThat(resp.embeddedConnection().ask("GET k\r\n")).isEqualTo("$5\r\nslows\r\n");
         }
     }
 
@@ -234,11 +234,14 @@ final class TransactionTest {
         byte[] value = new byte[3 * MIB];
         new Random(7).nextBytes(value);
         resp.ask("MULTI");
-        resp.wire().send(RespWire.frame(bytes("SET"), bytes("large"), value)).text();
+        resp.embeddedConnection()
+                .send(EmbeddedRespServer.frame(bytes("SET"), bytes("large"), value))
+                .text();
         for (int i = 0; i < 20; i++) {
             resp.ask("GET", "large");
         }
-        byte[] reply = resp.wire().send(RespWire.frame("EXEC")).bytes();
+        byte[] reply =
+                resp.embeddedConnection().send(EmbeddedRespServer.frame("EXEC")).bytes();
         byte[] head = bytes("*21\r\n+OK\r\n");
         byte[] bulk = bytes("$" + value.length + "\r\n");
         assertThat(reply).startsWith(head).hasSize(head.length + 20 * (bulk.length + value.length + 2));

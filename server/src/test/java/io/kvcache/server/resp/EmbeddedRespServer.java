@@ -14,21 +14,21 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
 /// The Redis front end over a real store, without a network.
-public final class RespWire implements AutoCloseable {
+public final class EmbeddedRespServer implements AutoCloseable {
 
     private final TestKeyspace test;
     private final RespProtocol protocol;
-    private final ConnectionRegistry connections;
-    private final EmbeddedConnection wire;
+    private final ConnectionRegistry connectionRegistry;
+    private final EmbeddedConnection embeddedConnection;
 
-    public RespWire() {
+    public EmbeddedRespServer() {
         this(ByteBudget.unlimited());
     }
 
     /// @param arguments heap for those of requests that are not answered yet
-    RespWire(ByteBudget arguments) {
+    EmbeddedRespServer(ByteBudget arguments) {
         test = TestKeyspace.small();
-        connections = new ConnectionRegistry(NetLimits.defaults(), test.time());
+        connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), test.time());
         protocol = new RespProtocol(
                 ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(test.time())),
                 Map.of(
@@ -39,15 +39,15 @@ public final class RespWire implements AutoCloseable {
                                 "default",
                                 true,
                                 KeyspaceRouter.of(test.keyspace()),
-                                connections,
+                                connectionRegistry,
                                 test.time(),
-                                new ServerFacts("test", PolicyKind.S3_FIFO, 0, false))),
+                                new ServerInfo("test", PolicyKind.S3_FIFO, 0, false))),
                 arguments);
-        wire = connect();
+        embeddedConnection = connect();
     }
 
     EmbeddedConnection connect() {
-        return new EmbeddedConnection(protocol, connections);
+        return new EmbeddedConnection(protocol, connectionRegistry);
     }
 
     public TestKeyspace test() {
@@ -58,17 +58,17 @@ public final class RespWire implements AutoCloseable {
         return protocol;
     }
 
-    public ConnectionRegistry connections() {
-        return connections;
+    public ConnectionRegistry connectionRegistry() {
+        return connectionRegistry;
     }
 
-    EmbeddedConnection wire() {
-        return wire;
+    EmbeddedConnection embeddedConnection() {
+        return embeddedConnection;
     }
 
     /// Sends a command as clients do, and answers the bytes that come back, line ends as they are.
     String ask(String... words) {
-        return wire.send(frame(words)).text();
+        return embeddedConnection.send(frame(words)).text();
     }
 
     public static byte[] frame(String... words) {
@@ -92,7 +92,7 @@ public final class RespWire implements AutoCloseable {
 
     @Override
     public void close() {
-        wire.close();
+        embeddedConnection.close();
         test.close();
     }
 }

@@ -8,7 +8,7 @@ import io.kvcache.core.policy.PolicyKind;
 /// @param policy how victims are chosen
 /// @param startedNanos when it started, by the clock of its store
 /// @param hasDisk whether it has a disk
-public record ServerFacts(String version, PolicyKind policy, long startedNanos, boolean hasDisk) {
+public record ServerInfo(String version, PolicyKind policy, long startedNanos, boolean hasDisk) {
 
     /// The word of Redis that comes nearest to the policy: `allkeys-lfu` for those that weigh how often a value is
     /// used, `allkeys-lru` for those that go by when it came or was used. None of them evicts as Redis does.

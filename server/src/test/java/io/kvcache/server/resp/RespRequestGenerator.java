@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Random;
 
 /// Commands of Redis that nobody means, some of them not even commands.
-public final class RespFrames {
+public final class RespRequestGenerator {
 
     private static final List<String> NAMES = List.of(
             "SET",
@@ -92,10 +92,10 @@ public final class RespFrames {
             "WEIGH 0.5",
             "EXPIRE 0");
 
-    private RespFrames() {}
+    private RespRequestGenerator() {}
 
     /// One of them, now and then with a few bytes changed.
-    public static byte[] any(Random random) {
+    public static byte[] randomFrame(Random random) {
         byte[] frame = frame(random);
         if (random.nextInt(5) == 0) {
             mutate(frame, random);
@@ -105,7 +105,7 @@ public final class RespFrames {
 
     /// A command in its usual form.
     public static byte[] command(Random random) {
-        return RespWire.frame(words(random));
+        return EmbeddedRespServer.frame(words(random));
     }
 
     private static byte[] frame(Random random) {
@@ -115,7 +115,7 @@ public final class RespFrames {
             return noise;
         }
         byte[][] words = words(random);
-        return random.nextInt(10) == 0 ? line(words) : RespWire.frame(words);
+        return random.nextInt(10) == 0 ? line(words) : EmbeddedRespServer.frame(words);
     }
 
     private static byte[][] words(Random random) {

@@ -10,13 +10,13 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 /// How much of the heap requests may take that are not answered yet.
-final class ArgumentsTest {
+final class RequestMemoryTest {
 
     private static final int LIMIT = 1 << 20;
 
     private final ByteBudget arguments = new ByteBudget(LIMIT);
-    private final RespWire resp = new RespWire(arguments);
-    private final EmbeddedConnection wire = resp.wire();
+    private final EmbeddedRespServer resp = new EmbeddedRespServer(arguments);
+    private final EmbeddedConnection embeddedConnection = resp.embeddedConnection();
 
     @AfterEach
     void close() {
@@ -35,20 +35,20 @@ final class ArgumentsTest {
 
     @Test
     void givenClientsThatSayHalfOfMuch_whenTheHeapForThatIsTaken_thenTheLastIsCutOffAndSmallRequestsAreAnswered() {
-        wire.send(half(200));
+        embeddedConnection.send(half(200));
         try (EmbeddedConnection second = resp.connect();
                 EmbeddedConnection third = resp.connect()) {
             second.send(half(200));
             assertThat(second.text())
                     .startsWith("-ERR Protocol error: requests take all of the " + LIMIT + " bytes of heap");
             assertThat(second.channel().isOpen()).isFalse();
-            assertThat(resp.connections().closedCount(CloseReason.PROTOCOL_ERROR))
+            assertThat(resp.connectionRegistry().closedCount(CloseReason.PROTOCOL_ERROR))
                     .isEqualTo(1);
             assertThat(third.send(half(10)).send(end()).text()).isEqualTo(":0\r\n");
             assertThat(arguments.rejectedCount()).isEqualTo(1);
         }
         assertThat(arguments.usedBytes()).isBetween(700_000L, 800_000L);
-        assertThat(wire.send(end()).text()).isEqualTo(":0\r\n");
+        assertThat(embeddedConnection.send(end()).text()).isEqualTo(":0\r\n");
         assertThat(arguments.usedBytes()).isZero();
     }
 
@@ -59,19 +59,19 @@ final class ArgumentsTest {
             assertThat(arguments.usedBytes()).isPositive();
         }
         assertThat(arguments.usedBytes()).isZero();
-        assertThat(wire.send(half(250)).send(end()).text()).isEqualTo(":0\r\n");
+        assertThat(embeddedConnection.send(half(250)).send(end()).text()).isEqualTo(":0\r\n");
     }
 
     @Test
     void givenOneRequestAboveTheWholeLimit_whenNothingElseIsSaid_thenItIsCutOffThere() {
-        assertThat(wire.send(half(900)).send(end()).text()).contains("bytes of heap");
+        assertThat(embeddedConnection.send(half(900)).send(end()).text()).contains("bytes of heap");
         assertThat(arguments.usedBytes()).isZero();
     }
 
     @Test
     void givenManyEmptyArguments_whenRead_thenWhatTheyTakeBesideTheirBytesCounts() {
         String empty = "$0\r\n\r\n";
-        wire.send(("*60000\r\n$3\r\nDEL\r\n" + empty.repeat(30_000)).getBytes(StandardCharsets.US_ASCII));
+        embeddedConnection.send(("*60000\r\n$3\r\nDEL\r\n" + empty.repeat(30_000)).getBytes(StandardCharsets.US_ASCII));
         assertThat(arguments.usedBytes()).isGreaterThan(800_000);
     }
 }

@@ -13,112 +13,116 @@ import org.jspecify.annotations.Nullable;
 /// One client's requests, in order, one reply each; no more requests while replies pile up.
 ///
 /// **Threads.** The connection's loop.
-final class Conversation implements RespDecoder.Sink, ProtocolSession {
+final class RespRequestLoop implements RespDecoder.RequestSink, ProtocolSession {
 
     /// What a browser sends that a page of another site has told to post commands here. Redis hangs up too.
     private static final Set<String> CROSS_PROTOCOL = Set.of("POST", "HOST:");
 
     /// Words of queued commands that are run before others of the same loop have their turn: some
     /// milliseconds at the most.
-    private static final int WORDS_AT_ONCE = 4096;
+    private static final int WORDS_PER_TURN = 4096;
 
     private final Channel channel;
     private final Connection connection;
     private final RespStats stats;
-    private final RespSession session;
-    private final Replies replies;
+    private final RespClientState session;
+    private final RespEncoder respEncoder;
     private final RespDecoder decoder;
     private boolean ended;
 
     /// Whether a request has begun in the bytes that are being taken.
-    private boolean follows;
+    private boolean requestPipelined;
 
-    /// @param goOn called when the conversation can take more after it had to wait
-    Conversation(
-            ChannelHandlerContext context, Connection connection, Entrance entrance, RespStats stats, Runnable goOn) {
+    /// @param resumption called when the conversation can take more after it had to wait
+    RespRequestLoop(
+            ChannelHandlerContext context,
+            Connection connection,
+            CommandTables commandTables,
+            RespStats stats,
+            Runnable resumption) {
         channel = context.channel();
-        decoder = new RespDecoder(RespLimits.defaults(), new Arguments(stats.arguments), this);
+        decoder = new RespDecoder(RespLimits.defaults(), new RequestMemory(stats.argumentMemory), this);
         this.connection = connection;
         this.stats = stats;
-        replies = new Replies(context);
-        Transaction transaction =
-                new Transaction(RespLimits.defaults(), Arguments.waiting(stats.arguments, stats.waiting));
-        session = new RespSession(connection, entrance, channel.eventLoop(), transaction, () -> {
-            answered();
-            goOn.run();
+        respEncoder = new RespEncoder(context);
+        Transaction transaction = new Transaction(
+                RespLimits.defaults(), RequestMemory.forQueued(stats.argumentMemory, stats.queuedMemory));
+        session = new RespClientState(connection, commandTables, channel.eventLoop(), transaction, () -> {
+            onResponded();
+            resumption.run();
         });
-        connection.onAbort(this::cut);
+        connection.onAbort(this::sendAbortReason);
     }
 
     /// The request that is coming will not be answered in any other way.
-    private void cut(String why) {
+    private void sendAbortReason(String why) {
         if (!ended) {
             ended = true;
             stats.errors.increment();
-            replies.error("ERR " + why);
-            replies.flush();
+            respEncoder.writeError("ERR " + why);
+            respEncoder.flush();
         }
     }
 
     @Override
-    public void take(ByteBuf in) {
-        follows = false;
+    public void onBytes(ByteBuf in) {
+        requestPipelined = false;
         try {
             decoder.decode(in);
         } catch (RespException mistake) {
             stats.protocolErrors.increment();
-            replies.error("ERR Protocol error: " + mistake.getMessage());
+            respEncoder.writeError("ERR Protocol error: " + mistake.getMessage());
             finish(CloseReason.PROTOCOL_ERROR);
         }
     }
 
     @Override
-    public @Nullable ByteBuffer landing() {
-        return decoder.landing();
+    public @Nullable ByteBuffer writableBuffer() {
+        return decoder.writableBuffer();
     }
 
     @Override
-    public void landed(int bytes) {
-        decoder.landed(bytes);
+    public void bytesWritten(int bytes) {
+        decoder.bytesWritten(bytes);
     }
 
     @Override
-    public void proceed() {
-        while (canGoOn()) {
+    public void resumeReply() {
+        while (canResume()) {
             Runnable next = session.takeContinuation();
             if (next != null) {
                 next.run();
-                answered();
+                onResponded();
             }
         }
     }
 
     @Override
-    public boolean canGoOn() {
-        return !ended && !session.awaiting() && session.hasContinuation() && channel.isWritable();
+    public boolean canResume() {
+        return !ended && !session.isAwaiting() && session.hasContinuation() && channel.isWritable();
     }
 
     @Override
-    public void begins() {
-        if (follows) {
+    public void onRequestStart() {
+        if (requestPipelined) {
             connection.beginPipelinedRequest();
         } else {
             connection.beginRequest();
-            follows = true;
+            requestPipelined = true;
         }
     }
 
     @Override
-    public @Nullable IncomingValue value(Request soFar, int count, long bytes) {
+    public @Nullable ValueUpload beginValue(RespRequest soFar, int count, long bytes) {
         Transaction transaction = session.transaction();
         if (transaction.isOpen() && session.commands().isValue(soFar, count)) {
-            return transaction.value(bytes);
+            return transaction.bufferValue(bytes);
         }
-        return session.commands().value(session, soFar, count, bytes);
+        return session.commands().beginValue(session, soFar, count, bytes);
     }
 
     @Override
-    public void ends(Request request) {
+    public void onRequest(RespRequest request) {
         try (request) {
             if (CROSS_PROTOCOL.contains(request.name())) {
                 stats.protocolErrors.increment();
@@ -127,48 +131,48 @@ final class Conversation implements RespDecoder.Sink, ProtocolSession {
             }
             if (request.count() > 0) {
                 stats.commands.increment();
-                session.heard(request);
+                session.onCommand(request);
                 run(request);
             }
         }
-        answered();
+        onResponded();
     }
 
-    private void run(Request request) {
+    private void run(RespRequest request) {
         Transaction transaction = session.transaction();
         if (transaction.isOpen() && TransactionCommands.isQueued(request.name())) {
             connection.labelRequest("queued");
-            if (!transaction.add(request, session.commands().mistake(request), replies)) {
+            if (!transaction.enqueue(request, session.commands().validationError(request), respEncoder)) {
                 stats.errors.increment();
             }
         } else {
-            connection.labelRequest(session.commands().verb(request));
-            session.commands().run(session, request, replies);
+            connection.labelRequest(session.commands().label(request));
+            session.commands().run(session, request, respEncoder);
         }
     }
 
     /// Runs what EXEC has left, as far as nothing has to be waited for.
     private void runQueued() {
         int words = 0;
-        while (session.transaction().hasNext() && !session.suspended() && !ended) {
+        while (session.transaction().hasNext() && !session.isSuspended() && !ended) {
             if (!channel.isWritable()) {
-                session.whenWritable(() -> {});
-            } else if (words >= WORDS_AT_ONCE) {
-                session.awaitTurn();
+                session.awaitWritable(() -> {});
+            } else if (words >= WORDS_PER_TURN) {
+                session.yieldLoop();
             } else {
-                words += session.transaction().next(session, replies);
+                words += session.transaction().runNext(session, respEncoder);
             }
         }
     }
 
-    private void answered() {
+    private void onResponded() {
         runQueued();
-        if (session.suspended() || ended) {
+        if (session.isSuspended() || ended) {
             return;
         }
-        decoder.answered();
+        decoder.releaseMemory();
         boolean draining = connection.endRequest();
-        CloseReason ending = session.ending();
+        CloseReason ending = session.closeReason();
         if (ending != null || draining) {
             finish(ending == null ? CloseReason.DRAIN : ending);
         }
@@ -176,23 +180,23 @@ final class Conversation implements RespDecoder.Sink, ProtocolSession {
 
     private void finish(CloseReason reason) {
         ended = true;
-        replies.flush();
+        respEncoder.flush();
         connection.closeAfterReplies(reason);
     }
 
     @Override
-    public boolean paused() {
-        return ended || session.suspended() || !channel.isWritable();
+    public boolean isPaused() {
+        return ended || session.isSuspended() || !channel.isWritable();
     }
 
     @Override
-    public boolean ended() {
+    public boolean isEnded() {
         return ended;
     }
 
     @Override
     public void flush() {
-        replies.flush();
+        respEncoder.flush();
     }
 
     @Override
@@ -200,6 +204,6 @@ final class Conversation implements RespDecoder.Sink, ProtocolSession {
         ended = true;
         session.close();
         decoder.close();
-        replies.discard();
+        respEncoder.discard();
     }
 }

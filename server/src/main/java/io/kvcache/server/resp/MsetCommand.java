@@ -8,16 +8,16 @@ import java.util.List;
 
 /// MSET: several values, stored when all have arrived, one after the other. Others may see some of them before the
 /// rest; with Redis they cannot.
-final class MultiSet {
+final class MsetCommand {
 
-    private MultiSet() {}
+    private MsetCommand() {}
 
-    static void run(RespSession session, Request request, Replies out) throws CommandException {
+    static void run(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
         if (request.count() % 2 == 0) {
             throw new CommandException("ERR wrong number of arguments for 'mset' command");
         }
         List<PendingPut> puts = new ArrayList<>();
-        for (IncomingValue value : request.values()) {
+        for (ValueUpload value : request.values()) {
             puts.add(value.put());
         }
         boolean refused = puts.stream().anyMatch(put -> put.state() == PendingPut.State.REJECTED);
@@ -27,6 +27,6 @@ final class MultiSet {
         for (PendingPut put : puts) {
             put.commit(0, TensorMetadata.NONE, Condition.ALWAYS);
         }
-        out.ok();
+        out.writeOk();
     }
 }

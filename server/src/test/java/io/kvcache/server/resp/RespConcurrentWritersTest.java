@@ -14,11 +14,11 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 /// Several writers of one key, and writers when there is no room.
-final class RespWritersTest {
+final class RespConcurrentWritersTest {
 
     private static final int MIB = 1 << 20;
 
-    private final RespWire resp = new RespWire();
+    private final EmbeddedRespServer resp = new EmbeddedRespServer();
     private final EmbeddedConnection other = resp.connect();
 
     @AfterEach
@@ -76,22 +76,22 @@ final class RespWritersTest {
     @Test
     void givenOnlyNativeCommands_whenAValueIsRefusedForItsSize_thenItIsToldOkAndFindsNothing() {
         assertThat(resp.ask("SET", "k", "older")).isEqualTo("+OK\r\n");
-        resp.wire().send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$300000000\r\n");
+        resp.embeddedConnection().send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$300000000\r\n");
         byte[] part = new byte[1_000_000];
         for (int i = 0; i < 300; i++) {
-            resp.wire().send(part);
+            resp.embeddedConnection().send(part);
         }
-        try (LogCapture heard = new LogCapture(DroppedValues.class.getName())) {
-            assertThat(resp.wire().ask("\r\n")).isEqualTo("+OK\r\n");
+        try (LogCapture logCapture = new LogCapture(DroppedValueLog.class.getName())) {
+            assertThat(resp.embeddedConnection().ask("\r\n")).isEqualTo("+OK\r\n");
             assertThat(resp.ask("SET", "k".repeat(5000), "v")).isEqualTo("+OK\r\n");
-            assertThat(heard.messages()).hasSize(2);
-            assertThat(heard.messages().getFirst())
+            assertThat(logCapture.messages()).hasSize(2);
+            assertThat(logCapture.messages().getFirst())
                     .contains(
                             "value of 300000000 bytes",
                             "the key has 1 bytes",
                             "limits.value_bytes",
                             "kv_dropped_total");
-            assertThat(heard.messages().getLast()).contains("key of 5000 bytes");
+            assertThat(logCapture.messages().getLast()).contains("key of 5000 bytes");
         }
         assertThat(resp.ask("GET", "k")).isEqualTo("$-1\r\n");
         assertThat(resp.protocol().droppedAfterOkCount()).isEqualTo(2);
@@ -100,11 +100,11 @@ final class RespWritersTest {
     @Test
     void givenTwoThatSetTheSameKeysInOtherOrders_whenBothFinish_thenNeitherWaitsForEver() {
         other.send("*5\r\n$4\r\nMSET\r\n$1\r\na\r\n$1\r\n1\r\n$1\r\nb\r\n$1\r\n");
-        resp.wire().send("*5\r\n$4\r\nMSET\r\n$1\r\nb\r\n$1\r\n2\r\n$1\r\na\r\n$1\r\n2\r\n");
+        resp.embeddedConnection().send("*5\r\n$4\r\nMSET\r\n$1\r\nb\r\n$1\r\n2\r\n$1\r\na\r\n$1\r\n2\r\n");
         other.send("1\r\n");
 
         assertThat(other.text()).isEqualTo("+OK\r\n");
-        assertThat(resp.wire().text()).isEqualTo("+OK\r\n");
+        assertThat(resp.embeddedConnection().text()).isEqualTo("+OK\r\n");
         assertThat(resp.ask("MGET", "a", "b")).isEqualTo("*2\r\n$1\r\n1\r\n$1\r\n1\r\n");
     }
 
@@ -142,7 +142,9 @@ final class RespWritersTest {
         try (EmbeddedConnection filler = resp.connect()) {
             for (int i = 0; ; i++) {
                 filler.ask("PING\r\n");
-                if (!filler.send(RespWire.frame("SET", "f" + i, value)).text().equals("+OK\r\n")) {
+                if (!filler.send(EmbeddedRespServer.frame("SET", "f" + i, value))
+                        .text()
+                        .equals("+OK\r\n")) {
                     return held;
                 }
                 held.add(Objects.requireNonNull(

@@ -1,12 +1,12 @@
 package io.kvcache.server.resp;
 
 /// Times as commands give them.
-final class Expiry {
+final class ExpiryParser {
 
     /// The year 10889: far enough, and adding to it does not overflow.
-    private static final long LATEST_MILLIS = 1L << 48;
+    private static final long MAX_MILLIS = 1L << 48;
 
-    private Expiry() {}
+    private ExpiryParser() {}
 
     /// Milliseconds since the epoch.
     ///
@@ -16,13 +16,13 @@ final class Expiry {
         if (amount <= 0) {
             throw invalid(command);
         }
-        return moment(unit, amount, nowMillis, command);
+        return parseAllowingPast(unit, amount, nowMillis, command);
     }
 
     /// As [#parse], and takes moments that have passed, for EXPIRE.
-    static long moment(String unit, long amount, long nowMillis, String command) throws CommandException {
+    static long parseAllowingPast(String unit, long amount, long nowMillis, String command) throws CommandException {
         boolean seconds = unit.startsWith("EX");
-        long most = seconds ? LATEST_MILLIS / 1000 : LATEST_MILLIS;
+        long most = seconds ? MAX_MILLIS / 1000 : MAX_MILLIS;
         if (amount > most || amount < -most) {
             throw invalid(command);
         }

@@ -6,57 +6,57 @@ import java.util.HexFormat;
 import java.util.List;
 
 /// A line of words as typed into telnet: parted by blanks; in double quotes with escapes, in single quotes as they are.
-final class InlineWords {
+final class InlineParser {
 
     private final byte[] line;
     private final List<byte[]> words = new ArrayList<>();
     private int at;
 
-    private InlineWords(byte[] line) {
+    private InlineParser(byte[] line) {
         this.line = line;
     }
 
     /// @throws RespException when a quote is not closed
     static List<byte[]> split(byte[] line) throws RespException {
-        InlineWords split = new InlineWords(line);
-        while (split.next()) {
-            split.words.add(split.word());
+        InlineParser split = new InlineParser(line);
+        while (split.skipBlanks()) {
+            split.words.add(split.readWord());
         }
         return split.words;
     }
 
-    private boolean next() {
+    private boolean skipBlanks() {
         while (at < line.length && isBlank(line[at])) {
             at++;
         }
         return at < line.length;
     }
 
-    private byte[] word() throws RespException {
+    private byte[] readWord() throws RespException {
         ByteArrayOutputStream word = new ByteArrayOutputStream();
         while (at < line.length && !isBlank(line[at])) {
             byte each = line[at++];
             switch (each) {
-                case '"' -> doubleQuoted(word);
-                case '\'' -> singleQuoted(word);
+                case '"' -> readDoubleQuoted(word);
+                case '\'' -> readSingleQuoted(word);
                 default -> word.write(each);
             }
         }
         return word.toByteArray();
     }
 
-    private void doubleQuoted(ByteArrayOutputStream word) throws RespException {
+    private void readDoubleQuoted(ByteArrayOutputStream word) throws RespException {
         while (at < line.length) {
             byte each = line[at++];
             if (each == '"') {
                 return;
             }
-            word.write(each == '\\' && at < line.length ? escape() : each);
+            word.write(each == '\\' && at < line.length ? readEscape() : each);
         }
         throw new RespException("unbalanced quotes in request");
     }
 
-    private int escape() {
+    private int readEscape() {
         byte each = line[at++];
         if (each == 'x' && at + 2 <= line.length && isHex(line[at]) && isHex(line[at + 1])) {
             at += 2;
@@ -72,7 +72,7 @@ final class InlineWords {
         };
     }
 
-    private void singleQuoted(ByteArrayOutputStream word) throws RespException {
+    private void readSingleQuoted(ByteArrayOutputStream word) throws RespException {
         while (at < line.length) {
             byte each = line[at++];
             if (each == '\'') {

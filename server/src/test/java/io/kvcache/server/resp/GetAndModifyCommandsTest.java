@@ -10,9 +10,9 @@ import java.util.Objects;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-final class TakingCommandsTest {
+final class GetAndModifyCommandsTest {
 
-    private final RespWire resp = new RespWire();
+    private final EmbeddedRespServer resp = new EmbeddedRespServer();
 
     @AfterEach
     void close() {

@@ -4,11 +4,11 @@ import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
 
 /// Integers as the protocol writes them: an optional minus and decimal digits, nothing else.
-final class Numbers {
+final class IntegerCodec {
 
-    private static final int MOST_DIGITS = 20;
+    private static final int MAX_DIGITS = 20;
 
-    private Numbers() {}
+    private IntegerCodec() {}
 
     static long parse(byte[] text) throws CommandException {
         try {
@@ -24,7 +24,7 @@ final class Numbers {
     static long parse(byte[] text, int from, int to) {
         boolean negative = from < to && text[from] == '-';
         int at = negative ? from + 1 : from;
-        if (at >= to || to - at > MOST_DIGITS) {
+        if (at >= to || to - at > MAX_DIGITS) {
             throw new NumberFormatException();
         }
         long value = 0;

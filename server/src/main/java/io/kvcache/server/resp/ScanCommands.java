@@ -10,104 +10,109 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// SCAN, KEYS, DBSIZE, FLUSHDB: of the client's own values, but for a pattern that names another tenant.
-final class ListingCommands {
+final class ScanCommands {
 
     private static final int DEFAULT_COUNT = 10;
 
     /// Keys looked at in one SCAN.
-    private static final int MOST_COUNT = 10_000;
+    private static final int MAX_COUNT = 10_000;
 
     /// Keys asked for at once.
-    private static final int AT_ONCE = 256;
+    private static final int PAGE_KEYS = 256;
 
     /// What is done before others of the same loop have their turn, in steps of a match: a millisecond or two.
-    private static final long TURN_STEPS = 1 << 20;
+    private static final long STEPS_PER_TURN = 1 << 20;
 
     /// Steps that a key takes beside its match.
     private static final int KEY_STEPS = 256;
 
     /// Bytes of all keys that KEYS answers at once, as the reply is made in memory.
-    private static final long MOST_KEYS_BYTES = 32L << 20;
+    private static final long MAX_KEYS_BYTES = 32L << 20;
 
-    private final KeyspaceRouter reach;
+    private final KeyspaceRouter keyspaceRouter;
     private final RespStats stats;
-    private final ByteBudget heap;
+    private final ByteBudget heapBudget;
 
-    ListingCommands(KeyspaceRouter reach, RespStats stats) {
-        this.reach = reach;
+    ScanCommands(KeyspaceRouter keyspaceRouter, RespStats stats) {
+        this.keyspaceRouter = keyspaceRouter;
         this.stats = stats;
-        heap = stats.arguments;
+        heapBudget = stats.argumentMemory;
     }
 
     /// A listing that goes on turn by turn, so that however many keys and however long a pattern others of the same
     /// loop are not held up.
-    private final class Listing {
+    private final class KeyScan {
 
-        private final RespSession session;
+        private final RespClientState session;
         private final Keyspace keyspace;
         private final @Nullable Glob glob;
-        private final Done done;
+        private final CompletionHandler completionHandler;
         private final List<byte[]> found = new ArrayList<>();
         private long cursor;
         private long left;
         private long foundBytes;
-        private boolean tooMuch;
+        private boolean tooLarge;
 
-        Listing(RespSession session, byte @Nullable [] pattern, long cursor, long left, Done done)
+        KeyScan(
+                RespClientState session,
+                byte @Nullable [] pattern,
+                long cursor,
+                long left,
+                CompletionHandler completionHandler)
                 throws CommandException {
             this.session = session;
-            keyspace = reach.keyspaceOfPattern(pattern);
+            keyspace = keyspaceRouter.keyspaceOfPattern(pattern);
             glob = pattern == null || new String(pattern, StandardCharsets.ISO_8859_1).equals("*")
                     ? null
                     : new Glob(pattern);
             this.cursor = cursor;
             this.left = left;
-            this.done = done;
+            this.completionHandler = completionHandler;
         }
 
-        void goOn() {
-            long steps = TURN_STEPS;
+        void resume() {
+            long steps = STEPS_PER_TURN;
             do {
-                KeyPage page = keyspace.scan(cursor, (int) Math.min(left, AT_ONCE));
+                KeyPage page = keyspace.scan(cursor, (int) Math.min(left, PAGE_KEYS));
                 for (byte[] key : page.keys()) {
-                    look(key);
+                    matchKey(key);
                     steps -= KEY_STEPS + (long) key.length * (glob == null ? 0 : glob.words());
                 }
-                left -= AT_ONCE;
+                left -= PAGE_KEYS;
                 cursor = page.next();
-            } while (cursor != 0 && left > 0 && steps > 0 && !tooMuch);
-            if (cursor != 0 && left > 0 && !tooMuch) {
-                session.awaitTurn(this::goOn, this::release);
+            } while (cursor != 0 && left > 0 && steps > 0 && !tooLarge);
+            if (cursor != 0 && left > 0 && !tooLarge) {
+                session.yieldLoop(this::resume, this::release);
                 return;
             }
-            done.with(this);
+            completionHandler.onComplete(this);
             release();
         }
 
-        private void look(byte[] key) {
-            if (tooMuch || (glob != null && !glob.matches(key))) {
+        private void matchKey(byte[] key) {
+            if (tooLarge || (glob != null && !glob.matches(key))) {
                 return;
             }
-            int bytes = key.length + Arguments.EACH_BYTES;
-            tooMuch = foundBytes + bytes > MOST_KEYS_BYTES || !heap.tryAcquire(bytes);
-            if (!tooMuch) {
+            int bytes = key.length + RequestMemory.ARGUMENT_OVERHEAD_BYTES;
+            tooLarge = foundBytes + bytes > MAX_KEYS_BYTES || !heapBudget.tryAcquire(bytes);
+            if (!tooLarge) {
                 foundBytes += bytes;
                 found.add(key);
             }
         }
 
         private void release() {
-            heap.release(foundBytes);
+            heapBudget.release(foundBytes);
             foundBytes = 0;
         }
     }
 
-    private interface Done {
-        void with(Listing listing);
+    private interface CompletionHandler {
+        void onComplete(KeyScan keyScan);
     }
 
     List<CommandSpec> commands() {
-        CommandSpec.Places none = CommandSpec.Places.NONE;
+        CommandSpec.ArgumentPositions none = CommandSpec.ArgumentPositions.NONE;
         return List.of(
                 CommandSpec.of("SCAN", -2, "readonly", none, this::scan),
                 CommandSpec.of("KEYS", 2, "readonly", none, this::keys),
@@ -117,12 +122,12 @@ final class ListingCommands {
                         "readonly fast",
                         none,
                         (session, request, out) ->
-                                out.integer(reach.ownKeyspace().count())),
+                                out.writeInteger(keyspaceRouter.ownKeyspace().count())),
                 CommandSpec.of("FLUSHDB", -1, "write", none, this::flush),
                 CommandSpec.of("FLUSHALL", -1, "write", none, this::flush));
     }
 
-    private void scan(RespSession session, Request request, Replies out) throws CommandException {
+    private void scan(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
         long cursor = cursor(request);
         byte[] pattern = null;
         int count = DEFAULT_COUNT;
@@ -131,25 +136,25 @@ final class ListingCommands {
             if (i + 1 == request.count()) {
                 throw new CommandException(CommandException.SYNTAX);
             }
-            switch (request.word(i)) {
-                case "MATCH" -> pattern = request.bytes(i + 1);
-                case "COUNT" -> count = count(request.integer(i + 1));
-                case "TYPE" -> strings = request.word(i + 1).equals("STRING");
+            switch (request.argumentUpperCase(i)) {
+                case "MATCH" -> pattern = request.argument(i + 1);
+                case "COUNT" -> count = count(request.argumentLong(i + 1));
+                case "TYPE" -> strings = request.argumentUpperCase(i + 1).equals("STRING");
                 default -> throw new CommandException(CommandException.SYNTAX);
             }
         }
         boolean listed = strings;
-        new Listing(session, pattern, cursor, count, listing -> {
-                    out.array(2);
-                    out.bulk(Long.toString(listing.cursor));
-                    array(listed ? listing.found : List.of(), out);
+        new KeyScan(session, pattern, cursor, count, keyScan -> {
+                    out.beginArray(2);
+                    out.writeBulk(Long.toString(keyScan.cursor));
+                    array(listed ? keyScan.found : List.of(), out);
                 })
-                .goOn();
+                .resume();
     }
 
-    private static long cursor(Request request) throws CommandException {
+    private static long cursor(RespRequest request) throws CommandException {
         try {
-            long cursor = request.integer(1);
+            long cursor = request.argumentLong(1);
             if (cursor >= 0) {
                 return cursor;
             }
@@ -163,33 +168,33 @@ final class ListingCommands {
         if (asked < 1) {
             throw new CommandException(CommandException.SYNTAX);
         }
-        return (int) Math.min(asked, MOST_COUNT);
+        return (int) Math.min(asked, MAX_COUNT);
     }
 
-    private void keys(RespSession session, Request request, Replies out) throws CommandException {
-        new Listing(session, request.bytes(1), 0, Long.MAX_VALUE, listing -> {
-                    if (listing.tooMuch) {
+    private void keys(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+        new KeyScan(session, request.argument(1), 0, Long.MAX_VALUE, keyScan -> {
+                    if (keyScan.tooLarge) {
                         stats.errors.increment();
-                        out.error("ERR KEYS finds more than " + (MOST_KEYS_BYTES >> 20)
+                        out.writeError("ERR KEYS finds more than " + (MAX_KEYS_BYTES >> 20)
                                 + " MiB of keys, or others are answered as much at the moment; use SCAN");
                     } else {
-                        array(listing.found, out);
+                        array(keyScan.found, out);
                     }
                 })
-                .goOn();
+                .resume();
     }
 
-    private static void array(List<byte[]> keys, Replies out) {
-        out.array(keys.size());
-        keys.forEach(out::bulk);
+    private static void array(List<byte[]> keys, RespEncoder out) {
+        out.beginArray(keys.size());
+        keys.forEach(out::writeBulk);
     }
 
-    private void flush(RespSession session, Request request, Replies out) throws CommandException {
+    private void flush(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
         if (request.count() > 2
-                || (request.count() == 2 && !List.of("SYNC", "ASYNC").contains(request.word(1)))) {
+                || (request.count() == 2 && !List.of("SYNC", "ASYNC").contains(request.argumentUpperCase(1)))) {
             throw new CommandException(CommandException.SYNTAX);
         }
-        reach.ownKeyspace().clear();
-        out.ok();
+        keyspaceRouter.ownKeyspace().clear();
+        out.writeOk();
     }
 }

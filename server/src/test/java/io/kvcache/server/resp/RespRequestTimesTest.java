@@ -15,22 +15,22 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /// How long requests are said to have taken, by a clock that stands still.
-final class RequestTimesTest {
+final class RespRequestTimesTest {
 
     private final List<String> times = new ArrayList<>();
 
     @Test
     void givenAnEmptyRequestAfterAnIdleHour_whenAnotherFollowsIt_thenItTookNoneOfThatHour() {
         RequestTimer timer = (_, verb, nanos) -> times.add(verb + " " + nanos);
-        try (RespWire resp = new RespWire()) {
+        try (EmbeddedRespServer resp = new EmbeddedRespServer()) {
             ManualClock time = resp.test().time();
             ConnectionRegistry timed = new ConnectionRegistry(NetLimits.defaults(), time, timer, () -> 0);
-            try (EmbeddedConnection wire = new EmbeddedConnection(resp.protocol(), timed)) {
-                wire.ask("GET a\r\n");
+            try (EmbeddedConnection embeddedConnection = new EmbeddedConnection(resp.protocol(), timed)) {
+                embeddedConnection.ask("GET a\r\n");
                 time.advance(Duration.ofHours(1));
-                wire.ask("\r\nGET a\r\n");
+                embeddedConnection.ask("\r\nGET a\r\n");
                 time.advance(Duration.ofHours(1));
-                wire.ask("*0\r\nGET a\r\nGET a\r\n");
+                embeddedConnection.ask("*0\r\nGET a\r\nGET a\r\n");
             }
         }
         assertThat(times).containsExactly("get 0", "get 0", "get 0", "get 0");
@@ -38,20 +38,20 @@ final class RequestTimesTest {
 
     @Test
     void givenAThreshold_whenARequestTakesLonger_thenItIsLoggedWithItsSizeAndTenant() {
-        try (RespWire resp = new RespWire();
-                LogCapture heard = new LogCapture(SlowRequestLog.class.getName())) {
+        try (EmbeddedRespServer resp = new EmbeddedRespServer();
+                LogCapture logCapture = new LogCapture(SlowRequestLog.class.getName())) {
             ManualClock time = resp.test().time();
             SlowRequestLog slow = new SlowRequestLog(Duration.ofSeconds(1), time);
             ConnectionRegistry timed =
                     new ConnectionRegistry(NetLimits.defaults(), time, RequestTimer.NONE, slow, () -> 0);
-            try (EmbeddedConnection wire = new EmbeddedConnection(resp.protocol(), timed)) {
-                wire.ask("GET a\r\n");
-                wire.ask("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\nha");
+            try (EmbeddedConnection embeddedConnection = new EmbeddedConnection(resp.protocol(), timed)) {
+                embeddedConnection.ask("GET a\r\n");
+                embeddedConnection.ask("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\nha");
                 time.advance(Duration.ofMillis(2500));
-                wire.ask("lf\r\n");
-                wire.ask("GET a\r\n");
+                embeddedConnection.ask("lf\r\n");
+                embeddedConnection.ask("GET a\r\n");
             }
-            assertThat(heard.messages())
+            assertThat(logCapture.messages())
                     .singleElement()
                     .asString()
                     .startsWith("Slow request: resp set took 2500.0 ms, 0.0 ms of them waiting for a disk,")
@@ -61,25 +61,25 @@ final class RequestTimesTest {
 
     @Test
     void givenManySlowRequests_whenLogged_thenTheLogGetsSome() {
-        try (RespWire resp = new RespWire();
-                LogCapture heard = new LogCapture(SlowRequestLog.class.getName())) {
+        try (EmbeddedRespServer resp = new EmbeddedRespServer();
+                LogCapture logCapture = new LogCapture(SlowRequestLog.class.getName())) {
             ManualClock time = resp.test().time();
             SlowRequestLog slow = new SlowRequestLog(Duration.ofMillis(1), time);
             ConnectionRegistry timed =
                     new ConnectionRegistry(NetLimits.defaults(), time, RequestTimer.NONE, slow, () -> 0);
-            try (EmbeddedConnection wire = new EmbeddedConnection(resp.protocol(), timed)) {
+            try (EmbeddedConnection embeddedConnection = new EmbeddedConnection(resp.protocol(), timed)) {
                 for (int i = 0; i < 50; i++) {
-                    wire.ask("*2\r\n$3\r\nGET\r\n");
+                    embeddedConnection.ask("*2\r\n$3\r\nGET\r\n");
                     time.advance(Duration.ofMillis(2));
-                    wire.ask("$1\r\na\r\n");
+                    embeddedConnection.ask("$1\r\na\r\n");
                 }
                 time.advance(Duration.ofSeconds(10));
-                wire.ask("*2\r\n$3\r\nGET\r\n");
+                embeddedConnection.ask("*2\r\n$3\r\nGET\r\n");
                 time.advance(Duration.ofMillis(2));
-                wire.ask("$1\r\na\r\n");
+                embeddedConnection.ask("$1\r\na\r\n");
             }
-            assertThat(heard.messages()).hasSize(21);
-            assertThat(heard.messages().getLast()).endsWith(" (30 more before were not logged)");
+            assertThat(logCapture.messages()).hasSize(21);
+            assertThat(logCapture.messages().getLast()).endsWith(" (30 more before were not logged)");
         }
     }
 }

@@ -14,16 +14,16 @@ import org.jspecify.annotations.Nullable;
 /// leave from their slots.
 ///
 /// **Threads.** The connection's loop.
-final class Replies {
+final class RespEncoder {
 
     /// Values up to this are copied, which costs less than a piece of their own in the gathering write.
-    private static final int COPIED_BYTES = 4096;
+    private static final int MAX_COPIED_BYTES = 4096;
 
     /// Small replies that are collected before they are handed over.
-    private static final int COLLECTED_BYTES = 32 << 10;
+    private static final int MAX_COLLECTED_BYTES = 32 << 10;
 
-    private static final int FIRST_BYTES = 512;
-    private static final ThreadLocal<byte[]> BETWEEN = ThreadLocal.withInitial(() -> new byte[COPIED_BYTES]);
+    private static final int INITIAL_BYTES = 512;
+    private static final ThreadLocal<byte[]> COPY_BUFFER = ThreadLocal.withInitial(() -> new byte[MAX_COPIED_BYTES]);
     private static final byte[] CRLF = {'\r', '\n'};
     private static final byte[] OK = "+OK\r\n".getBytes(StandardCharsets.US_ASCII);
     private static final byte[] NIL = "$-1\r\n".getBytes(StandardCharsets.US_ASCII);
@@ -33,131 +33,131 @@ final class Replies {
     private @Nullable ByteBuf collected;
     private int version = 2;
 
-    Replies(ChannelHandlerContext context) {
+    RespEncoder(ChannelHandlerContext context) {
         this.context = context;
     }
 
-    int version() {
+    int protocolVersion() {
         return version;
     }
 
     /// @param asked 2 or 3
-    void version(int asked) {
+    void protocolVersion(int asked) {
         version = asked;
     }
 
-    void ok() {
-        room().writeBytes(OK);
+    void writeOk() {
+        collectBuffer().writeBytes(OK);
     }
 
-    void nil() {
-        room().writeBytes(version == 3 ? NIL_3 : NIL);
+    void writeNull() {
+        collectBuffer().writeBytes(version == 3 ? NIL_3 : NIL);
     }
 
     /// A word of the protocol.
-    void simple(String word) {
-        line('+', word);
+    void writeSimple(String word) {
+        writeLine('+', word);
     }
 
     /// An error with its code in front; line ends in it become blanks.
-    void error(String text) {
-        line('-', text.replace('\r', ' ').replace('\n', ' '));
+    void writeError(String text) {
+        writeLine('-', text.replace('\r', ' ').replace('\n', ' '));
     }
 
-    void integer(long value) {
-        line(':', value);
+    void writeInteger(long value) {
+        writeLine(':', value);
     }
 
-    void bulk(byte[] bytes) {
-        line('$', bytes.length);
-        room().writeBytes(bytes).writeBytes(CRLF);
+    void writeBulk(byte[] bytes) {
+        writeLine('$', bytes.length);
+        collectBuffer().writeBytes(bytes).writeBytes(CRLF);
     }
 
-    void bulk(String text) {
-        bulk(text.getBytes(StandardCharsets.UTF_8));
+    void writeBulk(String text) {
+        writeBulk(text.getBytes(StandardCharsets.UTF_8));
     }
 
     /// Text for people.
-    void verbatim(String text) {
+    void writeVerbatim(String text) {
         if (version == 2) {
-            bulk(text);
+            writeBulk(text);
             return;
         }
         byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
-        line('=', bytes.length + 4);
-        ByteBuf out = room();
+        writeLine('=', bytes.length + 4);
+        ByteBuf out = collectBuffer();
         ByteBufUtil.writeAscii(out, "txt:");
         out.writeBytes(bytes).writeBytes(CRLF);
     }
 
     /// Begins an array; its elements follow.
-    void array(int elements) {
-        line('*', elements);
+    void beginArray(int elements) {
+        writeLine('*', elements);
     }
 
     /// Begins a map; its keys and values follow, in turn.
-    void map(int pairs) {
+    void beginMap(int pairs) {
         if (version == 3) {
-            line('%', pairs);
+            writeLine('%', pairs);
         } else {
-            array(2 * pairs);
+            beginArray(2 * pairs);
         }
     }
 
     /// Begins a set; its elements follow.
-    void set(int elements) {
-        line(version == 3 ? '~' : '*', elements);
+    void beginSet(int elements) {
+        writeLine(version == 3 ? '~' : '*', elements);
     }
 
     /// A range of a value, from its slots. Takes the value over.
-    void value(PinnedValue value, long offset, long length) {
-        line('$', length);
-        if (length <= COPIED_BYTES) {
+    void writeValue(PinnedValue value, long offset, long length) {
+        writeLine('$', length);
+        if (length <= MAX_COPIED_BYTES) {
             try (value) {
-                value.visit(offset, length, this::copy);
+                value.visit(offset, length, this::copyBytes);
             }
         } else {
-            handOver();
+            writeCollected();
             ZeroCopyIo.write(context, length, each -> value.visit(offset, length, each), value::close);
         }
-        room().writeBytes(CRLF);
+        collectBuffer().writeBytes(CRLF);
     }
 
     /// By way of the heap: twice so few bytes take less time than the objects that once would take.
-    private void copy(MemorySegment memory, long from, long bytes) {
-        byte[] between = BETWEEN.get();
+    private void copyBytes(MemorySegment memory, long from, long bytes) {
+        byte[] between = COPY_BUFFER.get();
         MemorySegment.copy(memory, ValueLayout.JAVA_BYTE, from, between, 0, (int) bytes);
-        room().writeBytes(between, 0, (int) bytes);
+        collectBuffer().writeBytes(between, 0, (int) bytes);
     }
 
-    private void line(char mark, String text) {
-        ByteBuf out = room();
+    private void writeLine(char mark, String text) {
+        ByteBuf out = collectBuffer();
         out.writeByte(mark);
         ByteBufUtil.writeUtf8(out, text);
         out.writeBytes(CRLF);
     }
 
-    private void line(char mark, long number) {
-        ByteBuf out = room();
+    private void writeLine(char mark, long number) {
+        ByteBuf out = collectBuffer();
         out.writeByte(mark);
-        Numbers.write(number, out);
+        IntegerCodec.write(number, out);
         out.writeBytes(CRLF);
     }
 
-    private ByteBuf room() {
+    private ByteBuf collectBuffer() {
         ByteBuf out = collected;
-        if (out != null && out.readableBytes() > COLLECTED_BYTES) {
-            handOver();
+        if (out != null && out.readableBytes() > MAX_COLLECTED_BYTES) {
+            writeCollected();
             out = null;
         }
         if (out == null) {
-            out = context.alloc().directBuffer(FIRST_BYTES);
+            out = context.alloc().directBuffer(INITIAL_BYTES);
             collected = out;
         }
         return out;
     }
 
-    private void handOver() {
+    private void writeCollected() {
         ByteBuf out = collected;
         if (out != null) {
             collected = null;
@@ -167,7 +167,7 @@ final class Replies {
 
     /// Sends what was written.
     void flush() {
-        handOver();
+        writeCollected();
         context.flush();
     }
 

@@ -8,13 +8,13 @@ import java.nio.charset.StandardCharsets;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-class NumbersTest {
+class IntegerCodecTest {
 
     @ParameterizedTest
     @ValueSource(longs = {0, 1, -1, 9, 10, 99, 100, -100, 1_048_576, Long.MAX_VALUE, Long.MIN_VALUE, -987_654_321})
     void givenANumber_whenWritten_thenItsDecimalText(long number) {
         ByteBuf out = Unpooled.buffer();
-        Numbers.write(number, out);
+        IntegerCodec.write(number, out);
         assertThat(out.toString(StandardCharsets.US_ASCII)).isEqualTo(Long.toString(number));
     }
 }

@@ -9,44 +9,44 @@ import java.util.Locale;
 /// The words of a command. Values are kept apart, as they are not in the heap.
 ///
 /// **Ownership.** Whoever runs the command closes it; values that were not stored then give their room back.
-final class Request implements AutoCloseable {
+final class RespRequest implements AutoCloseable {
 
     /// In place of a value that is not in the heap.
-    static final byte[] NOT_HERE = new byte[0];
+    static final byte[] VALUE_PLACEHOLDER = new byte[0];
 
     /// No command has a longer name.
-    private static final int MOST_REMEMBERED = 32;
+    private static final int MAX_CACHED_NAME = 32;
 
     private final List<byte[]> arguments = new ArrayList<>(4);
-    private List<IncomingValue> values = List.of();
+    private List<ValueUpload> values = List.of();
     private String name = "";
-    private byte[] spelled;
-    private String inCapitals;
+    private byte[] lastSpelling;
+    private String lastUpperCase;
 
-    Request() {
-        spelled = NOT_HERE;
-        inCapitals = "";
+    RespRequest() {
+        lastSpelling = VALUE_PLACEHOLDER;
+        lastUpperCase = "";
     }
 
     /// The next of a client, which mostly says the same command again.
-    Request(Request before) {
-        boolean isShort = before.spelled.length <= MOST_REMEMBERED;
-        spelled = isShort ? before.spelled : NOT_HERE;
-        inCapitals = isShort ? before.inCapitals : "";
+    RespRequest(RespRequest before) {
+        boolean isShort = before.lastSpelling.length <= MAX_CACHED_NAME;
+        lastSpelling = isShort ? before.lastSpelling : VALUE_PLACEHOLDER;
+        lastUpperCase = isShort ? before.lastUpperCase : "";
     }
 
     void add(byte[] argument) {
         if (arguments.isEmpty()) {
-            if (!Arrays.equals(spelled, argument)) {
-                spelled = argument;
-                inCapitals = upper(argument);
+            if (!Arrays.equals(lastSpelling, argument)) {
+                lastSpelling = argument;
+                lastUpperCase = toUpperCase(argument);
             }
-            name = inCapitals;
+            name = lastUpperCase;
         }
         arguments.add(argument);
     }
 
-    void add(IncomingValue value) {
+    void add(ValueUpload value) {
         arguments.add(value.heap());
         if (values.isEmpty()) {
             values = new ArrayList<>(1);
@@ -65,46 +65,46 @@ final class Request implements AutoCloseable {
     }
 
     /// An argument that is no value.
-    byte[] bytes(int index) {
+    byte[] argument(int index) {
         return arguments.get(index);
     }
 
-    String text(int index) {
+    String argumentText(int index) {
         return new String(arguments.get(index), StandardCharsets.UTF_8);
     }
 
     /// An argument in capitals, for words of the protocol.
-    String word(int index) {
-        return upper(arguments.get(index));
+    String argumentUpperCase(int index) {
+        return toUpperCase(arguments.get(index));
     }
 
-    long integer(int index) throws CommandException {
-        return Numbers.parse(arguments.get(index));
+    long argumentLong(int index) throws CommandException {
+        return IntegerCodec.parse(arguments.get(index));
     }
 
     /// What its words take of the heap; the bytes of values do not count.
-    long wordBytes() {
-        long bytes = (long) Arguments.EACH_BYTES * (arguments.size() + values.size());
+    long argumentBytes() {
+        long bytes = (long) RequestMemory.ARGUMENT_OVERHEAD_BYTES * (arguments.size() + values.size());
         for (byte[] each : arguments) {
             bytes += each.length;
         }
-        for (IncomingValue each : values) {
+        for (ValueUpload each : values) {
             bytes -= each.heap().length;
         }
         return bytes;
     }
 
     /// The values in order.
-    List<IncomingValue> values() {
+    List<ValueUpload> values() {
         return values;
     }
 
-    private static String upper(byte[] word) {
+    private static String toUpperCase(byte[] word) {
         return new String(word, StandardCharsets.ISO_8859_1).toUpperCase(Locale.ROOT);
     }
 
     @Override
     public void close() {
-        values.forEach(IncomingValue::close);
+        values.forEach(ValueUpload::close);
     }
 }

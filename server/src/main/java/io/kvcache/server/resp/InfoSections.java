@@ -11,12 +11,12 @@ import java.util.concurrent.TimeUnit;
 /// The sections of INFO, under the names that monitoring of Redis looks for, and one of our own.
 ///
 /// Where there are several tenants, each is told of what is its own, and nothing of what all have together.
-final class InfoText {
+final class InfoSections {
 
     private final RespContext context;
     private final RespStats stats;
 
-    InfoText(RespContext context, RespStats stats) {
+    InfoSections(RespContext context, RespStats stats) {
         this.context = context;
         this.stats = stats;
     }
@@ -24,7 +24,7 @@ final class InfoText {
     /// Text by name of the section, in order.
     Map<String, String> sections() {
         CacheStats cache = context.cache().stats();
-        KeyspaceStats keys = context.reach().ownKeyspace().stats();
+        KeyspaceStats keys = context.keyspaceRouter().ownKeyspace().stats();
         Map<String, String> sections = new LinkedHashMap<>();
         sections.put("Server", server());
         sections.put("Clients", clients());
@@ -36,17 +36,17 @@ final class InfoText {
                 new Lines().add("role", "master").add("connected_slaves", 0).text());
         sections.put("Cluster", new Lines().add("cluster_enabled", 0).text());
         sections.put("Keyspace", keyspace(keys));
-        sections.put("KVCache", own(cache, keys));
+        sections.put("KVCache", kvcacheSection(cache, keys));
         return sections;
     }
 
     private String server() {
         long seconds = TimeUnit.NANOSECONDS.toSeconds(
-                context.clock().nanos() - context.facts().startedNanos());
+                context.clock().nanos() - context.serverInfo().startedNanos());
         return new Lines()
                 .add("redis_version", ConnectionCommands.REDIS_VERSION)
                 .add("redis_mode", "standalone")
-                .add("kvcache_version", context.facts().version())
+                .add("kvcache_version", context.serverInfo().version())
                 .add("os", System.getProperty("os.name") + " " + System.getProperty("os.arch"))
                 .add("arch_bits", 64)
                 .add("process_id", ProcessHandle.current().pid())
@@ -57,8 +57,8 @@ final class InfoText {
 
     private String clients() {
         return new Lines()
-                .add("connected_clients", new ClientList(context).seen().size())
-                .add("maxclients", context.connections().limits().connections())
+                .add("connected_clients", new ClientList(context).visible().size())
+                .add("maxclients", context.connectionRegistry().limits().connections())
                 .add("blocked_clients", 0)
                 .text();
     }
@@ -70,19 +70,20 @@ final class InfoText {
                         context.soleTenant()
                                 ? cache.host().heldBytes()
                                 : keys.usage().usedBytes())
-                .add("maxmemory", most(cache, keys))
-                .add("maxmemory_policy", context.facts().redisPolicy())
-                .add("kvcache_policy", context.facts().policy().commandName())
+                .add("maxmemory", maxMemory(cache, keys))
+                .add("maxmemory_policy", context.serverInfo().redisPolicy())
+                .add("kvcache_policy", context.serverInfo().policy().commandName())
                 .add("mem_fragmentation_ratio", "1.00")
                 .text();
     }
 
     /// Most that the tenant's values may take of host memory.
-    long most() {
-        return most(context.cache().stats(), context.reach().ownKeyspace().stats());
+    long maxMemory() {
+        return maxMemory(
+                context.cache().stats(), context.keyspaceRouter().ownKeyspace().stats());
     }
 
-    private long most(CacheStats cache, KeyspaceStats keys) {
+    private long maxMemory(CacheStats cache, KeyspaceStats keys) {
         long quota = keys.usage().quotaBytes();
         return context.soleTenant() || quota == 0 ? cache.host().capacityBytes() : quota;
     }
@@ -90,10 +91,10 @@ final class InfoText {
     private String stats(CacheStats cache, KeyspaceStats keys) {
         Lines lines = new Lines();
         if (context.soleTenant()) {
-            lines.add("total_connections_received", context.connections().acceptedCount())
+            lines.add("total_connections_received", context.connectionRegistry().acceptedCount())
                     .add("total_commands_processed", stats.commands.sum())
                     .add("total_error_replies", stats.errors.sum())
-                    .add("rejected_connections", context.connections().closedCount(CloseReason.TOO_MANY));
+                    .add("rejected_connections", context.connectionRegistry().closedCount(CloseReason.TOO_MANY));
         }
         return lines.add("expired_keys", keys.reads().expired())
                 .add(
@@ -114,7 +115,7 @@ final class InfoText {
                         .text();
     }
 
-    private String own(CacheStats cache, KeyspaceStats keys) {
+    private String kvcacheSection(CacheStats cache, KeyspaceStats keys) {
         Lines lines = new Lines()
                 .add("values_stored", keys.writes().stored())
                 .add("values_refused", keys.writes().refused())

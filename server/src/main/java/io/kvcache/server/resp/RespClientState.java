@@ -17,36 +17,41 @@ import org.jspecify.annotations.Nullable;
 /// What a connection is between two requests.
 ///
 /// **Threads.** The connection's loop.
-final class RespSession {
+final class RespClientState {
 
     /// All that LMCache's native client ever sends.
-    private static final Set<String> NATIVE = Set.of("AUTH", "GET", "SET", "EXISTS", "DEL");
+    private static final Set<String> NATIVE_CLIENT_COMMANDS = Set.of("AUTH", "GET", "SET", "EXISTS", "DEL");
 
     private final Connection connection;
-    private final Entrance entrance;
+    private final CommandTables commandTables;
     private final EventLoop loop;
-    private final Runnable goOn;
+    private final Runnable resumption;
     private CommandTable commands;
-    private boolean onlyNative = true;
+    private boolean nativeCommandsOnly = true;
     private boolean awaiting;
-    private boolean asking;
-    private @Nullable CloseReason ending;
+    private boolean authenticating;
+    private @Nullable CloseReason closeReason;
     private boolean closed;
-    private Runnable whenClosed = () -> {};
-    private @Nullable Runnable whenWritable;
-    private final ChunkSequenceTrackers runs = new ChunkSequenceTrackers();
+    private Runnable abandonment = () -> {};
+    private @Nullable Runnable writableContinuation;
+    private final ChunkSequenceTrackers sequenceTrackers = new ChunkSequenceTrackers();
     private final Transaction transaction;
 
     /// @param transaction what the client says between MULTI and EXEC
-    /// @param goOn takes the next request once this session no longer waits
-    RespSession(Connection connection, Entrance entrance, EventLoop loop, Transaction transaction, Runnable goOn) {
+    /// @param resumption takes the next request once this session no longer waits
+    RespClientState(
+            Connection connection,
+            CommandTables commandTables,
+            EventLoop loop,
+            Transaction transaction,
+            Runnable resumption) {
         this.transaction = transaction;
-        this.entrance = entrance;
+        this.commandTables = commandTables;
         this.connection = connection;
-        commands = entrance.first();
-        enter(commands);
+        commands = commandTables.initialTable();
+        enterTenant(commands);
         this.loop = loop;
-        this.goOn = goOn;
+        this.resumption = resumption;
     }
 
     Connection connection() {
@@ -59,21 +64,21 @@ final class RespSession {
     }
 
     /// From now on it is a tenant.
-    void enter(CommandTable own) {
+    void enterTenant(CommandTable own) {
         commands = own;
-        if (!entrance.isBefore(own)) {
+        if (!commandTables.isPreAuth(own)) {
             connection.markAuthenticated();
         }
-        introduce(connection.clientInfo().withTenant(own.tenant()));
+        setClientInfo(connection.clientInfo().withTenant(own.tenant()));
     }
 
     /// It is again who it was in the beginning.
-    void leave() {
-        enter(entrance.first());
+    void resetTenant() {
+        enterTenant(commandTables.initialTable());
     }
 
     /// The client says something of itself.
-    void introduce(ClientInfo told) {
+    void setClientInfo(ClientInfo told) {
         connection.clientInfo(told);
     }
 
@@ -83,23 +88,23 @@ final class RespSession {
     }
 
     void name(String chosen) {
-        introduce(connection.clientInfo().withName(chosen));
+        setClientInfo(connection.clientInfo().withName(chosen));
     }
 
     /// Takes note of a request before it runs.
-    void heard(Request request) {
-        onlyNative = onlyNative && NATIVE.contains(request.name());
+    void onCommand(RespRequest request) {
+        nativeCommandsOnly = nativeCommandsOnly && NATIVE_CLIENT_COMMANDS.contains(request.name());
     }
 
     /// Whether this may be LMCache's native client. It reads replies of a fixed length, so an error where it expects
     /// `+OK` would be taken for the next replies, and values for other keys' values.
-    boolean maybeNative() {
-        return onlyNative;
+    boolean isMaybeNativeClient() {
+        return nativeCommandsOnly;
     }
 
     /// The order in which this client asks for keys.
-    ChunkSequenceTrackers runs() {
-        return runs;
+    ChunkSequenceTrackers sequenceTrackers() {
+        return sequenceTrackers;
     }
 
     /// What it says between MULTI and EXEC.
@@ -108,22 +113,22 @@ final class RespSession {
     }
 
     /// The connection ends once this request is answered.
-    void end(CloseReason why) {
-        ending = why;
+    void closeAfterReply(CloseReason why) {
+        closeReason = why;
     }
 
     /// Why it ends, or null when it does not.
     @Nullable
-    CloseReason ending() {
-        return ending;
+    CloseReason closeReason() {
+        return closeReason;
     }
 
     /// Whether the next request has to wait.
-    boolean suspended() {
-        return awaiting || whenWritable != null;
+    boolean isSuspended() {
+        return awaiting || writableContinuation != null;
     }
 
-    boolean awaiting() {
+    boolean isAwaiting() {
         return awaiting;
     }
 
@@ -138,13 +143,13 @@ final class RespSession {
     /// @param abandon run instead of `next` when the connection ends before
     void awaitValue(Keyspace keyspace, byte[] key, Consumer<ReadResult> next, Runnable abandon) {
         awaiting = true;
-        whenClosed = abandon;
+        abandonment = abandon;
         connection.setServerWaiting(true);
-        keyspace.fetch(key, loop, reading -> {
-            PinnedValue value = reading.value();
+        keyspace.fetch(key, loop, readResult -> {
+            PinnedValue value = readResult.value();
             if (!closed) {
-                whenClosed = () -> {};
-                resume(() -> next.accept(reading));
+                abandonment = () -> {};
+                resume(() -> next.accept(readResult));
             } else if (value != null) {
                 value.close();
             }
@@ -152,14 +157,14 @@ final class RespSession {
     }
 
     /// Goes on when others of the same loop have had their turn.
-    void awaitTurn() {
-        awaitTurn(() -> {}, () -> {});
+    void yieldLoop() {
+        yieldLoop(() -> {}, () -> {});
     }
 
     /// The same for a command that goes on then.
     ///
     /// @param abandon run instead of `next` when the connection ends before
-    void awaitTurn(Runnable next, Runnable abandon) {
+    void yieldLoop(Runnable next, Runnable abandon) {
         awaiting = true;
         connection.setServerWaiting(true);
         loop.execute(() -> {
@@ -172,7 +177,7 @@ final class RespSession {
     }
 
     /// Goes on when something is done that waits, which it does on a thread of its own.
-    void awaitSlow(LongSupplier slow, LongConsumer next) {
+    void awaitBlocking(LongSupplier slow, LongConsumer next) {
         awaiting = true;
         connection.setServerWaiting(true);
         Thread.ofVirtual().start(() -> {
@@ -188,8 +193,8 @@ final class RespSession {
     /// Nothing is gone on with any more.
     void close() {
         closed = true;
-        whenClosed.run();
-        whenClosed = () -> {};
+        abandonment.run();
+        abandonment = () -> {};
         transaction.end();
     }
 
@@ -197,11 +202,11 @@ final class RespSession {
     ///
     /// @param question is told where to bring the answer
     /// @param answered run on the connection's loop
-    <T> void awaitAnswer(Consumer<Consumer<T>> question, Consumer<T> answered) {
+    <T> void awaitCallback(Consumer<Consumer<T>> question, Consumer<T> answered) {
         awaiting = true;
-        asking = true;
+        authenticating = true;
         question.accept(answer -> {
-            if (loop.inEventLoop() && asking) {
+            if (loop.inEventLoop() && authenticating) {
                 awaiting = false;
                 answered.accept(answer);
             } else {
@@ -212,7 +217,7 @@ final class RespSession {
                 });
             }
         });
-        asking = false;
+        authenticating = false;
         if (awaiting) {
             connection.setServerWaiting(true);
         }
@@ -222,23 +227,23 @@ final class RespSession {
         awaiting = false;
         connection.setServerWaiting(false);
         next.run();
-        goOn.run();
+        resumption.run();
     }
 
     /// Goes on when the client has read some more of what was sent to it.
-    void whenWritable(Runnable next) {
-        whenWritable = next;
+    void awaitWritable(Runnable next) {
+        writableContinuation = next;
     }
 
     boolean hasContinuation() {
-        return whenWritable != null;
+        return writableContinuation != null;
     }
 
     /// What to go on with, if anything; it is then forgotten.
     @Nullable
     Runnable takeContinuation() {
-        Runnable next = whenWritable;
-        whenWritable = null;
+        Runnable next = writableContinuation;
+        writableContinuation = null;
         return next;
     }
 }

@@ -7,34 +7,34 @@ import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
 
 /// The value of a request, on its way from the socket to its slots, to the heap, or to nowhere.
-final class IncomingValue implements AutoCloseable {
+final class ValueUpload implements AutoCloseable {
 
     private final @Nullable PendingPut put;
-    private final @Nullable String refusal;
+    private final @Nullable String rejection;
     private final byte[] heap;
     private int heapBytes;
-    private boolean kept;
+    private boolean transferred;
 
-    private IncomingValue(@Nullable PendingPut put, @Nullable String refusal, byte[] heap) {
+    private ValueUpload(@Nullable PendingPut put, @Nullable String refusal, byte[] heap) {
         this.put = put;
-        this.refusal = refusal;
+        this.rejection = refusal;
         this.heap = heap;
     }
 
-    static IncomingValue to(PendingPut put) {
-        return new IncomingValue(put, null, Request.NOT_HERE);
+    static ValueUpload toPut(PendingPut put) {
+        return new ValueUpload(put, null, RespRequest.VALUE_PLACEHOLDER);
     }
 
     /// A value that is thrown away as it comes.
     ///
     /// @param reply what the request is answered
-    static IncomingValue refused(String reply) {
-        return new IncomingValue(null, reply, Request.NOT_HERE);
+    static ValueUpload rejected(String reply) {
+        return new ValueUpload(null, reply, RespRequest.VALUE_PLACEHOLDER);
     }
 
     /// A value that waits in the heap, for a command that runs later.
-    static IncomingValue kept(int bytes) {
-        return new IncomingValue(null, null, new byte[bytes]);
+    static ValueUpload buffered(int bytes) {
+        return new ValueUpload(null, null, new byte[bytes]);
     }
 
     /// Its bytes, where they wait in the heap; none where not.
@@ -43,7 +43,7 @@ final class IncomingValue implements AutoCloseable {
     }
 
     /// Moves bytes that have arrived.
-    void take(ByteBuf in, int length) {
+    void onBytes(ByteBuf in, int length) {
         if (heap.length > 0) {
             in.readBytes(heap, heapBytes, length);
             heapBytes += length;
@@ -58,12 +58,12 @@ final class IncomingValue implements AutoCloseable {
 
     /// The slot for the next bytes, or null when they go nowhere.
     @Nullable
-    ByteBuffer room() {
+    ByteBuffer writableBuffer() {
         return put == null || put.state() != PendingPut.State.WRITING ? null : put.writableBuffer();
     }
 
-    /// Bytes were put into the slot without going through [#take].
-    void landed(int bytes) {
+    /// Bytes were put into the slot without going through [#onBytes].
+    void bytesWritten(int bytes) {
         if (put != null) {
             put.bytesWritten(bytes);
         }
@@ -71,8 +71,8 @@ final class IncomingValue implements AutoCloseable {
 
     /// Why the bytes are refused for what they are, or null when they are not.
     @Nullable
-    String refusal() {
-        return refusal;
+    String rejection() {
+        return rejection;
     }
 
     /// Where the bytes went.
@@ -80,20 +80,20 @@ final class IncomingValue implements AutoCloseable {
     /// @throws CommandException when they were refused for what they are
     PendingPut put() throws CommandException {
         if (put == null) {
-            throw new CommandException(refusal == null ? "ERR" : refusal);
+            throw new CommandException(rejection == null ? "ERR" : rejection);
         }
         return put;
     }
 
     /// Leaves the value to its command, which goes on with it after the request is closed, and closes it.
-    void keep() {
-        kept = true;
+    void transfer() {
+        transferred = true;
     }
 
     /// Gives room back that was not used.
     @Override
     public void close() {
-        if (put != null && !kept) {
+        if (put != null && !transferred) {
             put.close();
         }
     }
