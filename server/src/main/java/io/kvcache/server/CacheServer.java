@@ -38,7 +38,7 @@ import io.kvcache.server.net.SlowRequestLog;
 import io.kvcache.server.net.TransportKind;
 import io.kvcache.server.quota.NamespaceQuotas;
 import io.kvcache.server.remote.RemoteEndpoint;
-import io.kvcache.server.tls.Certificate;
+import io.kvcache.server.tls.ReloadableTls;
 import io.kvcache.server.zmq.ZmqPublisher;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
@@ -231,9 +231,9 @@ public final class CacheServer implements AutoCloseable {
         more.add(new LeaseMetrics(leases));
         more.add(registry ->
                 new CertificateMetrics(certificateExpiries).bindTo(registry)); // when all listeners are open
-        Certificate ofTransport = remote == null ? null : remote.reloadableTls();
+        ReloadableTls ofTransport = remote == null ? null : remote.reloadableTls();
         if (ofTransport != null) {
-            certificateExpiries.put("transport.tls", ofTransport::end);
+            certificateExpiries.put("transport.tls", ofTransport::expiresAt);
         }
         if (config.events().isEnabled()) {
             more.add(new ZmqPublisherMetrics(this::publisher));
@@ -283,7 +283,7 @@ public final class CacheServer implements AutoCloseable {
                         Stream.of(config.transport()).map(TransportConfig::tls),
                         config.access().listeners().stream().map(ListenerConfig::tls))
                 .filter(Objects::nonNull)
-                .forEach(tls -> collectProblem(wrong, () -> Certificate.open(tls)));
+                .forEach(tls -> collectProblem(wrong, () -> ReloadableTls.open(tls)));
         return wrong;
     }
 
@@ -322,8 +322,8 @@ public final class CacheServer implements AutoCloseable {
         if (config == null) {
             return null;
         }
-        Certificate reloadableTls = Certificate.open(config);
-        certificateExpiries.put(config.path(), reloadableTls::end);
+        ReloadableTls reloadableTls = ReloadableTls.open(config);
+        certificateExpiries.put(config.path(), reloadableTls::expiresAt);
         maintenanceScheduler.scheduleRepeating(
                 FILE_CHECK_MILLIS,
                 new FileReloader(config.path() + " files", reloadableTls.files(), reloadableTls::reload));

@@ -16,7 +16,7 @@ import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.config.UcxConfig;
 import io.kvcache.server.metrics.MetricLint;
 import io.kvcache.server.net.CloseReason;
-import io.kvcache.server.tls.Certificate;
+import io.kvcache.server.tls.ReloadableTls;
 import io.kvcache.transport.remote.RemoteKvCache;
 import io.kvcache.transport.remote.RemoteKvCacheBuilder;
 import java.io.IOException;
@@ -231,7 +231,7 @@ final class TlsTest {
         Path one = keystore("one");
         Path two = keystore("two");
         Path used = Files.copy(one, directory.resolve("used.p12"));
-        Certificate reloadableTls = Certificate.open(ofStore(used));
+        ReloadableTls reloadableTls = ReloadableTls.open(ofStore(used));
         Object before = reloadableTls.context();
         FileReloader watched = new FileReloader("tls files", reloadableTls.files(), reloadableTls::reload);
 
@@ -338,10 +338,10 @@ final class TlsTest {
         TlsConfig good = ofStore(one);
         Path wrong = Files.writeString(directory.resolve("wrong"), "sesame");
         assertThatThrownBy(() ->
-                        Certificate.open(new TlsConfig("listen.tls", null, null, good.keystore(), wrong.toString())))
+                        ReloadableTls.open(new TlsConfig("listen.tls", null, null, good.keystore(), wrong.toString())))
                 .hasMessageStartingWith("listen.tls cannot be used")
                 .hasMessageNotContaining("sesame");
-        assertThatThrownBy(() -> Certificate.open(new TlsConfig("listen.tls", "/none", "/none", null, null)))
+        assertThatThrownBy(() -> ReloadableTls.open(new TlsConfig("listen.tls", "/none", "/none", null, null)))
                 .hasMessageContaining("/none cannot be read");
     }
 

@@ -5,7 +5,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.quota.NamespaceQuotas;
-import io.kvcache.server.tls.Certificate;
+import io.kvcache.server.tls.ReloadableTls;
 import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointStats;
@@ -45,10 +45,10 @@ public final class RemoteEndpoint implements AutoCloseable {
     private final @Nullable UcxMemory ucx;
     private final SharedSecrets secrets;
     private final TrustDomains domains;
-    private final @Nullable Certificate reloadableTls;
+    private final @Nullable ReloadableTls reloadableTls;
 
     private RemoteEndpoint(
-            Endpoints endpoints, SharedSecrets secrets, @Nullable Certificate reloadableTls, TrustDomains domains) {
+            Endpoints endpoints, SharedSecrets secrets, @Nullable ReloadableTls reloadableTls, TrustDomains domains) {
         this.reloadableTls = reloadableTls;
         tcp = endpoints.tcp;
         aeron = endpoints.aeron;
@@ -90,7 +90,7 @@ public final class RemoteEndpoint implements AutoCloseable {
                 .withNamespaces(namespaceFilter(tenants, own, stores));
         options = stores.domains.assignTenants(options);
         KvCache cache = stores.defaultStore;
-        Certificate reloadableTls = config.tls() == null ? null : Certificate.open(config.tls());
+        ReloadableTls reloadableTls = config.tls() == null ? null : ReloadableTls.open(config.tls());
         AeronEndpoint aeron = config.aeron().isEnabled() ? aeron(config, cache, options) : null;
         UcxMemory ucx = null;
         boolean good = false;
@@ -116,7 +116,7 @@ public final class RemoteEndpoint implements AutoCloseable {
         return address.startsWith("aeron:udp") ? address : "";
     }
 
-    private static @Nullable Supplier<SSLEngine> tlsEngines(@Nullable Certificate reloadableTls) {
+    private static @Nullable Supplier<SSLEngine> tlsEngines(@Nullable ReloadableTls reloadableTls) {
         return reloadableTls == null ? null : () -> reloadableTls.context().newEngine(UnpooledByteBufAllocator.DEFAULT);
     }
 
@@ -203,7 +203,7 @@ public final class RemoteEndpoint implements AutoCloseable {
     }
 
     /// Its certificate, or null without TLS.
-    public @Nullable Certificate reloadableTls() {
+    public @Nullable ReloadableTls reloadableTls() {
         return reloadableTls;
     }
 

@@ -25,24 +25,24 @@ import javax.net.ssl.KeyManagerFactory;
 /// What a listener proves its name with, as its files last had it.
 ///
 /// **Threads.** Any.
-public final class Certificate {
+public final class ReloadableTls {
 
     private final TlsConfig config;
     private volatile Loaded loaded;
 
-    private Certificate(TlsConfig config) throws IOException {
+    private ReloadableTls(TlsConfig config) throws IOException {
         this.config = config;
         loaded = load(config);
     }
 
-    /// @param end of the first certificate of the chain that ends
-    private record Loaded(SslContext context, Instant end) {}
+    /// @param expiresAt of the first certificate of the chain that ends
+    private record Loaded(SslContext context, Instant expiresAt) {}
 
     /// Reads the files.
     ///
     /// @throws IOException when they cannot be used; the message names the setting, and nothing secret
-    public static Certificate open(TlsConfig config) throws IOException {
-        return new Certificate(config);
+    public static ReloadableTls open(TlsConfig config) throws IOException {
+        return new ReloadableTls(config);
     }
 
     /// Reads the files again. Connections that there are stay as they are.
@@ -58,8 +58,8 @@ public final class Certificate {
     }
 
     /// When it ends; of a chain, when the first of it does.
-    public Instant end() {
-        return loaded.end;
+    public Instant expiresAt() {
+        return loaded.expiresAt;
     }
 
     /// The files that it is made of.
@@ -73,10 +73,10 @@ public final class Certificate {
     private static Loaded load(TlsConfig config) throws IOException {
         try {
             String store = config.keystore();
-            SslContextBuilder builder = store == null ? ofPair(config) : ofStore(config, store);
+            SslContextBuilder builder = store == null ? fromPem(config) : fromKeyStore(config, store);
             return new Loaded(
                     builder.protocols("TLSv1.3", "TLSv1.2").build(),
-                    store == null ? endOfPair(config) : endOfStore(config, store));
+                    store == null ? pemExpiry(config) : keyStoreExpiry(config, store));
         } catch (IOException | GeneralSecurityException | IllegalArgumentException unusable) {
             throw new IOException(config.path() + " cannot be used: " + reason(unusable), unusable);
         }
@@ -91,21 +91,21 @@ public final class Certificate {
         return FileErrorMessage.of(cause, "");
     }
 
-    private static SslContextBuilder ofPair(TlsConfig config) throws IOException {
+    private static SslContextBuilder fromPem(TlsConfig config) throws IOException {
         File certificate = new File(Objects.requireNonNull(config.certificate()));
         File key = new File(Objects.requireNonNull(config.key()));
         requireReadable(certificate);
         requireReadable(key);
-        char[] password = password(config);
+        char[] password = readPassword(config);
         return password.length == 0
                 ? SslContextBuilder.forServer(certificate, key)
                 : SslContextBuilder.forServer(certificate, key, new String(password));
     }
 
-    private static SslContextBuilder ofStore(TlsConfig config, String file)
+    private static SslContextBuilder fromKeyStore(TlsConfig config, String file)
             throws IOException, GeneralSecurityException {
-        char[] password = password(config);
-        KeyStore store = store(file, password);
+        char[] password = readPassword(config);
+        KeyStore store = loadKeyStore(file, password);
         if (store.size() == 0) {
             throw new IOException(file + " is empty");
         }
@@ -114,7 +114,7 @@ public final class Certificate {
         return SslContextBuilder.forServer(keys);
     }
 
-    private static KeyStore store(String file, char[] password) throws IOException, GeneralSecurityException {
+    private static KeyStore loadKeyStore(String file, char[] password) throws IOException, GeneralSecurityException {
         KeyStore store = KeyStore.getInstance("PKCS12");
         try (InputStream in = Files.newInputStream(Path.of(file))) {
             store.load(in, password);
@@ -122,24 +122,24 @@ public final class Certificate {
         return store;
     }
 
-    private static Instant endOfPair(TlsConfig config) throws IOException, GeneralSecurityException {
+    private static Instant pemExpiry(TlsConfig config) throws IOException, GeneralSecurityException {
         try (InputStream in = Files.newInputStream(Path.of(Objects.requireNonNull(config.certificate())))) {
-            return end(CertificateFactory.getInstance("X.509").generateCertificates(in).stream());
+            return expiresAt(CertificateFactory.getInstance("X.509").generateCertificates(in).stream());
         }
     }
 
-    private static Instant endOfStore(TlsConfig config, String file) throws IOException, GeneralSecurityException {
-        KeyStore store = store(file, password(config));
+    private static Instant keyStoreExpiry(TlsConfig config, String file) throws IOException, GeneralSecurityException {
+        KeyStore store = loadKeyStore(file, readPassword(config));
         List<java.security.cert.Certificate> all = new ArrayList<>();
         for (String alias : Collections.list(store.aliases())) {
             if (store.isKeyEntry(alias)) {
                 all.addAll(List.of(store.getCertificateChain(alias)));
             }
         }
-        return end(all.stream());
+        return expiresAt(all.stream());
     }
 
-    private static Instant end(Stream<? extends java.security.cert.Certificate> chain) {
+    private static Instant expiresAt(Stream<? extends java.security.cert.Certificate> chain) {
         return chain.filter(X509Certificate.class::isInstance)
                 .map(each -> ((X509Certificate) each).getNotAfter().toInstant())
                 .min(Comparator.naturalOrder())
@@ -153,7 +153,7 @@ public final class Certificate {
         }
     }
 
-    private static char[] password(TlsConfig config) throws IOException {
+    private static char[] readPassword(TlsConfig config) throws IOException {
         String file = config.passwordFile();
         return file == null
                 ? new char[0]
