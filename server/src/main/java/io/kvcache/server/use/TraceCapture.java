@@ -30,7 +30,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Writes down what a server is used for, until a file is full.
 ///
-/// A request leaves a note in a queue of limited size; a thread turns notes into [TraceLines] and writes them. When
+/// A request leaves a note in a queue of limited size; a thread turns notes into [TraceEncoder] and writes them. When
 /// the queue is full, because the file is slow, notes are dropped and counted. A full file, and one that cannot be
 /// written any more, ends the capture and nothing else.
 ///
@@ -40,14 +40,14 @@ public final class TraceCapture implements AccessListener, AutoCloseable {
     private static final Logger LOG = System.getLogger(TraceCapture.class.getName());
 
     /// Some 100 bytes each at the worst.
-    private static final int MOST_WAITING = 1 << 18;
+    private static final int MAX_QUEUED = 1 << 18;
 
     private static final int BUFFER_BYTES = 1 << 16;
     /// Within which the first use of a trace begins.
-    private static final int HEAD_BYTES = 4096;
+    private static final int HEADER_BYTES = 4096;
 
     /// Kept free for the last line.
-    private static final int LAST_BYTES = 128;
+    private static final int FOOTER_BYTES = 128;
 
     private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
 
@@ -55,8 +55,8 @@ public final class TraceCapture implements AccessListener, AutoCloseable {
     private final Path file;
     private final long limit;
     private final OutputStream out;
-    private final TraceLines lines;
-    private final AccessQueue queue = new AccessQueue(MOST_WAITING);
+    private final TraceEncoder lines;
+    private final AccessQueue queue = new AccessQueue(MAX_QUEUED);
     private final Thread writer;
     private final AtomicLong written = new AtomicLong();
     private final AtomicLong uses = new AtomicLong();
@@ -68,8 +68,8 @@ public final class TraceCapture implements AccessListener, AutoCloseable {
         file = Objects.requireNonNull(config.file(), "a trace that is on has a file");
         limit = config.bytes();
         out = open(file);
-        lines = new TraceLines(clock.nanos());
-        write(lines.first(Instant.now(), hostBytes));
+        lines = new TraceEncoder(clock.nanos());
+        write(lines.header(Instant.now(), hostBytes));
         writer = Thread.ofPlatform().daemon().name("kvcache-trace").start(this::run);
     }
 
@@ -103,21 +103,21 @@ public final class TraceCapture implements AccessListener, AutoCloseable {
     }
 
     @Override
-    public void asked(BlockChain chain, int from, int found, int blockBytes) {
+    public void onAccess(BlockChain chain, int from, int found, int blockBytes) {
         if (capturing) {
             queue.offer(new Access.ChainLookup(clock.nanos(), chain, from, found, blockBytes));
         }
     }
 
     @Override
-    public void asked(LookupKind verb, Namespace namespace, BlockKey key, long bytes) {
+    public void onAccess(LookupKind lookupKind, Namespace namespace, BlockKey key, long bytes) {
         if (capturing) {
-            queue.offer(new Access.KeyLookup(clock.nanos(), verb, namespace, key, bytes));
+            queue.offer(new Access.KeyLookup(clock.nanos(), lookupKind, namespace, key, bytes));
         }
     }
 
     @Override
-    public void put(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces) {
+    public void onPut(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces) {
         if (capturing) {
             queue.offer(new Access.Put(clock.nanos(), namespace, key, after, bytes, replaces));
         }
@@ -126,7 +126,7 @@ public final class TraceCapture implements AccessListener, AutoCloseable {
     /// Only what it owns may read it: ids are hashes, but when somebody came back is nobody's business.
     private static OutputStream open(Path file) throws IOException {
         try {
-            keepEarlier(file);
+            rotatePrevious(file);
             Files.createFile(file, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
             return new BufferedOutputStream(Files.newOutputStream(file, StandardOpenOption.WRITE), BUFFER_BYTES);
         } catch (IOException refused) {
@@ -134,23 +134,23 @@ public final class TraceCapture implements AccessListener, AutoCloseable {
         }
     }
 
-    private static void keepEarlier(Path file) throws IOException {
-        if (!isTraceThere(file)) {
+    private static void rotatePrevious(Path file) throws IOException {
+        if (!existsTrace(file)) {
             return;
         }
-        if (!hasUses(file)) {
+        if (!hasAccesses(file)) {
             Files.delete(file);
             return;
         }
         Path earlier = file.resolveSibling(file.getFileName() + ".1");
-        if (isTraceThere(earlier)) {
+        if (existsTrace(earlier)) {
             Files.delete(earlier);
         }
         Files.move(file, earlier);
     }
 
     /// @throws FileAlreadyExistsException when something else is there
-    private static boolean isTraceThere(Path file) throws IOException {
+    private static boolean existsTrace(Path file) throws IOException {
         if (!Files.exists(file, LinkOption.NOFOLLOW_LINKS)) {
             return false;
         }
@@ -163,16 +163,17 @@ public final class TraceCapture implements AccessListener, AutoCloseable {
     /// Of a server that was killed a file may have nothing in it yet.
     private static boolean isTrace(Path file) throws IOException {
         try (InputStream in = Files.newInputStream(file)) {
-            byte[] begin = in.readNBytes(TraceLines.BEGIN.length());
-            return begin.length == 0 || new String(begin, StandardCharsets.US_ASCII).equals(TraceLines.BEGIN);
+            byte[] begin = in.readNBytes(TraceEncoder.TRACE_PREFIX.length());
+            return begin.length == 0 || new String(begin, StandardCharsets.US_ASCII).equals(TraceEncoder.TRACE_PREFIX);
         }
     }
 
     /// A start that served nobody, as when its port was taken, has left the first line at most, and
     /// the last.
-    private static boolean hasUses(Path file) throws IOException {
+    private static boolean hasAccesses(Path file) throws IOException {
         try (InputStream in = Files.newInputStream(file)) {
-            return new String(in.readNBytes(HEAD_BYTES), StandardCharsets.US_ASCII).contains(TraceLines.FIRST_USE);
+            return new String(in.readNBytes(HEADER_BYTES), StandardCharsets.US_ASCII)
+                    .contains(TraceEncoder.FIRST_ACCESS);
         }
     }
 
@@ -181,10 +182,10 @@ public final class TraceCapture implements AccessListener, AutoCloseable {
             boolean room = true;
             while (room) {
                 boolean last = closing; // read before the queue, so that what came before it is written
-                Access use = queue.poll();
-                if (use != null) {
-                    String line = lines.use(use);
-                    room = written.get() + line.length() + LAST_BYTES <= limit;
+                Access access = queue.poll();
+                if (access != null) {
+                    String line = lines.encodeAccess(access);
+                    room = written.get() + line.length() + FOOTER_BYTES <= limit;
                     uses.addAndGet(room ? 1 : 0);
                     write(room ? line : "");
                 } else if (last) {
@@ -195,7 +196,7 @@ public final class TraceCapture implements AccessListener, AutoCloseable {
                 }
             }
             capturing = false;
-            write(lines.last(room ? "closed" : "full", queue.dropped()));
+            write(lines.footer(room ? "closed" : "full", queue.dropped()));
             out.flush();
             if (!room) {
                 LOG.log(Level.WARNING, file + " has " + written + " of " + limit + " bytes; no more is written to it");

@@ -52,11 +52,11 @@ final class TraceCaptureTest {
         Path file = folder.resolve("trace.jsonl");
         BlockChain chain = BlockChain.of(BLOCKS, new int[48]);
         try (TraceCapture capture = TraceCapture.start(CLOCK, new TraceConfig(file, 1 << 20), 1 << 25)) {
-            capture.asked(chain, 0, 2, 8192);
-            capture.asked(LookupKind.GET, OBJECTS, key(1), -1);
-            capture.put(OBJECTS, key(1), key(0), 777, false);
-            capture.asked(LookupKind.CONTAINS, OBJECTS, key(1), 0);
-            capture.asked(LookupKind.GET, OBJECTS, key(1), 777);
+            capture.onAccess(chain, 0, 2, 8192);
+            capture.onAccess(LookupKind.GET, OBJECTS, key(1), -1);
+            capture.onPut(OBJECTS, key(1), key(0), 777, false);
+            capture.onAccess(LookupKind.CONTAINS, OBJECTS, key(1), 0);
+            capture.onAccess(LookupKind.GET, OBJECTS, key(1), 777);
         }
         List<JsonNode> lines = lines(file);
         assertThat(lines).hasSize(1 + 2 + 5 + 1);
@@ -80,7 +80,7 @@ final class TraceCaptureTest {
         String[] written = new String[2];
         for (int round = 0; round < 2; round++) {
             try (TraceCapture capture = TraceCapture.start(CLOCK, new TraceConfig(file, 1 << 20), 1 << 25)) {
-                capture.asked(LookupKind.GET, OBJECTS, key(1), 10);
+                capture.onAccess(LookupKind.GET, OBJECTS, key(1), 10);
             }
             written[round] = Files.readString(file);
             assertThat(written[round])
@@ -97,7 +97,7 @@ final class TraceCaptureTest {
         Path before = folder.resolve("trace.jsonl.1");
         for (int round = 1; round <= 3; round++) {
             try (TraceCapture capture = TraceCapture.start(CLOCK, new TraceConfig(file, 1 << 20), 32L + round)) {
-                capture.asked(LookupKind.GET, OBJECTS, key(1), 10);
+                capture.onAccess(LookupKind.GET, OBJECTS, key(1), 10);
             }
             assertThat(lines(file).getFirst().get("host_bytes").longValue()).isEqualTo(32 + round);
         }
@@ -108,7 +108,7 @@ final class TraceCaptureTest {
     void givenStartsOfWhichNothingCame_whenCapturedAgain_thenTheTraceBeforeThemIsKept() throws IOException {
         Path file = folder.resolve("trace.jsonl");
         try (TraceCapture capture = TraceCapture.start(CLOCK, new TraceConfig(file, 1 << 20), 1 << 25)) {
-            capture.asked(LookupKind.GET, OBJECTS, key(1), 10);
+            capture.onAccess(LookupKind.GET, OBJECTS, key(1), 10);
         }
         String worth = Files.readString(file);
         for (int round = 0; round < 3; round++) {
@@ -124,7 +124,7 @@ final class TraceCaptureTest {
     void givenAnotherFileWhereTheTraceBeforeIsToGo_whenCaptured_thenItIsRefusedAndBothStay() throws IOException {
         Path file = folder.resolve("trace.jsonl");
         try (TraceCapture capture = TraceCapture.start(CLOCK, new TraceConfig(file, 1 << 20), 1 << 25)) {
-            capture.asked(LookupKind.GET, OBJECTS, key(1), 10);
+            capture.onAccess(LookupKind.GET, OBJECTS, key(1), 10);
         }
         String worth = Files.readString(file);
         Path other = Files.writeString(folder.resolve("trace.jsonl.1"), "a letter");
@@ -162,11 +162,11 @@ final class TraceCaptureTest {
         long limit = 8192;
         try (TraceCapture capture = TraceCapture.start(CLOCK, new TraceConfig(file, limit), 1 << 25)) {
             for (int i = 0; capture.stats().capturing(); i++) {
-                capture.asked(LookupKind.GET, OBJECTS, key(i), 10);
+                capture.onAccess(LookupKind.GET, OBJECTS, key(i), 10);
                 Thread.onSpinWait();
             }
             long uses = capture.stats().uses();
-            capture.asked(LookupKind.GET, OBJECTS, key(0), 10);
+            capture.onAccess(LookupKind.GET, OBJECTS, key(0), 10);
             assertThat(capture.stats().uses()).isEqualTo(uses).isGreaterThan(10);
         }
         assertThat(Files.size(file)).isLessThanOrEqualTo(limit).isGreaterThan(limit - 512);

@@ -14,14 +14,14 @@ import java.util.Map;
 /// An id is the first 63 bits of a SHA-256 over 32 random bytes, which are made for this trace and not kept, and the
 /// key. So equal keys have equal ids in one trace, and nobody can try out whether a key he knows is in it. Among a
 /// million keys two have the same id with a chance of one in 18 million.
-final class TraceIds {
+final class TraceIdHasher {
 
     private static final int SALT_BYTES = 32;
 
     private final MessageDigest salted;
     private final Map<Namespace, Integer> namespaces = new HashMap<>();
 
-    TraceIds() {
+    TraceIdHasher() {
         byte[] salt = new byte[SALT_BYTES];
         new SecureRandom().nextBytes(salt);
         try {
@@ -33,7 +33,7 @@ final class TraceIds {
     }
 
     /// What stands for a key, 0 to 2^63 - 1.
-    long of(long hi, long lo) {
+    long idOf(long hi, long lo) {
         try {
             MessageDigest digest = (MessageDigest) salted.clone();
             digest.update(
@@ -50,7 +50,7 @@ final class TraceIds {
     }
 
     /// A namespace's number, in the order of their first uses.
-    int of(Namespace namespace) {
+    int idOf(Namespace namespace) {
         return namespaces.computeIfAbsent(namespace, _ -> namespaces.size());
     }
 }

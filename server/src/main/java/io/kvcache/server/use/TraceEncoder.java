@@ -20,13 +20,13 @@ import java.util.concurrent.TimeUnit;
 /// | last | `end`, `dropped` |
 ///
 /// Bytes of an object are those of value and key; -1 where they are not known.
-final class TraceLines {
+final class TraceEncoder {
 
     /// By which a trace is known.
-    static final String BEGIN = "{\"kvcache_trace\":1,";
+    static final String TRACE_PREFIX = "{\"kvcache_trace\":1,";
 
     /// Where the first use begins, with its namespace.
-    static final String FIRST_USE = "\n{\"ns\":";
+    static final String FIRST_ACCESS = "\n{\"ns\":";
 
     private static final String VANTAGE =
             "behind a server's front ends, in front of host memory: what its clients asked"
@@ -35,28 +35,28 @@ final class TraceLines {
                     + " came too fast, which the last line counts. ids are salted hashes; the salt was not kept";
 
     private final long startNanos;
-    private final TraceIds ids = new TraceIds();
+    private final TraceIdHasher ids = new TraceIdHasher();
 
     /// @param startNanos by the store's clock: the time 0 of the lines
-    TraceLines(long startNanos) {
+    TraceEncoder(long startNanos) {
         this.startNanos = startNanos;
     }
 
-    String first(Instant started, long hostBytes) {
-        return BEGIN + "\"vantage\":\"" + VANTAGE + "\",\"started\":\"" + started + "\",\"host_bytes\":" + hostBytes
-                + "}\n";
+    String header(Instant started, long hostBytes) {
+        return TRACE_PREFIX + "\"vantage\":\"" + VANTAGE + "\",\"started\":\"" + started + "\",\"host_bytes\":"
+                + hostBytes + "}\n";
     }
 
-    String last(String why, long dropped) {
+    String footer(String why, long dropped) {
         return "{\"end\":\"" + why + "\",\"dropped\":" + dropped + "}\n";
     }
 
     /// A use, and before it the namespace where that is new.
-    String use(Access use) {
+    String encodeAccess(Access access) {
         StringBuilder line = new StringBuilder();
-        switch (use) {
+        switch (access) {
             case Access.ChainLookup asked -> {
-                begin(line, "chain", use, asked.chain().namespace());
+                beginLine(line, "chain", access, asked.chain().namespace());
                 line.append(",\"from\":")
                         .append(asked.from())
                         .append(",\"found\":")
@@ -64,20 +64,21 @@ final class TraceLines {
                 line.append(",\"bytes\":").append(asked.blockBytes()).append(",\"ids\":[");
                 for (int i = 0; i < asked.chain().length(); i++) {
                     line.append(i == 0 ? "" : ",")
-                            .append(ids.of(asked.chain().keyHi(i), asked.chain().keyLo(i)));
+                            .append(ids.idOf(
+                                    asked.chain().keyHi(i), asked.chain().keyLo(i)));
                 }
                 line.append(']');
             }
             case Access.KeyLookup asked -> {
-                begin(line, asked.kind().name().toLowerCase(Locale.ROOT), use, asked.namespace());
+                beginLine(line, asked.kind().name().toLowerCase(Locale.ROOT), access, asked.namespace());
                 line.append(",\"found\":").append(asked.bytes() < 0 ? 0 : 1);
                 line.append(",\"bytes\":").append(asked.kind() == LookupKind.CONTAINS ? -1 : asked.bytes());
                 line.append(",\"ids\":[")
-                        .append(ids.of(asked.key().hi(), asked.key().lo()))
+                        .append(ids.idOf(asked.key().hi(), asked.key().lo()))
                         .append(']');
             }
             case Access.Put put -> {
-                begin(line, "put", use, put.namespace());
+                beginLine(line, "put", access, put.namespace());
                 line.append(",\"bytes\":")
                         .append(put.bytes())
                         .append(",\"replaces\":")
@@ -86,19 +87,19 @@ final class TraceLines {
                 if (put.after() == null) {
                     line.append("null");
                 } else {
-                    line.append(ids.of(put.after().hi(), put.after().lo()));
+                    line.append(ids.idOf(put.after().hi(), put.after().lo()));
                 }
                 line.append(",\"ids\":[")
-                        .append(ids.of(put.key().hi(), put.key().lo()))
+                        .append(ids.idOf(put.key().hi(), put.key().lo()))
                         .append(']');
             }
         }
         return line.append("}\n").toString();
     }
 
-    private void begin(StringBuilder line, String verb, Access use, Namespace namespace) {
+    private void beginLine(StringBuilder line, String verb, Access access, Namespace namespace) {
         boolean first = ids.isNew(namespace);
-        int number = ids.of(namespace);
+        int number = ids.idOf(namespace);
         if (first) {
             boolean blocks = !namespace.parts().isEmpty();
             line.append("{\"ns\":").append(number).append(",\"blocks\":").append(blocks);
@@ -106,7 +107,7 @@ final class TraceLines {
                     .append(blocks ? namespace.blockTokens() : 0)
                     .append("}\n");
         }
-        long millis = TimeUnit.NANOSECONDS.toMillis(use.atNanos() - startNanos);
+        long millis = TimeUnit.NANOSECONDS.toMillis(access.atNanos() - startNanos);
         line.append("{\"at\":").append(millis).append(",\"op\":\"").append(verb);
         line.append("\",\"ns\":").append(number);
     }
