@@ -175,7 +175,7 @@ public final class CacheServer implements AutoCloseable {
         publisher = config.events().isEnabled()
                 ? ZmqPublisher.open(
                         config.events(),
-                        new ZmqPublisher.Followed(cache.events(), names, snapshotLimiter),
+                        new ZmqPublisher.EventSource(cache.events(), names, snapshotLimiter),
                         InstantSource.system())
                 : null;
         maintenanceScheduler.scheduleSelfPaced(TICK_MILLIS, () -> {

@@ -268,10 +268,10 @@ final class ZmqEventsTest {
         try (TestServer small = start(5)) {
             KvCache cache = small.server().cache();
             for (int number = 0; number < 50; number++) {
-                long published = publisher(small).published();
+                long published = publisher(small).publishedCount();
                 put(cache, chain(number, 5));
                 cache.drop(chain(number, 5), number % 5);
-                while (publisher(small).published() == published) {
+                while (publisher(small).publishedCount() == published) {
                     Thread.onSpinWait(); // so that there are more messages than are kept
                 }
             }

@@ -27,7 +27,7 @@ public final class ZmqPublisherMetrics implements MeterBinder {
 
     @Override
     public void bindTo(MeterRegistry registry) {
-        count(registry, "kv.events.published", Tags.empty(), ZmqPublisher::published);
+        count(registry, "kv.events.published", Tags.empty(), ZmqPublisher::publishedCount);
         count(registry, "kv.events.asked", Tags.of("kind", "replay"), ZmqPublisher::replayCount);
         count(registry, "kv.events.asked", Tags.of("kind", "snapshot"), ZmqPublisher::snapshotCount);
         count(registry, "kv.events.overrun", Tags.empty(), ZmqPublisher::overrunCount);

@@ -34,50 +34,53 @@ public final class ZmqPublisher implements AutoCloseable {
     private static final Logger LOG = System.getLogger(ZmqPublisher.class.getName());
 
     /// Events in one message.
-    private static final int AT_ONCE = 512;
+    private static final int MAX_BATCH = 512;
 
     /// How long the store is not looked at while nothing is asked.
     private static final int PAUSE_MILLIS = 20;
 
     private final EventsConfig config;
     private final EventStream events;
-    private final NamespaceIdResolver names;
-    private final SnapshotLimiter snapshots;
+    private final NamespaceIdResolver namespaceIdResolver;
+    private final SnapshotLimiter snapshotLimiter;
     private final InstantSource wall;
-    private final VllmEvents encoder;
+    private final VllmEventEncoder encoder;
     private final ZmqSockets sockets;
-    private final Deque<Message> kept = new ArrayDeque<>();
+    private final Deque<ZmqMessage> replayBuffer = new ArrayDeque<>();
     private final Thread thread;
     private volatile boolean closed;
     private long nextEvent;
     private volatile long nextSequence;
     private final LongAdder replays = new LongAdder();
-    private final LongAdder snapshotsAsked = new LongAdder();
+    private final LongAdder snapshotRequests = new LongAdder();
     private final LongAdder overruns = new LongAdder();
 
-    private ZmqPublisher(EventsConfig config, Followed followed, InstantSource wall, ZmqSockets sockets) {
+    private ZmqPublisher(EventsConfig config, EventSource eventSource, InstantSource wall, ZmqSockets sockets) {
         this.config = config;
-        events = followed.events();
-        names = followed.names();
-        snapshots = followed.snapshots();
+        events = eventSource.events();
+        namespaceIdResolver = eventSource.namespaceIdResolver();
+        snapshotLimiter = eventSource.snapshotLimiter();
         this.wall = wall;
         this.sockets = sockets;
-        encoder = new VllmEvents(config.encoding(), config.hashes());
+        encoder = new VllmEventEncoder(config.encoding(), config.hashes());
         nextEvent = events.nextSequence();
         thread = Thread.ofPlatform().daemon().name("kvcache-events").unstarted(this::run);
     }
 
     /// What is followed.
     ///
-    /// @param names the namespaces that events name by number
-    /// @param snapshots asked before one is made; when it must not be, who asked for it is told of nothing stored
-    public record Followed(EventStream events, NamespaceIdResolver names, SnapshotLimiter snapshots) {}
+    /// @param namespaceIdResolver the namespaces that events name by number
+    /// @param snapshotLimiter asked before one is made; when it must not be, who asked for it is told of nothing
+    ///     stored
+    public record EventSource(
+            EventStream events, NamespaceIdResolver namespaceIdResolver, SnapshotLimiter snapshotLimiter) {}
 
     /// Binds and begins to follow.
     ///
     /// @throws IOException when an endpoint cannot be had; the message names it
-    public static ZmqPublisher open(EventsConfig config, Followed followed, InstantSource wall) throws IOException {
-        ZmqPublisher publisher = new ZmqPublisher(config, followed, wall, ZmqSockets.bind(config));
+    public static ZmqPublisher open(EventsConfig config, EventSource eventSource, InstantSource wall)
+            throws IOException {
+        ZmqPublisher publisher = new ZmqPublisher(config, eventSource, wall, ZmqSockets.bind(config));
         publisher.thread.start();
         return publisher;
     }
@@ -93,7 +96,7 @@ public final class ZmqPublisher implements AutoCloseable {
     }
 
     /// Messages published.
-    public long published() {
+    public long publishedCount() {
         return nextSequence;
     }
 
@@ -104,7 +107,7 @@ public final class ZmqPublisher implements AutoCloseable {
 
     /// Snapshots that were asked for.
     public long snapshotCount() {
-        return snapshotsAsked.sum();
+        return snapshotRequests.sum();
     }
 
     /// Times that events came faster than they could be published, and everybody got a snapshot.
@@ -115,13 +118,13 @@ public final class ZmqPublisher implements AutoCloseable {
     private void run() {
         try {
             while (!closed) {
-                ZmqSockets.Question question = sockets.await(PAUSE_MILLIS);
-                follow(Long.MAX_VALUE);
-                if (question != null) {
-                    answer(question);
+                ZmqSockets.ReplayRequest replayRequest = sockets.awaitRequest(PAUSE_MILLIS);
+                publishUntil(Long.MAX_VALUE);
+                if (replayRequest != null) {
+                    serveReplay(replayRequest);
                 }
             }
-            follow(Long.MAX_VALUE);
+            publishUntil(Long.MAX_VALUE);
         } catch (RuntimeException bug) {
             LOG.log(Level.ERROR, "events are not published any more", bug);
         } finally {
@@ -130,68 +133,68 @@ public final class ZmqPublisher implements AutoCloseable {
     }
 
     /// Publishes what has happened before an event.
-    private void follow(long until) {
+    private void publishUntil(long until) {
         boolean more = true;
         while (more && nextEvent < until) {
-            EventBatch batch = events.since(nextEvent, (int) Math.min(AT_ONCE, until - nextEvent));
+            EventBatch batch = events.since(nextEvent, (int) Math.min(MAX_BATCH, until - nextEvent));
             if (batch.hasGap()) {
-                startOver();
+                restartFromSnapshot();
                 return;
             }
             nextEvent = batch.nextSequence();
             publish(batch.events());
-            more = batch.events().size() == AT_ONCE;
+            more = batch.events().size() == MAX_BATCH;
         }
     }
 
-    private void startOver() {
+    private void restartFromSnapshot() {
         overruns.increment();
         LOG.log(Level.WARNING, "events came faster than they could be published: everybody gets a snapshot");
         StoreSnapshot snapshot = makeSnapshot();
         nextEvent = snapshot.nextSequence();
-        publish(new Message(config.topic(), nextSequence, encoder.cleared(seconds())));
+        publish(new ZmqMessage(config.topic(), nextSequence, encoder.encodeCleared(seconds())));
         publish(snapshot.stored());
     }
 
     /// All that is stored; or, where the heap could not hold that, nothing: followers then know of less than there is.
     private StoreSnapshot makeSnapshot() {
-        String refusal = snapshots.tryAcquire();
+        String refusal = snapshotLimiter.tryAcquire();
         if (refusal != null) {
             LOG.log(Level.WARNING, "followers are told of nothing that is stored: {0}", refusal);
             return new StoreSnapshot(events.nextSequence(), List.of(), Map.of());
         }
         try {
-            return snapshots.createSnapshot();
+            return snapshotLimiter.createSnapshot();
         } finally {
-            snapshots.release();
+            snapshotLimiter.release();
         }
     }
 
     private void publish(List<CacheEvent> all) {
-        for (List<CacheEvent> run : runs(all)) {
+        for (List<CacheEvent> run : groupByNamespace(all)) {
             publish(message(run, nextSequence));
         }
     }
 
-    private void publish(Message message) {
+    private void publish(ZmqMessage message) {
         sockets.publish(message);
         nextSequence = message.sequence() + 1;
-        kept.addLast(message);
-        if (kept.size() > config.replayBatches()) {
-            kept.removeFirst();
+        replayBuffer.addLast(message);
+        if (replayBuffer.size() > config.replayBatches()) {
+            replayBuffer.removeFirst();
         }
     }
 
     /// The events of blocks that are told of, in runs of one namespace.
-    private List<List<CacheEvent>> runs(List<CacheEvent> all) {
+    private List<List<CacheEvent>> groupByNamespace(List<CacheEvent> all) {
         List<List<CacheEvent>> runs = new ArrayList<>();
         List<CacheEvent> run = new ArrayList<>();
         for (CacheEvent event : all) {
-            Namespace namespace = names.resolve(event.namespaceId());
+            Namespace namespace = namespaceIdResolver.resolve(event.namespaceId());
             if (namespace.parts().isEmpty() || !namespace.tenant().equals(config.tenant())) {
                 continue;
             }
-            if (!run.isEmpty() && (run.getFirst().namespaceId() != event.namespaceId() || run.size() == AT_ONCE)) {
+            if (!run.isEmpty() && (run.getFirst().namespaceId() != event.namespaceId() || run.size() == MAX_BATCH)) {
                 runs.add(run);
                 run = new ArrayList<>();
             }
@@ -203,30 +206,30 @@ public final class ZmqPublisher implements AutoCloseable {
         return runs;
     }
 
-    private Message message(List<CacheEvent> run, long sequence) {
-        Namespace namespace = names.resolve(run.getFirst().namespaceId());
+    private ZmqMessage message(List<CacheEvent> run, long sequence) {
+        Namespace namespace = namespaceIdResolver.resolve(run.getFirst().namespaceId());
         String topic = config.topic().replace("{namespace}", namespace.model());
-        return new Message(topic, sequence, encoder.batch(seconds(), namespace, run));
+        return new ZmqMessage(topic, sequence, encoder.encodeBatch(seconds(), namespace, run));
     }
 
     private double seconds() {
         return wall.millis() / 1e3;
     }
 
-    private void answer(ZmqSockets.Question question) {
-        (question.snapshot() ? snapshotsAsked : replays).increment();
-        List<Message> reply = question.snapshot() ? snapshot() : replay(question.from());
-        for (Message message : reply) {
-            if (!sockets.reply(question, message)) {
+    private void serveReplay(ZmqSockets.ReplayRequest replayRequest) {
+        (replayRequest.snapshot() ? snapshotRequests : replays).increment();
+        List<ZmqMessage> reply = replayRequest.snapshot() ? snapshot() : replay(replayRequest.from());
+        for (ZmqMessage message : reply) {
+            if (!sockets.reply(replayRequest, message)) {
                 return; // gone, or does not read
             }
         }
-        sockets.reply(question, Message.end(config.topic()));
+        sockets.reply(replayRequest, ZmqMessage.end(config.topic()));
     }
 
-    private List<Message> replay(long from) {
-        List<Message> reply = new ArrayList<>();
-        for (Message message : kept) {
+    private List<ZmqMessage> replay(long from) {
+        List<ZmqMessage> reply = new ArrayList<>();
+        for (ZmqMessage message : replayBuffer) {
             if (message.sequence() >= from) {
                 reply.add(message);
             }
@@ -235,13 +238,13 @@ public final class ZmqPublisher implements AutoCloseable {
     }
 
     /// All that is stored now; each message has the number of the first live one that is not in it.
-    private List<Message> snapshot() {
+    private List<ZmqMessage> snapshot() {
         StoreSnapshot snapshot = makeSnapshot();
-        follow(snapshot.nextSequence());
-        List<Message> reply = new ArrayList<>();
-        reply.add(new Message(config.topic(), nextSequence, encoder.cleared(seconds())));
+        publishUntil(snapshot.nextSequence());
+        List<ZmqMessage> reply = new ArrayList<>();
+        reply.add(new ZmqMessage(config.topic(), nextSequence, encoder.encodeCleared(seconds())));
         List<CacheEvent> stored = new ArrayList<>(snapshot.stored());
-        for (List<CacheEvent> run : runs(stored)) {
+        for (List<CacheEvent> run : groupByNamespace(stored)) {
             reply.add(message(run, nextSequence));
         }
         return reply;

@@ -21,7 +21,7 @@ import org.zeromq.ZMsg;
 final class ZmqSockets implements AutoCloseable {
 
     /// Messages that may wait for one follower; what comes then is not sent to it. As with vLLM.
-    private static final int MOST_WAITING = 100_000;
+    private static final int HIGH_WATER_MARK = 100_000;
 
     /// How long the last messages may take at the end.
     private static final int LINGER_MILLIS = 200;
@@ -37,10 +37,10 @@ final class ZmqSockets implements AutoCloseable {
 
     /// What a follower asks for.
     ///
-    /// @param asker where the reply goes
+    /// @param identity where the reply goes
     /// @param from first message wanted, of a replay
     @SuppressWarnings("ArrayRecordComponent") // never compared
-    record Question(byte[] asker, boolean snapshot, long from) {}
+    record ReplayRequest(byte[] identity, boolean snapshot, long from) {}
 
     private ZmqSockets(ZContext context, ZMQ.Socket publisher, ZMQ.@Nullable Socket router, boolean replayTopic) {
         this.context = context;
@@ -57,8 +57,9 @@ final class ZmqSockets implements AutoCloseable {
         ZContext context = new ZContext();
         context.setLinger(LINGER_MILLIS);
         try {
-            ZMQ.Socket publisher = bound(context, SocketType.PUB, config.publish());
-            ZMQ.Socket router = config.replay().isEmpty() ? null : bound(context, SocketType.ROUTER, config.replay());
+            ZMQ.Socket publisher = bindSocket(context, SocketType.PUB, config.publish());
+            ZMQ.Socket router =
+                    config.replay().isEmpty() ? null : bindSocket(context, SocketType.ROUTER, config.replay());
             if (router != null) {
                 router.setRouterMandatory(true); // who is gone or does not read is noticed
             }
@@ -69,9 +70,9 @@ final class ZmqSockets implements AutoCloseable {
         }
     }
 
-    private static ZMQ.Socket bound(ZContext context, SocketType type, String endpoint) throws IOException {
+    private static ZMQ.Socket bindSocket(ZContext context, SocketType type, String endpoint) throws IOException {
         ZMQ.Socket socket = context.createSocket(type);
-        socket.setHWM(MOST_WAITING);
+        socket.setHWM(HIGH_WATER_MARK);
         try {
             if (!socket.bind(endpoint)) {
                 throw new IOException("cannot publish events at " + endpoint);
@@ -90,7 +91,7 @@ final class ZmqSockets implements AutoCloseable {
         return router == null ? "" : router.getLastEndpoint();
     }
 
-    void publish(Message message) {
+    void publish(ZmqMessage message) {
         publisher.sendMore(message.topic());
         publisher.sendMore(number(message.sequence()));
         publisher.send(message.payload());
@@ -98,7 +99,7 @@ final class ZmqSockets implements AutoCloseable {
 
     /// The next request, or null when none came in time.
     @Nullable
-    Question await(int millis) {
+    ReplayRequest awaitRequest(int millis) {
         ZMQ.Socket from = router;
         if (poller.poll(millis) <= 0 || from == null) {
             return null;
@@ -113,17 +114,17 @@ final class ZmqSockets implements AutoCloseable {
             return null;
         }
         boolean snapshot = Arrays.equals(asked, SNAPSHOT);
-        return new Question(asker, snapshot, ByteBuffer.wrap(asked).getLong());
+        return new ReplayRequest(asker, snapshot, ByteBuffer.wrap(asked).getLong());
     }
 
     /// Answers whether the asker is still there and reads.
-    boolean reply(Question question, Message message) {
+    boolean reply(ReplayRequest replayRequest, ZmqMessage message) {
         ZMQ.Socket to = router;
         if (to == null) {
             return false;
         }
         try {
-            if (!to.send(question.asker(), ZMQ.SNDMORE | ZMQ.DONTWAIT)) {
+            if (!to.send(replayRequest.identity(), ZMQ.SNDMORE | ZMQ.DONTWAIT)) {
                 return false;
             }
             to.sendMore(EMPTY);

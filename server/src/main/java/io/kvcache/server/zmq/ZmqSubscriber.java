@@ -27,7 +27,7 @@ public final class ZmqSubscriber implements AutoCloseable {
     /// machine may be slow: sixteen seconds in all.
     private static final int CONNECT_TRIES = 5;
 
-    private static final int FIRST_CONNECT_MILLIS = 500;
+    private static final int INITIAL_CONNECT_MILLIS = 500;
     private static final int REPLY_MILLIS = 30_000;
     private static final String MONITOR = "inproc://kvcache-monitor";
 
@@ -59,14 +59,14 @@ public final class ZmqSubscriber implements AutoCloseable {
     /// @param topic only what begins with this
     /// @throws IOException when nobody answers there
     public static ZmqSubscriber connect(String publish, String replay, String topic) throws IOException {
-        Connected connected = connected(SocketType.SUB, publish, topic);
+        Connected connected = connectSocket(SocketType.SUB, publish, topic);
         return new ZmqSubscriber(replay, connected.context, connected.socket);
     }
 
     private record Connected(ZContext context, ZMQ.Socket socket) {}
 
     /// JeroMQ's connecting side misses the greeting now and then; all of it is made anew then.
-    private static Connected connected(SocketType type, String endpoint, String topic) throws IOException {
+    private static Connected connectSocket(SocketType type, String endpoint, String topic) throws IOException {
         for (int attempt = 0; attempt < CONNECT_TRIES; attempt++) {
             ZContext context = new ZContext();
             ZMQ.Socket socket = context.createSocket(type);
@@ -75,7 +75,7 @@ public final class ZmqSubscriber implements AutoCloseable {
             }
             socket.monitor(MONITOR, ZMQ.EVENT_HANDSHAKE_PROTOCOL);
             ZMQ.Socket monitor = context.createSocket(SocketType.PAIR);
-            monitor.setReceiveTimeOut(FIRST_CONNECT_MILLIS << attempt);
+            monitor.setReceiveTimeOut(INITIAL_CONNECT_MILLIS << attempt);
             monitor.connect(MONITOR);
             try {
                 socket.connect(endpoint);
@@ -104,18 +104,18 @@ public final class ZmqSubscriber implements AutoCloseable {
     ///
     /// @throws IOException when there is no answer
     public List<Batch> replay(long from) throws IOException {
-        return ask(ByteBuffer.allocate(Long.BYTES).putLong(from).array());
+        return request(ByteBuffer.allocate(Long.BYTES).putLong(from).array());
     }
 
     /// All that is stored; each message has the number of the first live one that is not in it.
     ///
     /// @throws IOException when there is no answer
     public List<Batch> snapshot() throws IOException {
-        return ask("snapshot".getBytes(StandardCharsets.US_ASCII));
+        return request("snapshot".getBytes(StandardCharsets.US_ASCII));
     }
 
-    private List<Batch> ask(byte[] question) throws IOException {
-        Connected asking = connected(SocketType.DEALER, replay, "");
+    private List<Batch> request(byte[] question) throws IOException {
+        Connected asking = connectSocket(SocketType.DEALER, replay, "");
         try (ZContext closed = asking.context) {
             assert !closed.isClosed();
             asking.socket.setReceiveTimeOut(REPLY_MILLIS);
@@ -156,7 +156,7 @@ public final class ZmqSubscriber implements AutoCloseable {
     }
 
     private static List<Event> events(byte[] payload) {
-        List<?> batch = (List<?>) Objects.requireNonNull(Payload.read(payload), "nil");
+        List<?> batch = (List<?>) Objects.requireNonNull(MsgPackDecoder.decode(payload), "nil");
         List<Event> events = new ArrayList<>();
         for (Object event : (List<?>) Objects.requireNonNull(batch.get(1), "no events")) {
             events.add(event(Objects.requireNonNull(event, "nil")));

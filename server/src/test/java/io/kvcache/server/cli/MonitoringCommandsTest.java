@@ -97,7 +97,7 @@ final class MonitoringCommandsTest {
             String from = "--zmq=" + publisher.publishEndpoint();
             String replay = "--replay=" + publisher.replayEndpoint();
             putBlock(server, 1);
-            while (publisher.published() == 0) {
+            while (publisher.publishedCount() == 0) {
                 Thread.onSpinWait(); // until it was told
             }
             assertThat(run(0, "events", from, replay, "--from-oldest", "--count=1"))
@@ -109,9 +109,9 @@ final class MonitoringCommandsTest {
             CompletableFuture<String> live =
                     CompletableFuture.supplyAsync(() -> run(0, "events", from, replay, "--after=0", "--count=2"));
             for (int number = 2; !live.isDone(); number++) {
-                long before = publisher.published();
+                long before = publisher.publishedCount();
                 putBlock(server, number);
-                while (publisher.published() == before && !live.isDone()) {
+                while (publisher.publishedCount() == before && !live.isDone()) {
                     Thread.onSpinWait(); // so that they do not come faster than they can be published
                 }
             }

@@ -59,9 +59,9 @@ final class ZmqPublisherTest {
     }
 
     private List<String> snapshot(LongSupplier entries) throws Exception {
-        ZmqPublisher.Followed followed = new ZmqPublisher.Followed(
+        ZmqPublisher.EventSource eventSource = new ZmqPublisher.EventSource(
                 cache.events(), new NamespaceIdResolver(cache), new SnapshotLimiter(cache.events(), entries));
-        try (ZmqPublisher publisher = ZmqPublisher.open(CONFIG, followed, InstantSource.system());
+        try (ZmqPublisher publisher = ZmqPublisher.open(CONFIG, eventSource, InstantSource.system());
                 ZmqSubscriber subscriber =
                         ZmqSubscriber.connect(publisher.publishEndpoint(), publisher.replayEndpoint(), "")) {
             return subscriber.snapshot().stream()

@@ -12,7 +12,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.msgpack.core.MessageBufferPacker;
 import org.msgpack.core.MessagePack;
 
-final class PayloadTest {
+final class MsgPackDecoderTest {
 
     @ParameterizedTest
     @ValueSource(
@@ -42,7 +42,7 @@ final class PayloadTest {
     void givenANumber_whenWrittenByAnother_thenItIsRead(long number) throws Exception {
         MessageBufferPacker packer = MessagePack.newDefaultBufferPacker();
         packer.packLong(number);
-        assertThat(Payload.read(packer.toByteArray())).isEqualTo(number);
+        assertThat(MsgPackDecoder.decode(packer.toByteArray())).isEqualTo(number);
     }
 
     @ParameterizedTest
@@ -59,7 +59,7 @@ final class PayloadTest {
         for (int i = 0; i < size; i++) {
             packer.packString("k" + i).packBoolean(i % 2 == 0);
         }
-        Object read = Payload.read(packer.toByteArray());
+        Object read = MsgPackDecoder.decode(packer.toByteArray());
         assertThat(read)
                 .asInstanceOf(org.assertj.core.api.InstanceOfAssertFactories.LIST)
                 .satisfies(list -> {
@@ -76,7 +76,7 @@ final class PayloadTest {
         packer.packArrayHeader(4);
         packer.packBigInteger(new BigInteger("18446744073709551615"));
         packer.packNil().packDouble(1.5).packFloat(-2.5f);
-        assertThat(Payload.read(packer.toByteArray()))
+        assertThat(MsgPackDecoder.decode(packer.toByteArray()))
                 .isEqualTo(Arrays.asList(new BigInteger("18446744073709551615"), null, 1.5, -2.5));
     }
 
@@ -89,7 +89,7 @@ final class PayloadTest {
             byte[] bytes = new byte[random.nextInt(40)];
             random.nextBytes(bytes);
             try {
-                Payload.read(bytes);
+                MsgPackDecoder.decode(bytes);
             } catch (IllegalArgumentException none) {
                 refused++;
             }
@@ -97,17 +97,17 @@ final class PayloadTest {
         assertThat(refused).as("seed %d", seed).isPositive();
         byte[] deep = new byte[1000];
         Arrays.fill(deep, (byte) 0x91);
-        assertThatThrownBy(() -> Payload.read(deep)).hasMessageContaining("nested deeper than 32");
+        assertThatThrownBy(() -> MsgPackDecoder.decode(deep)).hasMessageContaining("nested deeper than 32");
         byte[] large = {(byte) 0xdd, 0x7f, 0, 0, 0};
-        assertThatThrownBy(() -> Payload.read(large)).hasMessageContaining("where 0 bytes are");
+        assertThatThrownBy(() -> MsgPackDecoder.decode(large)).hasMessageContaining("where 0 bytes are");
         byte[] binary = {(byte) 0xc6, 0x7f, 0, 0, 0, 1};
-        assertThatThrownBy(() -> Payload.read(binary)).hasMessageContaining("where 1 bytes are");
+        assertThatThrownBy(() -> MsgPackDecoder.decode(binary)).hasMessageContaining("where 1 bytes are");
         byte[] own = {(byte) 0xc9, 0x7f, 0, 0, 0, 1};
-        assertThatThrownBy(() -> Payload.read(own)).hasMessageContaining("a type of somebody's own");
+        assertThatThrownBy(() -> MsgPackDecoder.decode(own)).hasMessageContaining("a type of somebody's own");
         byte[] text = {(byte) 0xdb, 0x7f, 0, 0, 0, 'x'};
-        assertThatThrownBy(() -> Payload.read(text)).hasMessageContaining("ends within a value");
+        assertThatThrownBy(() -> MsgPackDecoder.decode(text)).hasMessageContaining("ends within a value");
         byte[] never = {(byte) 0xc1};
-        assertThatThrownBy(() -> Payload.read(never)).hasMessageContaining("no MessagePack");
-        assertThatThrownBy(() -> Payload.read(new byte[0])).hasMessageContaining("ends within a value");
+        assertThatThrownBy(() -> MsgPackDecoder.decode(never)).hasMessageContaining("no MessagePack");
+        assertThatThrownBy(() -> MsgPackDecoder.decode(new byte[0])).hasMessageContaining("ends within a value");
     }
 }

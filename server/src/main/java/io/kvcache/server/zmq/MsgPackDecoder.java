@@ -20,15 +20,15 @@ import org.msgpack.core.MessageUnpacker;
 /// somebody's own is refused before anything is made of it.
 ///
 /// Not safe for several threads.
-final class Payload {
+final class MsgPackDecoder {
 
-    private static final int DEEPEST = 32;
+    private static final int MAX_DEPTH = 32;
 
     private final MessageUnpacker in;
     private final int length;
     private int depth;
 
-    private Payload(byte[] bytes) {
+    private MsgPackDecoder(byte[] bytes) {
         in = MessagePack.newDefaultUnpacker(bytes);
         length = bytes.length;
     }
@@ -36,9 +36,9 @@ final class Payload {
     /// The first value of a message.
     ///
     /// @throws IllegalArgumentException when there is no whole one
-    static @Nullable Object read(byte[] bytes) {
+    static @Nullable Object decode(byte[] bytes) {
         try {
-            return new Payload(bytes).value();
+            return new MsgPackDecoder(bytes).readValue();
         } catch (MessageInsufficientBufferException cut) {
             throw new IllegalArgumentException("the message ends within a value", cut);
         } catch (MessagePackException | IOException other) {
@@ -46,29 +46,29 @@ final class Payload {
         }
     }
 
-    private @Nullable Object value() throws IOException {
+    private @Nullable Object readValue() throws IOException {
         return switch (in.getNextFormat().getValueType()) {
             case NIL -> {
                 in.unpackNil();
                 yield null;
             }
             case BOOLEAN -> in.unpackBoolean();
-            case INTEGER -> integer(in.unpackBigInteger());
+            case INTEGER -> toNumber(in.unpackBigInteger());
             case FLOAT -> in.unpackDouble();
             case STRING -> in.unpackString();
-            case BINARY -> HexFormat.of().formatHex(in.readPayload(checked(in.unpackBinaryHeader())));
-            case ARRAY -> array(checked(in.unpackArrayHeader()));
-            case MAP -> map(checked(in.unpackMapHeader()));
+            case BINARY -> HexFormat.of().formatHex(in.readPayload(requireAvailable(in.unpackBinaryHeader())));
+            case ARRAY -> readArray(requireAvailable(in.unpackArrayHeader()));
+            case MAP -> readMap(requireAvailable(in.unpackMapHeader()));
             case EXTENSION -> throw new IllegalArgumentException("a value of a type of somebody's own");
         };
     }
 
-    private static Object integer(BigInteger value) {
+    private static Object toNumber(BigInteger value) {
         return value.bitLength() < Long.SIZE ? (Object) value.longValue() : value;
     }
 
     /// Each value takes at least a byte, so there cannot be more of them than bytes.
-    private int checked(int size) {
+    private int requireAvailable(int size) {
         long left = length - in.getTotalReadBytes();
         if (size > left) {
             throw new IllegalArgumentException("a value of " + size + " parts where " + left + " bytes are");
@@ -76,30 +76,30 @@ final class Payload {
         return size;
     }
 
-    private List<@Nullable Object> array(int count) throws IOException {
-        deeper();
+    private List<@Nullable Object> readArray(int count) throws IOException {
+        enterLevel();
         List<@Nullable Object> values = new ArrayList<>();
         for (int i = 0; i < count; i++) {
-            values.add(value());
+            values.add(readValue());
         }
         depth--;
         return values;
     }
 
-    private Map<String, @Nullable Object> map(int count) throws IOException {
-        deeper();
+    private Map<String, @Nullable Object> readMap(int count) throws IOException {
+        enterLevel();
         Map<String, @Nullable Object> values = new LinkedHashMap<>();
         for (int i = 0; i < count; i++) {
-            String name = String.valueOf(value());
-            values.put(name, value());
+            String name = String.valueOf(readValue());
+            values.put(name, readValue());
         }
         depth--;
         return values;
     }
 
-    private void deeper() {
-        if (++depth > DEEPEST) {
-            throw new IllegalArgumentException("values are nested deeper than " + DEEPEST);
+    private void enterLevel() {
+        if (++depth > MAX_DEPTH) {
+            throw new IllegalArgumentException("values are nested deeper than " + MAX_DEPTH);
         }
     }
 }

@@ -25,7 +25,7 @@ import org.msgpack.core.MessageUnpacker;
 import org.msgpack.value.Value;
 
 /// Bytes that were put together by hand from the schema, with vLLM's own hashes of tokens 1..4 and 5..8.
-final class VllmEventsTest {
+final class VllmEventEncoderTest {
 
     private static final Namespace MODEL = Namespace.of("m", BlockShape.kv(1, 1, 1, 4, Dtype.BF16));
 
@@ -48,8 +48,8 @@ final class VllmEventsTest {
 
     @Test
     void givenAFirstBlock_whenWrittenAsAnArray_thenTheBytesAreThoseOfTheSchema() {
-        byte[] batch = new VllmEvents(EventEncoding.ARRAY, EventHashes.ENGINE)
-                .batch(1.5, MODEL, List.of(event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0)));
+        byte[] batch = new VllmEventEncoder(EventEncoding.ARRAY, EventHashes.ENGINE)
+                .encodeBatch(1.5, MODEL, List.of(event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0)));
         assertThat(hex(batch))
                 .isEqualTo("93" + "cb3ff8000000000000" + "91" + "98" + "ab" + hex("BlockStored") + "91"
                         + "cf84b146b151d55111" + "c0" + "90" + "04" + "c0" + "a3" + hex("CPU") + "c0" + "c0");
@@ -57,8 +57,8 @@ final class VllmEventsTest {
 
     @Test
     void givenAFirstBlock_whenWrittenAsAMap_thenTheBytesAreThoseOfTheSchema() {
-        byte[] batch = new VllmEvents(EventEncoding.MAP, EventHashes.ENGINE)
-                .batch(1.5, MODEL, List.of(event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0)));
+        byte[] batch = new VllmEventEncoder(EventEncoding.MAP, EventHashes.ENGINE)
+                .encodeBatch(1.5, MODEL, List.of(event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0)));
         assertThat(hex(batch))
                 .isEqualTo("93" + "cb3ff8000000000000" + "91" + "88" + "a4" + hex("type") + "ab" + hex("BlockStored")
                         + "ac" + hex("block_hashes") + "91" + "cf84b146b151d55111"
@@ -79,7 +79,8 @@ final class VllmEventsTest {
                 event(EventKind.EVICTED, TierKind.HOST, 1, SECOND, FIRST),
                 event(EventKind.DROPPED, TierKind.HOST, 0, FIRST, 0),
                 event(EventKind.STORED, TierKind.HOST, 1, SECOND, FIRST));
-        List<Value> told = unpacked(new VllmEvents(EventEncoding.ARRAY, EventHashes.ENGINE).batch(2, MODEL, events));
+        List<Value> told =
+                unpacked(new VllmEventEncoder(EventEncoding.ARRAY, EventHashes.ENGINE).encodeBatch(2, MODEL, events));
         assertThat(told.toString())
                 .isEqualTo(("[['BlockStored',[9561501211280363793,%1$s],null,[],4,null,'CPU',null],"
                                 + " ['BlockStored',[9561501211280363793],null,[],4,null,'STORAGE',null],"
@@ -95,18 +96,18 @@ final class VllmEventsTest {
     @ParameterizedTest
     @EnumSource(EventEncoding.class)
     void givenNoAdapter_whenWritten_thenEveryFieldThatVllmRequiresIsThere(EventEncoding encoding) throws Exception {
-        VllmEvents schema = new VllmEvents(encoding, EventHashes.ENGINE);
+        VllmEventEncoder schema = new VllmEventEncoder(encoding, EventHashes.ENGINE);
         List<CacheEvent> events = List.of(
                 event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0),
                 event(EventKind.EVICTED, TierKind.HOST, 0, FIRST, 0));
         List<String> stored = List.of(
                 "block_hashes", "parent_block_hash", "token_ids", "block_size", "lora_id", "medium", "lora_name");
-        List<Value> told = unpacked(schema.batch(2, MODEL, events));
+        List<Value> told = unpacked(schema.encodeBatch(2, MODEL, events));
         assertThat(members(told.get(0), encoding, "BlockStored", stored))
                 .isEqualTo("[[9561501211280363793],null,[],4,null,CPU,null]");
         assertThat(members(told.get(1), encoding, "BlockRemoved", List.of("block_hashes", "medium")))
                 .isEqualTo("[[9561501211280363793],CPU]");
-        assertThat(members(unpacked(schema.cleared(2)).getFirst(), encoding, "AllBlocksCleared", List.of()))
+        assertThat(members(unpacked(schema.encodeCleared(2)).getFirst(), encoding, "AllBlocksCleared", List.of()))
                 .isEqualTo("[]");
     }
 
@@ -130,10 +131,12 @@ final class VllmEventsTest {
     @Test
     void givenBlocksWithoutAnEnginesHash_whenWritten_thenTheirKeysNameThem() throws Exception {
         CacheEvent event = new CacheEvent(0, EventKind.STORED, TierKind.HOST, 0, 1, 2, 3, 4, 5, 0, 0);
-        assertThat(unpacked(new VllmEvents(EventEncoding.ARRAY, EventHashes.ENGINE).batch(2, MODEL, List.of(event)))
+        assertThat(unpacked(new VllmEventEncoder(EventEncoding.ARRAY, EventHashes.ENGINE)
+                                .encodeBatch(2, MODEL, List.of(event)))
                         .toString())
                 .isEqualTo("[[\"BlockStored\",[2],4,[],4,null,\"CPU\",null]]");
-        Value bytes = unpacked(new VllmEvents(EventEncoding.ARRAY, EventHashes.KEY).batch(2, MODEL, List.of(event)))
+        Value bytes = unpacked(new VllmEventEncoder(EventEncoding.ARRAY, EventHashes.KEY)
+                        .encodeBatch(2, MODEL, List.of(event)))
                 .getFirst()
                 .asArrayValue()
                 .get(1)
@@ -146,10 +149,10 @@ final class VllmEventsTest {
     void givenAnAdapter_whenWritten_thenItIsNamed() throws Exception {
         Namespace adapted = MODEL.toBuilder().adapter("lora-7").build();
         List<CacheEvent> events = List.of(event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0));
-        assertThat(unpacked(new VllmEvents(EventEncoding.MAP, EventHashes.ENGINE).batch(2, adapted, events))
+        assertThat(unpacked(new VllmEventEncoder(EventEncoding.MAP, EventHashes.ENGINE).encodeBatch(2, adapted, events))
                         .toString())
                 .contains("\"lora_name\":\"lora-7\"");
-        assertThat(unpacked(new VllmEvents(EventEncoding.MAP, EventHashes.ENGINE).cleared(2))
+        assertThat(unpacked(new VllmEventEncoder(EventEncoding.MAP, EventHashes.ENGINE).encodeCleared(2))
                         .toString())
                 .isEqualTo("[{\"type\":\"AllBlocksCleared\"}]");
     }
@@ -179,8 +182,8 @@ final class VllmEventsTest {
         "-1, cfffffffffffffffff"
     })
     void givenAHash_whenWritten_thenItIsUnsignedAndOfTheShortestForm(long hash, String bytes) {
-        byte[] batch = new VllmEvents(EventEncoding.ARRAY, EventHashes.ENGINE)
-                .batch(1.5, MODEL, List.of(event(EventKind.EVICTED, TierKind.DISK, 0, hash, 0)));
+        byte[] batch = new VllmEventEncoder(EventEncoding.ARRAY, EventHashes.ENGINE)
+                .encodeBatch(1.5, MODEL, List.of(event(EventKind.EVICTED, TierKind.DISK, 0, hash, 0)));
         assertThat(hex(batch))
                 .isEqualTo("93" + "cb3ff8000000000000" + "91" + "93" + "ac" + hex("BlockRemoved") + "91" + bytes + "a7"
                         + hex("STORAGE") + "c0");
@@ -192,7 +195,7 @@ final class VllmEventsTest {
         List<CacheEvent> run = IntStream.range(0, count)
                 .mapToObj(depth -> event(EventKind.EVICTED, TierKind.HOST, depth, 1, 0))
                 .toList();
-        assertThat(hex(new VllmEvents(EventEncoding.ARRAY, EventHashes.KEY).batch(1.5, MODEL, run)))
+        assertThat(hex(new VllmEventEncoder(EventEncoding.ARRAY, EventHashes.KEY).encodeBatch(1.5, MODEL, run)))
                 .startsWith("93" + "cb3ff8000000000000" + "91" + "93" + "ac" + hex("BlockRemoved") + bytes + "c410"
                         + "0000000000000001" + "ffffffffffffffff")
                 .endsWith("a3" + hex("CPU") + "c0");
@@ -203,8 +206,8 @@ final class VllmEventsTest {
     void givenALongName_whenWritten_thenItsLengthIsOfTheShortestForm(int length, String bytes) {
         String adapter = "x".repeat(length);
         Namespace adapted = MODEL.toBuilder().adapter(adapter).build();
-        assertThat(hex(new VllmEvents(EventEncoding.ARRAY, EventHashes.ENGINE)
-                        .batch(1.5, adapted, List.of(event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0)))))
+        assertThat(hex(new VllmEventEncoder(EventEncoding.ARRAY, EventHashes.ENGINE)
+                        .encodeBatch(1.5, adapted, List.of(event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0)))))
                 .endsWith("a3" + hex("CPU") + bytes + hex(adapter) + "c0");
     }
 }

@@ -4,12 +4,12 @@ package io.kvcache.server.zmq;
 ///
 /// @param sequence counts messages from 0; all ones for the end of a reply
 @SuppressWarnings("ArrayRecordComponent") // sent, never compared
-record Message(String topic, long sequence, byte[] payload) {
+record ZmqMessage(String topic, long sequence, byte[] payload) {
 
     private static final byte[] NOTHING = {};
 
     /// Ends what was asked for.
-    static Message end(String topic) {
-        return new Message(topic, -1, NOTHING);
+    static ZmqMessage end(String topic) {
+        return new ZmqMessage(topic, -1, NOTHING);
     }
 }

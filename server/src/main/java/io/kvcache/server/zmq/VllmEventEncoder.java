@@ -27,14 +27,14 @@ import org.msgpack.core.MessagePacker;
 ///
 /// @param encoding how each event is written
 /// @param hashes how blocks are named
-record VllmEvents(EventEncoding encoding, EventHashes hashes) {
+record VllmEventEncoder(EventEncoding encoding, EventHashes hashes) {
 
     /// The payload of a batch.
     ///
     /// @param events of one namespace, at least one
-    byte[] batch(double seconds, Namespace namespace, List<CacheEvent> events) {
-        List<List<CacheEvent>> runs = runs(events);
-        return batch(seconds, runs.size(), out -> {
+    byte[] encodeBatch(double seconds, Namespace namespace, List<CacheEvent> events) {
+        List<List<CacheEvent>> runs = groupByChain(events);
+        return encodeBatch(seconds, runs.size(), out -> {
             for (List<CacheEvent> run : runs) {
                 write(out, namespace, run);
             }
@@ -42,18 +42,18 @@ record VllmEvents(EventEncoding encoding, EventHashes hashes) {
     }
 
     /// The payload of a batch that says that nothing of what was said before holds any more.
-    byte[] cleared(double seconds) {
-        return batch(seconds, 1, out -> begin(out, "AllBlocksCleared", 0));
+    byte[] encodeCleared(double seconds) {
+        return encodeBatch(seconds, 1, out -> begin(out, "AllBlocksCleared", 0));
     }
 
-    private interface Events {
+    private interface EventWriter {
         void write(MessagePacker out) throws IOException;
     }
 
-    private static byte[] batch(double seconds, int count, Events events) {
+    private static byte[] encodeBatch(double seconds, int count, EventWriter eventWriter) {
         try (MessageBufferPacker out = MessagePack.newDefaultBufferPacker()) {
             out.packArrayHeader(3).packDouble(seconds).packArrayHeader(count);
-            events.write(out);
+            eventWriter.write(out);
             out.packNil();
             return out.toByteArray();
         } catch (IOException impossible) {
@@ -61,11 +61,11 @@ record VllmEvents(EventEncoding encoding, EventHashes hashes) {
         }
     }
 
-    private static List<List<CacheEvent>> runs(List<CacheEvent> events) {
+    private static List<List<CacheEvent>> groupByChain(List<CacheEvent> events) {
         List<List<CacheEvent>> runs = new ArrayList<>();
         int from = 0;
         for (int to = 1; to <= events.size(); to++) {
-            if (to == events.size() || !goesOn(events.get(to - 1), events.get(to))) {
+            if (to == events.size() || !continuesChain(events.get(to - 1), events.get(to))) {
                 runs.add(events.subList(from, to));
                 from = to;
             }
@@ -73,7 +73,7 @@ record VllmEvents(EventEncoding encoding, EventHashes hashes) {
         return runs;
     }
 
-    private static boolean goesOn(CacheEvent before, CacheEvent next) {
+    private static boolean continuesChain(CacheEvent before, CacheEvent next) {
         boolean alike = before.kind().isAddition() == next.kind().isAddition() && before.tier() == next.tier();
         boolean follows = next.depth() == before.depth() + 1
                 && next.parentHi() == before.keyHi()
