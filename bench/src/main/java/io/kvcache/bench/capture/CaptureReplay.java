@@ -34,12 +34,12 @@ import tools.jackson.databind.json.JsonMapper;
 /// as much is found as there. Look-ups that ended without a value or a put are passed over.
 public final class CaptureReplay {
 
-    private static final String MARK = "kvcache_trace";
+    private static final String HEADER_FIELD = "kvcache_trace";
 
     private final Path file;
     private final TieredKvCache cache;
     private final Map<Integer, Namespace> namespaces = new HashMap<>();
-    private final Map<Integer, JsonNode> met = new HashMap<>();
+    private final Map<Integer, JsonNode> definitions = new HashMap<>();
     private long uses;
     private long live;
     private long replayed;
@@ -98,8 +98,9 @@ public final class CaptureReplay {
 
     private static JsonNode first(Path file, @Nullable String line) throws IOException {
         JsonNode first = line == null ? null : parse(file, line, 1);
-        if (first == null || first.path(MARK).intValue(0) != 1) {
-            throw new IOException(file + ":1 is not the first line of a capture: must be {\"" + MARK + "\":1, ...}");
+        if (first == null || first.path(HEADER_FIELD).intValue(0) != 1) {
+            throw new IOException(
+                    file + ":1 is not the first line of a capture: must be {\"" + HEADER_FIELD + "\":1, ...}");
         }
         return first;
     }
@@ -122,7 +123,7 @@ public final class CaptureReplay {
             if (line.has("op")) {
                 use(line, space);
             } else {
-                met.put(space, line);
+                definitions.put(space, line);
             }
         } catch (JacksonException | IllegalArgumentException broken) {
             throw new IOException(file + ":" + number + " cannot be replayed: " + broken.getMessage(), broken);
@@ -156,7 +157,7 @@ public final class CaptureReplay {
     }
 
     private boolean isOfBlocks(int space) {
-        JsonNode about = met.get(space);
+        JsonNode about = definitions.get(space);
         if (about == null) {
             throw new IllegalArgumentException("ns is " + space + ", of which no line tells before");
         }

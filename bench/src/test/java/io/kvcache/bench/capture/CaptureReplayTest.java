@@ -56,14 +56,15 @@ final class CaptureReplayTest {
 
     @ParameterizedTest
     @EnumSource(OpaqueReplay.Speech.class)
-    void givenObjectsOfLmcache_whenTheCaptureIsReplayed_thenTheLiveHitRatio(OpaqueReplay.Speech speech)
+    void givenObjectsOfLmcache_whenTheCaptureIsReplayed_thenTheLiveHitRatio(OpaqueReplay.Speech chunkProtocol)
             throws IOException {
         Path file = folder.resolve("trace.jsonl");
         OpaqueReplay.Settings settings =
                 new OpaqueReplay.Settings(PolicyKind.LRU, 2L * SlabPool.SLAB_BYTES, SLOT_BYTES, 0);
 
-        double live =
-                new OpaqueReplay(FOREST, settings, file.toString()).run(speech).blockHitRatio();
+        double live = new OpaqueReplay(FOREST, settings, file.toString())
+                .run(chunkProtocol)
+                .blockHitRatio();
 
         CaptureReplay.Result result = CaptureReplay.run(file, CaptureReplay.hostBytes(file), PolicyKind.LRU);
         assertThat(live).isBetween(0.1, 0.9);
