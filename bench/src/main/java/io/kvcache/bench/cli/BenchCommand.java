@@ -25,8 +25,8 @@ import picocli.CommandLine.Spec;
             ServerBenchCommand.class,
             TransportBenchCommand.class,
             GpuBenchCommand.class,
-            OpaqueBenchCommand.class,
-            PairsBenchCommand.class
+            LmcacheBenchCommand.class,
+            BuildComparisonCommand.class
         },
         sortOptions = false)
 final class BenchCommand implements Callable<Integer> {
@@ -50,7 +50,7 @@ final class BenchCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         if (suite.equals("list")) {
-            SuiteCatalogue.all().forEach(options::list);
+            SuiteCatalogue.all().forEach(options::printSpecs);
             options.print("server: the cache server beside redis-server; see bench server --help\n");
             options.print("transport: the remote cache beside a bare responder; see bench transport --help\n");
             options.print("opaque: a trace as LMCache plays it beside native blocks; see bench opaque --help\n");
@@ -63,25 +63,25 @@ final class BenchCommand implements Callable<Integer> {
             throw new ParameterException(spec.commandLine(), "kvcache bench: only disk takes a DIR");
         }
         return chosen.movesBytes()
-                ? answerOnFiles(chosen)
-                : options.report(chosen, options.runner().run(chosen));
+                ? runOnFiles(chosen)
+                : options.reportResults(chosen, options.createRunner().run(chosen));
     }
 
-    private int answerOnFiles(Suite chosen) throws IOException {
+    private int runOnFiles(Suite chosen) throws IOException {
         try {
             Path disk = folder == null ? Path.of(System.getProperty("java.io.tmpdir")) : folder;
             DiskPlaces places = DiskPlaces.find(disk);
-            places.remarks().forEach(options::say);
+            places.remarks().forEach(options::printError);
             Suite possible = chosen.within(places.folders().keySet());
-            return options.report(possible, options.runner().run(possible, places));
+            return options.reportResults(possible, options.createRunner().run(possible, places));
         } catch (MissingToolException missing) {
             throw new ParameterException(spec.commandLine(), "kvcache bench: " + missing.getMessage(), missing);
         }
     }
 
     private Suite chosen() {
-        return options.filtered(SuiteCatalogue.named(suite)
-                .orElseThrow(() ->
-                        options.mistake("SUITE", suite, SuiteCatalogue.names() + ", server, transport, gpu, list")));
+        return options.filterSuite(SuiteCatalogue.named(suite)
+                .orElseThrow(() -> options.invalidValue(
+                        "SUITE", suite, SuiteCatalogue.names() + ", server, transport, gpu, list")));
     }
 }

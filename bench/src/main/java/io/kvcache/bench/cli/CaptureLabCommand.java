@@ -52,7 +52,7 @@ final class CaptureLabCommand implements Callable<Integer> {
         List<PolicyKind> kinds;
         List<Long> asked;
         try {
-            kinds = policies.stream().map(ReplayChoices::ofStore).toList();
+            kinds = policies.stream().map(ReplayOptions::storePolicy).toList();
             asked = sizes.stream().map(CaptureLabCommand::bytes).toList();
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache lab capture: " + e.getMessage(), e);
@@ -78,7 +78,7 @@ final class CaptureLabCommand implements Callable<Integer> {
     private static long bytes(String text) {
         long bytes = ByteSizeText.parse(text).bytes();
         if (bytes < SlabPool.SLAB_BYTES) {
-            throw ReplayChoices.mustBe("--host-bytes", text, "32 MiB and up");
+            throw ReplayOptions.invalidOption("--host-bytes", text, "32 MiB and up");
         }
         return bytes;
     }

@@ -34,7 +34,7 @@ final class ConstantLabCommand implements Callable<Integer> {
     private CommandSpec spec = CommandSpec.create();
 
     @Mixin
-    private final TracesOption traces = new TracesOption();
+    private final TraceListOption traces = new TraceListOption();
 
     @Option(
             names = "--first",
@@ -79,13 +79,13 @@ final class ConstantLabCommand implements Callable<Integer> {
             print("trace          constant                     value         factor   hits, mean     worst      best"
                     + "      saved   written");
         }
-        try (ProgressLine progress = new ProgressLine(spec.commandLine().getErr())) {
-            for (String trace : traces.names()) {
+        try (ProgressLine progressLine = new ProgressLine(spec.commandLine().getErr())) {
+            for (String trace : traces.traceNames()) {
                 ConstantLaboratory laboratory = new ConstantLaboratory(trace, first, sources);
                 for (Constant constant : constants) {
-                    progress.update("compiling and replaying with another " + constant.label());
+                    progressLine.update("compiling and replaying with another " + constant.label());
                     List<ConstantRow> rows = laboratory.rows(constant);
-                    progress.update("");
+                    progressLine.update("");
                     rows.forEach(this::show);
                 }
             }
@@ -122,9 +122,9 @@ final class ConstantLabCommand implements Callable<Integer> {
     private List<Constant> constants() {
         try {
             if (first < 1) {
-                throw ReplayChoices.mustBe("--first", String.valueOf(first), "at least 1");
+                throw ReplayOptions.invalidOption("--first", String.valueOf(first), "at least 1");
             }
-            traces.sources();
+            traces.traceSources();
             List<Constant> chosen = new ArrayList<>();
             for (String name : names) {
                 List<Constant> named = Constants.all().stream()
@@ -132,7 +132,7 @@ final class ConstantLabCommand implements Callable<Integer> {
                                 each.label().equals(name) || each.label().startsWith(name + "."))
                         .toList();
                 if (named.isEmpty()) {
-                    throw ReplayChoices.mustBe(
+                    throw ReplayOptions.invalidOption(
                             "--constant",
                             name,
                             Constants.all().stream().map(Constant::label).collect(Collectors.joining(", ")));

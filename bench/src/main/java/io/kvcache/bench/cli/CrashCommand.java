@@ -85,17 +85,17 @@ final class CrashCommand implements Callable<Integer> {
         long start = System.nanoTime();
         List<CrashRound> all = new ArrayList<>();
         boolean passed;
-        try (ProgressLine progress = new ProgressLine(spec.commandLine().getErr())) {
+        try (ProgressLine progressLine = new ProgressLine(spec.commandLine().getErr())) {
             passed = new CrashRounds(folder, seed, round -> {
                         all.add(round);
-                        progress.update("round " + all.size() + " of " + rounds);
+                        progressLine.update("round " + all.size() + " of " + rounds);
                     })
                     .run(rounds);
         }
         all.stream()
                 .filter(round -> !round.passed())
-                .forEach(round -> say("round " + round.number() + " failed: " + round));
-        say(String.format(
+                .forEach(round -> printError("round " + round.number() + " failed: " + round));
+        printError(String.format(
                 Locale.ROOT,
                 "%,d processes killed -9: %,d flushed blocks and objects looked for, %,d missing, %,d wrong,"
                         + " %,d dropped and back, %,d bad by fsck; reopened in %.0f ms (median)   %.0f s",
@@ -119,7 +119,7 @@ final class CrashCommand implements Callable<Integer> {
         TraceForest forest = new TraceForest(TraceSource.parse(replay).load(reader), ReplayRule.REFERENCE);
         int requests = forest.requests();
         Interruption found = Interruption.of(folder.resolve("crash-tier"), replay, forest, requests / 2, requests);
-        say(String.format(
+        printError(String.format(
                 Locale.ROOT,
                 "%s: killed -9 after request %,d of %,d, without a flush; of the blocks asked for after that,"
                         + " %.4f were there, %.4f without the kill: %.1f %%; %,d wrong",
@@ -133,7 +133,7 @@ final class CrashCommand implements Callable<Integer> {
         return found.passed();
     }
 
-    private void say(String line) {
+    private void printError(String line) {
         PrintWriter out = spec.commandLine().getOut();
         out.println(line);
         out.flush();

@@ -36,7 +36,7 @@ final class CurveLabCommand implements Callable<Integer> {
     private CommandSpec spec = CommandSpec.create();
 
     @Mixin
-    private final CountOptions counted = new CountOptions();
+    private final HitCountingOptions counted = new HitCountingOptions();
 
     @Mixin
     private final TraceOption trace = new TraceOption();
@@ -69,29 +69,32 @@ final class CurveLabCommand implements Callable<Integer> {
     @Option(names = "--json", description = "One JSON object a line instead of a table.")
     private boolean json;
 
-    private record Choices(TraceSource source, ModelPreset preset, ReplayRule rule, int warmup, List<Double> shares) {}
+    private record CurveOptions(
+            TraceSource source, ModelPreset preset, ReplayRule rule, int warmup, List<Double> shares) {}
 
     @Override
     public Integer call() throws IOException {
-        Choices choices = choices();
-        Trace read = TraceOption.load(choices.source, spec.commandLine().getErr());
+        CurveOptions curveOptions = curveOptions();
+        Trace read =
+                TraceOption.loadTrace(curveOptions.source, spec.commandLine().getErr());
         try {
-            ReplayChoices.checkWarmup(choices.warmup, read);
-            CurveLaboratory laboratory = new CurveLaboratory(read, choices.preset, choices.rule, choices.warmup);
-            show(rows(laboratory, choices), choices.preset);
+            ReplayOptions.checkWarmup(curveOptions.warmup, read);
+            CurveLaboratory laboratory =
+                    new CurveLaboratory(read, curveOptions.preset, curveOptions.rule, curveOptions.warmup);
+            show(rows(laboratory, curveOptions), curveOptions.preset);
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache lab curve: " + e.getMessage(), e);
         }
         return 0;
     }
 
-    private List<CurveRow> rows(CurveLaboratory laboratory, Choices choices) {
+    private List<CurveRow> rows(CurveLaboratory laboratory, CurveOptions curveOptions) {
         if (sample == 100) {
-            return laboratory.exact(choices.shares);
+            return laboratory.exact(curveOptions.shares);
         }
-        List<CurveRow> rows = laboratory.sampled(choices.shares, sample / 100, seed);
+        List<CurveRow> rows = laboratory.sampled(curveOptions.shares, sample / 100, seed);
         if (rows.getFirst().sampledBlocks() == 0) {
-            throw ReplayChoices.mustBe(
+            throw ReplayOptions.invalidOption(
                     "--sample", String.valueOf(sample), "more: it looks at none of the blocks, so nothing is known");
         }
         return rows;
@@ -134,17 +137,17 @@ final class CurveLabCommand implements Callable<Integer> {
                 .stripTrailing();
     }
 
-    private Choices choices() {
+    private CurveOptions curveOptions() {
         try {
             if (!(sample > 0 && sample <= 100)) {
-                throw ReplayChoices.mustBe("--sample", String.valueOf(sample), "above 0 to 100");
+                throw ReplayOptions.invalidOption("--sample", String.valueOf(sample), "above 0 to 100");
             }
-            return new Choices(
-                    trace.source(),
+            return new CurveOptions(
+                    trace.traceSource(),
                     model.preset(),
                     counted.rule(),
                     counted.warmup(),
-                    percents.stream().map(ReplayChoices::share).toList());
+                    percents.stream().map(ReplayOptions::parseShare).toList());
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache lab curve: " + e.getMessage(), e);
         }

@@ -36,14 +36,14 @@ import tools.jackson.databind.json.JsonMapper;
 final class DemoCommand implements Callable<Integer> {
 
     /// Half a GiB of the store's memory at 64 KiB a block, which leaves room for everything else in 2 GiB.
-    private static final int REAL_BLOCKS = 5_000;
+    private static final int STORE_BLOCKS = 5_000;
 
     private static final List<Integer> CAPACITIES = List.of(1_000, 5_000, 10_000, 20_000, 50_000);
 
-    private static final String PUBLISHED = "conversation";
+    private static final String DEFAULT_TRACE = "conversation";
 
     /// Most that the store's memory may take, so that the demo stays within 2 GiB.
-    private static final long MOST_BYTES = 1L << 30;
+    private static final long MAX_BYTES = 1L << 30;
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
@@ -67,7 +67,7 @@ final class DemoCommand implements Callable<Integer> {
     @Option(
             names = "--blocks",
             paramLabel = "N",
-            defaultValue = "" + REAL_BLOCKS,
+            defaultValue = "" + STORE_BLOCKS,
             description = "Capacity of the run with real bytes. Default: ${DEFAULT-VALUE}.")
     private int blocks;
 
@@ -96,8 +96,8 @@ final class DemoCommand implements Callable<Integer> {
         Trace read = TraceSource.parse(source()).load(reader);
         read.remark().ifPresent(remark -> spec.commandLine().getErr().println("kvcache: " + remark));
         DemoResult result;
-        try (ProgressLine progress = new ProgressLine(spec.commandLine().getErr())) {
-            result = new Demo(read, settings, progress::update).run();
+        try (ProgressLine progressLine = new ProgressLine(spec.commandLine().getErr())) {
+            result = new Demo(read, settings, progressLine::update).run();
         }
         if (json) {
             out.println(JsonMapper.builder().build().writeValueAsString(DemoJson.of(result)));
@@ -109,13 +109,13 @@ final class DemoCommand implements Callable<Integer> {
     }
 
     private int demoGpu() {
-        return new GpuDemoPage(spec.commandLine().getOut(), json).show();
+        return new GpuDemoReport(spec.commandLine().getOut(), json).run();
     }
 
     private Demo.Settings settings() {
         try {
             long blockBytes = ByteSizeText.parse(bytes).bytes();
-            if (blocks < 1 || blockBytes > MOST_BYTES / blocks) {
+            if (blocks < 1 || blockBytes > MAX_BYTES / blocks) {
                 throw new IllegalArgumentException("--blocks " + blocks + " of --bytes " + bytes
                         + ": the demo takes from 1 block to 1 GiB in all; replay --bytes takes more");
             }
@@ -130,7 +130,7 @@ final class DemoCommand implements Callable<Integer> {
         if (!trace.isEmpty()) {
             return trace;
         }
-        return new TraceFinder().find(PUBLISHED).isPresent() ? PUBLISHED : "generated";
+        return new TraceFinder().find(DEFAULT_TRACE).isPresent() ? DEFAULT_TRACE : "generated";
     }
 
     private String title() {
@@ -139,7 +139,7 @@ final class DemoCommand implements Callable<Integer> {
             return source + " (made up; the real one: conversation_trace.jsonl of kvcache-ai/Mooncake into "
                     + "shared/traces)";
         }
-        return List.of(PUBLISHED, "synthetic").contains(source) ? source + ", Mooncake FAST'25" : source;
+        return List.of(DEFAULT_TRACE, "synthetic").contains(source) ? source + ", Mooncake FAST'25" : source;
     }
 
     private static long hostBytes() {

@@ -37,13 +37,14 @@ final class GpuBenchCommand implements Callable<Integer> {
     private static final long BLOCK_BYTES = 2 << 20;
 
     /// Two spans of so many bytes are taken, of no more than half of what is free.
-    private static final int FREE_SHARE = 4;
+    private static final int FREE_DIVISOR = 4;
 
     /// Sizes are compared over fewer bytes, as they are many.
-    private static final int SIZES_SHARE = 8;
+    private static final int SIZES_DIVISOR = 8;
 
-    private static final String LIMIT = "; a CPU that stands in for a GPU is given %d MiB and %d rounds at most"
-            .formatted(STAND_IN_BYTES >> 20, STAND_IN_ROUNDS);
+    private static final String STAND_IN_LIMIT =
+            "; a CPU that stands in for a GPU is given %d MiB and %d rounds at most"
+                    .formatted(STAND_IN_BYTES >> 20, STAND_IN_ROUNDS);
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
@@ -68,70 +69,70 @@ final class GpuBenchCommand implements Callable<Integer> {
 
     @Override
     public Integer call() {
-        try (GpuPages pages = pages()) {
+        try (GpuReportWriter pages = pages()) {
             int status = measure(pages);
-            if (pages.lost()) {
-                say("--lines: not all could be written to " + lines);
+            if (pages.hasWriteErrors()) {
+                printError("--lines: not all could be written to " + lines);
                 return 1;
             }
             return status;
         }
     }
 
-    private GpuPages pages() {
+    private GpuReportWriter pages() {
         try {
-            return new GpuPages(spec.commandLine().getOut(), json, lines);
+            return new GpuReportWriter(spec.commandLine().getOut(), json, lines);
         } catch (IOException refused) {
             throw new ParameterException(
                     spec.commandLine(), "--lines takes a file that can be written to; " + refused, refused);
         }
     }
 
-    private int measure(GpuPages pages) {
+    private int measure(GpuReportWriter pages) {
         long full = quick ? QUICK_BYTES : FULL_BYTES;
         try {
-            BenchDevice device = BenchDevice.open(FREE_SHARE * full);
+            BenchDevice device = BenchDevice.open(FREE_DIVISOR * full);
             try (var driver = device.driver()) {
-                long wanted = !slow(device) ? full : quick ? BLOCK_BYTES : STAND_IN_BYTES;
-                long bytes = Math.min(wanted, driver.freeMemoryBytes() / FREE_SHARE / BLOCK_BYTES * BLOCK_BYTES);
+                long wanted = !isSlow(device) ? full : quick ? BLOCK_BYTES : STAND_IN_BYTES;
+                long bytes = Math.min(wanted, driver.freeMemoryBytes() / FREE_DIVISOR / BLOCK_BYTES * BLOCK_BYTES);
                 if (bytes == 0) {
-                    say("too little memory of the GPU is free");
+                    printError("too little memory of the GPU is free");
                     return 1;
                 }
                 if (!device.real()) {
-                    say("no GPU is used: " + device.why());
-                    say("these figures are of host memory and mean nothing");
+                    printError("no GPU is used: " + device.why());
+                    printError("these figures are of host memory and mean nothing");
                 }
                 return measure(device, bytes, pages);
             }
         } catch (DeviceException | IllegalStateException failure) {
-            say("stopped there: " + failure.getMessage() + "; what is printed was measured");
+            printError("stopped there: " + failure.getMessage() + "; what is printed was measured");
             return 1;
         }
     }
 
-    private static boolean slow(BenchDevice device) {
+    private static boolean isSlow(BenchDevice device) {
         return device.kind() == BenchDevice.Kind.STAND_IN;
     }
 
-    private int measure(BenchDevice device, long bytes, GpuPages pages) {
-        int rounds = quick ? 1 : slow(device) ? STAND_IN_ROUNDS : FULL_ROUNDS;
+    private int measure(BenchDevice device, long bytes, GpuReportWriter pages) {
+        int rounds = quick ? 1 : isSlow(device) ? STAND_IN_ROUNDS : FULL_ROUNDS;
         DeviceInfo info = device.driver().info();
         if (sizes) {
-            GpuSizesPage page = new GpuSizesPage(pages, info.name(), device.real());
-            page.head();
-            long some = Math.max(bytes / SIZES_SHARE, 2 * BLOCK_BYTES);
-            new GpuBandwidth(rounds, some, this::say).run(device.driver(), page::cell);
+            GpuCopySizeReport page = new GpuCopySizeReport(pages, info.name(), device.real());
+            page.printHead();
+            long some = Math.max(bytes / SIZES_DIVISOR, 2 * BLOCK_BYTES);
+            new GpuBandwidth(rounds, some, this::printError).run(device.driver(), page::addResult);
             return 0;
         }
-        GpuComparison comparison = new GpuComparison(rounds, bytes, this::say);
-        GpuComparisonPage page = new GpuComparisonPage(pages, info, device.real(), comparison);
-        page.head(device, slow(device) ? LIMIT : "");
-        List<GpuCell> cells = comparison.run(device.driver(), page::cell);
+        GpuComparison comparison = new GpuComparison(rounds, bytes, this::printError);
+        GpuComparisonReport page = new GpuComparisonReport(pages, info, device.real(), comparison);
+        page.printHead(device, isSlow(device) ? STAND_IN_LIMIT : "");
+        List<GpuCell> cells = comparison.run(device.driver(), page::printResult);
         return strict && device.real() && !cells.stream().allMatch(GpuCell::ok) ? 1 : 0;
     }
 
-    private void say(String what) {
-        GpuPages.say(spec.commandLine().getErr(), "kvcache bench: " + what);
+    private void printError(String what) {
+        GpuReportWriter.print(spec.commandLine().getErr(), "kvcache bench: " + what);
     }
 }

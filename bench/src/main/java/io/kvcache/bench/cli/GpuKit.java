@@ -14,7 +14,7 @@ public final class GpuKit {
 
     private GpuKit() {}
 
-    private static final long LONGEST_BUSY_NANOS = TimeUnit.MINUTES.toNanos(30);
+    private static final long MAX_BUSY_NANOS = TimeUnit.MINUTES.toNanos(30);
 
     /// With `probe`, prints what the GPUs are; with `demo`, keeps blocks of a whole store on the
     /// first and looks at every byte that comes back; with `busy`, has it work until this is
@@ -24,8 +24,8 @@ public final class GpuKit {
                 switch (options.length == 1 ? options[0] : "") {
                     case "probe" -> probe();
                     case "demo" ->
-                        new GpuDemoPage(new PrintWriter(System.out, true, StandardCharsets.UTF_8), false).show();
-                    case "busy" -> busy();
+                        new GpuDemoReport(new PrintWriter(System.out, true, StandardCharsets.UTF_8), false).run();
+                    case "busy" -> keepBusy();
                     default -> new CommandLine(new GpuBenchCommand()).execute(options);
                 });
     }
@@ -35,9 +35,9 @@ public final class GpuKit {
         return 0;
     }
 
-    private static int busy() {
+    private static int keepBusy() {
         BenchDevice device = BenchDevice.open(1L << 30);
-        GpuBusy.run(device, LONGEST_BUSY_NANOS, () -> System.out.println("busy"));
+        GpuBusy.run(device, MAX_BUSY_NANOS, () -> System.out.println("busy"));
         return 0;
     }
 }

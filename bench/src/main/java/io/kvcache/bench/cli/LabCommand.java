@@ -44,13 +44,13 @@ final class LabCommand implements Callable<Integer> {
     private CommandSpec spec = CommandSpec.create();
 
     @Mixin
-    private final CountOptions counted = new CountOptions();
+    private final HitCountingOptions counted = new HitCountingOptions();
 
     @Mixin
-    private final TracesOption traces = new TracesOption();
+    private final TraceListOption traces = new TraceListOption();
 
     @Mixin
-    private final SharesOption shares = new SharesOption();
+    private final CapacitySharesOption shares = new CapacitySharesOption();
 
     @Option(
             names = "--policy",
@@ -77,56 +77,57 @@ final class LabCommand implements Callable<Integer> {
     private String format = "";
 
     @Mixin
-    private final EngineOption engine = new EngineOption();
+    private final EngineOptions engine = new EngineOptions();
 
     @Mixin
-    private final HtmlOption html = new HtmlOption();
+    private final HtmlReportOption html = new HtmlReportOption();
 
     @Override
     public Integer call() throws IOException {
         List<Replay> caches = caches();
-        List<Double> capacities = shares.all();
-        LabReport report = LabReport.named(format, spec.commandLine().getOut());
-        LabPage page = new LabPage(HtmlOption.command(spec));
-        try (ProgressLine progress = new ProgressLine(spec.commandLine().getErr())) {
-            for (TraceSource source : traces.sources()) {
+        List<Double> capacities = shares.shares();
+        LabReportFormat report =
+                LabReportFormat.forFormat(format, spec.commandLine().getOut());
+        LabPage page = new LabPage(HtmlReportOption.commandLine(spec));
+        try (ProgressLine progressLine = new ProgressLine(spec.commandLine().getErr())) {
+            for (TraceSource source : traces.traceSources()) {
                 Trace trace = loaded(source);
-                report.begin(trace);
+                report.beginTrace(trace);
                 page.begin(trace);
                 new Laboratory(trace, engine.hardware(), counted.rule(), counted.warmup())
                         .run(caches, capacities, row -> {
                             page.add(row);
-                            show(row, report, progress);
+                            show(row, report, progressLine);
                         });
             }
         }
-        report.end();
+        report.finish();
         html.write(page::page);
         return 0;
     }
 
     private Trace loaded(TraceSource source) throws IOException {
-        Trace trace = TraceOption.load(source, spec.commandLine().getErr());
+        Trace trace = TraceOption.loadTrace(source, spec.commandLine().getErr());
         try {
-            ReplayChoices.checkWarmup(counted.warmup(), trace);
+            ReplayOptions.checkWarmup(counted.warmup(), trace);
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache lab: " + e.getMessage(), e);
         }
         return trace;
     }
 
-    private static void show(LabRow row, LabReport report, ProgressLine progress) {
-        progress.close();
-        report.add(row);
-        progress.update("replaying " + row.trace() + " at " + row.blocks() + " blocks");
+    private static void show(LabRow row, LabReportFormat report, ProgressLine progressLine) {
+        progressLine.close();
+        report.addRow(row);
+        progressLine.update("replaying " + row.trace() + " at " + row.blocks() + " blocks");
     }
 
     private List<Replay> caches() {
         try {
-            List<Replay> caches = new ArrayList<>(ReplayChoices.replays(policies));
+            List<Replay> caches = new ArrayList<>(ReplayOptions.replays(policies));
             for (int lookAhead : lookAheads) {
                 if (lookAhead < 1) {
-                    throw ReplayChoices.mustBe("--look-ahead", String.valueOf(lookAhead), "at least 1");
+                    throw ReplayOptions.invalidOption("--look-ahead", String.valueOf(lookAhead), "at least 1");
                 }
                 caches.add(new PolicyReplay(PolicyKind.IMPORTANCE, lookAhead));
             }
@@ -134,12 +135,12 @@ final class LabCommand implements Callable<Integer> {
                 caches.addAll(Sensitivity.variants(0));
             }
             counted.warmup();
-            LabReport.check(format);
-            html.check();
+            LabReportFormat.checkFormat(format);
+            html.checkWritable();
             engine.hardware();
             counted.rule();
-            shares.all();
-            traces.sources();
+            shares.shares();
+            traces.traceSources();
             return caches;
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache lab: " + e.getMessage(), e);

@@ -29,10 +29,10 @@ final class MarginLabCommand implements Callable<Integer> {
     private CommandSpec spec = CommandSpec.create();
 
     @Mixin
-    private final TracesOption traces = new TracesOption();
+    private final TraceListOption traces = new TraceListOption();
 
     @Mixin
-    private final SharesOption shares = new SharesOption();
+    private final CapacitySharesOption shares = new CapacitySharesOption();
 
     @Option(
             names = "--look-ahead",
@@ -54,10 +54,10 @@ final class MarginLabCommand implements Callable<Integer> {
         head();
         boolean all = true;
         for (TraceSource source : sources) {
-            Margins margins =
-                    new Margins(TraceOption.load(source, spec.commandLine().getErr()), lookAhead);
-            for (double share : shares.all()) {
-                MarginRow row = margins.at(share);
+            Margins policyRegressionCheck =
+                    new Margins(TraceOption.loadTrace(source, spec.commandLine().getErr()), lookAhead);
+            for (double share : shares.shares()) {
+                MarginRow row = policyRegressionCheck.at(share);
                 all &= row.holds();
                 print(
                         switch (format) {
@@ -72,12 +72,12 @@ final class MarginLabCommand implements Callable<Integer> {
 
     private List<TraceSource> sources() {
         try {
-            LabReport.check(format);
+            LabReportFormat.checkFormat(format);
             if (lookAhead < 0) {
-                throw ReplayChoices.mustBe("--look-ahead", String.valueOf(lookAhead), "at least 0");
+                throw ReplayOptions.invalidOption("--look-ahead", String.valueOf(lookAhead), "at least 0");
             }
-            shares.all();
-            return traces.sources();
+            shares.shares();
+            return traces.traceSources();
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache lab margins: " + e.getMessage(), e);
         }

@@ -16,6 +16,6 @@ final class ModelOption {
 
     /// @throws IllegalArgumentException that says what may be
     ModelPreset preset() {
-        return ReplayChoices.model(name, true).orElseThrow();
+        return ReplayOptions.model(name, true).orElseThrow();
     }
 }

@@ -96,17 +96,19 @@ final class PrefetchLabCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         PrefetchReplay.Settings settings = settings();
         TraceForest forest = new TraceForest(
-                TraceOption.load(trace.source(), spec.commandLine().getErr()).first(first), ReplayRule.FULL_BLOCKS);
+                TraceOption.loadTrace(trace.traceSource(), spec.commandLine().getErr())
+                        .first(first),
+                ReplayRule.FULL_BLOCKS);
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-prefetch") : chosen;
         TierFiles.requireEmpty(place);
         PrefetchReplay.Results results;
-        try (ProgressLine progress = new ProgressLine(spec.commandLine().getErr())) {
+        try (ProgressLine progressLine = new ProgressLine(spec.commandLine().getErr())) {
             results = new PrefetchReplay(forest, settings)
                     .run(
                             forest.requests(),
                             place,
-                            request -> progress.update("request " + request + " of " + forest.requests()));
+                            request -> progressLine.update("request " + request + " of " + forest.requests()));
         } finally {
             TierFiles.remove(place.resolve("without"));
             TierFiles.remove(place.resolve("with"));
@@ -120,12 +122,12 @@ final class PrefetchLabCommand implements Callable<Integer> {
 
     private PrefetchReplay.Settings settings() {
         try {
-            var _ = trace.source();
+            var _ = trace.traceSource();
             if (first < 1 || host < 1 || disk < 1 || queueMillis < 0) {
                 throw new IllegalArgumentException("--first, --host and --disk must be at least 1, --queue at least 0");
             }
             PolicyKind kind = PolicyKind.fromName(policy)
-                    .orElseThrow(() -> ReplayChoices.mustBe("--policy", policy, PolicyKind.names()));
+                    .orElseThrow(() -> ReplayOptions.invalidOption("--policy", policy, PolicyKind.names()));
             return new PrefetchReplay.Settings(
                     kind,
                     host,

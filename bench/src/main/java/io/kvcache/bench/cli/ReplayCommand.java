@@ -26,8 +26,8 @@ import picocli.CommandLine.Spec;
 
 /// `kvcache replay`: what share of a trace's blocks a cache of some size would have had, policy by policy.
 ///
-/// Replays metadata only, unless `--bytes` or `--disk` asks for the real store; see [ByteReplay] and
-/// [DiskReplay].
+/// Replays metadata only, unless `--bytes` or `--disk` asks for the real store; see [StoreReplayRunner] and
+/// [DiskReplayRunner].
 @Command(
         name = "replay",
         description = "Replay a request trace: hit ratios by policy and capacity, beside Belady's bound.",
@@ -82,7 +82,7 @@ final class ReplayCommand implements Callable<Integer> {
             description = "What to do about a line that is no request. Default: ${DEFAULT-VALUE}.")
     private String malformed = "";
 
-    private static final ByteSizeText LEAST_DEVICE = new ByteSizeText(1 << 20);
+    private static final ByteSizeText MIN_DEVICE_SIZE = new ByteSizeText(1 << 20);
 
     @Option(
             names = "--bytes",
@@ -118,36 +118,38 @@ final class ReplayCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException {
-        ReplayChoices choices = choices();
+        ReplayOptions choices = choices();
         PrintWriter errors = spec.commandLine().getErr();
         TraceReader reader = new TraceReader(
                 choices.malformed(),
                 line -> errors.println("kvcache: skipped line " + line.number() + ": " + line.reason()));
-        try (ProgressLine progress = new ProgressLine(errors)) {
-            progress.update("reading the trace");
+        try (ProgressLine progressLine = new ProgressLine(errors)) {
+            progressLine.update("reading the trace");
             Trace read = choices.trace().load(reader);
             read.remark().ifPresent(remark -> errors.println("kvcache: " + remark));
             check(choices.capacities(), read);
             boolean right = true;
             for (ReplayRule each : choices.rules()) {
-                right &= replay(read, each, choices, progress);
+                right &= replay(read, each, choices, progressLine);
             }
             return right ? 0 : 1;
         }
     }
 
-    private boolean replay(Trace read, ReplayRule each, ReplayChoices choices, ProgressLine progress)
+    private boolean replay(Trace read, ReplayRule each, ReplayOptions choices, ProgressLine progressLine)
             throws IOException {
         if (!real()) {
-            byMetadata(read, each, choices, progress);
+            byMetadata(read, each, choices, progressLine);
             return true;
         }
         TraceForest forest = new TraceForest(read, each);
-        ByteReplay.Output output = new ByteReplay.Output(spec.commandLine().getOut(), json, progress);
+        StoreReplayRunner.Output output =
+                new StoreReplayRunner.Output(spec.commandLine().getOut(), json, progressLine);
         int blockBytes = (int) blockBytes().bytes();
         return disk.isEmpty()
-                ? new ByteReplay(choices, blockBytes, output).run(forest, warmup)
-                : new DiskReplay(choices, DiskChoice.parse(disk, admission), blockBytes, deviceBytes(), output)
+                ? new StoreReplayRunner(choices, blockBytes, output).run(forest, warmup)
+                : new DiskReplayRunner(
+                                choices, ReplayDiskOption.parse(disk, admission), blockBytes, deviceBytes(), output)
                         .run(forest, warmup);
     }
 
@@ -161,78 +163,78 @@ final class ReplayCommand implements Callable<Integer> {
             return 0;
         }
         ByteSizeText size = ByteSizeText.parse(device);
-        if (disk.isEmpty() || size.bytes() < LEAST_DEVICE.bytes()) {
+        if (disk.isEmpty() || size.bytes() < MIN_DEVICE_SIZE.bytes()) {
             throw new IllegalArgumentException(
-                    "--device is '" + device + "', must be: " + LEAST_DEVICE + " and up, with --disk");
+                    "--device is '" + device + "', must be: " + MIN_DEVICE_SIZE + " and up, with --disk");
         }
         return size.bytes();
     }
 
     private ByteSizeText blockBytes() {
-        return bytes.isEmpty() ? DiskChoice.USUAL_BLOCK : ByteSizeText.parse(bytes);
+        return bytes.isEmpty() ? ReplayDiskOption.DEFAULT_BLOCK : ByteSizeText.parse(bytes);
     }
 
-    private void byMetadata(Trace read, ReplayRule each, ReplayChoices choices, ProgressLine progress) {
+    private void byMetadata(Trace read, ReplayRule each, ReplayOptions choices, ProgressLine progressLine) {
         PrintWriter out = spec.commandLine().getOut();
-        ReplayReport report = json ? new ReplayLines(out) : new ReplayTable(out, choices.model());
+        ReplayReport report = json ? new ReplayJsonReport(out) : new ReplayTableReport(out, choices.model());
         ReplayComparison comparison = new ReplayComparison(new TraceForest(read, each), warmup);
-        report.begin(read, each);
+        report.beginTrace(read, each);
         for (int capacity : choices.capacities().blocks(read.blockTokens())) {
             for (Replay replay : choices.replays()) {
-                progress.update(replay.commandName() + " at " + capacity + " blocks");
+                progressLine.update(replay.commandName() + " at " + capacity + " blocks");
                 ReplayComparison.Outcome outcome = comparison.run(replay, capacity);
-                progress.close();
-                report.add(outcome);
+                progressLine.close();
+                report.addOutcome(outcome);
             }
         }
-        report.end();
+        report.finish();
     }
 
     /// Of a file, the tokens of a block are known only when it has been read.
-    private Capacities capacities(TraceSource source, Optional<ModelPreset> size) {
-        Capacities asked = Capacities.parse(blocks, capacities, size);
+    private ReplayCapacities capacities(TraceSource source, Optional<ModelPreset> size) {
+        ReplayCapacities asked = ReplayCapacities.parse(blocks, capacities, size);
         if (!(source instanceof TraceSource.File)) {
             asked.blocks(Trace.BLOCK_TOKENS);
         }
         return asked;
     }
 
-    private void check(Capacities asked, Trace read) {
+    private void check(ReplayCapacities asked, Trace read) {
         try {
             for (int blocks : asked.blocks(read.blockTokens())) {
                 if (real() && blocks > HostStoreConfig.MAX_RECORDS) {
-                    throw ReplayChoices.mustBe(
+                    throw ReplayOptions.invalidOption(
                             "--blocks",
                             String.valueOf(blocks),
                             "up to " + HostStoreConfig.MAX_RECORDS + " where the real store is driven");
                 }
             }
-            ReplayChoices.checkWarmup(warmup, read);
+            ReplayOptions.checkWarmup(warmup, read);
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache replay: " + e.getMessage(), e);
         }
     }
 
     /// The options as values, or an error that names the option's value and what it may be.
-    private ReplayChoices choices() {
+    private ReplayOptions choices() {
         try {
-            ReplayChoices.checkWarmup(warmup);
-            TraceSource source = trace.source();
-            Optional<ModelPreset> size = ReplayChoices.model(model, !capacities.isEmpty());
+            ReplayOptions.checkWarmup(warmup);
+            TraceSource source = trace.traceSource();
+            Optional<ModelPreset> size = ReplayOptions.model(model, !capacities.isEmpty());
             if (real()) {
-                ByteReplay.check(blockBytes(), policies);
+                StoreReplayRunner.check(blockBytes(), policies);
             }
             if (!disk.isEmpty()) {
-                DiskChoice.parse(disk, admission);
+                ReplayDiskOption.parse(disk, admission);
             }
             deviceBytes();
-            return new ReplayChoices(
+            return new ReplayOptions(
                     source,
-                    ReplayChoices.replays(policies.isEmpty() && real() ? List.of("lru") : policies),
+                    ReplayOptions.replays(policies.isEmpty() && real() ? List.of("lru") : policies),
                     capacities(source, size),
                     size,
-                    ReplayChoices.rules(rule),
-                    ReplayChoices.malformed(malformed));
+                    ReplayOptions.rules(rule),
+                    ReplayOptions.malformed(malformed));
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache replay: " + e.getMessage(), e);
         }

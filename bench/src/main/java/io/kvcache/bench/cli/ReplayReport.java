@@ -5,14 +5,14 @@ import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.Trace;
 
 /// How the outcomes of a replay are shown.
-sealed interface ReplayReport permits ReplayTable, ReplayLines {
+sealed interface ReplayReport permits ReplayTableReport, ReplayJsonReport {
 
     /// The outcomes that follow are of this trace by this rule.
-    void begin(Trace trace, ReplayRule rule);
+    void beginTrace(Trace trace, ReplayRule rule);
 
     /// One cache at one capacity.
-    void add(ReplayComparison.Outcome outcome);
+    void addOutcome(ReplayComparison.Outcome outcome);
 
     /// No more outcomes of this trace and rule.
-    void end();
+    void finish();
 }

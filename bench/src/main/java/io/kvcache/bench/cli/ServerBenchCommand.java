@@ -42,7 +42,7 @@ final class ServerBenchCommand implements Callable<Integer> {
     @Option(
             names = "--soak",
             paramLabel = "TIME",
-            converter = TimeSpan.class,
+            converter = DurationConverter.class,
             description = "Only watch the server's memory for so long, as in 10m, while values come and go.")
     private @Nullable Duration soak;
 
@@ -60,13 +60,13 @@ final class ServerBenchCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException, InterruptedException {
-        Rounds rounds = quick ? Rounds.quick(this::say) : Rounds.full(this::say);
+        Rounds benchmarkOptions = quick ? Rounds.quick(this::printError) : Rounds.full(this::printError);
         List<Answer> answers = new ArrayList<>();
         for (ServerPart part : chosen()) {
-            say(part.title() + ", load " + Machine.here().load());
-            answers.addAll(part.run(rounds));
+            printError(part.title() + ", load " + Machine.here().load());
+            answers.addAll(part.run(benchmarkOptions));
         }
-        say("load " + Machine.here().load() + " at the end");
+        printError("load " + Machine.here().load() + " at the end");
         return report(answers);
     }
 
@@ -92,15 +92,16 @@ final class ServerBenchCommand implements Callable<Integer> {
                 "the cache server beside redis-server",
                 answers.stream().map(Answer::question).toList());
         PrintWriter out = spec.commandLine().getOut();
-        out.print((json ? new BenchReport.Lines() : new BenchReport.Table()).of(suite, answers));
+        out.print(
+                (json ? new BenchReportFormat.JsonLines() : new BenchReportFormat.TextTable()).format(suite, answers));
         out.flush();
         if (recorded) {
-            say("recorded in " + BenchRecord.write(spec, suite, answers));
+            printError("recorded in " + BenchResultWriter.write(spec, suite, answers));
         }
         return strict && !answers.stream().allMatch(Answer::ok) ? 1 : 0;
     }
 
-    private void say(String step) {
+    private void printError(String step) {
         PrintWriter errors = spec.commandLine().getErr();
         errors.println("kvcache bench: " + step);
         errors.flush();

@@ -27,7 +27,7 @@ import picocli.CommandLine.Spec;
         sortOptions = false)
 final class SimCommand implements Callable<Integer> {
 
-    private static final long TELL_NANOS = TimeUnit.MINUTES.toNanos(1);
+    private static final long REPORT_INTERVAL_NANOS = TimeUnit.MINUTES.toNanos(1);
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
@@ -75,9 +75,10 @@ final class SimCommand implements Callable<Integer> {
         out.printf("%d seeds from %d on, each twice, %d steps%n", seeds, from, steps);
         out.flush();
         long start = System.nanoTime();
-        try (ProgressLine progress = new ProgressLine(err)) {
-            RareCounts seen = new SimSuite(steps, threads, all).run(from, seeds, new Told(progress, err, start));
-            progress.update("");
+        try (ProgressLine progressLine = new ProgressLine(err)) {
+            RareCounts seen =
+                    new SimSuite(steps, threads, all).run(from, seeds, new ProgressPrinter(progressLine, err, start));
+            progressLine.update("");
             seen.all().forEach((what, count) -> out.printf("%12d  %s%n", count, what));
             out.printf(
                     "%d seeds from %d on, each twice, %d steps: clean, in %.0f s%n",
@@ -107,28 +108,28 @@ final class SimCommand implements Callable<Integer> {
     }
 
     /// Says how far it is: on a terminal after each seed, in a log once a minute.
-    private final class Told implements SimSuite.Watcher {
-        private final ProgressLine progress;
+    private final class ProgressPrinter implements SimSuite.Watcher {
+        private final ProgressLine progressLine;
         private final PrintWriter err;
         private final long start;
         private long saidAt;
 
-        Told(ProgressLine progress, PrintWriter err, long start) {
-            this.progress = progress;
+        ProgressPrinter(ProgressLine progressLine, PrintWriter err, long start) {
+            this.progressLine = progressLine;
             this.err = err;
             this.start = start;
             saidAt = start;
         }
 
         @Override
-        public void ended(long done, @Nullable AssertionError failed) {
+        public void onSeedEnded(long done, @Nullable AssertionError failed) {
             if (failed != null) {
-                progress.update("");
+                progressLine.update("");
                 say(String.valueOf(failed.getMessage()).lines().findFirst().orElse(""));
             }
             String text = "%d of %d seeds, %.0f s".formatted(done, seeds, seconds(start));
-            progress.update(text);
-            if (!progress.isTerminal() && System.nanoTime() - saidAt >= TELL_NANOS) {
+            progressLine.update(text);
+            if (!progressLine.isTerminal() && System.nanoTime() - saidAt >= REPORT_INTERVAL_NANOS) {
                 saidAt = System.nanoTime();
                 say(text);
             }

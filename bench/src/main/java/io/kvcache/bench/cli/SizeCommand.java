@@ -91,42 +91,43 @@ final class SizeCommand implements Callable<Integer> {
     @Option(names = "--json", description = "One JSON object instead of text.")
     private boolean json;
 
-    private record Choices(TraceSource source, Sizing.Engine engine, List<Sizing.Instances> fleets) {}
+    private record SizeOptions(TraceSource source, Sizing.Engine engine, List<Sizing.Instances> fleets) {}
 
     @Override
     public Integer call() throws IOException {
-        Choices choices = choices();
-        Sizing sizing =
-                new Sizing(TraceOption.load(choices.source, spec.commandLine().getErr()), choices.engine);
-        SizeAnswer answer = sizing.answer(target, choices.fleets);
+        SizeOptions sizeOptions = sizeOptions();
+        Sizing capacityPlanner = new Sizing(
+                TraceOption.loadTrace(sizeOptions.source, spec.commandLine().getErr()), sizeOptions.engine);
+        SizeAnswer answer = capacityPlanner.answer(target, sizeOptions.fleets);
         PrintWriter out = spec.commandLine().getOut();
         if (json) {
             out.println(JsonMapper.builder().build().writeValueAsString(answer));
         } else {
-            new SizeText(out).show(answer, sizing.computeMillis());
+            new SizingTextReport(out).print(answer, capacityPlanner.computeMillis());
         }
         out.flush();
         return answer.reachable() ? 0 : 1;
     }
 
-    private Choices choices() {
+    private SizeOptions sizeOptions() {
         try {
             if (!(target > 0 && target <= 1)) {
-                throw ReplayChoices.mustBe("--target-hit", String.valueOf(target), "above 0 to 1");
+                throw ReplayOptions.invalidOption("--target-hit", String.valueOf(target), "above 0 to 1");
             }
             if (gpus < 1 || gpus > 1000) {
-                throw ReplayChoices.mustBe("--gpus", String.valueOf(gpus), "1 to 1000");
+                throw ReplayOptions.invalidOption("--gpus", String.valueOf(gpus), "1 to 1000");
             }
-            Sizing.Engine engine = new Sizing.Engine(
+            Sizing.Engine engineConfig = new Sizing.Engine(
                     model.preset(),
-                    GpuPreset.named(gpu).orElseThrow(() -> ReplayChoices.mustBe("--gpu", gpu, GpuPreset.names())),
+                    GpuPreset.named(gpu)
+                            .orElseThrow(() -> ReplayOptions.invalidOption("--gpu", gpu, GpuPreset.names())),
                     gpus,
                     hostBytes());
             List<Sizing.Instances> fleets = routes.stream()
                     .map(SizeCommand::route)
-                    .map(route -> new Sizing.Instances(instances, route, seed))
+                    .map(routingPolicy -> new Sizing.Instances(instances, routingPolicy, seed))
                     .toList();
-            return new Choices(trace.source(), engine, instances == 1 ? List.of() : fleets);
+            return new SizeOptions(trace.traceSource(), engineConfig, instances == 1 ? List.of() : fleets);
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache size: " + e.getMessage(), e);
         }
@@ -137,6 +138,6 @@ final class SizeCommand implements Callable<Integer> {
     }
 
     private static Route route(String name) {
-        return Route.named(name).orElseThrow(() -> ReplayChoices.mustBe("--route", name, Route.names()));
+        return Route.named(name).orElseThrow(() -> ReplayOptions.invalidOption("--route", name, Route.names()));
     }
 }

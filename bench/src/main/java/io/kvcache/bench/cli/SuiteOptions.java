@@ -39,53 +39,53 @@ public final class SuiteOptions {
     /// Returns the suite with the questions that `--filter` selects.
     ///
     /// @throws ParameterException when it selects none
-    public Suite filtered(Suite suite) {
+    public Suite filterSuite(Suite suite) {
         Suite chosen = suite.filtered(filter);
         if (chosen.questions().isEmpty()) {
             String names = suite.questions().stream().map(Question::name).collect(Collectors.joining(", "));
-            throw mistake("--filter", filter, "in one of " + names);
+            throw invalidValue("--filter", filter, "in one of " + names);
         }
         return chosen;
     }
 
     /// Returns a runner that takes its time as `--quick` says, and reports its progress to standard error.
-    public SuiteRunner runner() {
-        return new SuiteRunner(quick ? Effort.QUICK : Effort.FULL, this::say);
+    public SuiteRunner createRunner() {
+        return new SuiteRunner(quick ? Effort.QUICK : Effort.FULL, this::printError);
     }
 
     /// Prints the answers, and records them when `--record` asks for it.
     ///
     /// @return the exit code
     /// @throws IOException when the record cannot be written
-    public int report(Suite suite, List<Answer> answers) throws IOException {
-        print((json ? new BenchReport.Lines() : new BenchReport.Table()).of(suite, answers));
+    public int reportResults(Suite suite, List<Answer> answers) throws IOException {
+        print((json ? new BenchReportFormat.JsonLines() : new BenchReportFormat.TextTable()).format(suite, answers));
         if (recorded) {
-            say("recorded in " + BenchRecord.write(spec, suite, answers));
+            printError("recorded in " + BenchResultWriter.write(spec, suite, answers));
         }
         return strict && !answers.stream().allMatch(Answer::ok) ? 1 : 0;
     }
 
     /// Prints the questions of a suite with their budgets.
-    public void list(Suite suite) {
+    public void printSpecs(Suite suite) {
         print(String.format(Locale.ROOT, "%s: %s%n", suite.name(), suite.title()));
         suite.questions()
-                .forEach(question -> print(String.format(
+                .forEach(benchmarkSpec -> print(String.format(
                         Locale.ROOT,
                         "  %-18s %-14s %-10s %s%n",
-                        question.name(),
-                        question.budget().describe(),
-                        question.unit(),
-                        question.text())));
+                        benchmarkSpec.name(),
+                        benchmarkSpec.budget().describe(),
+                        benchmarkSpec.unit(),
+                        benchmarkSpec.text())));
     }
 
     /// Returns the error for a value that is not allowed.
-    ParameterException mistake(String option, String value, String allowed) {
+    ParameterException invalidValue(String option, String value, String allowed) {
         return new ParameterException(
                 spec.commandLine(), spec.qualifiedName() + ": " + option + " is '" + value + "', must be: " + allowed);
     }
 
     /// Writes a line to standard error.
-    void say(String text) {
+    void printError(String text) {
         PrintWriter errors = spec.commandLine().getErr();
         errors.println(spec.qualifiedName() + ": " + text);
         errors.flush();

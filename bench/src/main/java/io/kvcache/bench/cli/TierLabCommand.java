@@ -40,7 +40,7 @@ import picocli.CommandLine.Spec;
 final class TierLabCommand implements Callable<Integer> {
 
     /// Rounding of host memory, in times what was asked for, that goes without saying.
-    private static final double MOST_BEYOND = 1.3;
+    private static final double MAX_OVERSHOOT = 1.3;
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
@@ -49,7 +49,7 @@ final class TierLabCommand implements Callable<Integer> {
     private final TraceOption trace = new TraceOption();
 
     @Mixin
-    private final EngineOption engine = new EngineOption();
+    private final EngineOptions engine = new EngineOptions();
 
     @Option(
             names = "--first",
@@ -111,18 +111,19 @@ final class TierLabCommand implements Callable<Integer> {
     private boolean json;
 
     @Mixin
-    private final HtmlOption html = new HtmlOption();
+    private final HtmlReportOption html = new HtmlReportOption();
 
     @Override
     public Integer call() throws IOException {
-        Choices choices = choices();
-        Trace read =
-                TraceOption.load(choices.source, spec.commandLine().getErr()).first(first);
+        TierLabOptions tierLabOptions = tierLabOptions();
+        Trace read = TraceOption.loadTrace(
+                        tierLabOptions.source, spec.commandLine().getErr())
+                .first(first);
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-lab") : chosen;
-        TierPage page = new TierPage(HtmlOption.command(spec), read);
+        TierPage page = new TierPage(HtmlReportOption.commandLine(spec), read);
         try {
-            return run(choices, new TierLaboratory(read, engine.preset(), choices.hardware, place), page);
+            return run(tierLabOptions, new TierLaboratory(read, engine.preset(), tierLabOptions.hardware, place), page);
         } finally {
             if (chosen == null) {
                 Files.deleteIfExists(place);
@@ -130,26 +131,26 @@ final class TierLabCommand implements Callable<Integer> {
         }
     }
 
-    private record Choices(
+    private record TierLabOptions(
             TraceSource source, EngineHardware hardware, List<Replay> policies, List<AdmissionKind> admissions) {}
 
-    private int run(Choices choices, TierLaboratory laboratory, TierPage page) throws IOException {
-        TierReport report = new TierReport(spec.commandLine().getOut(), json ? "json" : format, engine.title());
+    private int run(TierLabOptions tierLabOptions, TierLaboratory laboratory, TierPage page) throws IOException {
+        TierLabReport report = new TierLabReport(spec.commandLine().getOut(), json ? "json" : format, engine.title());
         if (laboratory.distinctBlocks() == 0) {
             throw new IOException("no prompt of the trace has a full block, so there is nothing to keep in any tier");
         }
         laboratory.requireEmpty();
         notes(laboratory);
         AtomicLong wrong = new AtomicLong();
-        try (ProgressLine progress = new ProgressLine(spec.commandLine().getErr())) {
-            for (Replay policy : choices.policies) {
-                progress.update("replaying " + policy.commandName());
-                rows(choices, policy, laboratory, row -> {
-                    progress.update("");
-                    report.add(row);
+        try (ProgressLine progressLine = new ProgressLine(spec.commandLine().getErr())) {
+            for (Replay policy : tierLabOptions.policies) {
+                progressLine.update("replaying " + policy.commandName());
+                rows(tierLabOptions, policy, laboratory, row -> {
+                    progressLine.update("");
+                    report.addRow(row);
                     page.add(row);
                     wrong.addAndGet(row.wrongBlocks());
-                    progress.update("replaying " + policy.commandName());
+                    progressLine.update("replaying " + policy.commandName());
                 });
             }
         }
@@ -162,7 +163,7 @@ final class TierLabCommand implements Callable<Integer> {
         PrintWriter errors = spec.commandLine().getErr();
         int blocks = laboratory.hostBlocks(host / 100);
         double share = (double) blocks / laboratory.distinctBlocks();
-        if (share > MOST_BEYOND * host / 100) {
+        if (share > MAX_OVERSHOOT * host / 100) {
             errors.println(String.format(
                     Locale.ROOT,
                     "kvcache: host memory comes in whole slabs, here with room for %,d blocks: %.1f %% of the distinct"
@@ -172,16 +173,16 @@ final class TierLabCommand implements Callable<Integer> {
                     host));
         }
         if (!laboratory.hasTimes()) {
-            errors.println("kvcache: " + LabReport.NO_TIMES);
+            errors.println("kvcache: " + LabReportFormat.NO_TIMESTAMPS_NOTE);
         }
         errors.flush();
     }
 
-    private void rows(Choices choices, Replay policy, TierLaboratory laboratory, Consumer<TierRow> each)
+    private void rows(TierLabOptions tierLabOptions, Replay policy, TierLaboratory laboratory, Consumer<TierRow> each)
             throws IOException {
         TierLaboratory.Shares shares = new TierLaboratory.Shares(host / 100, disk / 100);
         if (policy instanceof PolicyReplay own) {
-            for (AdmissionKind admission : choices.admissions) {
+            for (AdmissionKind admission : tierLabOptions.admissions) {
                 each.accept(laboratory.run(own.kind(), admission, shares));
             }
         }
@@ -190,19 +191,19 @@ final class TierLabCommand implements Callable<Integer> {
         }
     }
 
-    private Choices choices() {
+    private TierLabOptions tierLabOptions() {
         try {
-            LabReport.check(format);
-            html.check();
+            LabReportFormat.checkFormat(format);
+            html.checkWritable();
             percent("--host", host);
             percent("--disk", disk);
             if (first < 1) {
-                throw ReplayChoices.mustBe("--first", String.valueOf(first), "at least 1");
+                throw ReplayOptions.invalidOption("--first", String.valueOf(first), "at least 1");
             }
-            return new Choices(
-                    trace.source(),
+            return new TierLabOptions(
+                    trace.traceSource(),
                     engine.hardware(),
-                    ReplayChoices.replays(policies),
+                    ReplayOptions.replays(policies),
                     admissions.stream().map(TierLabCommand::admission).toList());
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache lab tiers: " + e.getMessage(), e);
@@ -211,12 +212,12 @@ final class TierLabCommand implements Callable<Integer> {
 
     private static void percent(String option, double percent) {
         if (!(percent > 0 && percent <= 100)) {
-            throw ReplayChoices.mustBe(option, String.valueOf(percent), "above 0 to 100");
+            throw ReplayOptions.invalidOption(option, String.valueOf(percent), "above 0 to 100");
         }
     }
 
     private static AdmissionKind admission(String name) {
         return AdmissionKind.fromName(name)
-                .orElseThrow(() -> ReplayChoices.mustBe("--admission", name, AdmissionKind.names()));
+                .orElseThrow(() -> ReplayOptions.invalidOption("--admission", name, AdmissionKind.names()));
     }
 }

@@ -73,14 +73,14 @@ final class TraceImportCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException {
-        MalformedLine.Choice choice = choice();
+        MalformedLine.Choice handling = handling();
         LogTokenizer tokens = loader().load(tokenizer);
         PrintWriter errors = spec.commandLine().getErr();
         LogImport reading = new LogImport(
                 tokens,
                 blockTokens,
                 SecureRandom.getSeed(SALT_BYTES),
-                choice,
+                handling,
                 line -> errors.println("kvcache: skipped " + line));
         for (Path log : logs) {
             reading.read(log);
@@ -100,13 +100,13 @@ final class TraceImportCommand implements Callable<Integer> {
                                         + " run ./kvcache trace import in a checkout, or add kvcache-engines-cli and its libraries"));
     }
 
-    private MalformedLine.Choice choice() {
+    private MalformedLine.Choice handling() {
         try {
             if (blockTokens != Trace.BLOCK_TOKENS && blockTokens != TraceWriter.SMALL_BLOCK_TOKENS) {
-                throw ReplayChoices.mustBe("--block-tokens", String.valueOf(blockTokens), "512 or 16");
+                throw ReplayOptions.invalidOption("--block-tokens", String.valueOf(blockTokens), "512 or 16");
             }
             checkOut();
-            return ReplayChoices.malformed(malformed);
+            return ReplayOptions.malformed(malformed);
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache trace import: " + e.getMessage(), e);
         }
@@ -117,10 +117,10 @@ final class TraceImportCommand implements Callable<Integer> {
         Path file = out.toAbsolutePath().normalize();
         Path folder = file.getParent();
         if (folder == null || !Files.isWritable(folder) || Files.isDirectory(file)) {
-            throw ReplayChoices.mustBe("--out", out.toString(), "a file in a folder that can be written to");
+            throw ReplayOptions.invalidOption("--out", out.toString(), "a file in a folder that can be written to");
         }
         if (logs.stream().anyMatch(log -> log.toAbsolutePath().normalize().equals(file))) {
-            throw ReplayChoices.mustBe("--out", out.toString(), "another file than the logs that are read");
+            throw ReplayOptions.invalidOption("--out", out.toString(), "another file than the logs that are read");
         }
     }
 

@@ -23,14 +23,14 @@ final class TraceOption {
     /// What is named.
     ///
     /// @throws IllegalArgumentException that says what may be
-    TraceSource source() {
+    TraceSource traceSource() {
         return TraceSource.parse(name);
     }
 
     /// Reads it; a line that is no request is an error.
     ///
     /// @param errors told once of what the trace lacks
-    static Trace load(TraceSource source, PrintWriter errors) throws IOException {
+    static Trace loadTrace(TraceSource source, PrintWriter errors) throws IOException {
         Trace read = source.load(new TraceReader(MalformedLine.Choice.REFUSE, _ -> {}));
         read.remark().ifPresent(remark -> errors.println("kvcache: " + remark));
         errors.flush();

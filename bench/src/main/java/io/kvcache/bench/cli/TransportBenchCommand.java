@@ -39,7 +39,7 @@ import picocli.CommandLine.Spec;
 final class TransportBenchCommand implements Callable<Integer> {
 
     /// What is measured.
-    private enum Part {
+    private enum Comparison {
         TCP,
         REDIS,
         AERON,
@@ -64,7 +64,7 @@ final class TransportBenchCommand implements Callable<Integer> {
             split = ",",
             description =
                     "What to measure: TCP, REDIS, AERON, UDP, UCX, SHARED, STAGED, MATCH, HEAP; all when not said.")
-    private List<Part> parts = List.of(Part.values());
+    private List<Comparison> parts = List.of(Comparison.values());
 
     @Option(
             names = "--term",
@@ -88,15 +88,15 @@ final class TransportBenchCommand implements Callable<Integer> {
     public Integer call() throws IOException, InterruptedException {
         int rounds = quick ? 1 : ROUNDS;
         Duration time = Duration.ofMillis(quick ? 100 : 1000);
-        TransportTable table = new TransportTable(json ? new PrintWriter(Writer.nullWriter()) : out());
+        TransportTextReport table = new TransportTextReport(json ? new PrintWriter(Writer.nullWriter()) : out());
         try {
-            for (Part part : parts) {
+            for (Comparison comparison : parts) {
                 int before = answers.size();
-                measure(part, rounds, time, table);
+                measure(comparison, rounds, time, table);
                 List<Answer> found = answers.subList(before, answers.size());
-                table.missed(found);
+                table.printMissed(found);
                 if (json) {
-                    out().print(new BenchReport.Lines().of(suite(found), found));
+                    out().print(new BenchReportFormat.JsonLines().format(suite(found), found));
                     out().flush();
                 }
             }
@@ -113,7 +113,7 @@ final class TransportBenchCommand implements Callable<Integer> {
     }
 
     private void record() throws IOException {
-        say("kvcache bench: recorded in " + BenchRecord.write(spec, suite(answers), answers));
+        printError("kvcache bench: recorded in " + BenchResultWriter.write(spec, suite(answers), answers));
     }
 
     private static Suite suite(List<Answer> answers) {
@@ -123,28 +123,28 @@ final class TransportBenchCommand implements Callable<Integer> {
                 answers.stream().map(Answer::question).toList());
     }
 
-    private void measure(Part part, int rounds, Duration time, TransportTable table)
+    private void measure(Comparison part, int rounds, Duration time, TransportTextReport table)
             throws IOException, InterruptedException {
         TransportComparison comparison =
-                new TransportComparison(rounds, time, step -> say("kvcache bench: " + part + ", " + step));
+                new TransportComparison(rounds, time, step -> printError("kvcache bench: " + part + ", " + step));
         switch (part) {
             case TCP -> {
                 List<TransportCell> cells = comparison.run();
-                take("tcp", "bare responder", cells, TransportBudgets::besideResponder);
+                addResults("tcp", "bare responder", cells, TransportBudgets::besideResponder);
                 table.print(cells, "over TCP", "bare responder");
             }
             case REDIS -> redis(comparison, table);
             case AERON -> {
                 List<TransportCell> beside = comparison.runAeron(termBytes);
-                take("aeron", "TCP", beside, TransportBudgets::overAeron);
+                addResults("aeron", "TCP", beside, TransportBudgets::overAeron);
                 table.print(beside, "Aeron by IPC", "over TCP");
                 List<TransportCell> bare = comparison.runBareAeron(termBytes);
-                take("aeron-bare", "bare Aeron", bare, TransportBudgets::besideBareAeron);
+                addResults("aeron-bare", "bare Aeron", bare, TransportBudgets::besideBareAeron);
                 table.print(bare, "Aeron by IPC", "bare Aeron");
             }
             case UDP -> {
                 List<TransportCell> cells = comparison.runAeronUdp(termBytes);
-                take("aeron-udp", "TCP", cells, cargo -> new Budget.None());
+                addResults("aeron-udp", "TCP", cells, transferSpec -> new Budget.None());
                 table.print(cells, "Aeron by UDP", "over TCP");
             }
             case UCX -> ucx(comparison, table);
@@ -163,53 +163,57 @@ final class TransportBenchCommand implements Callable<Integer> {
         }
     }
 
-    private void take(String by, String against, List<TransportCell> cells, TransportAnswers.Wanted wanted) {
-        answers.addAll(new TransportAnswers(by, against, quick ? 1 : ROUNDS).of(cells, wanted));
+    private void addResults(
+            String by, String against, List<TransportCell> cells, TransportAnswers.Wanted thresholdRule) {
+        answers.addAll(new TransportAnswers(by, against, quick ? 1 : ROUNDS).of(cells, thresholdRule));
     }
 
-    private void staged(TransportComparison comparison, TransportTable table) throws IOException, InterruptedException {
+    private void staged(TransportComparison comparison, TransportTextReport table)
+            throws IOException, InterruptedException {
         if (!SharedComparison.possible()) {
-            say("kvcache bench: no /dev/shm here, so no shared memory to put into");
+            printError("kvcache bench: no /dev/shm here, so no shared memory to put into");
             return;
         }
         List<TransportCell> cells = comparison.runStaged();
-        take("staged", "TCP", cells, cargo -> new Budget.None());
+        addResults("staged", "TCP", cells, transferSpec -> new Budget.None());
         table.print(cells, "put through shared memory", "over TCP");
     }
 
-    private void redis(TransportComparison comparison, TransportTable table) throws IOException, InterruptedException {
+    private void redis(TransportComparison comparison, TransportTextReport table)
+            throws IOException, InterruptedException {
         if (!Contender.redisIsHere()) {
-            say("kvcache bench: no Redis here (apt-get install redis-server)");
+            printError("kvcache bench: no Redis here (apt-get install redis-server)");
             return;
         }
         List<TransportCell> cells = comparison.runRedis();
-        take("tcp-redis", "Redis", cells, TransportBudgets::besideRedis);
+        addResults("tcp-redis", "Redis", cells, TransportBudgets::besideRedis);
         table.print(cells, "over TCP", "Redis");
     }
 
-    private void ucx(TransportComparison comparison, TransportTable table) throws IOException, InterruptedException {
+    private void ucx(TransportComparison comparison, TransportTextReport table)
+            throws IOException, InterruptedException {
         if (!UcxMemory.possible() || !SharedComparison.possible()) {
-            say("kvcache bench: no UCX here (apt-get install libucx0)");
+            printError("kvcache bench: no UCX here (apt-get install libucx0)");
             return;
         }
         for (String transports : List.of("tcp", "shm")) {
             List<TransportCell> cells = comparison.runUcx(transports);
-            take("ucx-" + transports, "TCP", cells, cargo -> new Budget.None());
+            addResults("ucx-" + transports, "TCP", cells, transferSpec -> new Budget.None());
             table.print(cells, "UCX over " + transports, "over TCP");
         }
     }
 
-    private void shared(int rounds, Duration time, TransportTable table) throws IOException, InterruptedException {
+    private void shared(int rounds, Duration time, TransportTextReport table) throws IOException, InterruptedException {
         if (!SharedComparison.possible()) {
-            say("kvcache bench: no /dev/shm here, so no shared memory");
+            printError("kvcache bench: no /dev/shm here, so no shared memory");
             return;
         }
-        List<SharedCell> cells = new SharedComparison(rounds, time, step -> say("kvcache bench: " + step)).run();
+        List<SharedCell> cells = new SharedComparison(rounds, time, step -> printError("kvcache bench: " + step)).run();
         answers.addAll(new TransportAnswers("shared", "bare copy", rounds).ofShared(cells));
         table.printShared(cells);
     }
 
-    private void say(String line) {
+    private void printError(String line) {
         PrintWriter errors = spec.commandLine().getErr();
         errors.println(line);
         errors.flush();

@@ -20,9 +20,9 @@ final class BenchCommandTest {
 
     @Test
     void givenList_whenRun_thenSuitesQuestionsAndBudgetsAreNamed() {
-        Shell.Run run = Shell.run("bench", "list");
-        assertThat(run.exitCode()).isZero();
-        assertThat(run.out())
+        CommandRunner.CommandResult commandResult = CommandRunner.run("bench", "list");
+        assertThat(commandResult.exitCode()).isZero();
+        assertThat(commandResult.out())
                 .contains("core: ", "reopen: ", "match-whole", "<= 5000", "ratio >= 0.76", "How long does a match");
     }
 
@@ -33,38 +33,41 @@ final class BenchCommandTest {
     })
     void givenUnknownName_whenRun_thenUsageErrorNamesItAndWhatIsAllowed(
             String suite, String filter, String named, String allowed) {
-        Shell.Run run = filter == null ? Shell.run("bench", suite) : Shell.run("bench", suite, "--filter", filter);
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.out()).isEmpty();
-        assertThat(run.err()).contains("'" + named + "'", allowed);
+        CommandRunner.CommandResult commandResult = filter == null
+                ? CommandRunner.run("bench", suite)
+                : CommandRunner.run("bench", suite, "--filter", filter);
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.out()).isEmpty();
+        assertThat(commandResult.err()).contains("'" + named + "'", allowed);
     }
 
     @Test
     void givenFolderForASuiteWithoutFiles_whenRun_thenUsageErrorSaysWhichTakesOne() {
-        Shell.Run run = Shell.run("bench", "core", "folder");
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.err()).contains("only disk takes a DIR");
+        CommandRunner.CommandResult commandResult = CommandRunner.run("bench", "core", "folder");
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err()).contains("only disk takes a DIR");
     }
 
     @Test
     void givenFolderThatIsNotThere_whenDiskIsRun_thenItIsNamedUnlessFioIsMissing(@TempDir Path folder) {
         Path missing = folder.resolve("missing");
-        Shell.Run run = Shell.run("bench", "disk", missing.toString());
-        assertThat(run.out()).isEmpty();
-        if (run.exitCode() == 2) {
-            assertThat(run.err()).contains("install fio (Debian: apt-get install fio)");
+        CommandRunner.CommandResult commandResult = CommandRunner.run("bench", "disk", missing.toString());
+        assertThat(commandResult.out()).isEmpty();
+        if (commandResult.exitCode() == 2) {
+            assertThat(commandResult.err()).contains("install fio (Debian: apt-get install fio)");
         } else {
-            assertThat(run.exitCode()).isEqualTo(1);
-            assertThat(run.err()).contains(missing + " is not a directory");
+            assertThat(commandResult.exitCode()).isEqualTo(1);
+            assertThat(commandResult.err()).contains(missing + " is not a directory");
         }
     }
 
     @Test
     @Tag("slow")
     void givenOneQuestion_whenRunAsJson_thenOneLineWithAllFields() {
-        Shell.Run run = Shell.run("bench", "core", "--quick", "--json", "--filter", "hash-256");
-        assertThat(run.exitCode()).as(run.err()).isZero();
-        List<String> lines = run.out().lines().toList();
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("bench", "core", "--quick", "--json", "--filter", "hash-256");
+        assertThat(commandResult.exitCode()).as(commandResult.err()).isZero();
+        List<String> lines = commandResult.out().lines().toList();
         assertThat(lines).hasSize(1);
         JsonNode line = JsonMapper.builder().build().readTree(lines.getFirst());
         assertThat(line.propertyNames())
@@ -79,9 +82,10 @@ final class BenchCommandTest {
     @Tag("slow")
     @Tag("traces")
     void givenHitsThatABenchmarkCounts_whenRunAsJson_thenTheirRatioStandsBesideBeladys() {
-        Shell.Run run = Shell.run("bench", "policy", "--quick", "--json", "--filter", "hits-lru-3");
-        assertThat(run.exitCode()).as(run.err()).isZero();
-        JsonNode line = JsonMapper.builder().build().readTree(run.out());
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("bench", "policy", "--quick", "--json", "--filter", "hits-lru-3");
+        assertThat(commandResult.exitCode()).as(commandResult.err()).isZero();
+        JsonNode line = JsonMapper.builder().build().readTree(commandResult.out());
         assertThat(line.get("unit").asString()).isEqualTo("%");
         assertThat(line.get("value").asDouble())
                 .isPositive()
@@ -92,10 +96,13 @@ final class BenchCommandTest {
     @Tag("slow")
     void givenFio_whenOneQuestionOfDiskIsRun_thenItNamesThePathAndLeavesNothing(@TempDir Path folder)
             throws IOException {
-        Shell.Run run = Shell.run("bench", "disk", folder.toString(), "--quick", "--json", "--filter", "queue-read-4m");
-        assumeThat(run.err()).as("fio is here; else apt-get install fio").doesNotContain("install fio");
-        assertThat(run.exitCode()).as(run.err()).isZero();
-        JsonNode line = JsonMapper.builder().build().readTree(run.out());
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("bench", "disk", folder.toString(), "--quick", "--json", "--filter", "queue-read-4m");
+        assumeThat(commandResult.err())
+                .as("fio is here; else apt-get install fio")
+                .doesNotContain("install fio");
+        assertThat(commandResult.exitCode()).as(commandResult.err()).isZero();
+        JsonNode line = JsonMapper.builder().build().readTree(commandResult.out());
         assertThat(line.get("value").asDouble()).isPositive().isLessThanOrEqualTo(8);
         assertThat(line.get("path").asString()).isNotBlank();
         try (Stream<Path> left = Files.list(folder)) {

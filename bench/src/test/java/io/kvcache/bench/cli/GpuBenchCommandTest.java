@@ -22,10 +22,10 @@ final class GpuBenchCommandTest {
 
     @Test
     void givenQuickAndJson_whenRun_thenALineEachAndItSaysWhetherTheyMeanAnything() {
-        Shell.Run run = Shell.run("bench", "gpu", "--quick", "--json", "--strict");
-        assertThat(run.exitCode()).isIn(0, 1);
+        CommandRunner.CommandResult commandResult = CommandRunner.run("bench", "gpu", "--quick", "--json", "--strict");
+        assertThat(commandResult.exitCode()).isIn(0, 1);
         JsonMapper json = JsonMapper.builder().build();
-        List<JsonNode> lines = run.out().lines().map(json::readTree).toList();
+        List<JsonNode> lines = commandResult.out().lines().map(json::readTree).toList();
         assertThat(lines)
                 .extracting(line -> line.path("name").asString())
                 .contains("onboard", "offload", "both at once", "into pages", "out of pages");
@@ -33,36 +33,38 @@ final class GpuBenchCommandTest {
             assertThat(line.path("device").asString()).isNotBlank();
             assertThat(line.path("ratio").asDouble()).isPositive();
             if (!line.path("gpu").asBoolean()) {
-                assertThat(run.err()).contains("no GPU is used", "mean nothing");
-                assertThat(run.exitCode()).as("budgets are for GPUs").isZero();
+                assertThat(commandResult.err()).contains("no GPU is used", "mean nothing");
+                assertThat(commandResult.exitCode()).as("budgets are for GPUs").isZero();
             }
         }
     }
 
     @Test
     void givenLinesWhereNoFileCanBe_whenRun_thenThatIsSaidAndNothingIsMeasured() {
-        Shell.Run run = Shell.run("bench", "gpu", "--quick", "--lines", folder.toString());
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.err()).contains("--lines takes a file that can be written to", folder.toString());
-        assertThat(run.out()).isEmpty();
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("bench", "gpu", "--quick", "--lines", folder.toString());
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err()).contains("--lines takes a file that can be written to", folder.toString());
+        assertThat(commandResult.out()).isEmpty();
     }
 
     @Test
     void givenADiskThatIsFull_whenLinesAreWritten_thenItSaysThatNotAllAreThere() {
         Path full = Path.of("/dev/full");
         assumeThat(Files.isWritable(full)).as("%s", full).isTrue();
-        Shell.Run run = Shell.run("bench", "gpu", "--quick", "--lines", full.toString());
-        assertThat(run.exitCode()).isEqualTo(1);
-        assertThat(run.err()).contains("--lines: not all could be written to " + full);
-        assertThat(run.out()).contains("out of pages");
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("bench", "gpu", "--quick", "--lines", full.toString());
+        assertThat(commandResult.exitCode()).isEqualTo(1);
+        assertThat(commandResult.err()).contains("--lines: not all could be written to " + full);
+        assertThat(commandResult.out()).contains("out of pages");
     }
 
     @Test
     void givenSizes_whenRun_thenAFigureForEachSizeDirectionAndWay() {
-        Shell.Run run = Shell.run("bench", "gpu", "--quick", "--sizes", "--json");
-        assertThat(run.exitCode()).isZero();
+        CommandRunner.CommandResult commandResult = CommandRunner.run("bench", "gpu", "--quick", "--sizes", "--json");
+        assertThat(commandResult.exitCode()).isZero();
         JsonMapper json = JsonMapper.builder().build();
-        List<JsonNode> lines = run.out().lines().map(json::readTree).toList();
+        List<JsonNode> lines = commandResult.out().lines().map(json::readTree).toList();
         assertThat(lines).allSatisfy(line -> {
             assertThat(line.path("device").asString()).isNotBlank();
             assertThat(line.path("gigabytes").asDouble()).isPositive();
@@ -72,7 +74,7 @@ final class GpuBenchCommandTest {
                 .hasSize(3 * 3 * 10)
                 .extracting(line -> line.path("pieceBytes").asInt())
                 .contains(4 << 10, 2 << 20);
-        Shell.Run table = Shell.run("bench", "gpu", "--quick", "--sizes");
+        CommandRunner.CommandResult table = CommandRunner.run("bench", "gpu", "--quick", "--sizes");
         assertThat(table.out()).contains("2048 KiB", "to device, loop", "to host, batch", "within, coalesced");
     }
 }

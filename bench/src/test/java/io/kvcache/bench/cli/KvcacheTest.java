@@ -8,7 +8,7 @@ final class KvcacheTest {
 
     @Test
     void givenHelp_whenRun_thenCommandsAreListedUnderTheirHeadings() {
-        Shell.Run help = Shell.run("help");
+        CommandRunner.CommandResult help = CommandRunner.run("help");
         assertThat(help.exitCode()).isZero();
         assertThat(help.out())
                 .containsSubsequence(
@@ -28,8 +28,8 @@ final class KvcacheTest {
 
     @Test
     void givenNoCommandOrAnUnknownOne_whenRun_thenBadUsage() {
-        assertThat(Shell.run().exitCode()).isEqualTo(2);
-        Shell.Run unknown = Shell.run("replya");
+        assertThat(CommandRunner.run().exitCode()).isEqualTo(2);
+        CommandRunner.CommandResult unknown = CommandRunner.run("replya");
         assertThat(unknown.exitCode()).isEqualTo(2);
         assertThat(unknown.out()).isEmpty();
         assertThat(unknown.err()).contains("replya");
@@ -37,7 +37,7 @@ final class KvcacheTest {
 
     @Test
     void givenVersion_whenRun_thenOneLine() {
-        Shell.Run version = Shell.run("--version");
+        CommandRunner.CommandResult version = CommandRunner.run("--version");
         assertThat(version.exitCode()).isZero();
         assertThat(version.out().strip()).startsWith("kvcache ").doesNotContain("\n");
     }
@@ -45,7 +45,7 @@ final class KvcacheTest {
     @Test
     void givenEveryCommand_whenAskedForHelp_thenItExplainsItself() {
         for (String name : Kvcache.commandLine().getSubcommands().keySet()) {
-            Shell.Run help = Shell.run("help", name);
+            CommandRunner.CommandResult help = CommandRunner.run("help", name);
             assertThat(help.exitCode()).as(name).isZero();
             assertThat(help.out()).contains(name);
         }

@@ -31,15 +31,15 @@ final class LabCommandTest {
 
     @Test
     void givenPoliciesAndHints_whenCompared_thenARowForEachAtEachCapacity() {
-        Shell.Run run = Shell.run(
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
                 "lab", "--trace", "generated:7", "--share", "2,10", "--policy", "lru,importance", "--look-ahead", "32");
-        assertThat(run.err()).isEmpty();
-        assertThat(run.exitCode()).isZero();
-        assertThat(run.out().lines().filter(line -> line.contains(" importance ")))
+        assertThat(commandResult.err()).isEmpty();
+        assertThat(commandResult.exitCode()).isZero();
+        assertThat(commandResult.out().lines().filter(line -> line.contains(" importance ")))
                 .hasSize(2);
-        assertThat(run.out().lines().filter(line -> line.contains(" importance+32 ")))
+        assertThat(commandResult.out().lines().filter(line -> line.contains(" importance+32 ")))
                 .hasSize(2);
-        assertThat(run.out()).contains("generated:7: 10,000 requests", "of the gap");
+        assertThat(commandResult.out()).contains("generated:7: 10,000 requests", "of the gap");
     }
 
     @Test
@@ -62,9 +62,10 @@ final class LabCommandTest {
         String[] asked = {"lab", "--trace", "generated:3", "--share", "5", "--policy", "lru,sieve", "--html"};
         String[] all = Arrays.copyOf(asked, asked.length + 1);
         all[asked.length] = file.toString();
-        Shell.Run run = Shell.run(all);
-        assertThat(run.exitCode()).as(run.err()).isZero();
-        String printed = run.out()
+        CommandRunner.CommandResult commandResult = CommandRunner.run(all);
+        assertThat(commandResult.exitCode()).as(commandResult.err()).isZero();
+        String printed = commandResult
+                .out()
                 .lines()
                 .filter(line -> line.contains("sieve"))
                 .findFirst()
@@ -82,7 +83,7 @@ final class LabCommandTest {
     @Test
     void givenTwoTiers_whenCompared_thenHitsSaveTimeAndAdmissionSavesWrites(@TempDir Path folder) throws IOException {
         Path file = folder.resolve("tiers.html");
-        Shell.Run run = Shell.run(
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
                 "lab",
                 "tiers",
                 "--trace",
@@ -101,10 +102,11 @@ final class LabCommandTest {
                 "--json",
                 "--html",
                 file.toString());
-        assertThat(run.err()).startsWith("kvcache: host memory comes in whole slabs");
-        assertThat(run.exitCode()).isZero();
+        assertThat(commandResult.err()).startsWith("kvcache: host memory comes in whole slabs");
+        assertThat(commandResult.exitCode()).isZero();
         assertThat(Files.readString(file)).contains(">second-hit</td>", "Time to the first token");
-        List<JsonNode> rows = run.out()
+        List<JsonNode> rows = commandResult
+                .out()
                 .lines()
                 .map(line -> JsonMapper.builder().build().readTree(line))
                 .toList();
@@ -140,28 +142,30 @@ final class LabCommandTest {
         "--html,/nowhere/report.html"
     })
     void givenABadChoiceForTiers_whenRun_thenTheErrorNamesOptionAndValue(String option, String value) {
-        Shell.Run run = Shell.run("lab", "tiers", "--trace", "generated", option, value);
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.err()).contains(option).contains(value).contains("must be");
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("lab", "tiers", "--trace", "generated", option, value);
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err()).contains(option).contains(value).contains("must be");
     }
 
     @Test
     void givenSensitivity_whenCompared_thenEachConstantHalvedAndDoubled() {
-        Shell.Run run =
-                Shell.run("lab", "--trace", "generated:2", "--share", "3", "--policy", "importance", "--sensitivity");
-        assertThat(run.exitCode()).isZero();
-        assertThat(run.out()).contains("half-life=32.0", "half-life=128.0", "class-events=2000.0", "ghosts=8.0");
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
+                "lab", "--trace", "generated:2", "--share", "3", "--policy", "importance", "--sensitivity");
+        assertThat(commandResult.exitCode()).isZero();
+        assertThat(commandResult.out())
+                .contains("half-life=32.0", "half-life=128.0", "class-events=2000.0", "ghosts=8.0");
     }
 
     @Test
     void givenMargins_whenAsked_thenARowForEachShareAndASignWhereOneIsBelow() {
-        Shell.Run run =
-                Shell.run("lab", "margins", "--trace", "generated:1,hostile:1", "--share", "0.5,3", "--format", "csv");
-        List<String> lines = run.out().lines().toList();
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
+                "lab", "margins", "--trace", "generated:1,hostile:1", "--share", "0.5,3", "--format", "csv");
+        List<String> lines = commandResult.out().lines().toList();
         assertThat(lines).hasSize(5).first().isEqualTo(MarginRow.CSV_HEAD);
         boolean below = lines.stream().skip(1).anyMatch(line -> Double.parseDouble(line.split(",", -1)[8]) < -0.005);
-        assertThat(run.exitCode()).isEqualTo(below ? 1 : 0);
-        assertThat(Shell.run("lab", "margins", "--trace", "hostile:1", "--share", "3")
+        assertThat(commandResult.exitCode()).isEqualTo(below ? 1 : 0);
+        assertThat(CommandRunner.run("lab", "margins", "--trace", "hostile:1", "--share", "3")
                         .out())
                 .contains("importance", "hostile:1");
     }
@@ -171,17 +175,18 @@ final class LabCommandTest {
             value = {"--share;0", "--look-ahead;-1", "--format;html", "--trace;generated:x"},
             delimiter = ';')
     void givenABadChoiceForMargins_whenRun_thenTheErrorNamesTheValue(String option, String value) {
-        Shell.Run run = Shell.run("lab", "margins", option, value);
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.err()).contains(value).contains("must be");
+        CommandRunner.CommandResult commandResult = CommandRunner.run("lab", "margins", option, value);
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err()).contains(value).contains("must be");
     }
 
     @Test
     void givenTheListOfConstants_whenAsked_thenEachIsNamedWithItsReason() {
-        Shell.Run run = Shell.run("lab", "constants", "--list", "--constant", "Guard,ReuseOdds.PRIOR_AGAIN");
-        assertThat(run.exitCode()).isZero();
-        assertThat(run.out()).contains("Guard.CHANCE", "three standard deviations", "ReuseOdds.PRIOR_AGAIN");
-        assertThat(run.out()).doesNotContain("ReuseOdds.WINDOW");
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("lab", "constants", "--list", "--constant", "Guard,ReuseOdds.PRIOR_AGAIN");
+        assertThat(commandResult.exitCode()).isZero();
+        assertThat(commandResult.out()).contains("Guard.CHANCE", "three standard deviations", "ReuseOdds.PRIOR_AGAIN");
+        assertThat(commandResult.out()).doesNotContain("ReuseOdds.WINDOW");
     }
 
     @ParameterizedTest
@@ -189,9 +194,9 @@ final class LabCommandTest {
             value = {"--constant;Guard.NONE", "--first;0", "--trace;generated:x"},
             delimiter = ';')
     void givenABadChoiceForConstants_whenRun_thenTheErrorNamesTheValue(String option, String value) {
-        Shell.Run run = Shell.run("lab", "constants", option, value);
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.err()).contains(value).contains("must be");
+        CommandRunner.CommandResult commandResult = CommandRunner.run("lab", "constants", option, value);
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err()).contains(value).contains("must be");
     }
 
     @ParameterizedTest
@@ -199,17 +204,18 @@ final class LabCommandTest {
             value = {"--share;0", "--share;101", "--look-ahead;0", "--format;html", "--policy;best", "--rule;none"},
             delimiter = ';')
     void givenBadChoice_whenRun_thenTheErrorNamesOptionAndValue(String option, String value) {
-        Shell.Run run = Shell.run("lab", "--trace", "generated", option, value);
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.err()).contains(option).contains(value).contains("must be");
+        CommandRunner.CommandResult commandResult = CommandRunner.run("lab", "--trace", "generated", option, value);
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err()).contains(option).contains(value).contains("must be");
     }
 
     @Test
     void givenTarget_whenSized_thenMemoryForBothPolicies() {
-        Shell.Run run = Shell.run("size", "--trace", "generated:4", "--target-hit", "0.3");
-        assertThat(run.err()).isEmpty();
-        assertThat(run.exitCode()).isZero();
-        assertThat(run.out()).contains("lru", "importance", "GiB of llama-3-8b");
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("size", "--trace", "generated:4", "--target-hit", "0.3");
+        assertThat(commandResult.err()).isEmpty();
+        assertThat(commandResult.exitCode()).isZero();
+        assertThat(commandResult.out()).contains("lru", "importance", "GiB of llama-3-8b");
     }
 
     @Test
@@ -218,15 +224,17 @@ final class LabCommandTest {
         Path trace = folder.resolve("tokens.jsonl");
         String ids = IntStream.range(0, 40).mapToObj(String::valueOf).collect(Collectors.joining(","));
         Files.writeString(trace, ("{\"tokens\": [" + ids + "]}\n").repeat(6));
-        Shell.Run lab = Shell.run("lab", "--trace", trace.toString(), "--share", "50", "--policy", "lru");
+        CommandRunner.CommandResult lab =
+                CommandRunner.run("lab", "--trace", trace.toString(), "--share", "50", "--policy", "lru");
         assertThat(lab.exitCode()).isZero();
         assertThat(lab.out()).contains("all come at once");
-        Shell.Run tiers = Shell.run(
+        CommandRunner.CommandResult tiers = CommandRunner.run(
                 "lab", "tiers", "--trace", trace.toString(), "--policy", "lru,mooncake", "--admission", "always");
         assertThat(tiers.exitCode()).as(tiers.err()).isZero();
         assertThat(tiers.err()).contains("all come at once", "whole slabs, here with room for 512 blocks");
         assertThat(tiers.out()).contains("mooncake       model", " 0 B");
-        Shell.Run size = Shell.run("size", "--trace", trace.toString(), "--target-hit", "0.3", "--host", "0");
+        CommandRunner.CommandResult size =
+                CommandRunner.run("size", "--trace", trace.toString(), "--target-hit", "0.3", "--host", "0");
         assertThat(size.exitCode()).isZero();
         assertThat(size.out()).contains("The trace is short");
     }
@@ -234,25 +242,27 @@ final class LabCommandTest {
     @Test
     void givenPromptsBelowABlock_whenTiersAreCompared_thenTheErrorSaysSo(@TempDir Path folder) throws IOException {
         Path trace = Files.writeString(folder.resolve("short.jsonl"), "{\"tokens\": [1, 2, 3]}\n");
-        Shell.Run run = Shell.run("lab", "tiers", "--trace", trace.toString(), "--policy", "mooncake");
-        assertThat(run.exitCode()).isEqualTo(1);
-        assertThat(run.err())
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("lab", "tiers", "--trace", trace.toString(), "--policy", "mooncake");
+        assertThat(commandResult.exitCode()).isEqualTo(1);
+        assertThat(commandResult.err())
                 .isEqualTo(
                         "kvcache: no prompt of the trace has a full block, so there is nothing to keep in any tier\n");
     }
 
     @Test
     void givenAFolderInPlaceOfATrace_whenRun_thenTheErrorNamesIt(@TempDir Path folder) {
-        Shell.Run run = Shell.run("lab", "--trace", folder.toString());
-        assertThat(run.exitCode()).isEqualTo(1);
-        assertThat(run.err()).isEqualTo("kvcache: " + folder + ": is a directory; a trace is a file\n");
+        CommandRunner.CommandResult commandResult = CommandRunner.run("lab", "--trace", folder.toString());
+        assertThat(commandResult.exitCode()).isEqualTo(1);
+        assertThat(commandResult.err()).isEqualTo("kvcache: " + folder + ": is a directory; a trace is a file\n");
     }
 
     @Test
     void givenTargetThatNothingReaches_whenSized_thenTheCeilingAndFailure() {
-        Shell.Run run = Shell.run("size", "--trace", "generated:4", "--target-hit", "0.99");
-        assertThat(run.exitCode()).isEqualTo(1);
-        assertThat(run.out()).contains("cannot reach 0.9900", "with memory for everything");
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("size", "--trace", "generated:4", "--target-hit", "0.99");
+        assertThat(commandResult.exitCode()).isEqualTo(1);
+        assertThat(commandResult.out()).contains("cannot reach 0.9900", "with memory for everything");
     }
 
     @ParameterizedTest
@@ -268,16 +278,16 @@ final class LabCommandTest {
     })
     void givenABadChoiceForSize_whenRun_thenTheErrorNamesTheValueAndWhatMayBe(String option, String value) {
         String[] target = option.equals("--target-hit") ? new String[0] : new String[] {"--target-hit", "0.3"};
-        Shell.Run run =
-                Shell.run(Stream.concat(Stream.of("size", "--trace", "generated", option, value), Arrays.stream(target))
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
+                Stream.concat(Stream.of("size", "--trace", "generated", option, value), Arrays.stream(target))
                         .toArray(String[]::new));
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.err()).contains(value).contains("must be");
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err()).contains(value).contains("must be");
     }
 
     @Test
     void givenInstances_whenSized_thenEveryRouteIsComparedWithOneSharedCache() {
-        Shell.Run run = Shell.run(
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
                 "size",
                 "--trace",
                 "generated:4",
@@ -288,8 +298,8 @@ final class LabCommandTest {
                 "--host",
                 "16GiB",
                 "--json");
-        assertThat(run.exitCode()).isZero();
-        JsonNode answer = JsonMapper.builder().build().readTree(run.out());
+        assertThat(commandResult.exitCode()).isZero();
+        JsonNode answer = JsonMapper.builder().build().readTree(commandResult.out());
         for (JsonNode row : answer.get("rows")) {
             long bytes = 0;
             double found = 0;
@@ -330,25 +340,26 @@ final class LabCommandTest {
     @ParameterizedTest
     @CsvSource({"--sample,0", "--sample,101", "--share,0", "--model,gpt", "--rule,none", "--warmup,-1"})
     void givenABadChoiceForACurve_whenRun_thenTheErrorNamesOptionAndValue(String option, String value) {
-        Shell.Run run = Shell.run("lab", "curve", "--trace", "generated", option, value);
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.err()).contains(option).contains(value).contains("must be");
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("lab", "curve", "--trace", "generated", option, value);
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err()).contains(option).contains(value).contains("must be");
     }
 
     private static List<String> run(String[] arguments, String format) {
         String[] all = Arrays.copyOf(arguments, arguments.length + 1);
         all[arguments.length] = format;
-        Shell.Run run = Shell.run(all);
-        assertThat(run.exitCode()).isZero();
-        return run.out().lines().toList();
+        CommandRunner.CommandResult commandResult = CommandRunner.run(all);
+        assertThat(commandResult.exitCode()).isZero();
+        return commandResult.out().lines().toList();
     }
 
     @ParameterizedTest
     @CsvSource({"--host-bytes,1MiB", "--policy,best"})
     void givenABadChoiceForACapture_whenReplayed_thenTheErrorNamesOptionAndValue(String option, String value) {
-        Shell.Run run = Shell.run("lab", "capture", "trace.jsonl", option, value);
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.err()).contains(option).contains(value).contains("must be");
+        CommandRunner.CommandResult commandResult = CommandRunner.run("lab", "capture", "trace.jsonl", option, value);
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err()).contains(option).contains(value).contains("must be");
     }
 
     @Test
@@ -368,15 +379,16 @@ final class LabCommandTest {
             assertThat(client.call("GET", "k").isPresent()).isTrue();
         }
 
-        Shell.Run run = Shell.run("lab", "capture", trace.toString(), "--policy", "lru");
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("lab", "capture", trace.toString(), "--policy", "lru");
 
-        assertThat(run.out()).as(run.err()).containsPattern("64 MiB +lru +2 +50.00 % +50.00 %");
+        assertThat(commandResult.out()).as(commandResult.err()).containsPattern("64 MiB +lru +2 +50.00 % +50.00 %");
     }
 
     @Test
     void givenNoSuchCapture_whenReplayed_thenThatIsSaid() {
-        Shell.Run run = Shell.run("lab", "capture", "/nowhere/trace.jsonl");
-        assertThat(run.exitCode()).isEqualTo(1);
-        assertThat(run.err()).isEqualTo("kvcache: no such file: /nowhere/trace.jsonl\n");
+        CommandRunner.CommandResult commandResult = CommandRunner.run("lab", "capture", "/nowhere/trace.jsonl");
+        assertThat(commandResult.exitCode()).isEqualTo(1);
+        assertThat(commandResult.err()).isEqualTo("kvcache: no such file: /nowhere/trace.jsonl\n");
     }
 }

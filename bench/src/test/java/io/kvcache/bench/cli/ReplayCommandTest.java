@@ -23,28 +23,32 @@ final class ReplayCommandTest {
 
     @Test
     void givenGeneratedTrace_whenReplayed_thenARowForEachPolicyAndCapacity() {
-        Shell.Run run = Shell.run(
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
                 "replay", "--trace", "generated:7", "--policy", "lru,sieve", "--blocks", "500,2000", "--rule", "both");
-        assertThat(run.err()).isEmpty();
-        assertThat(run.exitCode()).isZero();
-        assertThat(run.out().lines().filter(line -> line.contains(" lru "))).hasSize(4);
-        assertThat(run.out().lines().filter(line -> line.contains(" sieve "))).hasSize(4);
-        assertThat(run.out()).contains("rule: reference", "rule: full-blocks", "of the gap", "2,000");
+        assertThat(commandResult.err()).isEmpty();
+        assertThat(commandResult.exitCode()).isZero();
+        assertThat(commandResult.out().lines().filter(line -> line.contains(" lru ")))
+                .hasSize(4);
+        assertThat(commandResult.out().lines().filter(line -> line.contains(" sieve ")))
+                .hasSize(4);
+        assertThat(commandResult.out()).contains("rule: reference", "rule: full-blocks", "of the gap", "2,000");
     }
 
     @Test
     void givenCapacityInBytes_whenReplayed_thenBlocksAndBytesAreShown() {
-        Shell.Run run = Shell.run("replay", "--trace", "generated", "--policy", "lru", "--capacity", "64GiB");
-        assertThat(run.exitCode()).isZero();
-        assertThat(run.out()).contains("1,024", "64 GiB", "llama-3-8b");
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("replay", "--trace", "generated", "--policy", "lru", "--capacity", "64GiB");
+        assertThat(commandResult.exitCode()).isZero();
+        assertThat(commandResult.out()).contains("1,024", "64 GiB", "llama-3-8b");
     }
 
     @Test
     void givenJson_whenReplayed_thenOneObjectALineWithAllFields() {
-        Shell.Run run =
-                Shell.run("replay", "--trace", "generated:3", "--policy", "lru,belady", "--blocks", "900", "--json");
-        assertThat(run.exitCode()).isZero();
-        List<JsonNode> lines = run.out()
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
+                "replay", "--trace", "generated:3", "--policy", "lru,belady", "--blocks", "900", "--json");
+        assertThat(commandResult.exitCode()).isZero();
+        List<JsonNode> lines = commandResult
+                .out()
                 .lines()
                 .map(line -> JsonMapper.builder().build().readTree(line))
                 .toList();
@@ -67,9 +71,10 @@ final class ReplayCommandTest {
 
     @Test
     void givenAnUnknownRuleForWrites_whenRun_thenUsageErrorNamesItAndWhatIsAllowed() {
-        Shell.Run run = Shell.run("replay", "--disk", folder + ":64MiB", "--admission", "never");
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.err()).contains("never", "always, second-hit");
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("replay", "--disk", folder + ":64MiB", "--admission", "never");
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err()).contains("never", "always, second-hit");
     }
 
     @ParameterizedTest
@@ -93,40 +98,43 @@ final class ReplayCommandTest {
             })
     void givenBadValue_whenRun_thenUsageErrorNamesItAndWhatIsAllowed(
             String option, String value, String named, String allowed) {
-        Shell.Run run = Shell.run("replay", option, value);
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.out()).isEmpty();
-        assertThat(run.err()).contains(named, allowed);
+        CommandRunner.CommandResult commandResult = CommandRunner.run("replay", option, value);
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.out()).isEmpty();
+        assertThat(commandResult.err()).contains(named, allowed);
     }
 
     @Test
     void givenAFolderInPlaceOfATrace_whenRun_thenFailureNamesIt() {
-        Shell.Run run = Shell.run("replay", "--trace", folder.toString());
-        assertThat(run.exitCode()).isEqualTo(1);
-        assertThat(run.err()).isEqualTo("kvcache: " + folder + ": is a directory; a trace is a file\n");
+        CommandRunner.CommandResult commandResult = CommandRunner.run("replay", "--trace", folder.toString());
+        assertThat(commandResult.exitCode()).isEqualTo(1);
+        assertThat(commandResult.err()).isEqualTo("kvcache: " + folder + ": is a directory; a trace is a file\n");
     }
 
     @Test
     void givenALineThatEndsTooSoon_whenRun_thenTheReasonHasNothingOfTheParser() throws IOException {
         Path file = Files.writeString(folder.resolve("torn.jsonl"), "{\"hash_ids\": [1, 2");
-        Shell.Run run = Shell.run("replay", "--trace", file.toString());
-        assertThat(run.exitCode()).isEqualTo(1);
-        assertThat(run.err()).startsWith("kvcache: " + file + ":1: not JSON: ").doesNotContain("REDACTED", "Source");
+        CommandRunner.CommandResult commandResult = CommandRunner.run("replay", "--trace", file.toString());
+        assertThat(commandResult.exitCode()).isEqualTo(1);
+        assertThat(commandResult.err())
+                .startsWith("kvcache: " + file + ":1: not JSON: ")
+                .doesNotContain("REDACTED", "Source");
     }
 
     @Test
     void givenAWarmupOfAllRequests_whenRun_thenUsageErrorSaysHowManyThereAre() throws IOException {
         Path file = Files.writeString(folder.resolve("short.jsonl"), LINE + LINE);
-        Shell.Run run = Shell.run("replay", "--trace", file.toString(), "--warmup", "2");
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.err()).contains("--warmup is '2', must be: below the 2 requests of short");
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("replay", "--trace", file.toString(), "--warmup", "2");
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err()).contains("--warmup is '2', must be: below the 2 requests of short");
     }
 
     @Test
     void givenATraceOfFullBlocksOnly_whenRun_thenItsTailsCountAsNeverCachedAndThatIsSaidOnce() throws IOException {
         String full = "{\"timestamp\": 0, \"input_length\": 600, \"output_length\": 5, \"hash_ids\": [3]}\n";
         Path file = Files.writeString(folder.resolve("full.jsonl"), full + full + full);
-        Shell.Run run = Shell.run(
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
                 "replay",
                 "--trace",
                 file.toString(),
@@ -137,11 +145,14 @@ final class ReplayCommandTest {
                 "--rule",
                 "both",
                 "--json");
-        assertThat(run.exitCode()).as(run.err()).isZero();
-        assertThat(run.err())
+        assertThat(commandResult.exitCode()).as(commandResult.err()).isZero();
+        assertThat(commandResult.err())
                 .containsOnlyOnce("full has ids of full blocks only: 264 of 1,800 prompt tokens lie behind them");
         double found = 2 * 512 / 1800.0;
-        assertThat(run.out().lines().map(line -> JsonMapper.builder().build().readTree(line)))
+        assertThat(commandResult
+                        .out()
+                        .lines()
+                        .map(line -> JsonMapper.builder().build().readTree(line)))
                 .isNotEmpty()
                 .allSatisfy(
                         line -> assertThat(line.get("tokenHitRatio").asDouble()).isEqualTo(found));
@@ -150,36 +161,39 @@ final class ReplayCommandTest {
     @Test
     void givenMoreMemoryThanThereIs_whenRun_thenFailureIsOneLine() throws IOException {
         Path file = Files.writeString(folder.resolve("short.jsonl"), LINE + LINE);
-        Shell.Run run = Shell.run("replay", "--trace", file.toString(), "--bytes", "256MiB", "--blocks", "100000000");
-        assertThat(run.exitCode()).isEqualTo(1);
-        assertThat(run.err()).startsWith("kvcache: Cannot reserve ").hasLineCount(1);
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("replay", "--trace", file.toString(), "--bytes", "256MiB", "--blocks", "100000000");
+        assertThat(commandResult.exitCode()).isEqualTo(1);
+        assertThat(commandResult.err()).startsWith("kvcache: Cannot reserve ").hasLineCount(1);
     }
 
     @Test
     void givenMoreBlocksThanAStoreTakes_whenRun_thenUsageErrorSaysHowMany() throws IOException {
         Path file = Files.writeString(folder.resolve("short.jsonl"), LINE + LINE);
-        Shell.Run run = Shell.run("replay", "--trace", file.toString(), "--bytes", "64KiB", "--blocks", "2000000000");
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.err()).contains("--blocks is '2000000000', must be: up to 1073741824 where the real store");
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("replay", "--trace", file.toString(), "--bytes", "64KiB", "--blocks", "2000000000");
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err())
+                .contains("--blocks is '2000000000', must be: up to 1073741824 where the real store");
     }
 
     @Test
     void givenNoSuchFile_whenRun_thenFailureNamesIt() {
-        Shell.Run run =
-                Shell.run("replay", "--trace", folder.resolve("absent.jsonl").toString());
-        assertThat(run.exitCode()).isEqualTo(1);
-        assertThat(run.err()).contains("no such file", "absent.jsonl");
-        assertThat(run.err().lines()).hasSize(1);
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
+                "replay", "--trace", folder.resolve("absent.jsonl").toString());
+        assertThat(commandResult.exitCode()).isEqualTo(1);
+        assertThat(commandResult.err()).contains("no such file", "absent.jsonl");
+        assertThat(commandResult.err().lines()).hasSize(1);
     }
 
     @Test
     void givenMalformedLine_whenRun_thenRefusedOrSkippedByChoice() throws IOException {
         Path file = Files.writeString(folder.resolve("torn.jsonl"), LINE + "{\"timestamp\": 1\n" + LINE);
-        Shell.Run refused = Shell.run("replay", "--trace", file.toString());
+        CommandRunner.CommandResult refused = CommandRunner.run("replay", "--trace", file.toString());
         assertThat(refused.exitCode()).isEqualTo(1);
         assertThat(refused.err()).contains("torn.jsonl:2: not JSON");
 
-        Shell.Run skipped = Shell.run(
+        CommandRunner.CommandResult skipped = CommandRunner.run(
                 "replay", "--trace", file.toString(), "--malformed", "skip", "--policy", "lru", "--blocks", "9");
         assertThat(skipped.exitCode()).isZero();
         assertThat(skipped.err()).contains("skipped line 2");
@@ -190,7 +204,7 @@ final class ReplayCommandTest {
     void givenADisk_whenReplayed_thenHitsByTierAndWritesAreShownAndNothingIsLeft() throws IOException {
         Path file = Files.writeString(folder.resolve("two.jsonl"), LINE + LINE);
         Path disk = folder.resolve("disk");
-        Shell.Run run = Shell.run(
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
                 "replay",
                 "--trace",
                 file.toString(),
@@ -200,8 +214,8 @@ final class ReplayCommandTest {
                 "4KiB",
                 "--disk",
                 disk + ":500blocks");
-        assertThat(run.exitCode()).isZero();
-        assertThat(run.out())
+        assertThat(commandResult.exitCode()).isZero();
+        assertThat(commandResult.out())
                 .contains("500 alive on disk", "0.5000 of blocks = 0.5000 in host memory", "0 wrong")
                 .contains("second-hit saves");
         assertThat(disk).doesNotExist();
@@ -209,25 +223,28 @@ final class ReplayCommandTest {
 
     @Test
     void givenNumbersThatLookLikeMistakes_whenPrinted_thenEachIsExplained() {
-        assertThat(DiskReplay.remarks(0, 0)).isEmpty();
-        assertThat(DiskReplay.remarks(-0.1, 0)).contains("less than 0 % saved").doesNotContain("did not come");
-        assertThat(DiskReplay.remarks(0.1, 3)).contains("did not come: ").doesNotContain("saved");
+        assertThat(DiskReplayRunner.remarks(0, 0)).isEmpty();
+        assertThat(DiskReplayRunner.remarks(-0.1, 0))
+                .contains("less than 0 % saved")
+                .doesNotContain("did not come");
+        assertThat(DiskReplayRunner.remarks(0.1, 3)).contains("did not come: ").doesNotContain("saved");
     }
 
     @Test
     void givenADirectoryWithSomethingInIt_whenReplayedOverIt_thenItIsLeftAlone() throws IOException {
         Path file = Files.writeString(folder.resolve("two.jsonl"), LINE + LINE);
-        Shell.Run run = Shell.run("replay", "--trace", file.toString(), "--blocks", "9", "--disk", folder + ":64MiB");
-        assertThat(run.exitCode()).isEqualTo(1);
-        assertThat(run.err()).contains("is not empty");
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("replay", "--trace", file.toString(), "--blocks", "9", "--disk", folder + ":64MiB");
+        assertThat(commandResult.exitCode()).isEqualTo(1);
+        assertThat(commandResult.err()).contains("is not empty");
         assertThat(file).exists();
     }
 
     @Test
     void givenWarmup_whenRun_thenTheFirstRequestsDoNotCount() throws IOException {
         Path file = Files.writeString(folder.resolve("two.jsonl"), LINE + LINE);
-        Shell.Run run =
-                Shell.run("replay", "--trace", file.toString(), "--warmup", "1", "--policy", "lru", "--blocks", "9");
-        assertThat(run.out()).contains("100.00 %");
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
+                "replay", "--trace", file.toString(), "--warmup", "1", "--policy", "lru", "--blocks", "9");
+        assertThat(commandResult.out()).contains("100.00 %");
     }
 }

@@ -20,17 +20,19 @@ class ServerBenchCommandTest {
         "--soak,0m,as in 10m"
     })
     void givenAnOptionThatIsWrong_whenRun_thenItSaysWhatItTakes(String option, String value, String allowed) {
-        Shell.Run run = Shell.run("bench", "server", option, value);
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.err()).contains(value).contains(allowed);
+        CommandRunner.CommandResult commandResult = CommandRunner.run("bench", "server", option, value);
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err()).contains(value).contains(allowed);
     }
 
     @Test
     void givenPartsOfOurServerAlone_whenRunQuickly_thenEachQuestionHasAnAnswer() {
-        Shell.Run run = Shell.run("bench", "server", "--quick", "--json", "--part", "start,allocation");
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("bench", "server", "--quick", "--json", "--part", "start,allocation");
 
-        assertThat(run.exitCode()).as(run.err()).isZero();
-        Map<String, Double> answers = run.out()
+        assertThat(commandResult.exitCode()).as(commandResult.err()).isZero();
+        Map<String, Double> answers = commandResult
+                .out()
                 .lines()
                 .map(JSON::readTree)
                 .collect(Collectors.toMap(

@@ -11,32 +11,36 @@ final class SimCommandTest {
 
     private static final Pattern FIRST_LINE = Pattern.compile("2 seeds from (\\d+) on, each twice, 10 steps");
 
-    private static Matcher firstLine(Shell.Run run) {
-        Matcher line = FIRST_LINE.matcher(run.out().lines().findFirst().orElse(""));
-        assertThat(line.matches()).as(run.out() + run.err()).isTrue();
+    private static Matcher firstLine(CommandRunner.CommandResult commandResult) {
+        Matcher line =
+                FIRST_LINE.matcher(commandResult.out().lines().findFirst().orElse(""));
+        assertThat(line.matches()).as(commandResult.out() + commandResult.err()).isTrue();
         return line;
     }
 
     /// All but how long it took.
-    private static String counts(Shell.Run run) {
-        return run.out().replaceFirst("clean, in .*", "");
+    private static String counts(CommandRunner.CommandResult commandResult) {
+        return commandResult.out().replaceFirst("clean, in .*", "");
     }
 
     @Test
     void givenNoSeed_whenRunTwice_thenEachBeginsElsewhereAndSaysWhereWhichRepeatsIt() {
-        Shell.Run run = Shell.run("sim", "--seeds", "2", "--ticks", "10", "--threads", "1");
-        assertThat(run.exitCode()).isZero();
-        String first = firstLine(run).group(1);
-        assertThat(firstLine(Shell.run("sim", "--seeds", "2", "--ticks", "10")).group(1))
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("sim", "--seeds", "2", "--ticks", "10", "--threads", "1");
+        assertThat(commandResult.exitCode()).isZero();
+        String first = firstLine(commandResult).group(1);
+        assertThat(firstLine(CommandRunner.run("sim", "--seeds", "2", "--ticks", "10"))
+                        .group(1))
                 .isNotEqualTo(first);
-        Shell.Run again = Shell.run("sim", "--seed", first, "--seeds", "2", "--ticks", "10", "--threads", "2");
-        assertThat(counts(again)).isEqualTo(counts(run));
+        CommandRunner.CommandResult again =
+                CommandRunner.run("sim", "--seed", first, "--seeds", "2", "--ticks", "10", "--threads", "2");
+        assertThat(counts(again)).isEqualTo(counts(commandResult));
     }
 
     @Test
     void givenNoThreads_whenAsked_thenRefused() {
-        Shell.Run run = Shell.run("sim", "--threads", "0");
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.err()).contains("--threads take 1 and up");
+        CommandRunner.CommandResult commandResult = CommandRunner.run("sim", "--threads", "0");
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err()).contains("--threads take 1 and up");
     }
 }

@@ -12,9 +12,10 @@ final class TraceImportCommandTest {
     @Test
     void givenNoTokenizerOnTheClassPath_whenImported_thenTheErrorSaysWhatIsMissing(@TempDir Path folder) {
         Path trace = folder.resolve("trace.jsonl");
-        Shell.Run run = Shell.run("trace", "import", "log.jsonl", "--tokenizer", "none", "--out", trace.toString());
-        assertThat(run.exitCode()).isEqualTo(1);
-        assertThat(run.err()).contains("trace import needs a tokenizer", "kvcache-engines-cli");
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("trace", "import", "log.jsonl", "--tokenizer", "none", "--out", trace.toString());
+        assertThat(commandResult.exitCode()).isEqualTo(1);
+        assertThat(commandResult.err()).contains("trace import needs a tokenizer", "kvcache-engines-cli");
         assertThat(trace).doesNotExist();
     }
 }

@@ -11,11 +11,15 @@ class TransportBenchCommandTest {
 
     @Test
     void givenOnePart_whenRunAsJson_thenItsAnswersAreLinesWithAllFieldsAndNothingElse() {
-        Shell.Run run = Shell.run("bench", "transport", "--quick", "--json", "--part", "HEAP");
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("bench", "transport", "--quick", "--json", "--part", "HEAP");
 
-        assertThat(run.exitCode()).as(run.err()).isZero();
-        List<JsonNode> lines =
-                run.out().lines().map(JsonMapper.builder().build()::readTree).toList();
+        assertThat(commandResult.exitCode()).as(commandResult.err()).isZero();
+        List<JsonNode> lines = commandResult
+                .out()
+                .lines()
+                .map(JsonMapper.builder().build()::readTree)
+                .toList();
         assertThat(lines).isNotEmpty();
         assertThat(lines)
                 .allSatisfy(line -> assertThat(line.propertyNames())
@@ -25,8 +29,9 @@ class TransportBenchCommandTest {
     @Test
     void givenEveryBenchCommandThatAnswersQuestions_whenAskedForHelp_thenItTakesJson() {
         for (String command : List.of("core", "server", "transport", "gpu", "pairs")) {
-            Shell.Run help =
-                    command.equals("core") ? Shell.run("bench", "--help") : Shell.run("bench", command, "--help");
+            CommandRunner.CommandResult help = command.equals("core")
+                    ? CommandRunner.run("bench", "--help")
+                    : CommandRunner.run("bench", command, "--help");
             assertThat(help.out()).as(command).contains("--json");
         }
     }

@@ -24,11 +24,11 @@ final class EngineBenchCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException {
-        Suite chosen = options.filtered(EngineSuite.suite());
+        Suite chosen = options.filterSuite(EngineSuite.suite());
         if (listed) {
-            options.list(chosen);
+            options.printSpecs(chosen);
             return 0;
         }
-        return options.report(chosen, options.runner().run(chosen));
+        return options.reportResults(chosen, options.createRunner().run(chosen));
     }
 }

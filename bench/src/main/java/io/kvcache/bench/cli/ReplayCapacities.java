@@ -11,17 +11,18 @@ import java.util.stream.Stream;
 /// @param counts in blocks
 /// @param sizes in bytes
 /// @param model whose KV the bytes are
-record Capacities(List<Integer> counts, List<ByteSizeText> sizes, Optional<ModelPreset> model) {
+record ReplayCapacities(List<Integer> counts, List<ByteSizeText> sizes, Optional<ModelPreset> model) {
 
-    private static final List<Integer> USUAL_BLOCKS = List.of(1000, 5000, 10_000, 20_000, 50_000);
+    private static final List<Integer> DEFAULT_BLOCKS = List.of(1000, 5000, 10_000, 20_000, 50_000);
 
     /// @throws IllegalArgumentException that names the option, and what may be
-    static Capacities parse(List<Integer> counts, List<String> sizes, Optional<ModelPreset> model) {
+    static ReplayCapacities parse(List<Integer> counts, List<String> sizes, Optional<ModelPreset> model) {
         counts.stream().filter(count -> count < 1).findFirst().ifPresent(count -> {
-            throw ReplayChoices.mustBe("--blocks", String.valueOf(count), "at least 1");
+            throw ReplayOptions.invalidOption("--blocks", String.valueOf(count), "at least 1");
         });
-        List<Integer> blocks = counts.isEmpty() && sizes.isEmpty() ? USUAL_BLOCKS : counts;
-        return new Capacities(blocks, sizes.stream().map(ByteSizeText::parse).toList(), model);
+        List<Integer> blocks = counts.isEmpty() && sizes.isEmpty() ? DEFAULT_BLOCKS : counts;
+        return new ReplayCapacities(
+                blocks, sizes.stream().map(ByteSizeText::parse).toList(), model);
     }
 
     /// All in blocks of so many tokens.
@@ -37,7 +38,7 @@ record Capacities(List<Integer> counts, List<ByteSizeText> sizes, Optional<Model
     private static int blocks(ByteSizeText capacity, ModelPreset model, long blockBytes) {
         long blocks = capacity.bytes() / blockBytes;
         if (blocks < 1 || blocks > Integer.MAX_VALUE) {
-            throw ReplayChoices.mustBe(
+            throw ReplayOptions.invalidOption(
                     "--capacity",
                     capacity.toString(),
                     "1 to 2^31 - 1 blocks of " + new ByteSizeText(blockBytes) + " each for " + model.label());

@@ -9,10 +9,10 @@ import java.util.Locale;
 /// What `bench gpu` prints: a row for each way, beside what a bare copy made in the same rounds.
 ///
 /// @param scale how much was moved, and how often
-record GpuComparisonPage(GpuPages pages, DeviceInfo info, boolean gpu, GpuComparison scale) {
+record GpuComparisonReport(GpuReportWriter pages, DeviceInfo info, boolean gpu, GpuComparison scale) {
 
     /// A line of JSON.
-    record Line(
+    record JsonLine(
             String device,
             String driver,
             boolean gpu,
@@ -29,17 +29,18 @@ record GpuComparisonPage(GpuPages pages, DeviceInfo info, boolean gpu, GpuCompar
     /// The device, and how much is moved on it.
     ///
     /// @param limit why it is no more than that; empty when it is as much as is ever moved
-    void head(BenchDevice device, String limit) {
+    void printHead(BenchDevice device, String limit) {
         String name = info.name() + ", " + info.driver();
-        pages.row(name + (device.real() ? "" : ": the figures mean nothing"));
-        pages.row(String.format(
+        pages.printRow(name + (device.real() ? "" : ": the figures mean nothing"));
+        pages.printRow(String.format(
                 Locale.ROOT, "%d MiB each, medians of %d rounds%s", scale.bytes() >> 20, scale.rounds(), limit));
-        pages.row(String.format(Locale.ROOT, "%-14s %10s %12s %8s  %s", "", "GB/s", "bare GB/s", "ratio", "budget"));
+        pages.printRow(
+                String.format(Locale.ROOT, "%-14s %10s %12s %8s  %s", "", "GB/s", "bare GB/s", "ratio", "budget"));
     }
 
-    void cell(GpuCell cell) {
-        pages.row(row(cell));
-        pages.line(new Line(
+    void printResult(GpuCell cell) {
+        pages.printRow(row(cell));
+        pages.printJson(new JsonLine(
                 info.name(),
                 info.driver(),
                 gpu,

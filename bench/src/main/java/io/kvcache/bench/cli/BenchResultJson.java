@@ -7,7 +7,7 @@ import tools.jackson.databind.json.JsonMapper;
 /// The fields of a line of `bench --json`. Their names are what programs rely on.
 ///
 /// @param path only where bytes travelled through a device
-record BenchLine(
+record BenchResultJson(
         String name,
         double value,
         String unit,
@@ -21,18 +21,18 @@ record BenchLine(
 
     private static final JsonMapper JSON = JsonMapper.builder().build();
 
-    static BenchLine of(Answer answer) {
-        return new BenchLine(
-                answer.question().name(),
-                answer.value(),
-                answer.question().unit(),
-                answer.question().against().name(),
-                answer.againstValue(),
-                answer.ratio(),
-                answer.question().budget().describe(),
-                answer.ok(),
-                answer.runs(),
-                answer.path());
+    static BenchResultJson of(Answer benchResult) {
+        return new BenchResultJson(
+                benchResult.question().name(),
+                benchResult.value(),
+                benchResult.question().unit(),
+                benchResult.question().against().name(),
+                benchResult.againstValue(),
+                benchResult.ratio(),
+                benchResult.question().budget().describe(),
+                benchResult.ok(),
+                benchResult.runs(),
+                benchResult.path());
     }
 
     String toJson() {

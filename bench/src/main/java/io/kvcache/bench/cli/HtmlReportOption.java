@@ -10,7 +10,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 
 /// The option that asks for a report with charts beside what a command prints.
-final class HtmlOption {
+final class HtmlReportOption {
 
     @Option(
             names = "--html",
@@ -21,11 +21,12 @@ final class HtmlOption {
     /// Looks whether the file can be there before hours are spent on what it shows.
     ///
     /// @throws IllegalArgumentException when it cannot
-    void check() {
+    void checkWritable() {
         if (file != null) {
             Path folder = file.toAbsolutePath().getParent();
             if (folder == null || !Files.isWritable(folder) || Files.isDirectory(file)) {
-                throw ReplayChoices.mustBe("--html", file.toString(), "a file in a folder that can be written to");
+                throw ReplayOptions.invalidOption(
+                        "--html", file.toString(), "a file in a folder that can be written to");
             }
         }
     }
@@ -38,7 +39,7 @@ final class HtmlOption {
     }
 
     /// How the command was called, for the page's head.
-    static String command(CommandSpec spec) {
+    static String commandLine(CommandSpec spec) {
         return "./kvcache "
                 + String.join(" ", spec.root().commandLine().getParseResult().originalArgs());
     }

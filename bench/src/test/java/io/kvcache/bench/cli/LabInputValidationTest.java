@@ -11,14 +11,15 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Measurements of nothing, and folders that are somebody else's.
-final class LabRefusalTest {
+final class LabInputValidationTest {
 
     @Test
     void givenASampleOfNothing_whenDrawn_thenRefused() {
-        Shell.Run run = Shell.run("lab", "curve", "--trace", "generated:5", "--sample", "0.00001");
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.out()).isEmpty();
-        assertThat(run.err()).contains("--sample is '1.0E-5', must be: more: it looks at none of the blocks");
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("lab", "curve", "--trace", "generated:5", "--sample", "0.00001");
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.out()).isEmpty();
+        assertThat(commandResult.err()).contains("--sample is '1.0E-5', must be: more: it looks at none of the blocks");
     }
 
     @Test
@@ -26,10 +27,11 @@ final class LabRefusalTest {
         for (String[] words : List.of(new String[] {"lab"}, new String[] {"lab", "curve"})) {
             List<String> asked = new ArrayList<>(List.of(words));
             asked.addAll(List.of("--trace", "generated:5", "--warmup", "10000"));
-            Shell.Run run = Shell.run(asked.toArray(String[]::new));
-            assertThat(run.exitCode()).isEqualTo(2);
-            assertThat(run.out()).doesNotContain("%  ");
-            assertThat(run.err()).contains("--warmup is '10000', must be: below the 10000 requests of generated:5");
+            CommandRunner.CommandResult commandResult = CommandRunner.run(asked.toArray(String[]::new));
+            assertThat(commandResult.exitCode()).isEqualTo(2);
+            assertThat(commandResult.out()).doesNotContain("%  ");
+            assertThat(commandResult.err())
+                    .contains("--warmup is '10000', must be: below the 10000 requests of generated:5");
         }
     }
 
@@ -37,7 +39,7 @@ final class LabRefusalTest {
     void givenAFolderThatIsNotEmpty_whenTiersAreCompared_thenRefusedBeforeAnythingIsTold(@TempDir Path folder)
             throws IOException {
         Files.writeString(folder.resolve("mine"), "mine");
-        Shell.Run run = Shell.run(
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
                 "lab",
                 "tiers",
                 "--trace",
@@ -48,27 +50,30 @@ final class LabRefusalTest {
                 "belady,lru",
                 "--folder",
                 folder.toString());
-        assertThat(run.exitCode()).isEqualTo(1);
-        assertThat(run.out()).isEmpty();
-        assertThat(run.err()).contains(folder.toString());
+        assertThat(commandResult.exitCode()).isEqualTo(1);
+        assertThat(commandResult.out()).isEmpty();
+        assertThat(commandResult.err()).contains(folder.toString());
         assertThat(folder.resolve("mine")).exists();
     }
 
     @Test
     void givenNothingOnDisk_whenPrefetchesAreCompared_thenThatIsSaidAndTheFolderIsLeftEmpty(@TempDir Path folder) {
-        Shell.Run run = Shell.run(
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
                 "lab", "prefetch", "--trace", "generated:3", "--first", "3", "--queue", "0", "--folder", "" + folder);
-        assertThat(run.exitCode()).as(run.err()).isZero();
-        assertThat(run.out()).contains("no request had blocks on disk").doesNotContain("NaN");
+        assertThat(commandResult.exitCode()).as(commandResult.err()).isZero();
+        assertThat(commandResult.out())
+                .contains("no request had blocks on disk")
+                .doesNotContain("NaN");
         assertThat(folder).isEmptyDirectory();
     }
 
     @Test
     void givenAFolderThatIsNotThere_whenProcessesAreToBeKilled_thenRefusedAndNothingIsMade(@TempDir Path folder) {
         Path missing = folder.resolve("a").resolve("b");
-        Shell.Run run = Shell.run("crash", "--rounds", "1", "--dir", missing.toString());
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.err()).contains("--dir is '" + missing + "', must be: a directory that is there");
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("crash", "--rounds", "1", "--dir", missing.toString());
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err()).contains("--dir is '" + missing + "', must be: a directory that is there");
         assertThat(missing.getParent()).doesNotExist();
     }
 }

@@ -19,16 +19,21 @@ import tools.jackson.databind.json.JsonMapper;
 
 /// `kvcache replay --disk`: the same replay through host memory and a disk, with real block contents, beside one
 /// LRU of all blocks that the disk may hold.
-final class DiskReplay {
+final class DiskReplayRunner {
 
-    private final ReplayChoices choices;
-    private final DiskChoice disk;
+    private final ReplayOptions choices;
+    private final ReplayDiskOption disk;
     private final int blockBytes;
     private final long deviceBytes;
-    private final ByteReplay.Output output;
+    private final StoreReplayRunner.Output output;
 
     /// @param deviceBytes of a device in front of the disk, 0 for none
-    DiskReplay(ReplayChoices choices, DiskChoice disk, int blockBytes, long deviceBytes, ByteReplay.Output output) {
+    DiskReplayRunner(
+            ReplayOptions choices,
+            ReplayDiskOption disk,
+            int blockBytes,
+            long deviceBytes,
+            StoreReplayRunner.Output output) {
         this.choices = choices;
         this.disk = disk;
         this.blockBytes = blockBytes;
@@ -37,7 +42,7 @@ final class DiskReplay {
     }
 
     /// A line for programs. Hit ratios are of blocks, but for `tokenHitRatio`.
-    record Line(
+    record JsonLine(
             String policy,
             String admission,
             int hostBlocks,
@@ -75,12 +80,12 @@ final class DiskReplay {
     boolean run(TraceForest forest, int warmup) throws IOException {
         boolean right = true;
         for (int blocks : choices.capacities().blocks(forest.blockTokens())) {
-            for (PolicyReplay policy : ReplayChoices.ofStore(choices.replays())) {
-                List<Line> lines = new ArrayList<>();
+            for (PolicyReplay policy : ReplayOptions.storePolicy(choices.replays())) {
+                List<JsonLine> lines = new ArrayList<>();
                 for (AdmissionKind admission : disk.admissions()) {
                     Settings settings = new Settings(
                             policy.kind(), blocks, blockBytes, disk.options(blockBytes), admission, deviceBytes);
-                    Line line = one(forest, settings, warmup);
+                    JsonLine line = replay(forest, settings, warmup);
                     lines.add(line);
                     right &= line.wrongBlocks == 0;
                 }
@@ -90,7 +95,7 @@ final class DiskReplay {
         return right;
     }
 
-    private Line one(TraceForest forest, Settings settings, int warmup) throws IOException {
+    private JsonLine replay(TraceForest forest, Settings settings, int warmup) throws IOException {
         TierFiles.requireEmpty(disk.directory());
         String what = settings.admission().commandName() + " with " + settings.hostBlocks() + " blocks in host memory";
         TierReplayResult result;
@@ -106,15 +111,15 @@ final class DiskReplay {
         }
         output.progress().close();
         HitTotals one = new PolicyReplay(PolicyKind.LRU).run(forest, settings.diskBlocks(), warmup);
-        Line line = line(forest, settings, result, one);
+        JsonLine line = line(forest, settings, result, one);
         output.out().println(output.json() ? JsonMapper.builder().build().writeValueAsString(line) : text(line));
         output.out().flush();
         return line;
     }
 
-    private static Line line(TraceForest forest, Settings settings, TierReplayResult result, HitTotals oneLru) {
+    private static JsonLine line(TraceForest forest, Settings settings, TierReplayResult result, HitTotals oneLru) {
         DiskGeometry geometry = DiskGeometry.of(settings.disk().bytes());
-        return new Line(
+        return new JsonLine(
                 settings.policy().commandName(),
                 settings.admission().commandName(),
                 settings.hostBlocks(),
@@ -141,11 +146,11 @@ final class DiskReplay {
                 result.seconds());
     }
 
-    private static String text(Line line) {
+    private static String text(JsonLine line) {
         return line.deviceBytes == 0 ? tiers(line) : tiers(line) + device(line);
     }
 
-    private static String device(Line line) {
+    private static String device(JsonLine line) {
         return String.format(
                 Locale.ROOT,
                 "%n  device   %.4f of blocks found first on a device of %s (host memory plays it)",
@@ -153,7 +158,7 @@ final class DiskReplay {
                 new ByteSizeText(line.deviceBytes));
     }
 
-    private static String tiers(Line line) {
+    private static String tiers(JsonLine line) {
         return String.format(
                         Locale.ROOT,
                         "%s, %s: %,d blocks in host memory, %,d alive on disk, of %s (%s)%n"
@@ -203,12 +208,12 @@ final class DiskReplay {
     }
 
     /// What the second rule saves of the first one's writes, and the hits that it costs.
-    private void compare(List<Line> lines) {
+    private void compare(List<JsonLine> lines) {
         if (lines.size() < 2 || output.json()) {
             return;
         }
-        Line first = lines.getFirst();
-        for (Line other : lines.subList(1, lines.size())) {
+        JsonLine first = lines.getFirst();
+        for (JsonLine other : lines.subList(1, lines.size())) {
             output.out()
                     .printf(
                             Locale.ROOT,

@@ -10,24 +10,25 @@ import io.kvcache.bench.suite.Suite;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-final class BenchReportTest {
+final class BenchReportFormatTest {
 
     private static final Measure FIO = new Measure.Counted("fio io_uring", () -> 0);
 
     private static Answer answer(String name, double ratio, int runs, String path) {
-        Budget budget = new Budget.RatioAtLeast(0.8);
-        return new Answer(new Question(name, "How fast?", "GB/s", FIO, FIO, budget), 3.5, 7, ratio, runs, path);
+        Budget threshold = new Budget.RatioAtLeast(0.8);
+        return new Answer(new Question(name, "How fast?", "GB/s", FIO, FIO, threshold), 3.5, 7, ratio, runs, path);
     }
 
-    private static String text(BenchReport report, Answer... answers) {
+    private static String text(BenchReportFormat report, Answer... answers) {
         List<Answer> all = List.of(answers);
-        return report.of(
+        return report.format(
                 new Suite("disk", "title", all.stream().map(Answer::question).toList()), all);
     }
 
     @Test
     void givenAnswers_whenTabled_thenRatioBudgetAndVerdictStandInALine() {
-        assertThat(text(new BenchReport.Table(), answer("one", 0.5, 15, "")).lines())
+        assertThat(text(new BenchReportFormat.TextTable(), answer("one", 0.5, 15, ""))
+                        .lines())
                 .anyMatch(line -> line.matches("one +3.50 GB/s +fio io_uring +7.00 +0.50 +ratio >= 0.80 +MISSED"))
                 .contains("Medians of rounds: 15. A ratio is the median of the rounds' own.")
                 .noneMatch(line -> line.startsWith("By "));
@@ -36,7 +37,7 @@ final class BenchReportTest {
     @Test
     void givenSomeMeasuredLessOftenByAnotherPath_whenTabled_thenTheLegendSaysSo() {
         String table = text(
-                new BenchReport.Table(),
+                new BenchReportFormat.TextTable(),
                 answer("one", 1, 15, "io_uring"),
                 answer("two", 1, 7, "8 threads"),
                 answer("three", 1, 15, "io_uring"));
@@ -47,7 +48,8 @@ final class BenchReportTest {
 
     @Test
     void givenPath_whenWrittenAsJson_thenItHasAFieldWhereThereIsOne() {
-        String lines = text(new BenchReport.Lines(), answer("one", 1, 15, "io_uring"), answer("two", 1, 15, ""));
+        String lines =
+                text(new BenchReportFormat.JsonLines(), answer("one", 1, 15, "io_uring"), answer("two", 1, 15, ""));
         assertThat(lines.lines())
                 .satisfiesExactly(
                         first -> assertThat(first).contains("\"path\":\"io_uring\""),

@@ -6,7 +6,7 @@ import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.TypeConversionException;
 
 /// A time on the command line: a number of seconds, minutes or hours, as in 90s, 10m or 2h.
-final class TimeSpan implements ITypeConverter<Duration> {
+final class DurationConverter implements ITypeConverter<Duration> {
 
     @Override
     public Duration convert(String text) {

@@ -7,7 +7,7 @@ import java.util.Locale;
 import tools.jackson.databind.json.JsonMapper;
 
 /// How the rows over host memory and a disk are shown.
-final class TierReport {
+final class TierLabReport {
 
     private static final JsonMapper JSON = JsonMapper.builder().build();
 
@@ -18,14 +18,14 @@ final class TierReport {
 
     /// @param format text, json or csv
     /// @param engine what computes, for the head of a table
-    TierReport(PrintWriter out, String format, String engine) {
+    TierLabReport(PrintWriter out, String format, String engine) {
         this.out = out;
         this.format = format;
         this.engine = engine;
     }
 
     /// One policy with one rule of admission.
-    void add(TierRow row) {
+    void addRow(TierRow row) {
         switch (format) {
             case "json" -> out.println(JSON.writeValueAsString(row));
             case "csv" -> {

@@ -11,7 +11,7 @@ import java.util.Optional;
 import java.util.OptionalDouble;
 
 /// An aligned table for people.
-final class ReplayTable implements ReplayReport {
+final class ReplayTableReport implements ReplayReport {
 
     private static final String ROW = "%10s  %9s  %-13s  %10s  %10s  %8s  %11s  %10s  %8s";
 
@@ -21,13 +21,13 @@ final class ReplayTable implements ReplayReport {
     private int blockTokens;
 
     /// @param model whose blocks the capacities are shown in bytes of, if any
-    ReplayTable(PrintWriter out, Optional<ModelPreset> model) {
+    ReplayTableReport(PrintWriter out, Optional<ModelPreset> model) {
         this.out = out;
         this.model = model;
     }
 
     @Override
-    public void begin(Trace trace, ReplayRule rule) {
+    public void beginTrace(Trace trace, ReplayRule rule) {
         Trace.Totals totals = trace.totals();
         blockTokens = totals.blockTokens();
         print(String.format(
@@ -56,7 +56,7 @@ final class ReplayTable implements ReplayReport {
     }
 
     @Override
-    public void add(ReplayComparison.Outcome outcome) {
+    public void addOutcome(ReplayComparison.Outcome outcome) {
         boolean first = outcome.blocks() != lastBlocks;
         lastBlocks = outcome.blocks();
         print(String.format(
@@ -74,7 +74,7 @@ final class ReplayTable implements ReplayReport {
     }
 
     @Override
-    public void end() {
+    public void finish() {
         print("Belady knows the future. No policy can do better than with bypass; without it Belady has to admit every"
                 + " block, and a policy that may leave blocks out can do better.");
         print("Of the gap: the way from LRU to Belady with bypass.");

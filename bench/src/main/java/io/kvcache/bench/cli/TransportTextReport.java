@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.Locale;
 
 /// What the comparisons of transports found, in lines.
-record TransportTable(PrintWriter out) {
+record TransportTextReport(PrintWriter out) {
 
     private static final String HEAD =
             "            KiB flight |   GB/s   p50 µs   p99 µs  CPU s/GB |   GB/s   p50 µs   p99 µs  CPU s/GB |"
@@ -96,28 +96,32 @@ record TransportTable(PrintWriter out) {
     }
 
     /// The answers that are beyond their budgets.
-    void missed(List<Answer> answers) {
-        for (Answer answer : answers) {
-            if (!answer.ok()) {
+    void printMissed(List<Answer> answers) {
+        for (Answer benchResult : answers) {
+            if (!benchResult.ok()) {
                 say(String.format(
                         Locale.ROOT,
                         "missed: %s is %.2f %s, ratio %.2f; wanted %s",
-                        answer.question().name(),
-                        answer.value(),
-                        answer.question().unit(),
-                        answer.ratio(),
-                        answer.question().budget().describe()));
+                        benchResult.question().name(),
+                        benchResult.value(),
+                        benchResult.question().unit(),
+                        benchResult.ratio(),
+                        benchResult.question().budget().describe()));
             }
         }
     }
 
-    private static String figures(Moves moves) {
+    private static String figures(Moves transferStats) {
         return String.format(
-                Locale.ROOT, " %6.2f %8.1f %8.1f ", moves.gigabytes(), moves.p50Micros(), moves.p99Micros());
+                Locale.ROOT,
+                " %6.2f %8.1f %8.1f ",
+                transferStats.gigabytes(),
+                transferStats.p50Micros(),
+                transferStats.p99Micros());
     }
 
-    private static String processor(Cost cost) {
-        return String.format(Locale.ROOT, " %8.3f", cost.processorSeconds());
+    private static String processor(Cost resourceUsage) {
+        return String.format(Locale.ROOT, " %8.3f", resourceUsage.processorSeconds());
     }
 
     private void say(String line) {

@@ -8,15 +8,15 @@ import java.util.Locale;
 
 /// What `bench gpu --sizes` prints: a column for each size of pieces, a row for each direction and
 /// way, once it is whole.
-final class GpuSizesPage {
+final class GpuCopySizeReport {
 
-    private final GpuPages pages;
+    private final GpuReportWriter pages;
     private final String device;
     private final boolean gpu;
     private final List<String> row = new ArrayList<>();
 
     /// A line of JSON.
-    record Line(
+    record JsonLine(
             String device,
             boolean gpu,
             String direction,
@@ -27,30 +27,37 @@ final class GpuSizesPage {
 
     /// @param device what it is called
     /// @param gpu whether the figures mean anything
-    GpuSizesPage(GpuPages pages, String device, boolean gpu) {
+    GpuCopySizeReport(GpuReportWriter pages, String device, boolean gpu) {
         this.pages = pages;
         this.device = device;
         this.gpu = gpu;
     }
 
-    void head() {
-        pages.row(device + ", GB/s by the size of pieces" + (gpu ? "" : ": the figures mean nothing"));
+    void printHead() {
+        pages.printRow(device + ", GB/s by the size of pieces" + (gpu ? "" : ": the figures mean nothing"));
         List<String> sizes = new ArrayList<>();
         for (int size = GpuBandwidth.SMALLEST; size <= GpuBandwidth.LARGEST; size *= 2) {
             sizes.add(size / 1024 + " KiB");
         }
-        pages.row(row("", sizes));
+        pages.printRow(row("", sizes));
     }
 
     /// Takes the sizes of a direction and way one behind the other.
-    void cell(Cell cell) {
-        String direction = word(cell.direction());
-        String way = word(cell.way());
-        pages.line(new Line(device, gpu, direction, way, cell.pieceBytes(), cell.gigabytes(), cell.registered()));
-        row.add(String.format(Locale.ROOT, "%.2f", cell.gigabytes()));
-        if (cell.pieceBytes() == GpuBandwidth.LARGEST) {
-            String remark = cell.registered() ? "" : "  HOST MEMORY IS NOT REGISTERED";
-            pages.row(row(direction + ", " + way, row) + remark);
+    void addResult(Cell bandwidthResult) {
+        String direction = label(bandwidthResult.direction());
+        String way = label(bandwidthResult.way());
+        pages.printJson(new JsonLine(
+                device,
+                gpu,
+                direction,
+                way,
+                bandwidthResult.pieceBytes(),
+                bandwidthResult.gigabytes(),
+                bandwidthResult.registered()));
+        row.add(String.format(Locale.ROOT, "%.2f", bandwidthResult.gigabytes()));
+        if (bandwidthResult.pieceBytes() == GpuBandwidth.LARGEST) {
+            String remark = bandwidthResult.registered() ? "" : "  HOST MEMORY IS NOT REGISTERED";
+            pages.printRow(row(direction + ", " + way, row) + remark);
             row.clear();
         }
     }
@@ -61,7 +68,7 @@ final class GpuSizesPage {
         return row.toString();
     }
 
-    private static String word(Enum<?> constant) {
+    private static String label(Enum<?> constant) {
         return constant.name().toLowerCase(Locale.ROOT).replace('_', ' ');
     }
 }

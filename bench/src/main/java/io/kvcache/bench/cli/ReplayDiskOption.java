@@ -14,27 +14,27 @@ import java.util.regex.Pattern;
 /// The disk of `replay --disk DIR:SIZE`, and which blocks are written to it.
 ///
 /// @param size a number of blocks that may be alive, as `20000 blocks`, or of bytes of the file
-record DiskChoice(Path directory, String size, List<AdmissionKind> admissions) {
+record ReplayDiskOption(Path directory, String size, List<AdmissionKind> admissions) {
 
-    private static final String FORMS = "DIR:20000blocks (alive, the reserve comes on top) or DIR:SIZE (of the file)";
+    private static final String USAGE = "DIR:20000blocks (alive, the reserve comes on top) or DIR:SIZE (of the file)";
     private static final Pattern BLOCKS = Pattern.compile("([1-9]\\d{0,8}) ?blocks");
 
     /// Blocks that are small enough to replay quickly, and not so small that tables count.
-    static final ByteSizeText USUAL_BLOCK = new ByteSizeText(64 << 10);
+    static final ByteSizeText DEFAULT_BLOCK = new ByteSizeText(64 << 10);
 
     /// Understands the options.
     ///
     /// @throws IllegalArgumentException that names the option's value and what it may be
-    static DiskChoice parse(String disk, String admission) {
+    static ReplayDiskOption parse(String disk, String admission) {
         int colon = disk.lastIndexOf(':');
         if (colon < 1) {
-            throw mistake(disk);
+            throw invalidValue(disk);
         }
         String size = disk.substring(colon + 1);
         if (!BLOCKS.matcher(size).matches() && ByteSizeText.parse(size).bytes() < DiskGeometry.MIN_DEVICE_BYTES) {
-            throw mistake(disk);
+            throw invalidValue(disk);
         }
-        return new DiskChoice(Path.of(disk.substring(0, colon)), size, admissions(admission));
+        return new ReplayDiskOption(Path.of(disk.substring(0, colon)), size, admissions(admission));
     }
 
     private static List<AdmissionKind> admissions(String names) {
@@ -45,8 +45,8 @@ record DiskChoice(Path directory, String size, List<AdmissionKind> admissions) {
                 .toList();
     }
 
-    private static IllegalArgumentException mistake(String disk) {
-        return new IllegalArgumentException("--disk is '" + disk + "', must be: " + FORMS);
+    private static IllegalArgumentException invalidValue(String disk) {
+        return new IllegalArgumentException("--disk is '" + disk + "', must be: " + USAGE);
     }
 
     /// The disk, for blocks of a size.

@@ -6,7 +6,7 @@ import java.util.List;
 import picocli.CommandLine.Option;
 
 /// The option that names several traces, for commands of the laboratory that compare on all of them.
-final class TracesOption {
+final class TraceListOption {
 
     @Option(
             names = "--trace",
@@ -18,14 +18,14 @@ final class TracesOption {
                     + " Default: ${DEFAULT-VALUE}.")
     private List<String> names = new ArrayList<>();
 
-    List<String> names() {
+    List<String> traceNames() {
         return names;
     }
 
-    /// What is named; [TraceOption#load] reads one.
+    /// What is named; [TraceOption#loadTrace] reads one.
     ///
     /// @throws IllegalArgumentException that says what may be
-    List<TraceSource> sources() {
+    List<TraceSource> traceSources() {
         return names.stream().map(TraceSource::parse).toList();
     }
 }

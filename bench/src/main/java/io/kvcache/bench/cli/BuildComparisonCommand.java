@@ -37,10 +37,10 @@ import tools.jackson.databind.json.JsonMapper;
         description = "Compare two builds in turns; exits with 1 when the new one is slower.",
         mixinStandardHelpOptions = true,
         sortOptions = false)
-final class PairsBenchCommand implements Callable<Integer> {
+final class BuildComparisonCommand implements Callable<Integer> {
 
-    private static final int MOST_PAIRS = 1000;
-    private static final int ENOUGH_PAIRS = 9;
+    private static final int MAX_PAIRS = 1000;
+    private static final int MIN_PAIRS = 9;
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
@@ -75,7 +75,7 @@ final class PairsBenchCommand implements Callable<Integer> {
     @Option(
             names = "--time",
             paramLabel = "TIME",
-            converter = TimeSpan.class,
+            converter = DurationConverter.class,
             defaultValue = "600ms",
             description = "Of a load in server; ${DEFAULT-VALUE} when not given.")
     private Duration time = Duration.ZERO;
@@ -85,24 +85,24 @@ final class PairsBenchCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException, InterruptedException {
-        if (pairs < 1 || pairs > MOST_PAIRS) {
-            throw mistake("--pairs", String.valueOf(pairs), "1 to " + MOST_PAIRS);
+        if (pairs < 1 || pairs > MAX_PAIRS) {
+            throw invalidValue("--pairs", String.valueOf(pairs), "1 to " + MAX_PAIRS);
         }
         Map<BuildTrial, Set<String>> chosen = chosen();
-        if (pairs < ENOUGH_PAIRS) {
-            say("fewer than " + ENOUGH_PAIRS + " pairs decide nothing: chance makes cells slower");
+        if (pairs < MIN_PAIRS) {
+            printError("fewer than " + MIN_PAIRS + " pairs decide nothing: chance makes cells slower");
         }
         Build other = Build.at(older);
         Build ours = newer == null ? Build.running() : Build.at(newer);
-        BuildPairs comparison = new BuildPairs(other, ours, pairs, this::say);
+        BuildPairs comparison = new BuildPairs(other, ours, pairs, this::printError);
         boolean ok = true;
         for (Map.Entry<BuildTrial, Set<String>> each : chosen.entrySet()) {
-            say(each.getKey().suite() + ", load " + Machine.here().load());
-            BuildPairs.Outcome outcome = comparison.run(each.getKey(), each.getValue());
-            print(json ? lines(outcome) : table(outcome));
-            ok &= outcome.ok();
+            printError(each.getKey().suite() + ", load " + Machine.here().load());
+            BuildPairs.Outcome suiteComparison = comparison.run(each.getKey(), each.getValue());
+            print(json ? lines(suiteComparison) : table(suiteComparison));
+            ok &= suiteComparison.ok();
         }
-        say("load " + Machine.here().load() + " at the end");
+        printError("load " + Machine.here().load() + " at the end");
         return ok ? 0 : 1;
     }
 
@@ -111,7 +111,7 @@ final class PairsBenchCommand implements Callable<Integer> {
         String known = all.stream().map(BuildTrial::suite).collect(Collectors.joining(", "));
         for (String name : suites) {
             if (all.stream().noneMatch(trial -> trial.suite().equals(name))) {
-                throw mistake("--suite", name, "one of " + known);
+                throw invalidValue("--suite", name, "one of " + known);
             }
         }
         List<BuildTrial> trials =
@@ -127,7 +127,7 @@ final class PairsBenchCommand implements Callable<Integer> {
             }
         }
         if (chosen.isEmpty()) {
-            throw mistake(
+            throw invalidValue(
                     "--cells",
                     cells,
                     "found in one of "
@@ -142,30 +142,30 @@ final class PairsBenchCommand implements Callable<Integer> {
         try {
             return Pattern.compile(cells);
         } catch (PatternSyntaxException wrong) {
-            throw mistake("--cells", cells, "a regular expression: " + wrong.getDescription());
+            throw invalidValue("--cells", cells, "a regular expression: " + wrong.getDescription());
         }
     }
 
-    private static String table(BuildPairs.Outcome outcome) {
+    private static String table(BuildPairs.Outcome suiteComparison) {
         StringBuilder text = new StringBuilder(String.format(
-                Locale.ROOT, "%-18s %8s %18s %6s%n", outcome.suite(), "new/old", "90 % interval", "pairs"));
-        outcome.first().forEach(ratio -> text.append(line(ratio, "")));
-        outcome.again().forEach(ratio -> text.append(line(ratio, " again")));
-        for (String cell : outcome.missing()) {
+                Locale.ROOT, "%-18s %8s %18s %6s%n", suiteComparison.suite(), "new/old", "90 % interval", "pairs"));
+        suiteComparison.first().forEach(ratio -> text.append(line(ratio, "")));
+        suiteComparison.again().forEach(ratio -> text.append(line(ratio, " again")));
+        for (String cell : suiteComparison.missing()) {
             text.append(String.format(Locale.ROOT, "%-18s one of the builds does not have it%n", cell));
         }
         text.append(String.format(
                 Locale.ROOT,
                 "%-18s %8.3f  geometric mean, wanted >= %.2f: %s%n",
-                outcome.suite(),
-                outcome.mean(),
+                suiteComparison.suite(),
+                suiteComparison.mean(),
                 SpeedRatio.LEAST_MEAN,
-                outcome.mean() >= SpeedRatio.LEAST_MEAN ? "ok" : "SLOWER"));
-        String slower = String.join(", ", outcome.slower());
+                suiteComparison.mean() >= SpeedRatio.LEAST_MEAN ? "ok" : "SLOWER"));
+        String slower = String.join(", ", suiteComparison.slower());
         text.append(String.format(
                 Locale.ROOT,
                 "%-18s %s%n",
-                outcome.suite(),
+                suiteComparison.suite(),
                 slower.isEmpty()
                         ? "no cell is slower: under " + SpeedRatio.LEAST + " with the whole interval in two runs"
                         : "SLOWER in two runs: " + slower));
@@ -188,16 +188,16 @@ final class PairsBenchCommand implements Callable<Integer> {
     /// A line of `--json`. The names of the fields are what programs rely on.
     ///
     /// @param run 1, or 2 for a cell that was slower in the first
-    private record Line(
+    private record JsonLine(
             String suite, String cell, int run, int pairs, double median, double low, double high, boolean slower) {}
 
-    private static String lines(BuildPairs.Outcome outcome) {
+    private static String lines(BuildPairs.Outcome suiteComparison) {
         JsonMapper mapper = JsonMapper.builder().build();
         List<String> lines = new ArrayList<>();
         Stream.of(1, 2)
-                .forEach(run -> (run == 1 ? outcome.first() : outcome.again())
-                        .forEach(ratio -> lines.add(mapper.writeValueAsString(new Line(
-                                outcome.suite(),
+                .forEach(run -> (run == 1 ? suiteComparison.first() : suiteComparison.again())
+                        .forEach(ratio -> lines.add(mapper.writeValueAsString(new JsonLine(
+                                suiteComparison.suite(),
                                 ratio.cell(),
                                 run,
                                 ratio.pairs(),
@@ -205,12 +205,17 @@ final class PairsBenchCommand implements Callable<Integer> {
                                 ratio.low(),
                                 ratio.high(),
                                 ratio.isSlower())))));
-        lines.add(mapper.writeValueAsString(
-                Map.of("suite", outcome.suite(), "geometricMean", outcome.mean(), "ok", outcome.ok())));
+        lines.add(mapper.writeValueAsString(Map.of(
+                "suite",
+                suiteComparison.suite(),
+                "geometricMean",
+                suiteComparison.mean(),
+                "ok",
+                suiteComparison.ok())));
         return String.join("\n", lines) + "\n";
     }
 
-    private ParameterException mistake(String option, String value, String allowed) {
+    private ParameterException invalidValue(String option, String value, String allowed) {
         return new ParameterException(
                 spec.commandLine(), "kvcache bench pairs: " + option + " is '" + value + "', must be " + allowed);
     }
@@ -221,7 +226,7 @@ final class PairsBenchCommand implements Callable<Integer> {
         out.flush();
     }
 
-    private void say(String step) {
+    private void printError(String step) {
         PrintWriter errors = spec.commandLine().getErr();
         errors.println("kvcache bench: " + step);
         errors.flush();

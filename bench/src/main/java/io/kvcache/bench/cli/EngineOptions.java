@@ -8,7 +8,7 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /// The options that say what the model of an engine computes with.
-final class EngineOption {
+final class EngineOptions {
 
     @Mixin
     private final ModelOption model = new ModelOption();
@@ -35,10 +35,10 @@ final class EngineOption {
     /// @throws IllegalArgumentException that says what may be
     EngineHardware hardware() {
         if (gpus < 1 || gpus > 1000) {
-            throw ReplayChoices.mustBe("--gpus", String.valueOf(gpus), "1 to 1000");
+            throw ReplayOptions.invalidOption("--gpus", String.valueOf(gpus), "1 to 1000");
         }
         GpuPreset preset =
-                GpuPreset.named(gpu).orElseThrow(() -> ReplayChoices.mustBe("--gpu", gpu, GpuPreset.names()));
+                GpuPreset.named(gpu).orElseThrow(() -> ReplayOptions.invalidOption("--gpu", gpu, GpuPreset.names()));
         return EngineHardware.of(preset, preset(), gpus);
     }
 

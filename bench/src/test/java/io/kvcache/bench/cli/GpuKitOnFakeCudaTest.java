@@ -21,17 +21,17 @@ import tools.jackson.databind.json.JsonMapper;
 /// driver, which the tests of gpu-bridge build: every copy and every kernel, and the same beside a
 /// busy process.
 @Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
-final class GpuStandInTest {
+final class GpuKitOnFakeCudaTest {
 
     private static final Path STAND_IN = Path.of("..", "gpu-bridge", "target", "stand-in");
-    private static final long LONGEST_SECONDS = 300;
+    private static final long MAX_SECONDS = 300;
     private static final JsonMapper JSON = JsonMapper.builder().build();
 
     @TempDir
     private Path folder;
 
     @SuppressWarnings("NullAway.Init") // given by JUnit
-    GpuStandInTest() {}
+    GpuKitOnFakeCudaTest() {}
 
     @BeforeAll
     static void builtBefore() {
@@ -42,7 +42,7 @@ final class GpuStandInTest {
         assumeThat(there).as("the stand-in that the tests of gpu-bridge build").isTrue();
     }
 
-    private record Said(int exitCode, String text) {}
+    private record ProcessOutput(int exitCode, String text) {}
 
     private Process start(String... options) throws IOException {
         List<String> command = new ArrayList<>(List.of(
@@ -58,12 +58,12 @@ final class GpuStandInTest {
         return process.start();
     }
 
-    private Said run(String... options) throws IOException, InterruptedException {
+    private ProcessOutput run(String... options) throws IOException, InterruptedException {
         Process process = start(options);
         try (BufferedReader said = process.inputReader()) {
             String text = String.join("\n", said.lines().toList());
-            assertThat(process.waitFor(LONGEST_SECONDS, TimeUnit.SECONDS)).isTrue();
-            return new Said(process.exitValue(), text);
+            assertThat(process.waitFor(MAX_SECONDS, TimeUnit.SECONDS)).isTrue();
+            return new ProcessOutput(process.exitValue(), text);
         } finally {
             process.destroyForcibly();
         }
@@ -76,7 +76,7 @@ final class GpuStandInTest {
         try (BufferedReader said = busy.inputReader()) {
             assertThat(said.readLine()).isEqualTo("busy");
             Path file = folder.resolve("bench.jsonl");
-            Said bench = run("--quick", "--strict", "--lines", file.toString());
+            ProcessOutput bench = run("--quick", "--strict", "--lines", file.toString());
             assertThat(bench.exitCode()).as(bench.text).isZero();
             assertThat(bench.text)
                     .contains("the figures mean nothing", "2 MiB each", "given 4 MiB and 3 rounds at most");
@@ -114,21 +114,21 @@ final class GpuStandInTest {
 
     @Test
     void givenSizes_whenCompared_thenTheKernelHasARowToo() throws Exception {
-        Said sizes = run("--quick", "--sizes");
+        ProcessOutput sizes = run("--quick", "--sizes");
         assertThat(sizes.exitCode()).as(sizes.text).isZero();
         assertThat(sizes.text).contains("mean nothing", "to device, loop", "within, coalesced", "within, kernel");
     }
 
     @Test
     void givenAStoreOverTheDriver_whenShown_thenEveryByteCameBackAndItIsNoGpu() throws Exception {
-        Said demo = run("demo");
+        ProcessOutput demo = run("demo");
         assertThat(demo.exitCode()).as(demo.text).isZero();
         assertThat(demo.text).contains("No GPU is used", "CPU stand-in", "every byte: passed");
     }
 
     @Test
     void givenDevices_whenProbed_thenEachHasALineWithTwoFigures() throws Exception {
-        Said probe = run("probe");
+        ProcessOutput probe = run("probe");
         assertThat(probe.text).containsPattern("CPU stand-in.*kernels load.*GB/s to it.*GB/s back");
     }
 }

@@ -7,22 +7,22 @@ import java.util.Locale;
 
 /// What `kvcache size` found, for people.
 @SuppressWarnings("AnnotateFormatMethod") // the annotation lives in a library that nothing else here needs
-final class SizeText {
+final class SizingTextReport {
 
     private final PrintWriter out;
 
-    SizeText(PrintWriter out) {
+    SizingTextReport(PrintWriter out) {
         this.out = out;
     }
 
     /// @param computeMillis that computing a block takes
-    void show(SizeAnswer answer, double computeMillis) {
+    void print(SizeAnswer answer, double computeMillis) {
         if (answer.reachable()) {
             line(
                     "%s: %.4f of the full blocks found (at most %.4f)",
                     answer.trace(), answer.targetHitRatio(), answer.ceiling());
-            answer.rows().forEach(row -> show(row, answer, computeMillis));
-            answer.fleets().forEach(row -> show(row, answer));
+            answer.rows().forEach(row -> print(row, answer, computeMillis));
+            answer.fleets().forEach(row -> print(row, answer));
         } else {
             line(
                     "%s cannot reach %.4f: with memory for everything, %.4f of its full blocks are found.",
@@ -39,7 +39,7 @@ final class SizeText {
         }
     }
 
-    private void show(SizeAnswer.Row row, SizeAnswer answer, double computeMillis) {
+    private void print(SizeAnswer.Row row, SizeAnswer answer, double computeMillis) {
         line(
                 "  %-10s  %,9d blocks of %d tokens  %s of %s",
                 row.policy(), row.blocks(), answer.blockTokens(), new ByteSizeText(row.bytes()), answer.model());
@@ -62,7 +62,7 @@ final class SizeText {
                         computeMillis);
     }
 
-    private void show(SizeAnswer.FleetRow row, SizeAnswer answer) {
+    private void print(SizeAnswer.FleetRow row, SizeAnswer answer) {
         line(
                 "  %d instances, route %s, each a cache of its own (the busiest gets %.2f times the mean):",
                 row.instances(), row.route(), row.busiest());

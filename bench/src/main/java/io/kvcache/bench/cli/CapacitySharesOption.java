@@ -5,7 +5,7 @@ import java.util.List;
 import picocli.CommandLine.Option;
 
 /// The option that names capacities as shares of what a trace has, for commands of the laboratory.
-final class SharesOption {
+final class CapacitySharesOption {
 
     @Option(
             names = "--share",
@@ -18,7 +18,7 @@ final class SharesOption {
     /// The capacities, each above 0 to 1 of the trace's distinct blocks.
     ///
     /// @throws IllegalArgumentException that says what may be
-    List<Double> all() {
-        return percents.stream().map(ReplayChoices::share).toList();
+    List<Double> shares() {
+        return percents.stream().map(ReplayOptions::parseShare).toList();
     }
 }

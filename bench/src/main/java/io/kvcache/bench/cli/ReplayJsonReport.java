@@ -7,7 +7,7 @@ import java.io.PrintWriter;
 import tools.jackson.databind.json.JsonMapper;
 
 /// One JSON object a line, for programs.
-final class ReplayLines implements ReplayReport {
+final class ReplayJsonReport implements ReplayReport {
 
     private static final JsonMapper JSON = JsonMapper.builder().build();
 
@@ -15,12 +15,12 @@ final class ReplayLines implements ReplayReport {
     private String trace = "";
     private String rule = "";
 
-    ReplayLines(PrintWriter out) {
+    ReplayJsonReport(PrintWriter out) {
         this.out = out;
     }
 
     /// The fields of a line. Their names are what programs rely on.
-    record Line(
+    record JsonLine(
             String trace,
             String policy,
             int blocks,
@@ -32,14 +32,14 @@ final class ReplayLines implements ReplayReport {
             String rule) {}
 
     @Override
-    public void begin(Trace traceOfAll, ReplayRule ruleOfAll) {
+    public void beginTrace(Trace traceOfAll, ReplayRule ruleOfAll) {
         trace = traceOfAll.name();
         rule = ruleOfAll.commandName();
     }
 
     @Override
-    public void add(ReplayComparison.Outcome outcome) {
-        out.println(JSON.writeValueAsString(new Line(
+    public void addOutcome(ReplayComparison.Outcome outcome) {
+        out.println(JSON.writeValueAsString(new JsonLine(
                 trace,
                 outcome.replay().commandName(),
                 outcome.blocks(),
@@ -53,7 +53,7 @@ final class ReplayLines implements ReplayReport {
     }
 
     @Override
-    public void end() {
+    public void finish() {
         out.flush();
     }
 }

@@ -17,23 +17,23 @@ import java.util.Locale;
 import tools.jackson.databind.json.JsonMapper;
 
 /// `kvcache replay --bytes`: the same replay through the real store, with real block contents.
-final class ByteReplay {
+final class StoreReplayRunner {
 
-    private final ReplayChoices choices;
+    private final ReplayOptions choices;
     private final int blockBytes;
     private final Output output;
 
     /// Where the results go.
     record Output(PrintWriter out, boolean json, ProgressLine progress) {}
 
-    ByteReplay(ReplayChoices choices, int blockBytes, Output output) {
+    StoreReplayRunner(ReplayOptions choices, int blockBytes, Output output) {
         this.choices = choices;
         this.blockBytes = blockBytes;
         this.output = output;
     }
 
     /// A line for programs.
-    record Line(
+    record JsonLine(
             String policy,
             int blocks,
             int blockBytes,
@@ -68,30 +68,32 @@ final class ByteReplay {
     /// @return whether every byte was right and nothing leaked
     boolean run(TraceForest forest, int warmup) {
         double copy = MemoryCopy.gigabytesPerSecond(blockBytes);
-        boolean right = true;
+        boolean correct = true;
         for (int blocks : choices.capacities().blocks(forest.blockTokens())) {
             for (Replay each : choices.replays()) {
                 if (each instanceof PolicyReplay policy) {
-                    right &= one(forest, new StoreReplay.Settings(policy.kind(), blocks, blockBytes, warmup), copy);
+                    correct &=
+                            replay(forest, new StoreReplay.Settings(policy.kind(), blocks, blockBytes, warmup), copy);
                 }
             }
         }
-        return right;
+        return correct;
     }
 
-    private boolean one(TraceForest forest, StoreReplay.Settings settings, double copy) {
+    private boolean replay(TraceForest forest, StoreReplay.Settings settings, double copy) {
         String what = settings.policy().commandName() + " at " + settings.blocks() + " blocks";
         StoreReplayResult result = new StoreReplay(forest, settings)
                 .run(request -> output.progress.update(what + ": request " + request + " of " + forest.requests()));
         output.progress.close();
-        Line line = line(forest, settings, result, copy);
+        JsonLine line = line(forest, settings, result, copy);
         output.out.println(output.json ? JsonMapper.builder().build().writeValueAsString(line) : text(line));
         output.out.flush();
         return result.check().passed();
     }
 
-    private static Line line(TraceForest forest, StoreReplay.Settings settings, StoreReplayResult result, double copy) {
-        return new Line(
+    private static JsonLine line(
+            TraceForest forest, StoreReplay.Settings settings, StoreReplayResult result, double copy) {
+        return new JsonLine(
                 settings.policy().commandName(),
                 settings.blocks(),
                 settings.blockBytes(),
@@ -107,7 +109,7 @@ final class ByteReplay {
                 result.seconds());
     }
 
-    private static String text(Line line) {
+    private static String text(JsonLine line) {
         return String.format(
                 Locale.ROOT,
                 "%-8s %,8d blocks of %s  %.4f block hits, %.4f token hits (%s)  %s at %.1f GB/s"

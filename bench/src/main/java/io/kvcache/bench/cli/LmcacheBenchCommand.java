@@ -30,7 +30,7 @@ import picocli.CommandLine.Spec;
                 "Hit ratios of a trace through the server as opaque objects, beside native blocks of the same memory.",
         mixinStandardHelpOptions = true,
         sortOptions = false)
-final class OpaqueBenchCommand implements Callable<Integer> {
+final class LmcacheBenchCommand implements Callable<Integer> {
 
     private static final int SLOT_BYTES = 4096;
 
@@ -65,7 +65,7 @@ final class OpaqueBenchCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         List<PolicyKind> kinds = kinds();
-        Trace read = TraceOption.load(source(), spec.commandLine().getErr());
+        Trace read = TraceOption.loadTrace(source(), spec.commandLine().getErr());
         TraceForest forest = new TraceForest(read, ReplayRule.FULL_BLOCKS);
         print(read.name() + ", full blocks only");
         print("  policy              blocks    native      resp        lm");
@@ -102,10 +102,10 @@ final class OpaqueBenchCommand implements Callable<Integer> {
         try {
             for (int count : slabs) {
                 if (count < 1 || count > 1024) {
-                    throw ReplayChoices.mustBe("--slabs", String.valueOf(count), "1 to 1024");
+                    throw ReplayOptions.invalidOption("--slabs", String.valueOf(count), "1 to 1024");
                 }
             }
-            return policies.stream().map(ReplayChoices::ofStore).toList();
+            return policies.stream().map(ReplayOptions::storePolicy).toList();
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache bench opaque: " + e.getMessage(), e);
         }
@@ -113,7 +113,7 @@ final class OpaqueBenchCommand implements Callable<Integer> {
 
     private TraceSource source() {
         try {
-            return trace.source();
+            return trace.traceSource();
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache bench opaque: " + e.getMessage(), e);
         }

@@ -7,10 +7,10 @@ import java.util.Locale;
 import tools.jackson.databind.json.JsonMapper;
 
 /// How the rows of the laboratory are shown.
-abstract sealed class LabReport {
+abstract sealed class LabReportFormat {
 
     /// What to know of times to the first token where a trace has none of its own.
-    static final String NO_TIMES =
+    static final String NO_TIMESTAMPS_NOTE =
             "the trace does not say when requests came, so all come at once: times to the first token"
                     + " are of one queue.";
 
@@ -18,34 +18,34 @@ abstract sealed class LabReport {
 
     private final PrintWriter out;
 
-    LabReport(PrintWriter out) {
+    LabReportFormat(PrintWriter out) {
         this.out = out;
     }
 
     /// @throws IllegalArgumentException when there is no such format
-    static void check(String format) {
+    static void checkFormat(String format) {
         if (!format.equals("text") && !format.equals("json") && !format.equals("csv")) {
             throw new IllegalArgumentException("--format is '" + format + "', must be: text, json, csv");
         }
     }
 
-    static LabReport named(String format, PrintWriter out) {
-        check(format);
+    static LabReportFormat forFormat(String format, PrintWriter out) {
+        checkFormat(format);
         return switch (format) {
-            case "json" -> new Lines(out);
-            case "csv" -> new Csv(out);
-            default -> new Text(out);
+            case "json" -> new JsonLines(out);
+            case "csv" -> new CsvRows(out);
+            default -> new TextTable(out);
         };
     }
 
     /// The rows that follow are of this trace.
-    abstract void begin(Trace trace);
+    abstract void beginTrace(Trace trace);
 
     /// One cache at one capacity.
-    abstract void add(LabRow row);
+    abstract void addRow(LabRow row);
 
     /// No more rows.
-    void end() {
+    void finish() {
         out.flush();
     }
 
@@ -54,31 +54,31 @@ abstract sealed class LabReport {
         out.flush();
     }
 
-    private static final class Lines extends LabReport {
+    private static final class JsonLines extends LabReportFormat {
 
-        Lines(PrintWriter out) {
+        JsonLines(PrintWriter out) {
             super(out);
         }
 
         @Override
-        void begin(Trace trace) {}
+        void beginTrace(Trace trace) {}
 
         @Override
-        void add(LabRow row) {
+        void addRow(LabRow row) {
             print(JSON.writeValueAsString(row));
         }
     }
 
-    private static final class Csv extends LabReport {
+    private static final class CsvRows extends LabReportFormat {
 
         private boolean begun;
 
-        Csv(PrintWriter out) {
+        CsvRows(PrintWriter out) {
             super(out);
         }
 
         @Override
-        void begin(Trace trace) {
+        void beginTrace(Trace trace) {
             if (!begun) {
                 print(LabRow.CSV_HEAD);
             }
@@ -86,21 +86,21 @@ abstract sealed class LabReport {
         }
 
         @Override
-        void add(LabRow row) {
+        void addRow(LabRow row) {
             print(row.csv());
         }
     }
 
-    private static final class Text extends LabReport {
+    private static final class TextTable extends LabReportFormat {
 
         private int blocks;
 
-        Text(PrintWriter out) {
+        TextTable(PrintWriter out) {
             super(out);
         }
 
         @Override
-        void begin(Trace trace) {
+        void beginTrace(Trace trace) {
             Trace.Totals totals = trace.totals();
             print(String.format(
                     Locale.ROOT,
@@ -110,7 +110,7 @@ abstract sealed class LabReport {
                     totals.blockAccesses(),
                     totals.distinctBlocks()));
             if (!trace.hasTimes()) {
-                print("  " + NO_TIMES);
+                print("  " + NO_TIMESTAMPS_NOTE);
             }
             print("  share    blocks  policy                          block hits  token hits     Belady  of the gap"
                     + "    saved   moving      net    first token p50      p99  taken");
@@ -118,7 +118,7 @@ abstract sealed class LabReport {
         }
 
         @Override
-        void add(LabRow row) {
+        void addRow(LabRow row) {
             boolean first = row.blocks() != blocks;
             blocks = row.blocks();
             print(String.format(

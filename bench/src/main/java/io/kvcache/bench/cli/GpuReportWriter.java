@@ -11,7 +11,7 @@ import tools.jackson.databind.json.JsonMapper;
 
 /// Where figures of a GPU go, each as soon as it is there, so that a run that is cut off loses
 /// none: to a table for people, to lines of JSON, or to both by one measurement.
-final class GpuPages implements AutoCloseable {
+final class GpuReportWriter implements AutoCloseable {
 
     private static final JsonMapper JSON = JsonMapper.builder().build();
 
@@ -22,7 +22,7 @@ final class GpuPages implements AutoCloseable {
     /// @param json whether lines are wanted in the table's place
     /// @param file where lines go too, or null for nowhere
     /// @throws IOException when the file cannot be written to
-    GpuPages(PrintWriter out, boolean json, @Nullable Path file) throws IOException {
+    GpuReportWriter(PrintWriter out, boolean json, @Nullable Path file) throws IOException {
         (json ? lines : tables).add(out);
         opened = file == null ? null : new PrintWriter(Files.newBufferedWriter(file));
         if (opened != null) {
@@ -31,21 +31,21 @@ final class GpuPages implements AutoCloseable {
     }
 
     /// A row of the table.
-    void row(String text) {
-        tables.forEach(table -> say(table, text));
+    void printRow(String text) {
+        tables.forEach(table -> print(table, text));
     }
 
     /// A line of JSON.
-    void line(Object value) {
-        lines.forEach(to -> say(to, JSON.writeValueAsString(value)));
+    void printJson(Object value) {
+        lines.forEach(to -> print(to, JSON.writeValueAsString(value)));
     }
 
     /// Whether the file has not all lines: its disk is full, for one.
-    boolean lost() {
+    boolean hasWriteErrors() {
         return opened != null && opened.checkError();
     }
 
-    static void say(PrintWriter to, String text) {
+    static void print(PrintWriter to, String text) {
         to.println(text);
         to.flush();
     }

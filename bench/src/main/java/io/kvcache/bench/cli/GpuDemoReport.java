@@ -8,10 +8,10 @@ import tools.jackson.databind.json.JsonMapper;
 /// Runs a store over the first GPU, and says what came of it.
 ///
 /// @param json one JSON object instead of text
-record GpuDemoPage(PrintWriter out, boolean json) {
+record GpuDemoReport(PrintWriter out, boolean json) {
 
     /// Answers what a process ends with: 0 when all came back.
-    int show() {
+    int run() {
         GpuDemo.Result result = GpuDemo.run();
         if (json) {
             out.println(JsonMapper.builder().build().writeValueAsString(result));

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-class PairsBenchCommandTest {
+class BuildComparisonCommandTest {
 
     @ParameterizedTest
     @CsvSource({
@@ -25,24 +25,25 @@ class PairsBenchCommandTest {
         "--time,0ms,as in 10m"
     })
     void givenAnOptionThatIsWrong_whenRun_thenItSaysWhatItTakes(String option, String value, String allowed) {
-        Shell.Run run = Shell.run("bench", "pairs", "--old", "somewhere", option, value);
-        assertThat(run.exitCode()).isEqualTo(2);
-        assertThat(run.err()).contains(value).contains(allowed);
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("bench", "pairs", "--old", "somewhere", option, value);
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err()).contains(value).contains(allowed);
     }
 
     @Test
     void givenAPlaceWithoutABuild_whenRun_thenItFailsAndNamesThePlace(@TempDir Path folder) {
-        Shell.Run run = Shell.run("bench", "pairs", "--old", folder.toString());
-        assertThat(run.exitCode()).isEqualTo(1);
-        assertThat(run.err()).contains(folder.toString()).contains("./kvcache build");
+        CommandRunner.CommandResult commandResult = CommandRunner.run("bench", "pairs", "--old", folder.toString());
+        assertThat(commandResult.exitCode()).isEqualTo(1);
+        assertThat(commandResult.err()).contains(folder.toString()).contains("./kvcache build");
     }
 
     @Test
     @Tag("slow")
     void givenTheSameBuildTwice_whenCompared_thenEachCellHasARatio(@TempDir Path folder) throws Exception {
         Path jar = folder.resolve("same.jar");
-        OneClassPath.write(jar);
-        Shell.Run run = Shell.run(
+        ClassPathJar.write(jar);
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
                 "bench",
                 "pairs",
                 "--old",
@@ -57,15 +58,15 @@ class PairsBenchCommandTest {
                 "--cells",
                 "^(match-miss|pipe-get|set-1m-1c)$");
 
-        assertThat(run.out().lines().map(line -> line.replaceAll(".*\"cell\":\"([^\"]*)\".*", "$1")))
-                .as(run.err())
+        assertThat(commandResult.out().lines().map(line -> line.replaceAll(".*\"cell\":\"([^\"]*)\".*", "$1")))
+                .as(commandResult.err())
                 .contains("match-miss", "pipe-get", "set-1m-1c")
                 .anyMatch(line -> line.contains("geometricMean"));
         assertThat(Files.exists(jar)).isTrue();
     }
 
     /// A jar that holds nothing but the class path of this JVM.
-    private static final class OneClassPath {
+    private static final class ClassPathJar {
 
         static void write(Path jar) throws Exception {
             Manifest manifest = new Manifest();

@@ -10,66 +10,68 @@ import java.util.Locale;
 import java.util.Map;
 
 /// What a suite answered, as text.
-sealed interface BenchReport permits BenchReport.Table, BenchReport.Lines, BenchReport.Markdown {
+sealed interface BenchReportFormat
+        permits BenchReportFormat.TextTable, BenchReportFormat.JsonLines, BenchReportFormat.MarkdownTable {
 
     /// The whole report, lines ended by a line feed.
-    String of(Suite suite, List<Answer> answers);
+    String format(Suite suite, List<Answer> answers);
 
     /// An aligned table for people.
-    record Table() implements BenchReport {
+    record TextTable() implements BenchReportFormat {
 
         private static final String ROW = "%-18s %10s %-10s  %-24s %10s %7s  %-14s %s%n";
 
         @Override
-        public String of(Suite suite, List<Answer> answers) {
+        public String format(Suite suite, List<Answer> answers) {
             StringBuilder text = new StringBuilder(
                     String.format(Locale.ROOT, ROW, suite.name(), "", "", "against", "", "ratio", "budget", ""));
-            for (Answer answer : answers) {
+            for (Answer benchResult : answers) {
                 text.append(String.format(
                         Locale.ROOT,
                         ROW,
-                        answer.question().name(),
-                        number(answer.value()),
-                        answer.question().unit(),
-                        answer.question().against().name(),
-                        number(answer.againstValue()),
-                        number(answer.ratio()),
-                        answer.question().budget().describe(),
-                        verdict(answer)));
+                        benchResult.question().name(),
+                        number(benchResult.value()),
+                        benchResult.question().unit(),
+                        benchResult.question().against().name(),
+                        number(benchResult.againstValue()),
+                        number(benchResult.ratio()),
+                        benchResult.question().budget().describe(),
+                        verdict(benchResult)));
             }
             return text.append(legend(answers)).toString();
         }
     }
 
     /// One JSON object a line, for programs.
-    record Lines() implements BenchReport {
+    record JsonLines() implements BenchReportFormat {
         @Override
-        public String of(Suite suite, List<Answer> answers) {
+        public String format(Suite suite, List<Answer> answers) {
             StringBuilder text = new StringBuilder();
-            answers.forEach(answer -> text.append(BenchLine.of(answer).toJson()).append('\n'));
+            answers.forEach(benchResult ->
+                    text.append(BenchResultJson.of(benchResult).toJson()).append('\n'));
             return text.toString();
         }
     }
 
     /// A table for a document, with the questions in full.
-    record Markdown() implements BenchReport {
+    record MarkdownTable() implements BenchReportFormat {
         @Override
-        public String of(Suite suite, List<Answer> answers) {
+        public String format(Suite suite, List<Answer> answers) {
             StringBuilder text = new StringBuilder("| question | value | against | ratio | budget | |\n");
             text.append("|---|---|---|---|---|---|\n");
-            for (Answer answer : answers) {
+            for (Answer benchResult : answers) {
                 text.append(String.format(
                         Locale.ROOT,
                         "| **%s** %s | %s %s | %s: %s | %s | %s | %s |%n",
-                        answer.question().name(),
-                        answer.question().text(),
-                        number(answer.value()),
-                        answer.question().unit(),
-                        answer.question().against().name(),
-                        number(answer.againstValue()),
-                        number(answer.ratio()),
-                        answer.question().budget().describe(),
-                        verdict(answer)));
+                        benchResult.question().name(),
+                        benchResult.question().text(),
+                        number(benchResult.value()),
+                        benchResult.question().unit(),
+                        benchResult.question().against().name(),
+                        number(benchResult.againstValue()),
+                        number(benchResult.ratio()),
+                        benchResult.question().budget().describe(),
+                        verdict(benchResult)));
             }
             return text.append('\n').append(legend(answers)).toString();
         }
@@ -86,16 +88,16 @@ sealed interface BenchReport permits BenchReport.Table, BenchReport.Lines, Bench
                 same ? rounds.getMax() : rounds.getMin() + " to " + rounds.getMax()));
         Map<String, List<String>> paths = new LinkedHashMap<>();
         answers.stream()
-                .filter(answer -> !answer.path().isEmpty())
-                .forEach(answer -> paths.computeIfAbsent(answer.path(), _ -> new ArrayList<>())
-                        .add(answer.question().name()));
+                .filter(benchResult -> !benchResult.path().isEmpty())
+                .forEach(benchResult -> paths.computeIfAbsent(benchResult.path(), _ -> new ArrayList<>())
+                        .add(benchResult.question().name()));
         paths.forEach((path, names) ->
                 text.append(String.format(Locale.ROOT, "%nBy %s: %s.%n", path, String.join(", ", names))));
         return text.toString();
     }
 
-    private static String verdict(Answer answer) {
-        return answer.ok() ? "ok" : "MISSED";
+    private static String verdict(Answer benchResult) {
+        return benchResult.ok() ? "ok" : "MISSED";
     }
 
     /// Three digits or so.

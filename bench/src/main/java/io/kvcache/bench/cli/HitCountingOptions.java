@@ -4,7 +4,7 @@ import io.kvcache.bench.replay.ReplayRule;
 import picocli.CommandLine.Option;
 
 /// The options that say which blocks of a trace count.
-final class CountOptions {
+final class HitCountingOptions {
 
     @Option(
             names = "--rule",
@@ -22,12 +22,12 @@ final class CountOptions {
 
     /// @throws IllegalArgumentException that says what may be
     ReplayRule rule() {
-        return ReplayChoices.rule(rule);
+        return ReplayOptions.parseRule(rule);
     }
 
     /// @throws IllegalArgumentException when it is below 0
     int warmup() {
-        ReplayChoices.checkWarmup(warmup);
+        ReplayOptions.checkWarmup(warmup);
         return warmup;
     }
 }

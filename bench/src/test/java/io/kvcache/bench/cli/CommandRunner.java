@@ -5,20 +5,20 @@ import java.io.StringWriter;
 import picocli.CommandLine;
 
 /// Runs a command in this process and keeps what it wrote.
-final class Shell {
+final class CommandRunner {
 
-    private Shell() {}
+    private CommandRunner() {}
 
     /// What a command left behind.
-    record Run(int exitCode, String out, String err) {}
+    record CommandResult(int exitCode, String out, String err) {}
 
-    static Run run(String... arguments) {
+    static CommandResult run(String... arguments) {
         StringWriter out = new StringWriter();
         StringWriter err = new StringWriter();
         CommandLine line = Kvcache.commandLine();
         line.setOut(new PrintWriter(out));
         line.setErr(new PrintWriter(err));
         int exitCode = line.execute(arguments);
-        return new Run(exitCode, out.toString(), err.toString());
+        return new CommandResult(exitCode, out.toString(), err.toString());
     }
 }

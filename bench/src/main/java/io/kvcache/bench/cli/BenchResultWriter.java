@@ -16,7 +16,7 @@ import picocli.CommandLine.Model.CommandSpec;
 ///
 /// @param folder made when it is missing
 /// @param command as it was typed
-record BenchRecord(Path folder, String command) {
+record BenchResultWriter(Path folder, String command) {
 
     private static final Path RECORDS = Path.of("bench", "results");
 
@@ -26,7 +26,7 @@ record BenchRecord(Path folder, String command) {
     static Path write(CommandSpec spec, Suite suite, List<Answer> answers) throws IOException {
         String typed = "kvcache "
                 + String.join(" ", spec.root().commandLine().getParseResult().originalArgs());
-        return new BenchRecord(RECORDS, typed).write(suite, answers, LocalDate.now(ZoneId.systemDefault()));
+        return new BenchResultWriter(RECORDS, typed).write(suite, answers, LocalDate.now(ZoneId.systemDefault()));
     }
 
     /// Writes the page, and the lines beside it with `.jsonl` in place of `.md`.
@@ -34,22 +34,22 @@ record BenchRecord(Path folder, String command) {
     /// @return the page
     Path write(Suite suite, List<Answer> answers, LocalDate day) throws IOException {
         Files.createDirectories(folder);
-        Machine machine = Machine.here();
-        String name = suite.name() + "-" + day + (machine.commit().isEmpty() ? "" : "-" + machine.commit());
+        Machine machineInfo = Machine.here();
+        String name = suite.name() + "-" + day + (machineInfo.commit().isEmpty() ? "" : "-" + machineInfo.commit());
         Path page = folder.resolve(name + ".md");
         String head = String.format(
                 Locale.ROOT,
                 "# %s: %s%n%n- %s%n- %s%n- load %s%n- commit %s, %s%n- `%s`%n%n",
                 suite.name(),
                 suite.title(),
-                machine.hardware(),
-                machine.software(),
-                machine.load(),
-                machine.commit().isEmpty() ? "unknown" : machine.commit(),
+                machineInfo.hardware(),
+                machineInfo.software(),
+                machineInfo.load(),
+                machineInfo.commit().isEmpty() ? "unknown" : machineInfo.commit(),
                 day,
                 command);
-        Files.writeString(page, head + new BenchReport.Markdown().of(suite, answers));
-        Files.writeString(folder.resolve(name + ".jsonl"), new BenchReport.Lines().of(suite, answers));
+        Files.writeString(page, head + new BenchReportFormat.MarkdownTable().format(suite, answers));
+        Files.writeString(folder.resolve(name + ".jsonl"), new BenchReportFormat.JsonLines().format(suite, answers));
         return page;
     }
 }

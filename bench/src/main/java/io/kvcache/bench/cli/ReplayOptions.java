@@ -16,10 +16,10 @@ import java.util.stream.Collectors;
 
 /// What `replay` was asked for. The static methods turn the options' texts into values; each names the
 /// text and what it may be when it is something else.
-record ReplayChoices(
+record ReplayOptions(
         TraceSource trace,
         List<Replay> replays,
-        Capacities capacities,
+        ReplayCapacities capacities,
         Optional<ModelPreset> model,
         List<ReplayRule> rules,
         MalformedLine.Choice malformed) {
@@ -30,12 +30,12 @@ record ReplayChoices(
         }
         return names.stream()
                 .map(name -> ReplayCatalogue.named(name)
-                        .orElseThrow(() -> mustBe("--policy", name, ReplayCatalogue.names())))
+                        .orElseThrow(() -> invalidOption("--policy", name, ReplayCatalogue.names())))
                 .toList();
     }
 
     /// Those that are policies of the store.
-    static List<PolicyReplay> ofStore(List<Replay> replays) {
+    static List<PolicyReplay> storePolicy(List<Replay> replays) {
         return replays.stream()
                 .filter(PolicyReplay.class::isInstance)
                 .map(PolicyReplay.class::cast)
@@ -43,8 +43,8 @@ record ReplayChoices(
     }
 
     /// A policy of the store.
-    static PolicyKind ofStore(String name) {
-        return PolicyKind.fromName(name).orElseThrow(() -> mustBe("--policy", name, PolicyKind.names()));
+    static PolicyKind storePolicy(String name) {
+        return PolicyKind.fromName(name).orElseThrow(() -> invalidOption("--policy", name, PolicyKind.names()));
     }
 
     static Optional<ModelPreset> model(String name, boolean needed) {
@@ -52,7 +52,8 @@ record ReplayChoices(
         if (wanted.isEmpty()) {
             return Optional.empty();
         }
-        return Optional.of(ModelPreset.fromName(wanted).orElseThrow(() -> mustBe("--model", wanted, modelNames())));
+        return Optional.of(
+                ModelPreset.fromName(wanted).orElseThrow(() -> invalidOption("--model", wanted, modelNames())));
     }
 
     private static String modelNames() {
@@ -64,15 +65,15 @@ record ReplayChoices(
             case "reference" -> List.of(ReplayRule.REFERENCE);
             case "full-blocks" -> List.of(ReplayRule.FULL_BLOCKS);
             case "both" -> List.of(ReplayRule.REFERENCE, ReplayRule.FULL_BLOCKS);
-            default -> throw mustBe("--rule", name, "reference, full-blocks, both");
+            default -> throw invalidOption("--rule", name, "reference, full-blocks, both");
         };
     }
 
-    static ReplayRule rule(String name) {
+    static ReplayRule parseRule(String name) {
         return switch (name) {
             case "reference" -> ReplayRule.REFERENCE;
             case "full-blocks" -> ReplayRule.FULL_BLOCKS;
-            default -> throw mustBe("--rule", name, "reference, full-blocks");
+            default -> throw invalidOption("--rule", name, "reference, full-blocks");
         };
     }
 
@@ -80,21 +81,21 @@ record ReplayChoices(
         return switch (name) {
             case "skip" -> MalformedLine.Choice.SKIP;
             case "refuse" -> MalformedLine.Choice.REFUSE;
-            default -> throw mustBe("--malformed", name, "skip, refuse");
+            default -> throw invalidOption("--malformed", name, "skip, refuse");
         };
     }
 
     /// Of `--share`, in percent.
-    static double share(double percent) {
+    static double parseShare(double percent) {
         if (!(percent > 0 && percent <= 100)) {
-            throw mustBe("--share", String.valueOf(percent), "above 0 to 100");
+            throw invalidOption("--share", String.valueOf(percent), "above 0 to 100");
         }
         return percent / 100;
     }
 
     static void checkWarmup(int requests) {
         if (requests < 0) {
-            throw mustBe("--warmup", String.valueOf(requests), "at least 0");
+            throw invalidOption("--warmup", String.valueOf(requests), "at least 0");
         }
     }
 
@@ -102,12 +103,13 @@ record ReplayChoices(
     static void checkWarmup(int requests, Trace trace) {
         int all = trace.requests().size();
         if (requests >= all) {
-            throw mustBe("--warmup", String.valueOf(requests), "below the " + all + " requests of " + trace.name());
+            throw invalidOption(
+                    "--warmup", String.valueOf(requests), "below the " + all + " requests of " + trace.name());
         }
     }
 
     /// What an option's text may be when it is something else.
-    static IllegalArgumentException mustBe(String option, String value, String allowed) {
+    static IllegalArgumentException invalidOption(String option, String value, String allowed) {
         return new IllegalArgumentException(option + " is '" + value + "', must be: " + allowed);
     }
 }
