@@ -1,9 +1,9 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.constant.Constant;
-import io.kvcache.bench.constant.ConstantLaboratory;
-import io.kvcache.bench.constant.ConstantRow;
-import io.kvcache.bench.constant.Constants;
+import io.kvcache.bench.constant.ConstantSweep;
+import io.kvcache.bench.constant.ConstantSweepRow;
+import io.kvcache.bench.constant.TunableConstant;
+import io.kvcache.bench.constant.TunableConstants;
 import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -65,7 +65,7 @@ final class ConstantLabCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException {
-        List<Constant> constants = constants();
+        List<TunableConstant> constants = constants();
         if (list) {
             constants.forEach(each -> print(String.format(
                     Locale.ROOT,
@@ -81,10 +81,10 @@ final class ConstantLabCommand implements Callable<Integer> {
         }
         try (ProgressLine progressLine = new ProgressLine(spec.commandLine().getErr())) {
             for (String trace : traces.traceNames()) {
-                ConstantLaboratory laboratory = new ConstantLaboratory(trace, first, sources);
-                for (Constant constant : constants) {
+                ConstantSweep laboratory = new ConstantSweep(trace, first, sources);
+                for (TunableConstant constant : constants) {
                     progressLine.update("compiling and replaying with another " + constant.label());
-                    List<ConstantRow> rows = laboratory.rows(constant);
+                    List<ConstantSweepRow> rows = laboratory.rows(constant);
                     progressLine.update("");
                     rows.forEach(this::show);
                 }
@@ -93,7 +93,7 @@ final class ConstantLabCommand implements Callable<Integer> {
         return 0;
     }
 
-    private void show(ConstantRow row) {
+    private void show(ConstantSweepRow row) {
         if (json) {
             print(JsonMapper.builder().build().writeValueAsString(row));
             return;
@@ -119,15 +119,15 @@ final class ConstantLabCommand implements Callable<Integer> {
                 .stripTrailing());
     }
 
-    private List<Constant> constants() {
+    private List<TunableConstant> constants() {
         try {
             if (first < 1) {
                 throw ReplayOptions.invalidOption("--first", String.valueOf(first), "at least 1");
             }
             traces.traceSources();
-            List<Constant> chosen = new ArrayList<>();
+            List<TunableConstant> chosen = new ArrayList<>();
             for (String name : names) {
-                List<Constant> named = Constants.all().stream()
+                List<TunableConstant> named = TunableConstants.all().stream()
                         .filter(each ->
                                 each.label().equals(name) || each.label().startsWith(name + "."))
                         .toList();
@@ -135,11 +135,13 @@ final class ConstantLabCommand implements Callable<Integer> {
                     throw ReplayOptions.invalidOption(
                             "--constant",
                             name,
-                            Constants.all().stream().map(Constant::label).collect(Collectors.joining(", ")));
+                            TunableConstants.all().stream()
+                                    .map(TunableConstant::label)
+                                    .collect(Collectors.joining(", ")));
                 }
                 chosen.addAll(named);
             }
-            return names.isEmpty() ? Constants.all() : chosen;
+            return names.isEmpty() ? TunableConstants.all() : chosen;
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache lab constants: " + e.getMessage(), e);
         }

@@ -12,7 +12,7 @@ package io.kvcache.bench.constant;
 /// @param bestPoints at the one that gains most
 /// @param savedChange share of the prefill seconds saved that is gained; 0 but for `writing`
 /// @param writtenPoints of the blocks put that are written beside what was; 0 but for `writing`
-public record ConstantRow(
+public record ConstantSweepRow(
         String constant,
         String value,
         double factor,

@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 /// it was compiled with: no other package may.
 ///
 /// **Ownership.** Has a folder for temporary files until it is closed.
-final class PatchedCore implements AutoCloseable {
+final class PatchedCoreLoader implements AutoCloseable {
 
     static final List<String> PACKAGES = List.of("policy", "store", "tier");
     static final Path CORE = Path.of("io", "kvcache", "core");
@@ -33,7 +33,7 @@ final class PatchedCore implements AutoCloseable {
     private final Path folder;
     private final URLClassLoader classes;
 
-    private PatchedCore(Path folder, URLClassLoader classes) {
+    private PatchedCoreLoader(Path folder, URLClassLoader classes) {
         this.folder = folder;
         this.classes = classes;
     }
@@ -42,7 +42,7 @@ final class PatchedCore implements AutoCloseable {
     ///
     /// @param sources the folder of the core's main sources
     /// @throws IOException when the folder is not that, or its sources are of another version
-    static String source(Path sources, Constant constant) throws IOException {
+    static String readSource(Path sources, TunableConstant constant) throws IOException {
         Path file = sources.resolve(CORE).resolve(constant.file() + ".java");
         if (!Files.isRegularFile(file)) {
             throw new IOException(
@@ -50,7 +50,7 @@ final class PatchedCore implements AutoCloseable {
         }
         String source = Files.readString(file);
         try {
-            constant.value(source);
+            constant.valueIn(source);
         } catch (IllegalArgumentException other) {
             throw new IOException(
                     other.getMessage() + ": --sources must name sources of this program's version, and not " + sources,
@@ -62,8 +62,8 @@ final class PatchedCore implements AutoCloseable {
     /// Compiles.
     ///
     /// @throws IOException when the sources are not there, or nothing can compile them
-    static PatchedCore with(Path sources, Constant constant, double factor) throws IOException {
-        String changed = constant.changed(source(sources, constant), factor);
+    static PatchedCoreLoader compileWith(Path sources, TunableConstant constant, double factor) throws IOException {
+        String changed = constant.withFactor(readSource(sources, constant), factor);
         Path folder = Files.createTempDirectory("kvcache-constant");
         try {
             Path patch = folder.resolve("source").resolve(CORE).resolve(constant.file() + ".java");
@@ -76,14 +76,14 @@ final class PatchedCore implements AutoCloseable {
                 path.add(Path.of(entry).toUri().toURL());
             }
             ClassLoader jdk = ClassLoader.getPlatformClassLoader();
-            return new PatchedCore(folder, new URLClassLoader(path.toArray(URL[]::new), jdk));
+            return new PatchedCoreLoader(folder, new URLClassLoader(path.toArray(URL[]::new), jdk));
         } catch (IOException | RuntimeException e) {
             remove(folder);
             throw e;
         }
     }
 
-    private static void compile(Path sources, Constant constant, Path patch, Path out) throws IOException {
+    private static void compile(Path sources, TunableConstant constant, Path patch, Path out) throws IOException {
         JavaCompiler compiler = compiler();
         List<Path> files = new ArrayList<>(List.of(patch));
         for (String each : PACKAGES) {
@@ -115,7 +115,7 @@ final class PatchedCore implements AutoCloseable {
     }
 
     /// Calls a static method of one of its classes; parameters and result are of the JDK.
-    Object call(Class<?> type, String method, List<Class<?>> types, Object... arguments) throws IOException {
+    Object callStatic(Class<?> type, String method, List<Class<?>> types, Object... arguments) throws IOException {
         try {
             return classes.loadClass(type.getName())
                     .getMethod(method, types.toArray(Class<?>[]::new))

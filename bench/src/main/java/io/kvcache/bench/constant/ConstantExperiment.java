@@ -19,14 +19,14 @@ import java.nio.file.Path;
 
 /// What is measured with a constant as it is and with another: by numbers and texts alone, so that
 /// it can be asked of a core that is not this one.
-public final class Trial {
+public final class ConstantExperiment {
 
     /// Shares of the distinct blocks in host memory and on disk.
     private static final TierLaboratory.Shares TIERS = new TierLaboratory.Shares(0.02, 0.1);
 
     private static final int GPUS = 4;
 
-    private Trial() {}
+    private ConstantExperiment() {}
 
     /// The block hit ratios of importance at shares of the distinct blocks.
     ///

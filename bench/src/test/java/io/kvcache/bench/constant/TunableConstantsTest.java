@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.kvcache.bench.constant.Constant.Effect;
+import io.kvcache.bench.constant.TunableConstant.Effect;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -18,7 +18,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /// The constants that were chosen, beside the sources that have them.
-final class ConstantsTest {
+final class TunableConstantsTest {
 
     private static final Path SOURCES = Path.of("..", "kvcache-core", "src", "main", "java");
     private static final int FIRST = 400;
@@ -31,16 +31,16 @@ final class ConstantsTest {
         assumeTrue(Files.isDirectory(SOURCES), "the core's sources");
     }
 
-    static List<Constant> all() {
-        return Constants.all();
+    static List<TunableConstant> all() {
+        return TunableConstants.all();
     }
 
     @ParameterizedTest
     @MethodSource("all")
-    void givenAConstant_whenChanged_thenNothingElseOfItsSourceIs(Constant constant) throws IOException {
-        String source = PatchedCore.source(SOURCES, constant);
-        String value = constant.value(source);
-        String changed = constant.changed(source, 0.5);
+    void givenAConstant_whenChanged_thenNothingElseOfItsSourceIs(TunableConstant constant) throws IOException {
+        String source = PatchedCoreLoader.readSource(SOURCES, constant);
+        String value = constant.valueIn(source);
+        String changed = constant.withFactor(source, 0.5);
         assertThat(changed).contains("((" + value + ") * 0.5)");
         assertThat(changed.replaceFirst("\\((int|long|float|double)\\) \\(\\(([^;,]+)\\) \\* 0\\.5\\)", "$2"))
                 .isEqualTo(source);
@@ -48,8 +48,9 @@ final class ConstantsTest {
 
     @ParameterizedTest
     @MethodSource("all")
-    void givenAConstant_whenLookedUpInThePage_thenItsValueAndReasonAreThere(Constant constant) throws IOException {
-        String value = constant.value(PatchedCore.source(SOURCES, constant));
+    void givenAConstant_whenLookedUpInThePage_thenItsValueAndReasonAreThere(TunableConstant constant)
+            throws IOException {
+        String value = constant.valueIn(PatchedCoreLoader.readSource(SOURCES, constant));
         assertThat(Files.readString(PAGE)
                         .contains("| `" + constant.label() + "` | " + value + " | " + constant.chosen() + " |"))
                 .as(
@@ -62,8 +63,8 @@ final class ConstantsTest {
     @Test
     void givenTheSourcesOfAllModules_whenSearched_thenNoneThatIsNotCompiledAnewNamesAConstant() throws IOException {
         List<String> labels = new ArrayList<>();
-        for (Constant constant : Constants.all()) {
-            if (PatchedCore.source(SOURCES, constant)
+        for (TunableConstant constant : TunableConstants.all()) {
+            if (PatchedCoreLoader.readSource(SOURCES, constant)
                     .matches("(?s).*public static final \\w+ " + constant.name() + "\\b.*")) {
                 labels.add(constant.label());
             }
@@ -73,7 +74,7 @@ final class ConstantsTest {
         for (String module : MODULES) {
             Path sources = Path.of("..", module, "src", "main", "java");
             try (Stream<Path> files = Files.walk(sources)) {
-                for (Path file : files.filter(ConstantsTest::isKept).toList()) {
+                for (Path file : files.filter(TunableConstantsTest::isKept).toList()) {
                     Files.readString(file)
                             .lines()
                             .filter(line -> !line.strip().startsWith("//"))
@@ -86,27 +87,27 @@ final class ConstantsTest {
     }
 
     private static boolean isKept(Path file) {
-        boolean anew = PatchedCore.PACKAGES.stream()
+        boolean anew = PatchedCoreLoader.PACKAGES.stream()
                 .anyMatch(name ->
-                        file.startsWith(SOURCES.resolve(PatchedCore.CORE).resolve(name)));
+                        file.startsWith(SOURCES.resolve(PatchedCoreLoader.CORE).resolve(name)));
         return !anew && file.toString().endsWith(".java");
     }
 
     @Test
     void givenWhatMatters_whenHalvedAndDoubled_thenTheResultsAreOthersAndTheUsualOnesStay() throws IOException {
-        Constant rate = named("ImportanceRules.priorEvents");
-        List<ConstantRow> rows = new ConstantLaboratory("generated:1", FIRST, SOURCES).rows(rate);
-        assertThat(rows).extracting(ConstantRow::factor).containsExactly(0.5, 2.0);
+        TunableConstant rate = named("ImportanceRules.priorEvents");
+        List<ConstantSweepRow> rows = new ConstantSweep("generated:1", FIRST, SOURCES).rows(rate);
+        assertThat(rows).extracting(ConstantSweepRow::factor).containsExactly(0.5, 2.0);
         assertThat(rows).anyMatch(row -> row.worstPoints() != 0 || row.bestPoints() != 0);
-        for (ConstantRow row : rows) {
+        for (ConstantSweepRow row : rows) {
             assertThat(row.worstPoints()).isLessThanOrEqualTo(row.meanPoints());
             assertThat(row.bestPoints()).isGreaterThanOrEqualTo(row.meanPoints());
         }
         double[] shares = {0.03};
-        double[] usual = Trial.hits("generated:1", FIRST, 0, shares);
-        try (PatchedCore core = PatchedCore.with(SOURCES, rate, 1)) {
-            assertThat((double[]) core.call(
-                            Trial.class,
+        double[] usual = ConstantExperiment.hits("generated:1", FIRST, 0, shares);
+        try (PatchedCoreLoader core = PatchedCoreLoader.compileWith(SOURCES, rate, 1)) {
+            assertThat((double[]) core.callStatic(
+                            ConstantExperiment.class,
                             "hits",
                             List.of(String.class, int.class, int.class, double[].class),
                             "generated:1",
@@ -119,8 +120,8 @@ final class ConstantsTest {
 
     @Test
     void givenAFolderWithoutSources_whenChanged_thenTheErrorNamesFileAndOption(@TempDir Path empty) {
-        Constant constant = Constants.all().getFirst();
-        assertThatThrownBy(() -> new ConstantLaboratory("generated:1", 10, empty).rows(constant))
+        TunableConstant constant = TunableConstants.all().getFirst();
+        assertThatThrownBy(() -> new ConstantSweep("generated:1", 10, empty).rows(constant))
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining("ImportanceRules.java")
                 .hasMessageContaining("--sources");
@@ -129,10 +130,11 @@ final class ConstantsTest {
     @Test
     void givenSourcesOfAnotherVersion_whenChanged_thenTheErrorNamesConstantAndOption(@TempDir Path other)
             throws IOException {
-        Constant constant = named("Guard.CHANCE");
-        Path policy = Files.createDirectories(other.resolve(PatchedCore.CORE).resolve("policy"));
+        TunableConstant constant = named("Guard.CHANCE");
+        Path policy =
+                Files.createDirectories(other.resolve(PatchedCoreLoader.CORE).resolve("policy"));
         Files.writeString(policy.resolve("Guard.java"), "class Guard {}");
-        assertThatThrownBy(() -> new ConstantLaboratory("generated:1", 10, other).rows(constant))
+        assertThatThrownBy(() -> new ConstantSweep("generated:1", 10, other).rows(constant))
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining("no constant CHANCE in policy/Guard.java")
                 .hasMessageContaining("--sources");
@@ -140,14 +142,15 @@ final class ConstantsTest {
 
     @Test
     void givenASourceWithoutTheConstant_whenAsked_thenTheErrorNamesBoth() {
-        Constant constant = Constant.field("policy/LruFallback", "NOWHERE", Effect.ORDER, "for this test");
-        assertThatThrownBy(() -> constant.value("class Guard {}"))
+        TunableConstant constant =
+                TunableConstant.field("policy/LruFallback", "NOWHERE", Effect.ORDER, "for this test");
+        assertThatThrownBy(() -> constant.valueIn("class Guard {}"))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessage("there is no constant NOWHERE in policy/Guard.java");
     }
 
-    private static Constant named(String label) {
-        return Constants.all().stream()
+    private static TunableConstant named(String label) {
+        return TunableConstants.all().stream()
                 .filter(each -> each.label().equals(label))
                 .findFirst()
                 .orElseThrow();

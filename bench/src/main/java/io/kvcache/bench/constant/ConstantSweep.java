@@ -1,6 +1,6 @@
 package io.kvcache.bench.constant;
 
-import io.kvcache.bench.constant.Constant.Effect;
+import io.kvcache.bench.constant.TunableConstant.Effect;
 import io.kvcache.bench.lab.Margins;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -17,7 +17,7 @@ import java.util.stream.IntStream;
 /// requests known where that is what the constant is about. What is written is judged in the store,
 /// with host memory for 2 % of the blocks and a disk for 10 %: the mean of three runs is what each
 /// is compared with, as runs of a store with threads differ.
-public final class ConstantLaboratory {
+public final class ConstantSweep {
 
     private static final double[] FACTORS = {0.5, 2};
     private static final int QUEUE = 64;
@@ -28,12 +28,12 @@ public final class ConstantLaboratory {
     private final String trace;
     private final int first;
     private final Path sources;
-    private final Map<Effect, double[]> usual = new HashMap<>();
+    private final Map<Effect, double[]> baselines = new HashMap<>();
 
     /// @param trace as `--trace` names it
     /// @param first so many of its requests
     /// @param sources the folder of the core's main sources
-    public ConstantLaboratory(String trace, int first, Path sources) {
+    public ConstantSweep(String trace, int first, Path sources) {
         this.trace = trace;
         this.first = first;
         this.sources = sources;
@@ -42,45 +42,46 @@ public final class ConstantLaboratory {
     /// Half and twice of one.
     ///
     /// @throws IOException when the trace or the sources are not there, or there is no compiler
-    public List<ConstantRow> rows(Constant constant) throws IOException {
-        String value = constant.value(PatchedCore.source(sources, constant));
-        double[] before = usual(constant.effect());
-        ConstantRow[] rows = new ConstantRow[FACTORS.length];
+    public List<ConstantSweepRow> rows(TunableConstant constant) throws IOException {
+        String value = constant.valueIn(PatchedCoreLoader.readSource(sources, constant));
+        double[] before = baseline(constant.effect());
+        ConstantSweepRow[] rows = new ConstantSweepRow[FACTORS.length];
         for (int i = 0; i < rows.length; i++) {
-            try (PatchedCore core = PatchedCore.with(sources, constant, FACTORS[i])) {
+            try (PatchedCoreLoader core = PatchedCoreLoader.compileWith(sources, constant, FACTORS[i])) {
                 rows[i] = row(constant, value, FACTORS[i], before, changed(core, constant.effect()));
             }
         }
         return List.of(rows);
     }
 
-    private double[] usual(Effect effect) throws IOException {
-        double[] known = usual.get(effect);
+    private double[] baseline(Effect effect) throws IOException {
+        double[] known = baselines.get(effect);
         if (known == null) {
             known = measured(effect);
-            usual.put(effect, known);
+            baselines.put(effect, known);
         }
         return known;
     }
 
     private double[] measured(Effect effect) throws IOException {
         if (effect != Effect.WRITING) {
-            return Trial.hits(trace, first, effect == Effect.QUEUE ? QUEUE : 0, SHARES);
+            return ConstantExperiment.hits(trace, first, effect == Effect.QUEUE ? QUEUE : 0, SHARES);
         }
         double[] sum = new double[3];
         for (int run = 0; run < RUNS; run++) {
-            double[] one = Trial.writing(trace, first);
+            double[] one = ConstantExperiment.writing(trace, first);
             Arrays.setAll(sum, i -> sum[i] + one[i] / RUNS);
         }
         return sum;
     }
 
-    private double[] changed(PatchedCore core, Effect effect) throws IOException {
+    private double[] changed(PatchedCoreLoader core, Effect effect) throws IOException {
         return (double[])
                 (effect == Effect.WRITING
-                        ? core.call(Trial.class, "writing", List.of(String.class, int.class), trace, first)
-                        : core.call(
-                                Trial.class,
+                        ? core.callStatic(
+                                ConstantExperiment.class, "writing", List.of(String.class, int.class), trace, first)
+                        : core.callStatic(
+                                ConstantExperiment.class,
                                 "hits",
                                 List.of(String.class, int.class, int.class, double[].class),
                                 trace,
@@ -89,12 +90,13 @@ public final class ConstantLaboratory {
                                 SHARES));
     }
 
-    private ConstantRow row(Constant constant, String value, double factor, double[] before, double[] after) {
+    private ConstantSweepRow row(
+            TunableConstant constant, String value, double factor, double[] before, double[] after) {
         boolean writing = constant.effect() == Effect.WRITING;
         double[] gained = IntStream.range(0, writing ? 1 : before.length)
                 .mapToDouble(i -> 100 * (after[i] - before[i]))
                 .toArray();
-        return new ConstantRow(
+        return new ConstantSweepRow(
                 constant.label(),
                 value,
                 factor,

@@ -10,7 +10,7 @@ import java.util.regex.Pattern;
 /// @param name as the source has it
 /// @param effect what it can change
 /// @param chosen why it is what it is
-public record Constant(String file, String name, Effect effect, String chosen, Pattern place) {
+public record TunableConstant(String file, String name, Effect effect, String chosen, Pattern place) {
 
     /// Where a constant shows.
     public enum Effect {
@@ -23,18 +23,18 @@ public record Constant(String file, String name, Effect effect, String chosen, P
     }
 
     /// A field of a number's type.
-    static Constant field(String file, String name, Effect effect, String chosen) {
+    static TunableConstant field(String file, String name, Effect effect, String chosen) {
         Pattern place = Pattern.compile("(static final (int|long|double|float) " + name + "\\s*=\\s*)([^;]+)(;)");
-        return new Constant(file, name, effect, chosen, place);
+        return new TunableConstant(file, name, effect, chosen, place);
     }
 
     /// One of the numbers that `ImportanceConfig.DEFAULT` is made of.
     ///
     /// @param index from 0
-    static Constant rule(int index, String name, String chosen) {
+    static TunableConstant rule(int index, String name, String chosen) {
         Pattern place = Pattern.compile(
                 "(DEFAULT\\s*=\\s*new (ImportanceRules)\\((?:[^,;]+, *){" + index + "})([^,;)]+)([,)])");
-        return new Constant("policy/ImportanceConfig", name, Effect.ORDER, chosen, place);
+        return new TunableConstant("policy/ImportanceConfig", name, Effect.ORDER, chosen, place);
     }
 
     /// The class and the name: `LruFallback.CHANCE`.
@@ -45,14 +45,14 @@ public record Constant(String file, String name, Effect effect, String chosen, P
     /// What stands for it in a source.
     ///
     /// @throws IllegalArgumentException when the source has no such constant
-    public String value(String source) {
+    public String valueIn(String source) {
         return found(source).group(3).strip();
     }
 
     /// A source in which it is so many times what it was.
     ///
     /// @throws IllegalArgumentException when the source has no such constant
-    String changed(String source, double factor) {
+    String withFactor(String source, double factor) {
         Matcher found = found(source);
         String type = found.group(2).equals("ImportanceRules") ? "double" : found.group(2);
         String value = String.format(
