@@ -1,8 +1,8 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.crash.CrashCost;
 import io.kvcache.bench.crash.CrashRound;
-import io.kvcache.bench.crash.CrashRounds;
-import io.kvcache.bench.crash.Interruption;
+import io.kvcache.bench.crash.CrashTestRunner;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.MalformedLine;
@@ -86,7 +86,7 @@ final class CrashCommand implements Callable<Integer> {
         List<CrashRound> all = new ArrayList<>();
         boolean passed;
         try (ProgressLine progressLine = new ProgressLine(spec.commandLine().getErr())) {
-            passed = new CrashRounds(folder, seed, round -> {
+            passed = new CrashTestRunner(folder, seed, round -> {
                         all.add(round);
                         progressLine.update("round " + all.size() + " of " + rounds);
                     })
@@ -104,7 +104,7 @@ final class CrashCommand implements Callable<Integer> {
                 all.stream().mapToLong(CrashRound::missing).sum(),
                 all.stream().mapToLong(CrashRound::wrong).sum(),
                 all.stream().mapToLong(CrashRound::resurrected).sum(),
-                all.stream().mapToLong(CrashRound::bad).sum(),
+                all.stream().mapToLong(CrashRound::corrupt).sum(),
                 1e3
                         * all.stream()
                                 .mapToDouble(CrashRound::reopenSeconds)
@@ -118,7 +118,7 @@ final class CrashCommand implements Callable<Integer> {
         TraceReader reader = new TraceReader(MalformedLine.Choice.SKIP, _ -> {});
         TraceForest forest = new TraceForest(TraceSource.parse(replay).load(reader), ReplayRule.REFERENCE);
         int requests = forest.requests();
-        Interruption found = Interruption.of(folder.resolve("crash-tier"), replay, forest, requests / 2, requests);
+        CrashCost found = CrashCost.of(folder.resolve("crash-tier"), replay, forest, requests / 2, requests);
         printError(String.format(
                 Locale.ROOT,
                 "%s: killed -9 after request %,d of %,d, without a flush; of the blocks asked for after that,"

@@ -1,6 +1,6 @@
 package io.kvcache.bench.demo;
 
-import io.kvcache.bench.crash.Survival;
+import io.kvcache.bench.crash.CrashReplay;
 import io.kvcache.bench.replay.BeladyReplay;
 import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
@@ -79,12 +79,12 @@ public final class Demo {
                 copy);
     }
 
-    private Survival survival() throws IOException {
+    private CrashReplay survival() throws IOException {
         progress.accept("a process with a disk tier, to be killed");
         Path folder = Files.createTempDirectory("kvcache-demo-");
         Path disk = folder.resolve("disk");
         try {
-            return Survival.of(disk, settings.trace(), forest);
+            return CrashReplay.of(disk, settings.trace(), forest);
         } finally {
             TierFiles.remove(disk);
             Files.delete(folder);

@@ -1,6 +1,6 @@
 package io.kvcache.bench.demo;
 
-import io.kvcache.bench.crash.Survival;
+import io.kvcache.bench.crash.CrashReplay;
 import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.store.StoreReplayResult;
 import io.kvcache.bench.trace.Trace;
@@ -28,7 +28,7 @@ public record DemoResult(
         int realBlocks,
         StoreReplayResult real,
         HitTotals doubled,
-        Survival survival,
+        CrashReplay survival,
         double copyGigabytesPerSecond) {
 
     /// Copies the rows.

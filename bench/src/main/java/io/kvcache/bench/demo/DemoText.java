@@ -1,6 +1,6 @@
 package io.kvcache.bench.demo;
 
-import io.kvcache.bench.crash.Survival;
+import io.kvcache.bench.crash.CrashReplay;
 import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.store.StoreReplayResult;
 import io.kvcache.bench.trace.Trace;
@@ -105,7 +105,7 @@ public final class DemoText {
         line("* LRU; estimate: H100 at 50 % MFU, not measured here.      Next: ./kvcache help".replace("%", "%%"));
     }
 
-    private void survival(Survival survival) {
+    private void survival(CrashReplay survival) {
         line(
                 "Disk     process killed -9 while it wrote; reopened in %,.0f ms, %,d of %,d flushed blocks present,"
                         + " %,d wrong",

@@ -10,7 +10,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.stream.IntStream;
 
 /// What the chains and objects of a seed are called, and their bytes.
-record Contents(long seed) {
+record TestContent(long seed) {
 
     /// Blocks of 16 KiB.
     static final Namespace BLOCKS = Namespace.of("crash", BlockShape.kv(1, 8, 32, 16, Dtype.BF16));
@@ -31,7 +31,7 @@ record Contents(long seed) {
         BlockContent.of(chain.keyHi(index), chain.keyLo(index)).fill(slot);
     }
 
-    static boolean right(BlockChain chain, int index, MemorySegment slot) {
+    static boolean matches(BlockChain chain, int index, MemorySegment slot) {
         return BlockContent.of(chain.keyHi(index), chain.keyLo(index)).mismatch(slot) < 0;
     }
 
@@ -40,7 +40,7 @@ record Contents(long seed) {
     }
 
     /// The bytes that a step gives an object.
-    BlockContent object(Step put) {
+    BlockContent object(CrashStep put) {
         return BlockContent.of(seed, put.target()).withVersion(put.number());
     }
 }

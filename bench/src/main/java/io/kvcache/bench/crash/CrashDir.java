@@ -10,7 +10,7 @@ import java.nio.file.Path;
 /// The directory of a tier in which processes are killed.
 ///
 /// @param bytes of the tier
-record CrashSite(Path directory, long bytes) {
+record CrashDir(Path directory, long bytes) {
 
     /// Takes in all that the rounds between two clearings write, so that nothing of it is evicted.
     static final long ROOMY_BYTES = 256L << 20;
@@ -21,8 +21,8 @@ record CrashSite(Path directory, long bytes) {
     /// Two slabs for each of the four classes of slots, so that no class takes one from another.
     private static final long HOST_BYTES = 256L << 20;
 
-    static CrashSite of(String directory, long bytes) {
-        return new CrashSite(Path.of(directory), bytes);
+    static CrashDir of(String directory, long bytes) {
+        return new CrashDir(Path.of(directory), bytes);
     }
 
     /// Opens a store there.
@@ -34,13 +34,13 @@ record CrashSite(Path directory, long bytes) {
                 .admission(AdmissionKind.ALWAYS)
                 .disk(directory, bytes)
                 .build();
-        cache.register(Contents.BLOCKS);
-        cache.register(Contents.OBJECTS);
+        cache.register(TestContent.BLOCKS);
+        cache.register(TestContent.OBJECTS);
         return cache;
     }
 
     /// Blocks and objects whose bytes are bad, as `fsck` finds them.
-    long bad() {
+    long countCorrupt() {
         try (DiskDirectory opened = DiskDirectory.openExisting(directory, DirectoryOptions.defaults())) {
             return LogAudit.run(opened.device(), LogAudit.Scope.BLOCKS, (_, _) -> {})
                     .corruptEntries();
@@ -48,7 +48,7 @@ record CrashSite(Path directory, long bytes) {
     }
 
     /// Whether all that was flushed has to be there.
-    boolean roomy() {
+    boolean isRoomy() {
         return bytes >= ROOMY_BYTES;
     }
 }

@@ -10,12 +10,12 @@ import java.util.SplittableRandom;
 /// @param number from 0
 /// @param target chain or object
 /// @param size blocks of the chain, bytes of the object, or the block from which on a chain is dropped
-record Step(int number, Kind kind, int target, int size) {
+record CrashStep(int number, Kind kind, int target, int size) {
 
     private static final int STEPS = 150;
     private static final int OBJECTS = 12;
-    private static final int MOST_BLOCKS = 12;
-    private static final int MOST_OBJECT_BYTES = 200_000;
+    private static final int MAX_BLOCKS = 12;
+    private static final int MAX_OBJECT_BYTES = 200_000;
 
     enum Kind {
         PUT_CHAIN,
@@ -26,27 +26,27 @@ record Step(int number, Kind kind, int target, int size) {
     }
 
     /// The steps of a seed: chains are put once and dropped once at most, objects over and over.
-    static List<Step> script(long seed) {
+    static List<CrashStep> generate(long seed) {
         SplittableRandom random = new SplittableRandom(seed);
-        List<Step> steps = new ArrayList<>();
-        List<Step> chains = new ArrayList<>();
+        List<CrashStep> steps = new ArrayList<>();
+        List<CrashStep> chains = new ArrayList<>();
         int nextChain = 0;
         for (int number = 0; number < STEPS; number++) {
             int dice = random.nextInt(100);
-            Step step;
+            CrashStep step;
             if (dice < 45) {
-                step = new Step(number, Kind.PUT_CHAIN, nextChain++, 1 + random.nextInt(MOST_BLOCKS));
+                step = new CrashStep(number, Kind.PUT_CHAIN, nextChain++, 1 + random.nextInt(MAX_BLOCKS));
                 chains.add(step);
             } else if (dice < 53 && !chains.isEmpty()) {
-                Step dropped = chains.remove(random.nextInt(chains.size()));
-                step = new Step(number, Kind.DROP_CHAIN, dropped.target, random.nextInt(dropped.size));
+                CrashStep dropped = chains.remove(random.nextInt(chains.size()));
+                step = new CrashStep(number, Kind.DROP_CHAIN, dropped.target, random.nextInt(dropped.size));
             } else if (dice < 80) {
-                int bytes = 1 + random.nextInt(1 + random.nextInt(MOST_OBJECT_BYTES));
-                step = new Step(number, Kind.PUT_OBJECT, random.nextInt(OBJECTS), bytes);
+                int bytes = 1 + random.nextInt(1 + random.nextInt(MAX_OBJECT_BYTES));
+                step = new CrashStep(number, Kind.PUT_OBJECT, random.nextInt(OBJECTS), bytes);
             } else if (dice < 85) {
-                step = new Step(number, Kind.DROP_OBJECT, random.nextInt(OBJECTS), 0);
+                step = new CrashStep(number, Kind.DROP_OBJECT, random.nextInt(OBJECTS), 0);
             } else {
-                step = new Step(number, Kind.FLUSH, 0, 0);
+                step = new CrashStep(number, Kind.FLUSH, 0, 0);
             }
             steps.add(step);
         }

@@ -15,12 +15,12 @@ import java.util.concurrent.atomic.AtomicInteger;
 /// @param killedAfter the last request that the process had served
 /// @param uninterrupted hits of the requests after that, in a process that had served all before
 /// @param interrupted hits of the same requests in the process that goes on
-public record Interruption(int killedAfter, TierReplayResult uninterrupted, TierReplayResult interrupted) {
+public record CrashCost(int killedAfter, TierReplayResult uninterrupted, TierReplayResult interrupted) {
 
     private static final int HOST_BLOCKS = 2_000;
     private static final int DISK_BLOCKS = 20_000;
     private static final int BLOCK_BYTES = 16 << 10;
-    private static final double ENOUGH = .8;
+    private static final double MIN_KEPT_SHARE = .8;
 
     /// The share of the hits that is left.
     public double keptShare() {
@@ -30,7 +30,7 @@ public record Interruption(int killedAfter, TierReplayResult uninterrupted, Tier
 
     /// Whether enough of the hits are left, and every byte was right.
     public boolean passed() {
-        return keptShare() >= ENOUGH
+        return keptShare() >= MIN_KEPT_SHARE
                 && interrupted.check().passed()
                 && uninterrupted.check().passed();
     }
@@ -42,10 +42,10 @@ public record Interruption(int killedAfter, TierReplayResult uninterrupted, Tier
     /// @param forest of that trace
     /// @param killAt request at which the process is killed
     /// @param end after the last request
-    public static Interruption of(Path directory, String trace, TraceForest forest, int killAt, int end)
+    public static CrashCost of(Path directory, String trace, TraceForest forest, int killAt, int end)
             throws IOException {
         QuietDevices.begin();
-        ReplayVictim.Script script = new ReplayVictim.Script(
+        ReplayCrashProcess.ReplayScript script = new ReplayCrashProcess.ReplayScript(
                 directory, trace, HOST_BLOCKS, DISK_BLOCKS, BLOCK_BYTES, AdmissionKind.ALWAYS, -1);
         TierFiles.requireEmpty(directory);
         try {
@@ -53,17 +53,17 @@ public record Interruption(int killedAfter, TierReplayResult uninterrupted, Tier
             TierReplayResult interrupted = run(script, forest, killedAfter + 1, killedAfter + 1, end);
             TierFiles.remove(directory);
             TierReplayResult uninterrupted = run(script, forest, 0, killedAfter + 1, end);
-            return new Interruption(killedAfter, uninterrupted, interrupted);
+            return new CrashCost(killedAfter, uninterrupted, interrupted);
         } finally {
             TierFiles.remove(directory);
         }
     }
 
-    private static int kill(ReplayVictim.Script script, int killAt) throws IOException {
+    private static int kill(ReplayCrashProcess.ReplayScript script, int killAt) throws IOException {
         AtomicInteger last = new AtomicInteger();
-        try (Victim victim = Victim.start(ReplayVictim.class, script.arguments())) {
-            victim.await(_ -> last.get() >= killAt, line -> last.set(request(line)));
-            victim.kill(line -> {});
+        try (CrashProcess crashProcess = CrashProcess.start(ReplayCrashProcess.class, script.arguments())) {
+            crashProcess.awaitLine(_ -> last.get() >= killAt, line -> last.set(request(line)));
+            crashProcess.kill(line -> {});
         }
         return last.get();
     }
@@ -73,8 +73,8 @@ public record Interruption(int killedAfter, TierReplayResult uninterrupted, Tier
     }
 
     private static TierReplayResult run(
-            ReplayVictim.Script script, TraceForest forest, int first, int counted, int end) {
-        TierReplay.Span span = new TierReplay.Span(first, end, counted);
-        return TierReplay.run(forest, script.settings(), span, (_, _, _) -> {});
+            ReplayCrashProcess.ReplayScript script, TraceForest forest, int first, int counted, int end) {
+        TierReplay.Span requestRange = new TierReplay.Span(first, end, counted);
+        return TierReplay.run(forest, script.settings(), requestRange, (_, _, _) -> {});
     }
 }

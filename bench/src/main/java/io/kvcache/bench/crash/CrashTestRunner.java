@@ -16,25 +16,25 @@ import java.util.function.Consumer;
 ///
 /// Several rounds share a directory, so that later processes write behind what earlier ones left. In every fourth
 /// directory the tier is too small for everything; there nothing has to be present, but nothing may be wrong.
-public final class CrashRounds {
+public final class CrashTestRunner {
 
     private static final int ROUNDS_IN_A_DIRECTORY = 5;
-    private static final int TIGHT_EVERY = 4;
+    private static final int TIGHT_ROUND_INTERVAL = 4;
 
     /// A step takes less, unless it flushes.
-    private static final long LONGEST_DELAY_NANOS = TimeUnit.MILLISECONDS.toNanos(4);
+    private static final long MAX_DELAY_NANOS = TimeUnit.MILLISECONDS.toNanos(4);
 
     private final Path folder;
     private final long seed;
-    private final Consumer<CrashRound> told;
-    private final List<Aftermath> aftermaths = new ArrayList<>();
+    private final Consumer<CrashRound> listener;
+    private final List<RecoveryVerifier> aftermaths = new ArrayList<>();
 
     /// @param folder where a directory is made and removed
     /// @param told of each round
-    public CrashRounds(Path folder, long seed, Consumer<CrashRound> told) {
+    public CrashTestRunner(Path folder, long seed, Consumer<CrashRound> told) {
         this.folder = folder;
         this.seed = seed;
-        this.told = told;
+        this.listener = told;
     }
 
     /// Runs so many rounds.
@@ -52,10 +52,10 @@ public final class CrashRounds {
                     TierFiles.remove(directory);
                     aftermaths.clear();
                 }
-                boolean tight = site % TIGHT_EVERY == TIGHT_EVERY - 1;
+                boolean tight = site % TIGHT_ROUND_INTERVAL == TIGHT_ROUND_INTERVAL - 1;
                 CrashRound round =
-                        one(number, new CrashSite(directory, tight ? CrashSite.TIGHT_BYTES : CrashSite.ROOMY_BYTES));
-                told.accept(round);
+                        runRound(number, new CrashDir(directory, tight ? CrashDir.TIGHT_BYTES : CrashDir.ROOMY_BYTES));
+                listener.accept(round);
                 passed &= round.passed();
             }
         } finally {
@@ -64,44 +64,44 @@ public final class CrashRounds {
         return passed;
     }
 
-    private CrashRound one(int number, CrashSite site) throws IOException {
+    private CrashRound runRound(int number, CrashDir site) throws IOException {
         long own = new SplittableRandom(seed + number).nextLong();
-        List<Step> script = Step.script(own);
+        List<CrashStep> script = CrashStep.generate(own);
         int[] said = kill(site, own, script.size());
         int begun = said[0];
         int flushed = said[1];
-        aftermaths.add(new Aftermath(own, script.subList(0, begun + 1), flushed));
-        long bad = site.bad();
+        aftermaths.add(new RecoveryVerifier(own, script.subList(0, begun + 1), flushed));
+        long bad = site.countCorrupt();
         long start = System.nanoTime();
         try (TieredKvCache cache = site.open()) {
             while (cache.isRecovering()) {
                 LockSupport.parkNanos(TimeUnit.MICROSECONDS.toNanos(100));
             }
             double seconds = (System.nanoTime() - start) / 1e9;
-            Aftermath.Findings found = aftermaths.stream()
-                    .map(aftermath -> aftermath.examine(cache))
-                    .reduce(Aftermath.Findings.NOTHING, Aftermath.Findings::and);
+            RecoveryVerifier.Findings found = aftermaths.stream()
+                    .map(recoveryVerifier -> recoveryVerifier.verify(cache))
+                    .reduce(RecoveryVerifier.Findings.NOTHING, RecoveryVerifier.Findings::plus);
             cache.validate();
-            return new CrashRound(number, site.roomy(), begun, flushed, found, bad, seconds);
+            return new CrashRound(number, site.isRoomy(), begun, flushed, found, bad, seconds);
         }
     }
 
     /// Answers the last step that was begun, and the last flush that succeeded or -1.
-    private static int[] kill(CrashSite site, long own, int steps) throws IOException {
+    private static int[] kill(CrashDir site, long own, int steps) throws IOException {
         SplittableRandom random = new SplittableRandom(~own);
         String moment = "begin " + random.nextInt(steps);
         int[] said = {-1, -1};
-        try (Victim victim = Victim.start(
-                StepVictim.class,
+        try (CrashProcess crashProcess = CrashProcess.start(
+                StepCrashProcess.class,
                 List.of(site.directory().toString(), String.valueOf(site.bytes()), String.valueOf(own)))) {
-            victim.await(moment::equals, line -> hear(line, said));
-            LockSupport.parkNanos(random.nextLong(LONGEST_DELAY_NANOS));
-            victim.kill(line -> hear(line, said));
+            crashProcess.awaitLine(moment::equals, line -> onLine(line, said));
+            LockSupport.parkNanos(random.nextLong(MAX_DELAY_NANOS));
+            crashProcess.kill(line -> onLine(line, said));
         }
         return said;
     }
 
-    private static void hear(String line, int[] said) {
+    private static void onLine(String line, int[] said) {
         int space = line.indexOf(' ');
         int number = Integer.parseInt(line.substring(space + 1));
         said[line.startsWith("begin") ? 0 : 1] = number;

@@ -12,7 +12,7 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-final class SurvivalTest {
+final class CrashReplayTest {
 
     private static final String TRACE = "generated:5";
 
@@ -23,11 +23,11 @@ final class SurvivalTest {
     void givenAProcessThatIsKilledAfterAFlush_whenReopened_thenAllThatWasFlushedIsThere() throws IOException {
         TraceReader reader = new TraceReader(MalformedLine.Choice.REFUSE, line -> {});
         TraceForest forest = new TraceForest(TraceSource.parse(TRACE).load(reader), ReplayRule.REFERENCE);
-        Survival survival = Survival.of(folder.resolve("disk"), TRACE, forest);
-        assertThat(survival.wrongBlocks()).isZero();
-        assertThat(survival.promisedBlocks()).isPositive();
-        assertThat(survival.presentBlocks()).isEqualTo(survival.promisedBlocks());
-        assertThat(survival.passed()).isTrue();
-        assertThat(survival.writtenShare()).isBetween(.01, .99);
+        CrashReplay crashReplay = CrashReplay.of(folder.resolve("disk"), TRACE, forest);
+        assertThat(crashReplay.wrongBlocks()).isZero();
+        assertThat(crashReplay.promisedBlocks()).isPositive();
+        assertThat(crashReplay.presentBlocks()).isEqualTo(crashReplay.promisedBlocks());
+        assertThat(crashReplay.passed()).isTrue();
+        assertThat(crashReplay.writtenShare()).isBetween(.01, .99);
     }
 }

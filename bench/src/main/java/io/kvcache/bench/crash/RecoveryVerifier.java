@@ -17,12 +17,12 @@ import org.jspecify.annotations.Nullable;
 /// What was put before its last flush and not touched later has to be there, if the disk is large enough for
 /// everything; what was dropped before that may not be. What was touched later may be there as it was then or as
 /// it became. Whatever is there has the bytes that were put.
-public final class Aftermath {
+public final class RecoveryVerifier {
 
-    private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
 
-    private final Contents contents;
-    private final List<Step> taken;
+    private final TestContent testContent;
+    private final List<CrashStep> taken;
     private final int flushed;
     private long promised;
     private long missing;
@@ -31,8 +31,8 @@ public final class Aftermath {
 
     /// @param taken the steps that the process began
     /// @param flushed the last flush that succeeded, or -1
-    Aftermath(long seed, List<Step> taken, int flushed) {
-        contents = new Contents(seed);
+    RecoveryVerifier(long seed, List<CrashStep> taken, int flushed) {
+        testContent = new TestContent(seed);
         this.taken = List.copyOf(taken);
         this.flushed = flushed;
     }
@@ -47,7 +47,7 @@ public final class Aftermath {
 
         static final Findings NOTHING = new Findings(0, 0, 0, 0);
 
-        Findings and(Findings other) {
+        Findings plus(Findings other) {
             return new Findings(
                     promised + other.promised,
                     missing + other.missing,
@@ -57,14 +57,14 @@ public final class Aftermath {
     }
 
     /// Looks at everything.
-    Findings examine(TieredKvCache cache) {
+    Findings verify(TieredKvCache cache) {
         promised = 0;
         missing = 0;
         wrong = 0;
         resurrected = 0;
-        Map<Integer, Step> drops = new HashMap<>();
-        Map<Integer, List<Step>> objects = new HashMap<>();
-        for (Step step : taken) {
+        Map<Integer, CrashStep> drops = new HashMap<>();
+        Map<Integer, List<CrashStep>> objects = new HashMap<>();
+        for (CrashStep step : taken) {
             switch (step.kind()) {
                 case DROP_CHAIN -> drops.put(step.target(), step);
                 case PUT_OBJECT, DROP_OBJECT ->
@@ -73,51 +73,51 @@ public final class Aftermath {
                 case PUT_CHAIN, FLUSH -> {}
             }
         }
-        for (Step step : taken) {
-            if (step.kind() == Step.Kind.PUT_CHAIN) {
-                examineChain(cache, step, drops.get(step.target()));
+        for (CrashStep step : taken) {
+            if (step.kind() == CrashStep.Kind.PUT_CHAIN) {
+                verifyChain(cache, step, drops.get(step.target()));
             }
         }
-        objects.values().forEach(history -> examineObject(cache, history));
+        objects.values().forEach(history -> verifyObject(cache, history));
         return new Findings(promised, missing, wrong, resurrected);
     }
 
-    private void examineChain(TieredKvCache cache, Step put, @Nullable Step drop) {
-        BlockChain chain = contents.chain(put.target(), put.size());
+    private void verifyChain(TieredKvCache cache, CrashStep put, @Nullable CrashStep drop) {
+        BlockChain chain = testContent.chain(put.target(), put.size());
         int left = drop == null || drop.size() == 0 ? put.size() : drop.size();
         int certain = put.number() > flushed ? 0 : left;
         int possible = drop == null || drop.number() > flushed ? put.size() : left;
         promised += certain;
-        try (BlockTable table = cache.acquire(chain, 0, PATIENCE_NANOS)) {
-            int ready = table.await(put.size(), PATIENCE_NANOS);
+        try (BlockTable table = cache.acquire(chain, 0, TIMEOUT_NANOS)) {
+            int ready = table.await(put.size(), TIMEOUT_NANOS);
             missing += Math.max(0, certain - ready);
             resurrected += Math.max(0, ready - possible);
             for (int i = 0; i < ready; i++) {
-                wrong += Contents.right(chain, i, table.segment(i)) ? 0 : 1;
+                wrong += TestContent.matches(chain, i, table.segment(i)) ? 0 : 1;
             }
         }
     }
 
     /// @param history what was done to one object
-    private void examineObject(TieredKvCache cache, List<Step> history) {
-        List<Step> later =
+    private void verifyObject(TieredKvCache cache, List<CrashStep> history) {
+        List<CrashStep> later =
                 history.stream().filter(step -> step.number() > flushed).toList();
-        List<Step> before =
+        List<CrashStep> before =
                 history.stream().filter(step -> step.number() < flushed).toList();
-        List<Step> possible = new ArrayList<>(later);
+        List<CrashStep> possible = new ArrayList<>(later);
         if (!before.isEmpty()) {
             possible.add(before.getLast());
         }
-        possible.removeIf(step -> step.kind() != Step.Kind.PUT_OBJECT);
+        possible.removeIf(step -> step.kind() != CrashStep.Kind.PUT_OBJECT);
         boolean certain = later.isEmpty() && !possible.isEmpty();
         promised += certain ? 1 : 0;
-        byte[] key = contents.objectKey(history.getFirst().target());
-        try (ObjectView view = cache.getObject(Contents.OBJECTS, key, PATIENCE_NANOS)) {
+        byte[] key = testContent.objectKey(history.getFirst().target());
+        try (ObjectView view = cache.getObject(TestContent.OBJECTS, key, TIMEOUT_NANOS)) {
             if (view == null) {
                 missing += certain ? 1 : 0;
             } else if (possible.stream().noneMatch(step -> matches(view, step))) {
                 boolean old = history.stream()
-                        .filter(step -> step.kind() == Step.Kind.PUT_OBJECT)
+                        .filter(step -> step.kind() == CrashStep.Kind.PUT_OBJECT)
                         .anyMatch(step -> matches(view, step));
                 resurrected += old ? 1 : 0;
                 wrong += old ? 0 : 1;
@@ -125,12 +125,12 @@ public final class Aftermath {
         }
     }
 
-    private boolean matches(ObjectView view, Step put) {
+    private boolean matches(ObjectView view, CrashStep put) {
         if (view.bytes() != put.size()) {
             return false;
         }
         MemorySegment bytes = MemorySegment.ofArray(new byte[put.size()]);
         view.copyTo(0, put.size(), bytes);
-        return contents.object(put).mismatch(bytes) < 0;
+        return testContent.object(put).mismatch(bytes) < 0;
     }
 }

@@ -13,16 +13,16 @@ import java.util.concurrent.TimeUnit;
 /// A process that takes the steps of a seed in a directory until it is killed.
 ///
 /// It prints `begin N` before each step and `flushed N` after each flush that succeeded.
-public final class StepVictim {
+public final class StepCrashProcess {
 
-    private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     private final TieredKvCache cache;
-    private final Contents contents;
+    private final TestContent testContent;
 
-    private StepVictim(TieredKvCache cache, Contents contents) {
+    private StepCrashProcess(TieredKvCache cache, TestContent testContent) {
         this.cache = cache;
-        this.contents = contents;
+        this.testContent = testContent;
     }
 
     /// Takes all steps, and then waits for its end.
@@ -30,31 +30,31 @@ public final class StepVictim {
     /// @param arguments directory and bytes of the tier, and a seed
     public static void main(String... arguments) throws IOException {
         QuietDevices.begin();
-        CrashSite site = CrashSite.of(arguments[0], Long.parseLong(arguments[1]));
+        CrashDir site = CrashDir.of(arguments[0], Long.parseLong(arguments[1]));
         long seed = Long.parseLong(arguments[2]);
         try (TieredKvCache cache = site.open()) {
-            StepVictim victim = new StepVictim(cache, new Contents(seed));
-            Step.script(seed).forEach(victim::take);
+            StepCrashProcess victim = new StepCrashProcess(cache, new TestContent(seed));
+            CrashStep.generate(seed).forEach(victim::runStep);
             System.in.read();
         }
     }
 
-    private void take(Step step) {
-        say("begin " + step.number());
+    private void runStep(CrashStep step) {
+        printLine("begin " + step.number());
         switch (step.kind()) {
-            case PUT_CHAIN -> put(contents.chain(step.target(), step.size()));
+            case PUT_CHAIN -> put(testContent.chain(step.target(), step.size()));
             case DROP_CHAIN -> drop(step);
             case PUT_OBJECT -> putObject(step);
-            case DROP_OBJECT -> cache.dropObject(Contents.OBJECTS, contents.objectKey(step.target()));
+            case DROP_OBJECT -> cache.dropObject(TestContent.OBJECTS, testContent.objectKey(step.target()));
             case FLUSH -> flush(step);
         }
     }
 
     private void put(BlockChain chain) {
         for (int i = 0; i < chain.length(); i++) {
-            try (BlockWriter writer = cache.put(chain, i, 0, PATIENCE_NANOS)) {
+            try (BlockWriter writer = cache.put(chain, i, 0, TIMEOUT_NANOS)) {
                 if (writer.outcome() == PutOutcome.RESERVED) {
-                    Contents.fill(chain, i, writer.segment());
+                    TestContent.fill(chain, i, writer.segment());
                     writer.seal();
                 } else if (!writer.outcome().allowsNextBlock()) {
                     throw new IllegalStateException("a block was not taken: " + writer.outcome());
@@ -63,18 +63,18 @@ public final class StepVictim {
         }
     }
 
-    private void drop(Step step) {
-        BlockChain chain = contents.chain(step.target(), step.size() + 1);
+    private void drop(CrashStep step) {
+        BlockChain chain = testContent.chain(step.target(), step.size() + 1);
         if (step.size() > 0) {
             cache.drop(chain, step.size());
         }
     }
 
-    private void putObject(Step step) {
+    private void putObject(CrashStep step) {
         MemorySegment bytes = MemorySegment.ofArray(new byte[step.size()]);
-        contents.object(step).fill(bytes);
-        byte[] key = contents.objectKey(step.target());
-        try (ObjectWriter writer = cache.putObject(Contents.OBJECTS, key, step.size(), PATIENCE_NANOS)) {
+        testContent.object(step).fill(bytes);
+        byte[] key = testContent.objectKey(step.target());
+        try (ObjectWriter writer = cache.putObject(TestContent.OBJECTS, key, step.size(), TIMEOUT_NANOS)) {
             if (writer.outcome() != PutOutcome.RESERVED) {
                 throw new IllegalStateException("an object was not taken: " + writer.outcome());
             }
@@ -83,13 +83,13 @@ public final class StepVictim {
         }
     }
 
-    private void flush(Step step) {
-        if (cache.flush(PATIENCE_NANOS)) {
-            say("flushed " + step.number());
+    private void flush(CrashStep step) {
+        if (cache.flush(TIMEOUT_NANOS)) {
+            printLine("flushed " + step.number());
         }
     }
 
-    private static void say(String line) {
+    private static void printLine(String line) {
         System.out.println(line);
         System.out.flush();
     }

@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Ten rounds; `./kvcache crash` runs two hundred.
-final class CrashRoundsTest {
+final class CrashTestRunnerTest {
 
     private static final long SEED = 1_000;
     private static final int ROUNDS = 10;
@@ -22,7 +22,7 @@ final class CrashRoundsTest {
     void givenProcessesKilledWhileTheyWrite_whenReopened_thenWhatWasFlushedIsThereAndNothingIsWrong()
             throws IOException {
         List<CrashRound> rounds = new ArrayList<>();
-        boolean passed = new CrashRounds(folder, SEED, rounds::add).run(ROUNDS);
+        boolean passed = new CrashTestRunner(folder, SEED, rounds::add).run(ROUNDS);
         assertThat(rounds).hasSize(ROUNDS).as("seed %d", SEED).allMatch(CrashRound::passed);
         assertThat(passed).isTrue();
         assertThat(rounds.stream().mapToLong(CrashRound::promised).sum()).isPositive();
@@ -31,6 +31,8 @@ final class CrashRoundsTest {
 
     @Test
     void givenASeed_whenItsStepsAreAskedForAgain_thenTheyAreTheSame() {
-        assertThat(Step.script(SEED)).isEqualTo(Step.script(SEED)).isNotEqualTo(Step.script(SEED + 1));
+        assertThat(CrashStep.generate(SEED))
+                .isEqualTo(CrashStep.generate(SEED))
+                .isNotEqualTo(CrashStep.generate(SEED + 1));
     }
 }

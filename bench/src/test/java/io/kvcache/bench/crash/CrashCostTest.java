@@ -12,7 +12,7 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-final class InterruptionTest {
+final class CrashCostTest {
 
     private static final String TRACE = "generated:5";
 
@@ -23,12 +23,12 @@ final class InterruptionTest {
     void givenAProcessKilledWithoutAFlush_whenAnotherGoesOn_thenMostHitsAreLeft() throws IOException {
         TraceReader reader = new TraceReader(MalformedLine.Choice.REFUSE, line -> {});
         TraceForest forest = new TraceForest(TraceSource.parse(TRACE).load(reader), ReplayRule.REFERENCE);
-        Interruption interruption = Interruption.of(folder.resolve("disk"), TRACE, forest, 600, 1_000);
-        assertThat(interruption.killedAfter()).isGreaterThanOrEqualTo(600);
-        assertThat(interruption.interrupted().check().wrongBlocks()).isZero();
-        assertThat(interruption.uninterrupted().totals().blockHits()).isPositive();
-        assertThat(interruption.keptShare()).isGreaterThanOrEqualTo(.8);
-        assertThat(interruption.passed()).isTrue();
+        CrashCost crashCost = CrashCost.of(folder.resolve("disk"), TRACE, forest, 600, 1_000);
+        assertThat(crashCost.killedAfter()).isGreaterThanOrEqualTo(600);
+        assertThat(crashCost.interrupted().check().wrongBlocks()).isZero();
+        assertThat(crashCost.uninterrupted().totals().blockHits()).isPositive();
+        assertThat(crashCost.keptShare()).isGreaterThanOrEqualTo(.8);
+        assertThat(crashCost.passed()).isTrue();
         assertThat(folder).isEmptyDirectory();
     }
 }

@@ -20,14 +20,14 @@ import java.util.concurrent.TimeUnit;
 ///
 /// It prints `request N WRITTEN PUT`, in blocks, after each request. After one of them it flushes, and prints
 /// `promised N M` for each request before, whose first M blocks the store has, and then `flushed`.
-public final class ReplayVictim {
+public final class ReplayCrashProcess {
 
-    private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
 
-    private final Script script;
+    private final ReplayScript script;
     private final ReplayedChains chains;
 
-    private ReplayVictim(Script script, TraceForest forest) {
+    private ReplayCrashProcess(ReplayScript script, TraceForest forest) {
         this.script = script;
         chains = new ReplayedChains(forest, script.blockBytes);
     }
@@ -36,7 +36,7 @@ public final class ReplayVictim {
     ///
     /// @param trace as [TraceSource#parse] takes it
     /// @param flushAfter the request after which all is flushed, or -1
-    record Script(
+    record ReplayScript(
             Path directory,
             String trace,
             int hostBlocks,
@@ -70,8 +70,8 @@ public final class ReplayVictim {
                     String.valueOf(flushAfter));
         }
 
-        static Script of(String... arguments) {
-            return new Script(
+        static ReplayScript of(String... arguments) {
+            return new ReplayScript(
                     Path.of(arguments[0]),
                     arguments[1],
                     Integer.parseInt(arguments[2]),
@@ -85,18 +85,18 @@ public final class ReplayVictim {
     /// Replays, and then waits for its end.
     public static void main(String... arguments) throws IOException {
         QuietDevices.begin();
-        Script script = Script.of(arguments);
+        ReplayScript script = ReplayScript.of(arguments);
         TraceForest forest = script.forest();
-        ReplayVictim victim = new ReplayVictim(script, forest);
-        TierReplay.run(forest, script.settings(), TierReplay.Span.of(forest, 0), victim::served);
+        ReplayCrashProcess victim = new ReplayCrashProcess(script, forest);
+        TierReplay.run(forest, script.settings(), TierReplay.Span.of(forest, 0), victim::onServed);
         System.in.read();
     }
 
-    private void served(int request, TieredKvCache cache, long putBytes) {
+    private void onServed(int request, TieredKvCache cache, long putBytes) {
         if (request == script.flushAfter) {
             flush(request, cache);
         }
-        say("request %d %d %d".formatted(request, cache.offloadStats().written(), putBytes / script.blockBytes));
+        printLine("request %d %d %d".formatted(request, cache.offloadStats().written(), putBytes / script.blockBytes));
     }
 
     private void flush(int last, TieredKvCache cache) {
@@ -104,18 +104,18 @@ public final class ReplayVictim {
         for (int request = 0; request <= last; request++) {
             known[request] = cache.match(chains.chain(request)).blocks();
         }
-        if (!cache.flush(PATIENCE_NANOS)) {
+        if (!cache.flush(TIMEOUT_NANOS)) {
             throw new IllegalStateException("the disk did not become durable within a minute");
         }
         for (int request = 0; request <= last; request++) {
             if (known[request] > 0) {
-                say("promised %d %d".formatted(request, known[request]));
+                printLine("promised %d %d".formatted(request, known[request]));
             }
         }
-        say("flushed");
+        printLine("flushed");
     }
 
-    private static void say(String line) {
+    private static void printLine(String line) {
         System.out.println(line);
         System.out.flush();
     }

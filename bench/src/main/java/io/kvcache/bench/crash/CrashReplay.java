@@ -24,7 +24,7 @@ import java.util.concurrent.locks.LockSupport;
 /// @param wrongBlocks whose bytes were others
 /// @param writtenBlocks by the process before it was killed
 /// @param putBlocks by it, all of which a write-through store would have written
-public record Survival(
+public record CrashReplay(
         double reopenSeconds,
         int promisedBlocks,
         int presentBlocks,
@@ -32,7 +32,7 @@ public record Survival(
         long writtenBlocks,
         long putBlocks) {
 
-    private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     /// Requests until the flush: they turn host memory over a few times.
     private static final int REQUESTS_BEFORE = 1_200;
@@ -61,29 +61,29 @@ public record Survival(
     /// @param directory empty or not there
     /// @param trace as `--trace` takes it
     /// @param forest of that trace
-    public static Survival of(Path directory, String trace, TraceForest forest) throws IOException {
+    public static CrashReplay of(Path directory, String trace, TraceForest forest) throws IOException {
         QuietDevices.begin();
         int flushAfter = Math.min(REQUESTS_BEFORE, forest.requests() / 2);
         int killAfter = Math.min(flushAfter + REQUESTS_AFTER, forest.requests() - 1);
-        ReplayVictim.Script script = new ReplayVictim.Script(
+        ReplayCrashProcess.ReplayScript script = new ReplayCrashProcess.ReplayScript(
                 directory, trace, HOST_BLOCKS, DISK_BLOCKS, BLOCK_BYTES, AdmissionKind.SECOND_HIT, flushAfter);
-        Said said = new Said();
-        try (Victim victim = Victim.start(ReplayVictim.class, script.arguments())) {
-            victim.await(line -> line.equals("flushed"), said::hear);
-            victim.await(_ -> said.request >= killAfter, said::hear);
-            victim.kill(said::hear);
+        ProcessOutput processOutput = new ProcessOutput();
+        try (CrashProcess crashProcess = CrashProcess.start(ReplayCrashProcess.class, script.arguments())) {
+            crashProcess.awaitLine(line -> line.equals("flushed"), processOutput::onLine);
+            crashProcess.awaitLine(_ -> processOutput.request >= killAfter, processOutput::onLine);
+            crashProcess.kill(processOutput::onLine);
         }
-        return reopened(script, forest, said);
+        return reopen(script, forest, processOutput);
     }
 
     /// What the process said.
-    private static final class Said {
+    private static final class ProcessOutput {
         private final Map<Integer, Integer> promises = new HashMap<>();
         private int request;
         private long written;
         private long put;
 
-        void hear(String line) {
+        void onLine(String line) {
             String[] words = line.split(" ", -1);
             if (words[0].equals("promised")) {
                 promises.put(Integer.parseInt(words[1]), Integer.parseInt(words[2]));
@@ -95,7 +95,8 @@ public record Survival(
         }
     }
 
-    private static Survival reopened(ReplayVictim.Script script, TraceForest forest, Said said) {
+    private static CrashReplay reopen(
+            ReplayCrashProcess.ReplayScript script, TraceForest forest, ProcessOutput processOutput) {
         ReplayedChains chains = new ReplayedChains(forest, script.blockBytes());
         long start = System.nanoTime();
         try (TieredKvCache cache = TierReplay.open(script.settings())) {
@@ -107,10 +108,10 @@ public record Survival(
             BitSet promised = new BitSet();
             BitSet present = new BitSet();
             BitSet wrong = new BitSet();
-            said.promises.forEach((request, blocks) -> {
+            processOutput.promises.forEach((request, blocks) -> {
                 BlockChain chain = chains.chain(request).prefix(blocks);
-                try (BlockTable table = cache.acquire(chain, 0, PATIENCE_NANOS)) {
-                    int ready = table.await(blocks, PATIENCE_NANOS);
+                try (BlockTable table = cache.acquire(chain, 0, TIMEOUT_NANOS)) {
+                    int ready = table.await(blocks, TIMEOUT_NANOS);
                     for (int i = 0; i < blocks; i++) {
                         promised.set(forest.node(request, i));
                         boolean right = i < ready && ReplayedChains.right(chain, i, table.segment(i));
@@ -119,13 +120,13 @@ public record Survival(
                     }
                 }
             });
-            return new Survival(
+            return new CrashReplay(
                     seconds,
                     promised.cardinality(),
                     present.cardinality(),
                     wrong.cardinality(),
-                    said.written,
-                    said.put);
+                    processOutput.written,
+                    processOutput.put);
         }
     }
 }

@@ -18,23 +18,23 @@ import java.util.function.Predicate;
 /// It writes them to a file: of what is in a pipe when a process dies, [Process] may lose the end.
 ///
 /// **Ownership.** Closing it kills it, if nobody has.
-final class Victim implements AutoCloseable {
+final class CrashProcess implements AutoCloseable {
 
-    private static final long PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
+    private static final long POLL_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
 
     private final Process process;
     private final Path file;
-    private final InputStream said;
+    private final InputStream output;
     private final StringBuilder line = new StringBuilder();
 
-    private Victim(Process process, Path file) throws IOException {
+    private CrashProcess(Process process, Path file) throws IOException {
         this.process = process;
         this.file = file;
-        said = Files.newInputStream(file);
+        output = Files.newInputStream(file);
     }
 
     /// Starts the main method of a class, with the JDK and the class path of this process.
-    static Victim start(Class<?> program, List<String> arguments) throws IOException {
+    static CrashProcess start(Class<?> program, List<String> arguments) throws IOException {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"));
@@ -42,7 +42,7 @@ final class Victim implements AutoCloseable {
         command.add(program.getName());
         command.addAll(arguments);
         Path file = Files.createTempFile("kvcache-victim-", ".lines");
-        return new Victim(
+        return new CrashProcess(
                 new ProcessBuilder(command)
                         .redirectOutput(file.toFile())
                         .redirectError(ProcessBuilder.Redirect.INHERIT)
@@ -54,9 +54,9 @@ final class Victim implements AutoCloseable {
     ///
     /// @param heard is told of each line
     /// @throws IOException when the process ends before that
-    void await(Predicate<String> wanted, Consumer<String> heard) throws IOException {
+    void awaitLine(Predicate<String> wanted, Consumer<String> heard) throws IOException {
         while (true) {
-            int next = said.read();
+            int next = output.read();
             if (next == '\n') {
                 String whole = line.toString();
                 line.setLength(0);
@@ -66,11 +66,11 @@ final class Victim implements AutoCloseable {
                 }
             } else if (next >= 0) {
                 line.append((char) next);
-            } else if (!process.isAlive() && said.available() == 0) {
+            } else if (!process.isAlive() && output.available() == 0) {
                 throw new IOException(
                         "the process that was to be killed has ended by itself, with " + process.exitValue());
             } else {
-                LockSupport.parkNanos(PAUSE_NANOS);
+                LockSupport.parkNanos(POLL_NANOS);
             }
         }
     }
@@ -78,7 +78,7 @@ final class Victim implements AutoCloseable {
     /// Kills it as `kill -9` does, and reads what it had still said.
     void kill(Consumer<String> heard) throws IOException {
         process.destroyForcibly().onExit().join();
-        line.append(new String(said.readAllBytes(), UTF_8));
+        line.append(new String(output.readAllBytes(), UTF_8));
         int end = line.lastIndexOf("\n");
         line.substring(0, Math.max(0, end)).lines().forEach(heard);
     }
@@ -86,7 +86,7 @@ final class Victim implements AutoCloseable {
     @Override
     public void close() throws IOException {
         process.destroyForcibly().onExit().join();
-        said.close();
+        output.close();
         Files.delete(file);
     }
 }
