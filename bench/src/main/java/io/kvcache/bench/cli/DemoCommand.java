@@ -2,8 +2,8 @@ package io.kvcache.bench.cli;
 
 import com.sun.management.OperatingSystemMXBean;
 import io.kvcache.bench.demo.Demo;
+import io.kvcache.bench.demo.DemoReport;
 import io.kvcache.bench.demo.DemoResult;
-import io.kvcache.bench.demo.DemoText;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
@@ -85,7 +85,7 @@ final class DemoCommand implements Callable<Integer> {
         Demo.Settings settings = settings();
         PrintWriter out = spec.commandLine().getOut();
         if (!json) {
-            out.println(DemoText.heading(Version.text(), hostBytes()));
+            out.println(DemoReport.heading(Version.text(), hostBytes()));
             out.flush();
         }
         TraceReader reader = new TraceReader(
@@ -103,7 +103,7 @@ final class DemoCommand implements Callable<Integer> {
             out.println(JsonMapper.builder().build().writeValueAsString(DemoJson.of(result)));
             out.flush();
         } else {
-            new DemoText(out, result).print();
+            new DemoReport(out, result).print();
         }
         return result.passed() ? 0 : 1;
     }

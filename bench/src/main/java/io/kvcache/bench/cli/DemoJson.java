@@ -52,7 +52,7 @@ record DemoJson(
                 real.check().wrongBlocks(),
                 real.check().leaked(),
                 real.totals().tokenHitRatio(),
-                result.doublingAddsPoints(),
+                result.doublingGainPoints(),
                 result.survival().reopenSeconds(),
                 result.survival().promisedBlocks(),
                 result.survival().presentBlocks(),

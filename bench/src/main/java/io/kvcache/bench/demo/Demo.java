@@ -49,10 +49,11 @@ public final class Demo {
     ///
     /// @throws IOException when the process with the disk tier fails
     public DemoResult run() throws IOException {
-        StoreReplayResult real = realBytes();
+        StoreReplayResult real = replayStore();
         double copy = MemoryCopy.gigabytesPerSecond(settings.blockBytes());
-        List<Candidate> candidates =
-                Arrays.stream(PolicyKind.values()).map(this::atAllCapacities).toList();
+        List<Candidate> candidates = Arrays.stream(PolicyKind.values())
+                .map(this::replayAtAllCapacities)
+                .toList();
         Candidate lru = candidates.getFirst();
         Candidate best = candidates.stream()
                 .filter(each -> each.kind != PolicyKind.LRU)
@@ -75,11 +76,11 @@ public final class Demo {
                 settings.realBlocks(),
                 real,
                 lru(2 * settings.realBlocks()),
-                survival(),
+                crashReplay(),
                 copy);
     }
 
-    private CrashReplay survival() throws IOException {
+    private CrashReplay crashReplay() throws IOException {
         progress.accept("a process with a disk tier, to be killed");
         Path folder = Files.createTempDirectory("kvcache-demo-");
         Path disk = folder.resolve("disk");
@@ -91,14 +92,14 @@ public final class Demo {
         }
     }
 
-    private StoreReplayResult realBytes() {
+    private StoreReplayResult replayStore() {
         StoreReplay.Settings store =
                 new StoreReplay.Settings(PolicyKind.LRU, settings.realBlocks(), settings.blockBytes(), 0);
         return new StoreReplay(forest, store)
                 .run(request -> progress.accept("real bytes: request " + request + " of " + forest.requests()));
     }
 
-    private Candidate atAllCapacities(PolicyKind kind) {
+    private Candidate replayAtAllCapacities(PolicyKind kind) {
         List<HitTotals> totals = new ArrayList<>();
         for (int blocks : settings.capacities()) {
             progress.accept(kind.title() + " at " + blocks + " blocks");

@@ -45,7 +45,7 @@ public record DemoResult(
     }
 
     /// Percentage points that doubling the memory would add to the tokens reused.
-    public double doublingAddsPoints() {
+    public double doublingGainPoints() {
         return 100 * (doubled.tokenHitRatio() - real.totals().tokenHitRatio());
     }
 }

@@ -10,7 +10,7 @@ import java.util.Locale;
 
 /// The demo's result on one screen.
 @SuppressWarnings("AnnotateFormatMethod") // the annotation lives in a library that nothing else here needs
-public final class DemoText {
+public final class DemoReport {
 
     private static final ModelPreset MODEL = ModelPreset.LLAMA_3_8B;
 
@@ -20,7 +20,7 @@ public final class DemoText {
     private final PrintWriter out;
     private final DemoResult result;
 
-    public DemoText(PrintWriter out, DemoResult result) {
+    public DemoReport(PrintWriter out, DemoResult result) {
         this.out = out;
         this.result = result;
     }
@@ -101,22 +101,22 @@ public final class DemoText {
         survival(result.survival());
         line(
                 "Meaning  at %,d blocks, %.1f %% of prompt tokens need no prefill; doubling memory would add %.1f points",
-                result.realBlocks(), 100 * real.totals().tokenHitRatio(), result.doublingAddsPoints());
+                result.realBlocks(), 100 * real.totals().tokenHitRatio(), result.doublingGainPoints());
         line("* LRU; estimate: H100 at 50 % MFU, not measured here.      Next: ./kvcache help".replace("%", "%%"));
     }
 
-    private void survival(CrashReplay survival) {
+    private void survival(CrashReplay crashReplay) {
         line(
                 "Disk     process killed -9 while it wrote; reopened in %,.0f ms, %,d of %,d flushed blocks present,"
                         + " %,d wrong",
-                1e3 * survival.reopenSeconds(),
-                survival.presentBlocks(),
-                survival.promisedBlocks(),
-                survival.wrongBlocks());
+                1e3 * crashReplay.reopenSeconds(),
+                crashReplay.presentBlocks(),
+                crashReplay.promisedBlocks(),
+                crashReplay.wrongBlocks());
         line(
                 "         it had written %.0f %% of the bytes that write-through writes: blocks go to disk when used"
                         + " again",
-                100 * survival.writtenShare());
+                100 * crashReplay.writtenShare());
     }
 
     private void line(String format, Object... values) {
