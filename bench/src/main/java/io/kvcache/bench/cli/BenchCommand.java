@@ -1,6 +1,6 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.disk.DiskPlaces;
+import io.kvcache.bench.disk.DiskBenchDirs;
 import io.kvcache.bench.disk.MissingToolException;
 import io.kvcache.bench.suite.Suite;
 import io.kvcache.bench.suite.SuiteCatalogue;
@@ -70,7 +70,7 @@ final class BenchCommand implements Callable<Integer> {
     private int runOnFiles(Suite chosen) throws IOException {
         try {
             Path disk = folder == null ? Path.of(System.getProperty("java.io.tmpdir")) : folder;
-            DiskPlaces places = DiskPlaces.find(disk);
+            DiskBenchDirs places = DiskBenchDirs.find(disk);
             places.remarks().forEach(options::printError);
             Suite possible = chosen.within(places.folders().keySet());
             return options.reportResults(possible, options.createRunner().run(possible, places));

@@ -13,7 +13,7 @@ final class CountingIndex implements DiskIndex, DiskLogListener {
     private long told;
     private long appended;
 
-    long told() {
+    long recoveredCount() {
         return told;
     }
 
@@ -22,36 +22,36 @@ final class CountingIndex implements DiskIndex, DiskLogListener {
     }
 
     @Override
-    public void recovered(DiskEntry entry, long place) {
+    public void onRecovered(DiskEntry entry, long place) {
         told++;
     }
 
     @Override
-    public void buried(DiskEntry tombstone) {}
+    public void onTombstone(DiskEntry tombstone) {}
 
     @Override
-    public void recoveryEnded() {}
+    public void onRecoveryEnded() {}
 
     @Override
-    public void offered(RegionCandidates offer) {}
+    public void onReclaim(RegionCandidates offer) {}
 
     @Override
-    public void moved(DiskEntry entry, long from, long to) {}
+    public void onMoved(DiskEntry entry, long from, long to) {}
 
     @Override
-    public void lost(DiskEntry entry, long place) {}
+    public void onLost(DiskEntry entry, long place) {}
 
     @Override
-    public void registered(Namespace namespace, int number) {}
+    public void onNamespaceRegistered(Namespace namespace, int number) {}
 
     @Override
-    public void appended(long tag, long place) {
+    public void onAppended(long tag, long place) {
         appended++;
     }
 
     @Override
-    public void read(long tag, ReadOutcome outcome) {}
+    public void onRead(long tag, ReadOutcome outcome) {}
 
     @Override
-    public void flushed(long tag, boolean durable) {}
+    public void onFlushed(long tag, boolean durable) {}
 }

@@ -67,7 +67,7 @@ record FioReport(long bytes, long runMillis, long jobMillis, double cpuPercent) 
         return required(node, field).asLong();
     }
 
-    Traffic traffic() {
-        return new Traffic(bytes, runMillis / 1e3, cpuPercent / 100 * jobMillis / 1e3, 0, "");
+    TransferResult toTransferResult() {
+        return new TransferResult(bytes, runMillis / 1e3, cpuPercent / 100 * jobMillis / 1e3, 0, "");
     }
 }

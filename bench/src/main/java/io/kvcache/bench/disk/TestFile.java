@@ -13,11 +13,11 @@ import java.nio.file.Path;
 record TestFile(Path folder, long bytes) implements AutoCloseable {
 
     /// What is left to others.
-    private static final long SPARE_BYTES = 1L << 30;
+    private static final long MIN_FREE_BYTES = 1L << 30;
 
     /// Whether the folder has room for a file and some more.
-    static boolean fits(Path folder, long bytes) throws IOException {
-        return Files.getFileStore(folder).getUsableSpace() >= bytes + SPARE_BYTES;
+    static boolean hasRoom(Path folder, long bytes) throws IOException {
+        return Files.getFileStore(folder).getUsableSpace() >= bytes + MIN_FREE_BYTES;
     }
 
     static boolean isInMemory(Path folder) throws IOException {
@@ -33,10 +33,10 @@ record TestFile(Path folder, long bytes) implements AutoCloseable {
     }
 
     /// @param mover writes all of it, as what was never written need not be read from a disk
-    static TestFile create(Path folder, long bytes, DeviceMover mover) throws IOException {
+    static TestFile create(Path folder, long bytes, DeviceIoRunner mover) throws IOException {
         TestFile file = empty(folder, bytes);
         try {
-            mover.move(file.workload(bytes, Pattern.REGION_WRITE, 4 << 20));
+            mover.run(file.workload(bytes, AccessPattern.REGION_WRITE, 4 << 20));
         } catch (IOException | RuntimeException failure) {
             file.close();
             throw failure;
@@ -48,8 +48,8 @@ record TestFile(Path folder, long bytes) implements AutoCloseable {
         return folder.resolve("file");
     }
 
-    Workload workload(long totalBytes, Pattern pattern, int pieceBytes) {
-        return new Workload(path(), bytes, totalBytes, pattern, pieceBytes, DiskBench.DEPTH);
+    IoWorkload workload(long totalBytes, AccessPattern pattern, int pieceBytes) {
+        return new IoWorkload(path(), bytes, totalBytes, pattern, pieceBytes, DiskBenchFixture.DEPTH);
     }
 
     @Override

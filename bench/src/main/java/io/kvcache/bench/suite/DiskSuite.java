@@ -1,22 +1,22 @@
 package io.kvcache.bench.suite;
 
-import static io.kvcache.bench.disk.Mover.DEVICE;
-import static io.kvcache.bench.disk.Mover.DEVICE_INTO_SLOTS;
-import static io.kvcache.bench.disk.Mover.DEVICE_WITHOUT_URING;
-import static io.kvcache.bench.disk.Mover.FIO_PSYNC;
-import static io.kvcache.bench.disk.Mover.FIO_URING;
-import static io.kvcache.bench.disk.Mover.STORE;
-import static io.kvcache.bench.disk.Pattern.RANDOM_READ;
-import static io.kvcache.bench.disk.Pattern.REGION_WRITE;
-import static io.kvcache.bench.disk.Place.DISK;
-import static io.kvcache.bench.disk.Place.MEMORY;
+import static io.kvcache.bench.disk.AccessPattern.RANDOM_READ;
+import static io.kvcache.bench.disk.AccessPattern.REGION_WRITE;
+import static io.kvcache.bench.disk.IoEngine.DEVICE;
+import static io.kvcache.bench.disk.IoEngine.DEVICE_INTO_SLOTS;
+import static io.kvcache.bench.disk.IoEngine.DEVICE_WITHOUT_URING;
+import static io.kvcache.bench.disk.IoEngine.FIO_PSYNC;
+import static io.kvcache.bench.disk.IoEngine.FIO_URING;
+import static io.kvcache.bench.disk.IoEngine.STORE;
+import static io.kvcache.bench.disk.StorageMedium.DISK;
+import static io.kvcache.bench.disk.StorageMedium.MEMORY;
 
-import io.kvcache.bench.disk.DiskBench;
-import io.kvcache.bench.disk.Mover;
-import io.kvcache.bench.disk.Pattern;
-import io.kvcache.bench.disk.Place;
-import io.kvcache.bench.disk.Traffic;
-import io.kvcache.bench.disk.Trial;
+import io.kvcache.bench.disk.AccessPattern;
+import io.kvcache.bench.disk.DiskBenchFixture;
+import io.kvcache.bench.disk.DiskRun;
+import io.kvcache.bench.disk.IoEngine;
+import io.kvcache.bench.disk.StorageMedium;
+import io.kvcache.bench.disk.TransferResult;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.ToDoubleFunction;
@@ -36,7 +36,7 @@ final class DiskSuite {
 
     private static final String SPEED = "GB/s";
     private static final String FIO = "fio io_uring";
-    private static final String FIO_THREADS = "fio psync x " + DiskBench.DEPTH;
+    private static final String FIO_THREADS = "fio psync x " + DiskBenchFixture.DEPTH;
 
     private DiskSuite() {}
 
@@ -48,7 +48,7 @@ final class DiskSuite {
     }
 
     /// A pattern and a size, and what to call them.
-    private record Kind(Pattern pattern, int mebibytes) {
+    private record Kind(AccessPattern pattern, int mebibytes) {
 
         static final List<Kind> ALL = List.of(
                 new Kind(RANDOM_READ, 1),
@@ -64,8 +64,8 @@ final class DiskSuite {
             return (pattern == RANDOM_READ ? "random reads of " : "region writes of ") + mebibytes + " MiB";
         }
 
-        Trial trial(Mover mover, Place place) {
-            return Trial.of(mover, place, pattern, mebibytes << 20);
+        DiskRun trial(IoEngine mover, StorageMedium place) {
+            return DiskRun.of(mover, place, pattern, mebibytes << 20);
         }
     }
 
@@ -91,7 +91,7 @@ final class DiskSuite {
                         onboarding("onboard-disk-" + kind.mebibytes + "m", kind, DISK),
                         new Question(
                                 "onboard-cache-" + kind.mebibytes + "m",
-                                "And beside reads into " + DiskBench.DEPTH + " buffers that stay in the cache?",
+                                "And beside reads into " + DiskBenchFixture.DEPTH + " buffers that stay in the cache?",
                                 SPEED,
                                 speed("acquire", kind.trial(STORE, MEMORY)),
                                 speed("device", kind.trial(DEVICE, MEMORY)),
@@ -99,7 +99,7 @@ final class DiskSuite {
                 .toList();
     }
 
-    private static Question onboarding(String name, Kind kind, Place place) {
+    private static Question onboarding(String name, Kind kind, StorageMedium place) {
         return new Question(
                 name,
                 "And when a request acquires blocks of " + kind.mebibytes + " MiB from there?",
@@ -128,8 +128,8 @@ final class DiskSuite {
     }
 
     private static void addOnDisk(Kind kind, List<Question> questions) {
-        Trial ours = kind.trial(DEVICE, DISK);
-        Trial fio = kind.trial(FIO_URING, DISK);
+        DiskRun ours = kind.trial(DEVICE, DISK);
+        DiskRun fio = kind.trial(FIO_URING, DISK);
         questions.add(new Question(
                 "disk-" + kind.name(),
                 "How fast are " + kind.words() + " on a disk?",
@@ -142,29 +142,29 @@ final class DiskSuite {
                 "And how fast is fio beside itself?",
                 SPEED,
                 speed(FIO, fio),
-                speed("fio once more", fio.again()),
+                speed("fio once more", fio.repeated()),
                 new Budget.None()));
         questions.add(new Question(
                 "queue-" + kind.name(),
                 "How full is the disk's queue meanwhile?",
                 "requests",
-                moved("on their way", ours, Traffic::inFlight),
-                new Measure.Counted("depth", () -> DiskBench.DEPTH),
+                moved("on their way", ours, TransferResult::inFlight),
+                new Measure.Counted("depth", () -> DiskBenchFixture.DEPTH),
                 OCCUPANCY));
         questions.add(new Question(
                 "cpu-" + kind.name(),
                 "What does a gigabyte cost the processor?",
                 "ms/GB",
-                moved("device", ours, Traffic::cpuMillisPerGigabyte),
-                moved(FIO, fio, Traffic::cpuMillisPerGigabyte),
+                moved("device", ours, TransferResult::cpuMillisPerGigabyte),
+                moved(FIO, fio, TransferResult::cpuMillisPerGigabyte),
                 CPU));
     }
 
-    private static Measure speed(String name, Trial trial) {
-        return moved(name, trial, Traffic::gigabytesPerSecond);
+    private static Measure speed(String name, DiskRun trial) {
+        return moved(name, trial, TransferResult::gigabytesPerSecond);
     }
 
-    private static Measure moved(String name, Trial trial, ToDoubleFunction<Traffic> reading) {
+    private static Measure moved(String name, DiskRun trial, ToDoubleFunction<TransferResult> reading) {
         return new Measure.Moved(name, trial, reading);
     }
 }

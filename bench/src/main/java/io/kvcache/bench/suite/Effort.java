@@ -1,6 +1,6 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.disk.DiskEffort;
+import io.kvcache.bench.disk.DiskRunLength;
 
 /// How long a suite takes its time.
 ///
@@ -8,11 +8,11 @@ import io.kvcache.bench.disk.DiskEffort;
 /// @param iterations measured ones of a fork
 /// @param iterationMillis length of each, and of the ones before that warm up
 /// @param disk the same for trials of the disk suite
-public record Effort(int rounds, int iterations, int iterationMillis, DiskEffort disk) {
+public record Effort(int rounds, int iterations, int iterationMillis, DiskRunLength disk) {
 
     /// Enough for figures that go into a document.
-    public static final Effort FULL = new Effort(3, 6, 400, DiskEffort.FULL);
+    public static final Effort FULL = new Effort(3, 6, 400, DiskRunLength.FULL);
 
     /// Enough to see that something has gone wrong.
-    public static final Effort QUICK = new Effort(1, 3, 200, DiskEffort.QUICK);
+    public static final Effort QUICK = new Effort(1, 3, 200, DiskRunLength.QUICK);
 }

@@ -1,7 +1,7 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.disk.Traffic;
-import io.kvcache.bench.disk.Trial;
+import io.kvcache.bench.disk.DiskRun;
+import io.kvcache.bench.disk.TransferResult;
 import java.util.function.DoubleSupplier;
 import java.util.function.Function;
 import java.util.function.ToDoubleFunction;
@@ -20,7 +20,7 @@ public sealed interface Measure {
     /// A number out of what a trial moved, another one each round.
     ///
     /// @param reading turns the traffic into the question's unit
-    record Moved(String name, Trial trial, ToDoubleFunction<Traffic> reading) implements Measure {}
+    record Moved(String name, DiskRun trial, ToDoubleFunction<TransferResult> reading) implements Measure {}
 
     /// A number that is the same whenever it is asked for.
     record Counted(String name, DoubleSupplier count) implements Measure {}

@@ -1,7 +1,7 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.disk.Traffic;
-import io.kvcache.bench.disk.Trial;
+import io.kvcache.bench.disk.DiskRun;
+import io.kvcache.bench.disk.TransferResult;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -15,7 +15,7 @@ final class Readings {
     private static final double[] NONE = {};
 
     private final Map<Fork, List<Sample>> samples = new HashMap<>();
-    private final Map<Trial, List<Traffic>> traffic = new HashMap<>();
+    private final Map<DiskRun, List<TransferResult>> traffic = new HashMap<>();
 
     private final Map<Measure.Rounds, double[]> measured = new HashMap<>();
 
@@ -27,7 +27,7 @@ final class Readings {
         samples.computeIfAbsent(fork, _ -> new ArrayList<>()).add(sample);
     }
 
-    void add(Trial trial, Traffic moved) {
+    void add(DiskRun trial, TransferResult moved) {
         traffic.computeIfAbsent(trial, _ -> new ArrayList<>()).add(moved);
     }
 
@@ -72,7 +72,7 @@ final class Readings {
                 ? String.join(
                         " / ",
                         traffic.getOrDefault(moved.trial(), List.of()).stream()
-                                .map(Traffic::path)
+                                .map(TransferResult::path)
                                 .distinct()
                                 .toList())
                 : "";

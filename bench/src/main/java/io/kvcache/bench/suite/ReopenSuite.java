@@ -1,6 +1,6 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.disk.Reopening;
+import io.kvcache.bench.disk.TierOpenTiming;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
@@ -23,9 +23,9 @@ final class ReopenSuite {
     private static final Path FOLDER = Path.of(System.getProperty("java.io.tmpdir"));
 
     /// Each is measured once, by the first question that asks.
-    private static final Map<Integer, Reopening> MEASURED = new HashMap<>();
+    private static final Map<Integer, TierOpenTiming> MEASURED = new HashMap<>();
 
-    private static final Map<Kind, Reopening> TREES = new HashMap<>();
+    private static final Map<Kind, TierOpenTiming> TREES = new HashMap<>();
 
     private ReopenSuite() {}
 
@@ -38,66 +38,66 @@ final class ReopenSuite {
                                 "reopen-64k-serving",
                                 "How long until it serves, with 16.7 million blocks of 64 KiB?",
                                 "s",
-                                seconds("log", SMALL, Reopening::servingSeconds),
+                                seconds("log", SMALL, TierOpenTiming::servingSeconds),
                                 reading(SMALL),
                                 new Budget.AtMost(1)),
                         new Question(
                                 "reopen-64k-full",
                                 "And until all of them are told?",
                                 "s",
-                                seconds("log", SMALL, Reopening::fullSeconds),
+                                seconds("log", SMALL, TierOpenTiming::fullSeconds),
                                 reading(SMALL),
                                 new Budget.AtMost(4)),
                         new Question(
                                 "reopen-64k-entry",
                                 "What is that for each block?",
                                 "ns",
-                                seconds("log", SMALL, Reopening::entryNanos),
+                                seconds("log", SMALL, TierOpenTiming::nanosPerEntry),
                                 seconds("read", SMALL, found -> 1e9 * found.readingSeconds() / found.entries()),
                                 new Budget.AtMost(240)),
                         new Question(
                                 "reopen-2m-full",
                                 "And until all blocks are told when they are of 2 MiB?",
                                 "s",
-                                seconds("log", LARGE, Reopening::fullSeconds),
+                                seconds("log", LARGE, TierOpenTiming::fullSeconds),
                                 reading(LARGE),
                                 new Budget.AtMost(1)),
                         new Question(
                                 "tree-64k-serving",
                                 "How long until a store serves, which puts all of them into its tree?",
                                 "s",
-                                tree(TIER_BYTES, SMALL, Reopening::servingSeconds),
+                                tree(TIER_BYTES, SMALL, TierOpenTiming::servingSeconds),
                                 reading(SMALL),
                                 new Budget.AtMost(1)),
                         new Question(
                                 "tree-64k-full",
                                 "And until all blocks of 64 KiB are in the tree?",
                                 "s",
-                                tree(TIER_BYTES, SMALL, Reopening::fullSeconds),
+                                tree(TIER_BYTES, SMALL, TierOpenTiming::fullSeconds),
                                 reading(SMALL),
                                 new Budget.AtMost(15)),
                         new Question(
                                 "tree-64k-entry",
                                 "What is that for each block, beside a tier of 1 GiB?",
                                 "ns",
-                                tree(TIER_BYTES, SMALL, Reopening::entryNanos),
-                                tree(GIGABYTE, SMALL, Reopening::entryNanos),
+                                tree(TIER_BYTES, SMALL, TierOpenTiming::nanosPerEntry),
+                                tree(GIGABYTE, SMALL, TierOpenTiming::nanosPerEntry),
                                 new Budget.RatioAtMost(1.5)),
                         new Question(
                                 "tree-2m-full",
                                 "And until all blocks of 2 MiB are in the tree?",
                                 "s",
-                                tree(TIER_BYTES, LARGE, Reopening::fullSeconds),
+                                tree(TIER_BYTES, LARGE, TierOpenTiming::fullSeconds),
                                 reading(LARGE),
                                 new Budget.AtMost(1))));
     }
 
-    private static Measure tree(long tierBytes, int blockBytes, ToDoubleFunction<Reopening> reading) {
+    private static Measure tree(long tierBytes, int blockBytes, ToDoubleFunction<TierOpenTiming> reading) {
         return new Measure.Counted(
                 "tree",
                 () -> reading.applyAsDouble(TREES.computeIfAbsent(new Kind(tierBytes, blockBytes), kind -> {
                     try {
-                        return Reopening.measureTree(FOLDER, kind.tierBytes, kind.blockBytes);
+                        return TierOpenTiming.measureTree(FOLDER, kind.tierBytes, kind.blockBytes);
                     } catch (IOException failure) {
                         throw new UncheckedIOException(failure);
                     }
@@ -107,17 +107,17 @@ final class ReopenSuite {
     private record Kind(long tierBytes, int blockBytes) {}
 
     private static Measure reading(int blockBytes) {
-        return seconds("read the trailers", blockBytes, Reopening::readingSeconds);
+        return seconds("read the trailers", blockBytes, TierOpenTiming::readingSeconds);
     }
 
-    private static Measure seconds(String name, int blockBytes, ToDoubleFunction<Reopening> reading) {
+    private static Measure seconds(String name, int blockBytes, ToDoubleFunction<TierOpenTiming> reading) {
         return new Measure.Counted(name, () -> reading.applyAsDouble(measured(blockBytes)));
     }
 
-    private static Reopening measured(int blockBytes) {
+    private static TierOpenTiming measured(int blockBytes) {
         return MEASURED.computeIfAbsent(blockBytes, _ -> {
             try {
-                return Reopening.measure(FOLDER, TIER_BYTES, blockBytes);
+                return TierOpenTiming.measure(FOLDER, TIER_BYTES, blockBytes);
             } catch (IOException failure) {
                 throw new UncheckedIOException(failure);
             }

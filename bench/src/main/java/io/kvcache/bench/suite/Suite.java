@@ -1,7 +1,7 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.disk.Place;
-import io.kvcache.bench.disk.Trial;
+import io.kvcache.bench.disk.DiskRun;
+import io.kvcache.bench.disk.StorageMedium;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
@@ -19,7 +19,7 @@ public record Suite(String name, String title, List<Question> questions) {
     }
 
     /// The questions without those that move bytes elsewhere than in these places.
-    public Suite within(Set<Place> places) {
+    public Suite within(Set<StorageMedium> places) {
         return new Suite(
                 name,
                 title,
@@ -43,8 +43,8 @@ public record Suite(String name, String title, List<Question> questions) {
     }
 
     /// Likewise.
-    Set<Trial> trials() {
-        Set<Trial> trials = new LinkedHashSet<>();
+    Set<DiskRun> trials() {
+        Set<DiskRun> trials = new LinkedHashSet<>();
         questions.stream().flatMap(Suite::measures).flatMap(Suite::trial).forEach(trials::add);
         return trials;
     }
@@ -61,8 +61,8 @@ public record Suite(String name, String title, List<Question> questions) {
     }
 
     /// Where its trials run.
-    Set<Place> places() {
-        return trials().stream().map(Trial::place).collect(Collectors.toSet());
+    Set<StorageMedium> places() {
+        return trials().stream().map(DiskRun::place).collect(Collectors.toSet());
     }
 
     private static Stream<Measure> measures(Question question) {
@@ -73,7 +73,7 @@ public record Suite(String name, String title, List<Question> questions) {
         return measure instanceof Measure.Timed timed ? Stream.of(timed.fork()) : Stream.empty();
     }
 
-    private static Stream<Trial> trial(Measure measure) {
+    private static Stream<DiskRun> trial(Measure measure) {
         return measure instanceof Measure.Moved moved ? Stream.of(moved.trial()) : Stream.empty();
     }
 

@@ -1,9 +1,9 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.disk.DiskBench;
-import io.kvcache.bench.disk.DiskEffort;
-import io.kvcache.bench.disk.DiskPlaces;
-import io.kvcache.bench.disk.Trial;
+import io.kvcache.bench.disk.DiskBenchDirs;
+import io.kvcache.bench.disk.DiskBenchFixture;
+import io.kvcache.bench.disk.DiskRun;
+import io.kvcache.bench.disk.DiskRunLength;
 import java.io.IOException;
 import java.util.List;
 import java.util.Set;
@@ -46,11 +46,11 @@ public final class SuiteRunner {
     /// Answers every question of a suite that moves bytes through files.
     ///
     /// @throws IOException when a file or fio fails
-    public List<Answer> run(Suite suite, DiskPlaces places) throws IOException {
+    public List<Answer> run(Suite suite, DiskBenchDirs places) throws IOException {
         Readings readings = new Readings();
-        DiskEffort disk = effort.disk();
+        DiskRunLength disk = effort.disk();
         progress.accept("writing the files");
-        try (DiskBench bench = DiskBench.open(places.only(suite.places()), disk)) {
+        try (DiskBenchFixture bench = DiskBenchFixture.open(places.retainOnly(suite.places()), disk)) {
             for (int round = 1; round <= disk.memoryRounds(); round++) {
                 runRound(round, suite.trials(), bench, readings);
             }
@@ -58,8 +58,9 @@ public final class SuiteRunner {
         return answers(suite, readings);
     }
 
-    private void runRound(int round, Set<Trial> trials, DiskBench bench, Readings readings) throws IOException {
-        for (Trial trial : trials) {
+    private void runRound(int round, Set<DiskRun> trials, DiskBenchFixture bench, Readings readings)
+            throws IOException {
+        for (DiskRun trial : trials) {
             int rounds = effort.disk().rounds(trial.place());
             if (round <= rounds) {
                 progress.accept("round " + round + " of " + rounds + ": " + trial.describe());

@@ -36,19 +36,19 @@ final class FioReportTest {
 
     @Test
     void givenJobThatReads_whenParsed_thenItsSpeedIsBytesByTimeAndItsCpuAShareOfTheJob() throws IOException {
-        Traffic traffic = FioReport.parse(READ).traffic();
-        assertThat(traffic.bytes()).isEqualTo(4_294_967_296L);
-        assertThat(traffic.gigabytesPerSecond()).isCloseTo(13.38, within(0.01));
-        assertThat(traffic.cpuSeconds()).isCloseTo(0.032, within(1e-9));
-        assertThat(traffic.path()).isEmpty();
+        TransferResult transferResult = FioReport.parse(READ).toTransferResult();
+        assertThat(transferResult.bytes()).isEqualTo(4_294_967_296L);
+        assertThat(transferResult.gigabytesPerSecond()).isCloseTo(13.38, within(0.01));
+        assertThat(transferResult.cpuSeconds()).isCloseTo(0.032, within(1e-9));
+        assertThat(transferResult.path()).isEmpty();
     }
 
     @Test
     void givenGroupOfWriters_whenParsed_thenCpuIsAShareOfAllTheirTime() throws IOException {
         FioReport report = FioReport.parse(GROUP_OF_WRITERS);
         assertThat(report).isEqualTo(new FioReport(4_000_000, 400, 3000, 10));
-        assertThat(report.traffic().seconds()).isEqualTo(0.4);
-        assertThat(report.traffic().cpuSeconds()).isCloseTo(0.3, within(1e-9));
+        assertThat(report.toTransferResult().seconds()).isEqualTo(0.4);
+        assertThat(report.toTransferResult().cpuSeconds()).isCloseTo(0.3, within(1e-9));
     }
 
     @Test

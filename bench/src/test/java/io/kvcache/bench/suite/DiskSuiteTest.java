@@ -2,9 +2,9 @@ package io.kvcache.bench.suite;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.bench.disk.Mover;
-import io.kvcache.bench.disk.Place;
-import io.kvcache.bench.disk.Trial;
+import io.kvcache.bench.disk.DiskRun;
+import io.kvcache.bench.disk.IoEngine;
+import io.kvcache.bench.disk.StorageMedium;
 import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
@@ -21,29 +21,29 @@ final class DiskSuiteTest {
 
     @Test
     void givenRound_whenItsTrialsAreListed_thenOursComesBetweenTheTwoOfFio() {
-        assertThat(suite.filtered("read-1m").within(Set.of(Place.DISK)).trials())
-                .extracting(Trial::mover)
-                .containsExactly(Mover.FIO_URING, Mover.DEVICE, Mover.FIO_URING);
+        assertThat(suite.filtered("read-1m").within(Set.of(StorageMedium.DISK)).trials())
+                .extracting(DiskRun::mover)
+                .containsExactly(IoEngine.FIO_URING, IoEngine.DEVICE, IoEngine.FIO_URING);
     }
 
     @Test
     void givenOnboarding_whenItsTrialsAreListed_thenTheStoreIsHeldAgainstRawReadsOfTheSameRound() {
         assertThat(suite.filtered("onboard-read-1m").trials())
-                .extracting(Trial::mover)
-                .containsExactly(Mover.DEVICE_INTO_SLOTS, Mover.STORE);
+                .extracting(DiskRun::mover)
+                .containsExactly(IoEngine.DEVICE_INTO_SLOTS, IoEngine.STORE);
         assertThat(suite.filtered("onboard-disk-1m").trials())
-                .allMatch(trial -> trial.place() == Place.DISK)
-                .extracting(Trial::mover)
-                .containsExactly(Mover.DEVICE_INTO_SLOTS, Mover.STORE);
+                .allMatch(trial -> trial.place() == StorageMedium.DISK)
+                .extracting(DiskRun::mover)
+                .containsExactly(IoEngine.DEVICE_INTO_SLOTS, IoEngine.STORE);
     }
 
     @Test
     void givenNoTmpfs_whenNarrowed_thenWhatNeedsOneIsLeftOut() {
-        assertThat(suite.within(Set.of(Place.DISK)).questions())
+        assertThat(suite.within(Set.of(StorageMedium.DISK)).questions())
                 .isNotEmpty()
                 .noneMatch(question -> question.name().startsWith("memory-"))
                 .noneMatch(question -> question.name().startsWith("denied-"));
-        assertThat(suite.within(Set.of(Place.values()))).isEqualTo(suite);
+        assertThat(suite.within(Set.of(StorageMedium.values()))).isEqualTo(suite);
     }
 
     @Test

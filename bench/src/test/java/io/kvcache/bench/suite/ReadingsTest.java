@@ -3,19 +3,21 @@ package io.kvcache.bench.suite;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
-import io.kvcache.bench.disk.Mover;
-import io.kvcache.bench.disk.Pattern;
-import io.kvcache.bench.disk.Place;
-import io.kvcache.bench.disk.Traffic;
-import io.kvcache.bench.disk.Trial;
+import io.kvcache.bench.disk.AccessPattern;
+import io.kvcache.bench.disk.DiskRun;
+import io.kvcache.bench.disk.IoEngine;
+import io.kvcache.bench.disk.StorageMedium;
+import io.kvcache.bench.disk.TransferResult;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 final class ReadingsTest {
 
-    private static final Trial OURS = Trial.of(Mover.DEVICE, Place.DISK, Pattern.RANDOM_READ, 1 << 20);
-    private static final Trial FIO = Trial.of(Mover.FIO_URING, Place.DISK, Pattern.RANDOM_READ, 1 << 20);
+    private static final DiskRun OURS =
+            DiskRun.of(IoEngine.DEVICE, StorageMedium.DISK, AccessPattern.RANDOM_READ, 1 << 20);
+    private static final DiskRun FIO =
+            DiskRun.of(IoEngine.FIO_URING, StorageMedium.DISK, AccessPattern.RANDOM_READ, 1 << 20);
 
     private final Readings readings = new Readings();
 
@@ -23,12 +25,12 @@ final class ReadingsTest {
         return new Question("name", "text", "GB/s", value, against, new Budget.RatioAtLeast(0.8));
     }
 
-    private static Measure speed(Trial trial) {
-        return new Measure.Moved("name", trial, Traffic::gigabytesPerSecond);
+    private static Measure speed(DiskRun trial) {
+        return new Measure.Moved("name", trial, TransferResult::gigabytesPerSecond);
     }
 
-    private static Traffic traffic(double gigabytes, String path) {
-        return new Traffic((long) (gigabytes * 1e9), 1, 0, 4, path);
+    private static TransferResult traffic(double gigabytes, String path) {
+        return new TransferResult((long) (gigabytes * 1e9), 1, 0, 4, path);
     }
 
     private void addRound(double ours, double fio) {
@@ -53,7 +55,7 @@ final class ReadingsTest {
     void givenWhatWasCountedOnce_whenAnswered_thenItStandsBesideEveryRound() {
         addRound(1, 2);
         addRound(3, 2);
-        Measure inFlight = new Measure.Moved("on their way", OURS, Traffic::inFlight);
+        Measure inFlight = new Measure.Moved("on their way", OURS, TransferResult::inFlight);
         Answer answer = readings.answer(question(inFlight, new Measure.Counted("depth", () -> 8)));
         assertThat(answer.ratio()).isEqualTo(0.5);
         assertThat(answer.runs()).isEqualTo(2);

@@ -7,7 +7,7 @@ import java.nio.file.Path;
 /// @param fileBytes a multiple of `pieceBytes`
 /// @param totalBytes moved in all, a multiple of `pieceBytes` for each request in the queue
 /// @param depth requests on their way at a time
-record Workload(Path file, long fileBytes, long totalBytes, Pattern pattern, int pieceBytes, int depth) {
+record IoWorkload(Path file, long fileBytes, long totalBytes, AccessPattern pattern, int pieceBytes, int depth) {
 
     long pieces() {
         return totalBytes / pieceBytes;

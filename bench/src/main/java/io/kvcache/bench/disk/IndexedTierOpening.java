@@ -25,49 +25,49 @@ import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
 /// Opens a full tier as a store does: what the disk tells goes into the tree of records, under its lock.
-final class TreeReopening {
+final class IndexedTierOpening {
 
     private static final long WAIT_NANOS = 1_000_000;
     private static final int EVENTS = 1 << 16;
 
-    private TreeReopening() {}
+    private IndexedTierOpening() {}
 
     /// Opens it once.
     ///
     /// @throws IllegalStateException when a block is not in the tree in the end, but for those of one chain: its
     ///     first may lie in the region that was open last, which cannot be found
-    static Reopening reopen(SparseTier tier, double readingSeconds) {
+    static TierOpenTiming reopen(SparseTierImage tier, double readingSeconds) {
         HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
-        HostStoreConfig config =
-                new HostStoreConfig(SlabPool.SLAB_BYTES, Math.toIntExact(tier.blocks() + 1024), PolicyKind.LRU, EVENTS);
+        HostStoreConfig config = new HostStoreConfig(
+                SlabPool.SLAB_BYTES, Math.toIntExact(tier.blockCount() + 1024), PolicyKind.LRU, EVENTS);
         try (HostStore store = new HostStore(config, memory)) {
-            TierScheduler movement = new TierScheduler(
+            TierScheduler tierScheduler = new TierScheduler(
                     store.tierPort(),
                     new WallClock(),
                     List.of(new TierScheduler.TierSpec(
-                            new Opener(tier, memory),
+                            new ImageOpener(tier, memory),
                             Long.MAX_VALUE,
                             new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED))),
                     new TierScheduler.AdmissionConfig(AdmissionKind.ALWAYS, 1, 1, AdmissionKind.defaultGain()),
                     TierWorkerLimits.of(store.capacityBytes()));
             long start = System.nanoTime();
-            movement.open(0);
+            tierScheduler.open(0);
             double serving = (System.nanoTime() - start) / 1e9;
-            while (movement.isRecovering()) {
-                movement.tick(0, WAIT_NANOS);
+            while (tierScheduler.isRecovering()) {
+                tierScheduler.tick(0, WAIT_NANOS);
             }
             double full = (System.nanoTime() - start) / 1e9;
             DiskTierStats found = store.tierPort().stats();
-            movement.close(0);
+            tierScheduler.close(0);
             long blocks = found.disks().getFirst().blocks();
-            if (found.restored() - blocks > SparseTier.CHAIN || found.withoutRecord() > 0) {
+            if (found.restored() - blocks > SparseTierImage.CHAIN_BLOCKS || found.withoutRecord() > 0) {
                 throw new IllegalStateException("not every block is in the tree: " + found);
             }
-            return new Reopening(serving, full, readingSeconds, blocks);
+            return new TierOpenTiming(serving, full, readingSeconds, blocks);
         }
     }
 
-    private record Opener(SparseTier tier, HostMemorySource memory) implements TierOpener {
+    private record ImageOpener(SparseTierImage tier, HostMemorySource memory) implements TierOpener {
 
         @Override
         public String name() {
@@ -76,7 +76,7 @@ final class TreeReopening {
 
         @Override
         public Tier open(TierListener listener) {
-            BlockDevice device = tier.open();
+            BlockDevice device = tier.openDevice();
             return new DiskTier(
                     name(),
                     new DiskTier.Resources(device, device, new LogWorkMemory(memory)),
@@ -85,7 +85,7 @@ final class TreeReopening {
         }
 
         @Override
-        public RuntimeException refused(Tier refused) {
+        public RuntimeException openFailure(Tier refused) {
             return new IllegalStateException(name() + " is " + refused.state() + ": " + refused.cause());
         }
     }
@@ -98,7 +98,7 @@ final class TreeReopening {
         }
 
         @Override
-        public void pause(long nanos) {
+        public void sleep(long nanos) {
             LockSupport.parkNanos(nanos);
         }
 

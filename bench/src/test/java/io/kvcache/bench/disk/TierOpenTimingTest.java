@@ -10,25 +10,25 @@ import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 
 @EnabledOnOs(OS.LINUX)
-final class ReopeningTest {
+final class TierOpenTimingTest {
 
     @TempDir
     private Path folder;
 
     @Test
     void givenASparseTier_whenReopened_thenItsBlocksAreToldAndItsFileIsGone() throws IOException {
-        Reopening reopening = Reopening.measure(folder, 4L << 30, 64 << 10);
-        assertThat(reopening.entries()).isBetween(62_000L, 65_536L);
-        assertThat(reopening.fullSeconds()).isGreaterThanOrEqualTo(reopening.servingSeconds());
+        TierOpenTiming tierOpenTiming = TierOpenTiming.measure(folder, 4L << 30, 64 << 10);
+        assertThat(tierOpenTiming.entries()).isBetween(62_000L, 65_536L);
+        assertThat(tierOpenTiming.fullSeconds()).isGreaterThanOrEqualTo(tierOpenTiming.servingSeconds());
         assertThat(folder).isEmptyDirectory();
     }
 
     @Test
     void givenASparseTier_whenAStoreOpensIt_thenItsTreeHasAllBlocksButThoseOfTheLastRegionAndChain()
             throws IOException {
-        Reopening reopening = Reopening.measureTree(folder, 1L << 30, 64 << 10);
-        assertThat(reopening.entries()).isBetween(15_000L, 16_384L);
-        assertThat(reopening.entryNanos()).isPositive();
+        TierOpenTiming tierOpenTiming = TierOpenTiming.measureTree(folder, 1L << 30, 64 << 10);
+        assertThat(tierOpenTiming.entries()).isBetween(15_000L, 16_384L);
+        assertThat(tierOpenTiming.nanosPerEntry()).isPositive();
         assertThat(folder).isEmptyDirectory();
     }
 }

@@ -27,20 +27,20 @@ import java.util.SplittableRandom;
 /// trailers: 64 bytes a block. Its blocks cannot be read.
 ///
 /// **Ownership.** Closing it deletes the file.
-public final class SparseTier implements AutoCloseable {
+public final class SparseTierImage implements AutoCloseable {
 
     private static final long SEED = 1;
     private static final long WAIT_NANOS = 1_000_000;
     private static final int DEPTH = 64;
 
     /// Blocks of a chain, each the parent of the next.
-    static final int CHAIN = 512;
+    static final int CHAIN_BLOCKS = 512;
 
     private final Path file;
     private final long bytes;
     private final long blocks;
 
-    private SparseTier(Path file, long bytes, long blocks) {
+    private SparseTierImage(Path file, long bytes, long blocks) {
         this.file = file;
         this.bytes = bytes;
         this.blocks = blocks;
@@ -51,15 +51,15 @@ public final class SparseTier implements AutoCloseable {
     /// @param folder where the file is made
     /// @param bytes of the tier
     /// @param blockBytes of each block
-    public static SparseTier make(Path folder, long bytes, int blockBytes) throws IOException {
+    public static SparseTierImage create(Path folder, long bytes, int blockBytes) throws IOException {
         Path file = Files.createTempFile(folder, "kvcache-sparse", ".tier");
-        SparseTier empty = new SparseTier(file, bytes, 0);
+        SparseTierImage empty = new SparseTierImage(file, bytes, 0);
         try (RandomAccessFile sparse = new RandomAccessFile(file.toFile(), "rw")) {
             sparse.setLength(bytes);
         }
-        try (BlockDevice device = new TrailersOnly(empty.open(), DiskGeometry.of(bytes));
+        try (BlockDevice device = new TrailerOnlyDevice(empty.openDevice(), DiskGeometry.of(bytes));
                 Arena arena = Arena.ofShared()) {
-            return new SparseTier(file, bytes, fill(device, arena, blockBytes));
+            return new SparseTierImage(file, bytes, fill(device, arena, blockBytes));
         } catch (RuntimeException failure) {
             empty.close();
             throw failure;
@@ -82,14 +82,14 @@ public final class SparseTier implements AutoCloseable {
         DiskEntry parent = new DiskEntry(0, 0, 0, 0, 0, 0, 0, blockBytes, 0, 0);
         long appended = 0;
         while (log.stats().regions().free() > 3) {
-            for (int i = 0; i < CHAIN; i++) {
+            for (int i = 0; i < CHAIN_BLOCKS; i++) {
                 DiskEntry entry = child(parent, i, random);
                 while (log.append(entry, block, 0) == LogSubmitResult.FULL) {
                     log.tick(System.nanoTime());
                 }
                 parent = entry;
             }
-            appended += CHAIN;
+            appended += CHAIN_BLOCKS;
         }
         settle(log);
         if (index.appended() != appended || log.state() != LogState.SERVING) {
@@ -119,14 +119,14 @@ public final class SparseTier implements AutoCloseable {
     }
 
     /// Blocks in it; those of the region that was open last cannot be found.
-    public long blocks() {
+    public long blockCount() {
         return blocks;
     }
 
     /// Opens the device as it is.
     ///
     /// @throws UncheckedIOException when it cannot be opened
-    public BlockDevice open() {
+    public BlockDevice openDevice() {
         try {
             return FileDevice.open(
                     FileDeviceOptions.of(file, bytes).withDepth(DEPTH).withCreate(false));

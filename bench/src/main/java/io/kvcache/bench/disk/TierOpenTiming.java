@@ -20,14 +20,14 @@ import java.util.stream.IntStream;
 /// @param fullSeconds until it has told all entries
 /// @param readingSeconds of all trailers, many at a time
 /// @param entries that it told
-public record Reopening(double servingSeconds, double fullSeconds, double readingSeconds, long entries) {
+public record TierOpenTiming(double servingSeconds, double fullSeconds, double readingSeconds, long entries) {
 
     private static final long WAIT_NANOS = 1_000_000;
     private static final int ROUNDS = 5;
     private static final int ENTRY_BYTES = 64;
 
     /// Nanoseconds for each block.
-    public double entryNanos() {
+    public double nanosPerEntry() {
         return 1e9 * fullSeconds / entries;
     }
 
@@ -35,36 +35,37 @@ public record Reopening(double servingSeconds, double fullSeconds, double readin
     ///
     /// @param folder for the file: its trailers take 64 bytes a block
     /// @return the opening that took the median time
-    public static Reopening measure(Path folder, long bytes, int blockBytes) throws IOException {
-        return measure(folder, bytes, blockBytes, Reopening::reopen);
+    public static TierOpenTiming measure(Path folder, long bytes, int blockBytes) throws IOException {
+        return measure(folder, bytes, blockBytes, TierOpenTiming::reopen);
     }
 
     /// The same with a store's tree of records in place of an index that only counts. Takes 128 bytes of memory a
     /// block.
-    public static Reopening measureTree(Path folder, long bytes, int blockBytes) throws IOException {
-        return measure(folder, bytes, blockBytes, TreeReopening::reopen);
+    public static TierOpenTiming measureTree(Path folder, long bytes, int blockBytes) throws IOException {
+        return measure(folder, bytes, blockBytes, IndexedTierOpening::reopen);
     }
 
     /// One way to open a tier.
     @FunctionalInterface
-    private interface Way {
-        Reopening open(SparseTier tier, double readingSeconds);
+    private interface OpenMethod {
+        TierOpenTiming open(SparseTierImage tier, double readingSeconds);
     }
 
-    private static Reopening measure(Path folder, long bytes, int blockBytes, Way way) throws IOException {
-        try (SparseTier tier = SparseTier.make(folder, bytes, blockBytes)) {
-            double reading = read(tier, blockBytes);
-            List<Reopening> sorted = IntStream.range(0, ROUNDS)
-                    .mapToObj(_ -> way.open(tier, reading))
-                    .sorted(Comparator.comparingDouble(Reopening::fullSeconds))
+    private static TierOpenTiming measure(Path folder, long bytes, int blockBytes, OpenMethod openMethod)
+            throws IOException {
+        try (SparseTierImage tier = SparseTierImage.create(folder, bytes, blockBytes)) {
+            double reading = readTrailers(tier, blockBytes);
+            List<TierOpenTiming> sorted = IntStream.range(0, ROUNDS)
+                    .mapToObj(_ -> openMethod.open(tier, reading))
+                    .sorted(Comparator.comparingDouble(TierOpenTiming::fullSeconds))
                     .toList();
             return sorted.get(ROUNDS / 2);
         }
     }
 
-    private static Reopening reopen(SparseTier tier, double readingSeconds) {
+    private static TierOpenTiming reopen(SparseTierImage tier, double readingSeconds) {
         CountingIndex index = new CountingIndex();
-        try (BlockDevice device = tier.open();
+        try (BlockDevice device = tier.openDevice();
                 Arena arena = Arena.ofShared()) {
             long start = System.nanoTime();
             DiskLog log = new DiskLog(
@@ -83,12 +84,12 @@ public record Reopening(double servingSeconds, double fullSeconds, double readin
             while (!log.isIdle()) {
                 log.tick(System.nanoTime(), WAIT_NANOS);
             }
-            return new Reopening(serving, full, readingSeconds, index.told());
+            return new TierOpenTiming(serving, full, readingSeconds, index.recoveredCount());
         }
     }
 
-    private static double read(SparseTier tier, int blockBytes) {
-        try (BlockDevice device = tier.open();
+    private static double readTrailers(SparseTierImage tier, int blockBytes) {
+        try (BlockDevice device = tier.openDevice();
                 Arena arena = Arena.ofShared()) {
             DiskGeometry geometry = DiskGeometry.of(device.size());
             long entries = geometry.regionBytes() / blockBytes;

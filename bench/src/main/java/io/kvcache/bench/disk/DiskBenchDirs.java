@@ -12,12 +12,12 @@ import java.util.Set;
 ///
 /// @param folders the disk's, and that in memory where there is one
 /// @param remarks what is not as it should be, for people
-public record DiskPlaces(Map<Place, Path> folders, List<String> remarks) {
+public record DiskBenchDirs(Map<StorageMedium, Path> folders, List<String> remarks) {
 
     static final long FILE_BYTES = 1L << 30;
 
     /// The file, and a tier of small and one of large blocks.
-    private static final long MEMORY_BYTES = FILE_BYTES + 2 * StoreMover.TIER_BYTES;
+    private static final long MEMORY_BYTES = FILE_BYTES + 2 * StoreLoadRunner.TIER_BYTES;
 
     private static final Path SHARED_MEMORY = Path.of("/dev/shm");
 
@@ -25,34 +25,34 @@ public record DiskPlaces(Map<Place, Path> folders, List<String> remarks) {
     ///
     /// @param disk a folder
     /// @throws IOException that names the folder and what it lacks, or says that there is no fio
-    public static DiskPlaces find(Path disk) throws IOException {
-        if (!Fio.installed()) {
-            throw new MissingToolException(Fio.ADVICE);
+    public static DiskBenchDirs find(Path disk) throws IOException {
+        if (!FioRunner.isInstalled()) {
+            throw new MissingToolException(FioRunner.INSTALL_HINT);
         }
         return find(disk, SHARED_MEMORY);
     }
 
     /// Without the folders that nobody needs.
-    public DiskPlaces only(Set<Place> needed) {
-        Map<Place, Path> kept = new EnumMap<>(folders);
+    public DiskBenchDirs retainOnly(Set<StorageMedium> needed) {
+        Map<StorageMedium, Path> kept = new EnumMap<>(folders);
         kept.keySet().retainAll(needed);
-        return new DiskPlaces(kept, remarks);
+        return new DiskBenchDirs(kept, remarks);
     }
 
-    static DiskPlaces find(Path disk, Path memory) throws IOException {
+    static DiskBenchDirs find(Path disk, Path memory) throws IOException {
         if (!Files.isDirectory(disk) || !Files.isWritable(disk)) {
             throw new IOException(disk + " is not a directory that can be written to");
         }
-        if (!TestFile.fits(disk, FILE_BYTES)) {
+        if (!TestFile.hasRoom(disk, FILE_BYTES)) {
             throw new IOException(disk + " has less than 2 GiB free");
         }
-        Map<Place, Path> folders = new EnumMap<>(Map.of(Place.DISK, disk));
-        if (!Files.isDirectory(memory) || !TestFile.isInMemory(memory) || !TestFile.fits(memory, MEMORY_BYTES)) {
-            return new DiskPlaces(
+        Map<StorageMedium, Path> folders = new EnumMap<>(Map.of(StorageMedium.DISK, disk));
+        if (!Files.isDirectory(memory) || !TestFile.isInMemory(memory) || !TestFile.hasRoom(memory, MEMORY_BYTES)) {
+            return new DiskBenchDirs(
                     folders, List.of(memory + " is no tmpfs with 5 GiB free: what needs one is left out"));
         }
-        folders.put(Place.MEMORY, memory);
-        return new DiskPlaces(
+        folders.put(StorageMedium.MEMORY, memory);
+        return new DiskBenchDirs(
                 folders,
                 TestFile.isInMemory(disk)
                         ? List.of(disk + " is in memory: name a directory on a disk to measure one")

@@ -3,7 +3,7 @@ package io.kvcache.bench.disk;
 import java.util.SplittableRandom;
 
 /// Which pieces of a file are touched, in which order.
-public enum Pattern {
+public enum AccessPattern {
     /// Blocks that an onboard reads: any, with the same seed each time.
     RANDOM_READ,
     /// Regions of 64 MiB that an offload writes, one after the other, front to back. As regions lie side by
@@ -12,12 +12,12 @@ public enum Pattern {
 
     static final long SEED = 42;
 
-    boolean writes() {
+    boolean isWrite() {
         return this == REGION_WRITE;
     }
 
     /// Numbers of pieces, one a call.
-    Order over(long pieces) {
+    OffsetSequence offsets(long pieces) {
         return switch (this) {
             case RANDOM_READ -> {
                 SplittableRandom random = new SplittableRandom(SEED);
@@ -32,7 +32,7 @@ public enum Pattern {
 
     /// The number of the next piece.
     @FunctionalInterface
-    interface Order {
+    interface OffsetSequence {
         long next();
     }
 }

@@ -11,53 +11,53 @@ import java.util.Queue;
 
 /// Writes superblocks and trailers to the device below and forgets everything else, so that a tier of any size
 /// costs no more than its trailers.
-final class TrailersOnly extends ForwardingDevice {
+final class TrailerOnlyDevice extends ForwardingDevice {
 
     private final DiskGeometry geometry;
-    private final Queue<Long> forgotten = new ArrayDeque<>();
+    private final Queue<Long> discardedTags = new ArrayDeque<>();
 
-    TrailersOnly(BlockDevice below, DiskGeometry geometry) {
+    TrailerOnlyDevice(BlockDevice below, DiskGeometry geometry) {
         super(below);
         this.geometry = geometry;
     }
 
-    private boolean counts(long offset, long bytes) {
+    private boolean isMetadata(long offset, long bytes) {
         long inRegions = offset - geometry.regionOffset(0);
         return inRegions < 0 || (inRegions + bytes) % geometry.regionBytes() == 0;
     }
 
     @Override
     public boolean write(MemorySegment source, long offset, long tag) {
-        return counts(offset, source.byteSize()) ? below().write(source, offset, tag) : forget(tag);
+        return isMetadata(offset, source.byteSize()) ? below().write(source, offset, tag) : discardWrite(tag);
     }
 
     /// The log waits for a sync after each region; nobody needs these.
     @Override
     public boolean sync(long tag) {
-        return forget(tag);
+        return discardWrite(tag);
     }
 
-    private boolean forget(long tag) {
-        return inFlight() < depth() && forgotten.add(tag);
+    private boolean discardWrite(long tag) {
+        return inFlight() < depth() && discardedTags.add(tag);
     }
 
     @Override
     public int await(CompletionSink sink, long timeoutNanos) {
-        int count = forgotten.size();
+        int count = discardedTags.size();
         for (int i = 0; i < count; i++) {
-            sink.completed(forgotten.remove(), IoOutcome.DONE);
+            sink.completed(discardedTags.remove(), IoOutcome.DONE);
         }
         return count + below().await(sink, count > 0 ? 0 : timeoutNanos);
     }
 
     @Override
     public int inFlight() {
-        return below().inFlight() + forgotten.size();
+        return below().inFlight() + discardedTags.size();
     }
 
     @Override
     public boolean discard(long offset, long length, long tag) {
-        return forget(tag);
+        return discardWrite(tag);
     }
 
     @Override

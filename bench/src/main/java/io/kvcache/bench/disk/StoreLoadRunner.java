@@ -25,7 +25,7 @@ import java.util.stream.IntStream;
 /// anew, the disk has something to do.
 ///
 /// **Ownership.** Closing it removes the tier.
-final class StoreMover implements AutoCloseable {
+final class StoreLoadRunner implements AutoCloseable {
 
     /// Room for all chains, in regions that take blocks of 4 MiB.
     static final long TIER_BYTES = 5L << 28;
@@ -35,7 +35,7 @@ final class StoreMover implements AutoCloseable {
 
     private static final int CHAIN_BYTES = 32 << 20;
     private static final int CHAINS = 12;
-    private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(30);
+    private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(30);
 
     private final Path folder;
     private final int blockBytes;
@@ -43,7 +43,7 @@ final class StoreMover implements AutoCloseable {
     private final List<BlockChain> chains;
     private int next;
 
-    private StoreMover(Path folder, int blockBytes) {
+    private StoreLoadRunner(Path folder, int blockBytes) {
         this.folder = folder;
         this.blockBytes = blockBytes;
         Namespace namespace = Namespace.of("onboard", ReplayedChains.shapeOf(blockBytes));
@@ -63,8 +63,8 @@ final class StoreMover implements AutoCloseable {
     /// Makes a store and fills its disk.
     ///
     /// @param place where the tier's directory is made
-    static StoreMover open(Path place, int blockBytes) throws IOException {
-        StoreMover mover = new StoreMover(Files.createTempDirectory(place, "kvcache-onboard-"), blockBytes);
+    static StoreLoadRunner open(Path place, int blockBytes) throws IOException {
+        StoreLoadRunner mover = new StoreLoadRunner(Files.createTempDirectory(place, "kvcache-onboard-"), blockBytes);
         try {
             mover.fill();
             return mover;
@@ -85,12 +85,12 @@ final class StoreMover implements AutoCloseable {
     private void fill() throws IOException {
         for (BlockChain chain : chains) {
             for (int i = 0; i < chain.length(); i++) {
-                try (BlockWriter writer = cache.put(chain, i, 0, PATIENCE_NANOS)) {
+                try (BlockWriter writer = cache.put(chain, i, 0, TIMEOUT_NANOS)) {
                     BlockContent.of(chain.keyHi(i), chain.keyLo(i)).fill(writer.segment());
                     writer.seal();
                 }
             }
-            if (!cache.flush(PATIENCE_NANOS)) {
+            if (!cache.flush(TIMEOUT_NANOS)) {
                 throw new IOException("the tier in " + folder + " does not become durable");
             }
         }
@@ -99,7 +99,7 @@ final class StoreMover implements AutoCloseable {
     /// Acquires so many bytes.
     ///
     /// @throws IOException when a block does not come
-    Traffic move(long bytes) throws IOException {
+    TransferResult acquireBytes(long bytes) throws IOException {
         long start = System.nanoTime();
         BlockTable ahead = acquire();
         for (long moved = CHAIN_BYTES; moved < bytes; moved += CHAIN_BYTES) {
@@ -109,18 +109,18 @@ final class StoreMover implements AutoCloseable {
         }
         finish(ahead);
         double seconds = (System.nanoTime() - start) / 1e9;
-        return new Traffic(
+        return new TransferResult(
                 bytes, seconds, 0, 0, cache.diskStats().getFirst().tier().path());
     }
 
     private BlockTable acquire() {
-        return cache.acquire(chains.get(next++ % CHAINS), 0, PATIENCE_NANOS);
+        return cache.acquire(chains.get(next++ % CHAINS), 0, TIMEOUT_NANOS);
     }
 
     private void finish(BlockTable table) throws IOException {
         int blocks = CHAIN_BYTES / blockBytes;
         try (table) {
-            if (table.await(blocks, PATIENCE_NANOS) != blocks) {
+            if (table.await(blocks, TIMEOUT_NANOS) != blocks) {
                 throw new IOException(table.readyBlocks() + " of " + blocks + " blocks came from " + folder);
             }
         }

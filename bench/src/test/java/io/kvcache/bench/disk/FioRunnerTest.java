@@ -5,17 +5,17 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 
-final class FioTest {
+final class FioRunnerTest {
 
     private static final Path FILE = Path.of("folder", "file");
 
-    private static Workload work(Pattern pattern) {
-        return new Workload(FILE, 1 << 30, 1L << 32, pattern, 1 << 20, 8);
+    private static IoWorkload work(AccessPattern pattern) {
+        return new IoWorkload(FILE, 1 << 30, 1L << 32, pattern, 1 << 20, 8);
     }
 
     @Test
     void givenReads_whenByUring_thenFioIsAtItsBestOnTheSameFileSizeAndDepth() {
-        assertThat(Fio.uringCommand(work(Pattern.RANDOM_READ)))
+        assertThat(FioRunner.uringCommand(work(AccessPattern.RANDOM_READ)))
                 .startsWith("fio")
                 .contains(
                         "--filename=" + FILE,
@@ -34,14 +34,14 @@ final class FioTest {
 
     @Test
     void givenReads_whenByThreads_thenAllReadAnywhereAndShareTheBytes() {
-        assertThat(Fio.threadsCommand(work(Pattern.RANDOM_READ)))
+        assertThat(FioRunner.threadsCommand(work(AccessPattern.RANDOM_READ)))
                 .contains("--ioengine=psync", "--numjobs=8", "--exitall", "--size=1073741824", "--io_size=536870912")
                 .noneMatch(option -> option.startsWith("--offset_increment"));
     }
 
     @Test
     void givenWrites_whenByThreads_thenEachHasAPartOfTheFile() {
-        assertThat(Fio.threadsCommand(work(Pattern.REGION_WRITE)))
+        assertThat(FioRunner.threadsCommand(work(AccessPattern.REGION_WRITE)))
                 .contains("--rw=write", "--size=134217728", "--offset_increment=134217728", "--io_size=536870912");
     }
 }

@@ -3,24 +3,24 @@ package io.kvcache.bench.disk;
 /// How many requests are on their way on average, weighted by time.
 ///
 /// A request counts from when it was queued until its completion was delivered.
-final class QueueMeter {
+final class QueueDepthMeter {
 
     private final long startNanos;
     private long lastNanos;
     private long requestNanos;
     private int inFlight;
 
-    QueueMeter(long nowNanos) {
+    QueueDepthMeter(long nowNanos) {
         startNanos = nowNanos;
         lastNanos = nowNanos;
     }
 
-    void queued(long nowNanos) {
+    void onQueued(long nowNanos) {
         advance(nowNanos);
         inFlight++;
     }
 
-    void delivered(long nowNanos) {
+    void onCompleted(long nowNanos) {
         advance(nowNanos);
         inFlight--;
     }
@@ -31,7 +31,7 @@ final class QueueMeter {
     }
 
     /// Since the start, up to now.
-    double average(long nowNanos) {
+    double averageDepth(long nowNanos) {
         advance(nowNanos);
         return nowNanos == startNanos ? 0 : (double) requestNanos / (nowNanos - startNanos);
     }

@@ -1,7 +1,7 @@
 package io.kvcache.bench.disk;
 
 /// Who moves the bytes.
-public enum Mover {
+public enum IoEngine {
     /// Our block device, on the best path there is.
     DEVICE,
     /// The same, each piece into memory of its own out of as much as [#STORE] has for blocks: what is in no cache costs

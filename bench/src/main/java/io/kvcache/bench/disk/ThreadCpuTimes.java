@@ -10,16 +10,16 @@ import java.util.Map;
 
 /// What the threads that move bytes have cost so far, user and system time, as the scheduler counts it.
 ///
-/// These are the one that runs a [DeviceLoad], the threads of a device without io_uring, and the kernel's
+/// These are the one that runs a [DeviceLoadGenerator], the threads of a device without io_uring, and the kernel's
 /// workers for io_uring, which are threads of the process too. fio reports its own thread only, so the
 /// comparison is in fio's favour.
 ///
 /// @param nanos by thread
-record ThreadCpu(Map<String, Long> nanos) {
+record ThreadCpuTimes(Map<String, Long> nanos) {
 
     /// Of the thread that runs a load, as the kernel knows it: at most 15 letters. The threads of a store's
     /// disks have a number behind, and do not count: stores wait for their next trial meanwhile.
-    static final String NAME = "kvcache-disk";
+    static final String LOAD_THREAD = "kvcache-disk";
 
     private static final String DEVICE_WORKER = "kvcache-io-";
     private static final String KERNEL_WORKER = "iou-wrk";
@@ -27,21 +27,21 @@ record ThreadCpu(Map<String, Long> nanos) {
     private static final Path SELF = Path.of("/proc/thread-self");
 
     /// At the start of what is measured: the calling thread is read last, as reading costs it something.
-    static ThreadCpu starting() throws IOException {
+    static ThreadCpuTimes atStart() throws IOException {
         Map<String, Long> nanos = new HashMap<>();
         addAll(nanos);
         add(SELF.toRealPath(), nanos);
-        return new ThreadCpu(nanos);
+        return new ThreadCpuTimes(nanos);
     }
 
     /// At the end of it: the calling thread is read first.
-    static ThreadCpu ending() throws IOException {
+    static ThreadCpuTimes atEnd() throws IOException {
         Map<String, Long> own = new HashMap<>();
         add(SELF.toRealPath(), own);
         Map<String, Long> nanos = new HashMap<>();
         addAll(nanos);
         nanos.putAll(own);
-        return new ThreadCpu(nanos);
+        return new ThreadCpuTimes(nanos);
     }
 
     private static void addAll(Map<String, Long> nanos) throws IOException {
@@ -55,7 +55,7 @@ record ThreadCpu(Map<String, Long> nanos) {
     private static void add(Path task, Map<String, Long> nanos) throws IOException {
         try {
             String name = Files.readString(task.resolve("comm")).strip();
-            if (name.equals(NAME) || name.startsWith(DEVICE_WORKER) || name.startsWith(KERNEL_WORKER)) {
+            if (name.equals(LOAD_THREAD) || name.startsWith(DEVICE_WORKER) || name.startsWith(KERNEL_WORKER)) {
                 String times = Files.readString(task.resolve("schedstat"));
                 nanos.put(task.getFileName().toString(), Long.valueOf(times.substring(0, times.indexOf(' '))));
             }
@@ -65,7 +65,7 @@ record ThreadCpu(Map<String, Long> nanos) {
     }
 
     /// What was added since then; threads that have ended are left out.
-    double secondsSince(ThreadCpu then) {
+    double secondsSince(ThreadCpuTimes then) {
         long sum = 0;
         for (Map.Entry<String, Long> thread : nanos.entrySet()) {
             sum += thread.getValue() - then.nanos.getOrDefault(thread.getKey(), 0L);

@@ -12,7 +12,7 @@ import java.lang.foreign.MemorySegment;
 
 /// Has the kernel deny io_uring to the calling thread and to those that it starts, for good, as the seccomp
 /// profile of a container does to a process.
-final class UringDenial {
+final class SeccompNoUring {
 
     // Instructions of classic BPF over struct seccomp_data, whose first field is the number of the call.
     private static final int LOAD_WORD = 0x20;
@@ -37,10 +37,10 @@ final class UringDenial {
     private static final long PR_SET_SECCOMP = 22;
     private static final long SECCOMP_MODE_FILTER = 2;
 
-    private UringDenial() {}
+    private SeccompNoUring() {}
 
     /// Answers false where the kernel does not let us, and nothing has changed.
-    static boolean enter() {
+    static boolean denyForThread() {
         Libc libc = Libc.system();
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment program = arena.allocate(PROGRAM_BYTES, Long.BYTES);

@@ -16,12 +16,13 @@ import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 
 @EnabledOnOs(OS.LINUX)
-final class DeviceMoverTest {
+final class DeviceIoRunnerTest {
 
     private static final long FILE_BYTES = 64 << 20;
 
     private final Arena arena = Arena.ofShared();
-    private final DeviceMover mover = new DeviceMover(arena.allocate(DiskBench.DEPTH * (4L << 20), 4096), true);
+    private final DeviceIoRunner mover =
+            new DeviceIoRunner(arena.allocate(DiskBenchFixture.DEPTH * (4L << 20), 4096), true);
 
     @TempDir
     private Path folder;
@@ -34,11 +35,12 @@ final class DeviceMoverTest {
     @Test
     void givenFile_whenReadAndClosed_thenAllWasMovedAndNothingIsLeft() throws IOException {
         try (TestFile file = TestFile.create(folder, FILE_BYTES, mover)) {
-            Traffic traffic = mover.move(file.workload(2 * FILE_BYTES, Pattern.RANDOM_READ, 1 << 20));
-            assertThat(traffic.bytes()).isEqualTo(2 * FILE_BYTES);
-            assertThat(traffic.seconds()).isPositive();
-            assertThat(traffic.cpuSeconds()).isPositive();
-            assertThat(traffic.inFlight()).isPositive().isLessThanOrEqualTo(DiskBench.DEPTH);
+            TransferResult transferResult =
+                    mover.run(file.workload(2 * FILE_BYTES, AccessPattern.RANDOM_READ, 1 << 20));
+            assertThat(transferResult.bytes()).isEqualTo(2 * FILE_BYTES);
+            assertThat(transferResult.seconds()).isPositive();
+            assertThat(transferResult.cpuSeconds()).isPositive();
+            assertThat(transferResult.inFlight()).isPositive().isLessThanOrEqualTo(DiskBenchFixture.DEPTH);
         }
         requireEmpty();
     }
@@ -46,10 +48,10 @@ final class DeviceMoverTest {
     @Test
     void givenDeniedUring_whenMoved_thenThreadsDoAndOthersKeepTheirPath() throws IOException {
         try (TestFile file = TestFile.create(folder, FILE_BYTES, mover)) {
-            Workload work = file.workload(FILE_BYTES, Pattern.REGION_WRITE, 4 << 20);
-            String before = mover.move(work).path();
-            assertThat(mover.moveWithoutUring(work).path()).startsWith("8 threads");
-            assertThat(mover.move(work).path()).isEqualTo(before);
+            IoWorkload work = file.workload(FILE_BYTES, AccessPattern.REGION_WRITE, 4 << 20);
+            String before = mover.run(work).path();
+            assertThat(mover.runWithoutUring(work).path()).startsWith("8 threads");
+            assertThat(mover.run(work).path()).isEqualTo(before);
         }
     }
 
@@ -62,20 +64,21 @@ final class DeviceMoverTest {
     @Test
     void givenFileOfAnotherSize_whenMoved_thenTheErrorNamesIt() throws IOException {
         Path file = Files.write(folder.resolve("short"), new byte[4096]);
-        Workload work = new Workload(file, FILE_BYTES, FILE_BYTES, Pattern.RANDOM_READ, 1 << 20, DiskBench.DEPTH);
-        assertThatIOException().isThrownBy(() -> mover.move(work)).withMessageContaining(file.toString());
+        IoWorkload work = new IoWorkload(
+                file, FILE_BYTES, FILE_BYTES, AccessPattern.RANDOM_READ, 1 << 20, DiskBenchFixture.DEPTH);
+        assertThatIOException().isThrownBy(() -> mover.run(work)).withMessageContaining(file.toString());
     }
 
     @Test
     void givenFolders_whenOneIsMissingOrNotInMemory_thenItIsNamed() throws IOException {
         Path missing = folder.resolve("missing");
         assertThatIOException()
-                .isThrownBy(() -> DiskPlaces.find(missing, folder))
+                .isThrownBy(() -> DiskBenchDirs.find(missing, folder))
                 .withMessageContaining(missing + " is not a directory");
-        DiskPlaces places = DiskPlaces.find(folder, missing);
-        assertThat(places.folders().keySet()).isEqualTo(Set.of(Place.DISK));
+        DiskBenchDirs places = DiskBenchDirs.find(folder, missing);
+        assertThat(places.folders().keySet()).isEqualTo(Set.of(StorageMedium.DISK));
         assertThat(places.remarks()).singleElement().asString().contains(missing + " is no tmpfs");
-        assertThat(places.only(Set.of(Place.MEMORY)).folders()).isEmpty();
+        assertThat(places.retainOnly(Set.of(StorageMedium.MEMORY)).folders()).isEmpty();
     }
 
     private void requireEmpty() throws IOException {

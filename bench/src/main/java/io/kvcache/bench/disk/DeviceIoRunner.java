@@ -14,31 +14,32 @@ import java.util.concurrent.FutureTask;
 ///
 /// @param pool where the bytes come from and go to; large enough for the deepest queue of the largest pieces
 /// @param buffers whether each request of the queue has one buffer, else all of the pool is used in turns
-record DeviceMover(MemorySegment pool, boolean buffers) {
+record DeviceIoRunner(MemorySegment pool, boolean buffers) {
 
     /// On the best path there is.
-    Traffic move(Workload work) throws IOException {
-        return inThread(() -> move(work, IoBackendType.AUTO));
+    TransferResult run(IoWorkload work) throws IOException {
+        return inThread(() -> run(work, IoBackendType.AUTO));
     }
 
     /// While the kernel denies io_uring; where it cannot be made to, without asking it.
-    Traffic moveWithoutUring(Workload work) throws IOException {
-        return inThread(() -> move(work, UringDenial.enter() ? IoBackendType.AUTO : IoBackendType.THREADS));
+    TransferResult runWithoutUring(IoWorkload work) throws IOException {
+        return inThread(() -> run(work, SeccompNoUring.denyForThread() ? IoBackendType.AUTO : IoBackendType.THREADS));
     }
 
-    private Traffic move(Workload work, IoBackendType engine) throws IOException {
+    private TransferResult run(IoWorkload work, IoBackendType engine) throws IOException {
         FileDeviceOptions options = FileDeviceOptions.of(work.file(), work.fileBytes())
                 .withDepth(work.depth())
                 .withEngine(engine);
         try (BlockDevice device = FileDevice.open(options)) {
             device.register(pool);
-            return DeviceLoad.run(work, device, pool, buffers ? work.depth() : pool.byteSize() / work.pieceBytes());
+            return DeviceLoadGenerator.run(
+                    work, device, pool, buffers ? work.depth() : pool.byteSize() / work.pieceBytes());
         }
     }
 
-    private static Traffic inThread(Callable<Traffic> task) throws IOException {
-        FutureTask<Traffic> future = new FutureTask<>(task);
-        Thread.ofPlatform().name(ThreadCpu.NAME).start(future);
+    private static TransferResult inThread(Callable<TransferResult> task) throws IOException {
+        FutureTask<TransferResult> future = new FutureTask<>(task);
+        Thread.ofPlatform().name(ThreadCpuTimes.LOAD_THREAD).start(future);
         try {
             return future.get();
         } catch (InterruptedException stopped) {

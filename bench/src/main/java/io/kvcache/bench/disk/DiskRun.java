@@ -6,15 +6,15 @@ import java.util.Locale;
 ///
 /// @param pieceBytes of each read or write
 /// @param repeat which one, where the same is run several times a round
-public record Trial(Mover mover, Place place, Pattern pattern, int pieceBytes, int repeat) {
+public record DiskRun(IoEngine mover, StorageMedium place, AccessPattern pattern, int pieceBytes, int repeat) {
 
-    public static Trial of(Mover mover, Place place, Pattern pattern, int pieceBytes) {
-        return new Trial(mover, place, pattern, pieceBytes, 1);
+    public static DiskRun of(IoEngine ioEngine, StorageMedium storageMedium, AccessPattern pattern, int pieceBytes) {
+        return new DiskRun(ioEngine, storageMedium, pattern, pieceBytes, 1);
     }
 
     /// The same once more, for a control.
-    public Trial again() {
-        return new Trial(mover, place, pattern, pieceBytes, repeat + 1);
+    public DiskRun repeated() {
+        return new DiskRun(mover, place, pattern, pieceBytes, repeat + 1);
     }
 
     /// For progress: `device random_read of 1 MiB, memory`.

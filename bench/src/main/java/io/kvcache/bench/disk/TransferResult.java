@@ -5,7 +5,7 @@ package io.kvcache.bench.disk;
 /// @param cpuSeconds user and system time of the threads that moved them
 /// @param inFlight requests on their way, on average over the time; 0 where nobody counted
 /// @param path how the bytes travelled, in the words of the device; empty for fio
-public record Traffic(long bytes, double seconds, double cpuSeconds, double inFlight, String path) {
+public record TransferResult(long bytes, double seconds, double cpuSeconds, double inFlight, String path) {
 
     private static final double GIGABYTE = 1e9;
 
