@@ -2,8 +2,8 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.gpu.BenchDevice;
 import io.kvcache.bench.gpu.GpuBandwidth;
-import io.kvcache.bench.gpu.GpuCell;
 import io.kvcache.bench.gpu.GpuComparison;
+import io.kvcache.bench.gpu.GpuCopyResult;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceInfo;
 import java.io.IOException;
@@ -99,8 +99,8 @@ final class GpuBenchCommand implements Callable<Integer> {
                     printError("too little memory of the GPU is free");
                     return 1;
                 }
-                if (!device.real()) {
-                    printError("no GPU is used: " + device.why());
+                if (!device.isGpu()) {
+                    printError("no GPU is used: " + device.reason());
                     printError("these figures are of host memory and mean nothing");
                 }
                 return measure(device, bytes, pages);
@@ -119,17 +119,17 @@ final class GpuBenchCommand implements Callable<Integer> {
         int rounds = quick ? 1 : isSlow(device) ? STAND_IN_ROUNDS : FULL_ROUNDS;
         DeviceInfo info = device.driver().info();
         if (sizes) {
-            GpuCopySizeReport page = new GpuCopySizeReport(pages, info.name(), device.real());
+            GpuCopySizeReport page = new GpuCopySizeReport(pages, info.name(), device.isGpu());
             page.printHead();
             long some = Math.max(bytes / SIZES_DIVISOR, 2 * BLOCK_BYTES);
             new GpuBandwidth(rounds, some, this::printError).run(device.driver(), page::addResult);
             return 0;
         }
         GpuComparison comparison = new GpuComparison(rounds, bytes, this::printError);
-        GpuComparisonReport page = new GpuComparisonReport(pages, info, device.real(), comparison);
+        GpuComparisonReport page = new GpuComparisonReport(pages, info, device.isGpu(), comparison);
         page.printHead(device, isSlow(device) ? STAND_IN_LIMIT : "");
-        List<GpuCell> cells = comparison.run(device.driver(), page::printResult);
-        return strict && device.real() && !cells.stream().allMatch(GpuCell::ok) ? 1 : 0;
+        List<GpuCopyResult> cells = comparison.run(device.driver(), page::printResult);
+        return strict && device.isGpu() && !cells.stream().allMatch(GpuCopyResult::meetsMinRatio) ? 1 : 0;
     }
 
     private void printError(String what) {

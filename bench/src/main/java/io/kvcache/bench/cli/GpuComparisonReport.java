@@ -1,8 +1,8 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.gpu.BenchDevice;
-import io.kvcache.bench.gpu.GpuCell;
 import io.kvcache.bench.gpu.GpuComparison;
+import io.kvcache.bench.gpu.GpuCopyResult;
 import io.kvcache.gpu.driver.DeviceInfo;
 import java.util.Locale;
 
@@ -31,14 +31,14 @@ record GpuComparisonReport(GpuReportWriter pages, DeviceInfo info, boolean gpu, 
     /// @param limit why it is no more than that; empty when it is as much as is ever moved
     void printHead(BenchDevice device, String limit) {
         String name = info.name() + ", " + info.driver();
-        pages.printRow(name + (device.real() ? "" : ": the figures mean nothing"));
+        pages.printRow(name + (device.isGpu() ? "" : ": the figures mean nothing"));
         pages.printRow(String.format(
                 Locale.ROOT, "%d MiB each, medians of %d rounds%s", scale.bytes() >> 20, scale.rounds(), limit));
         pages.printRow(
                 String.format(Locale.ROOT, "%-14s %10s %12s %8s  %s", "", "GB/s", "bare GB/s", "ratio", "budget"));
     }
 
-    void printResult(GpuCell cell) {
+    void printResult(GpuCopyResult cell) {
         pages.printRow(row(cell));
         pages.printJson(new JsonLine(
                 info.name(),
@@ -49,22 +49,22 @@ record GpuComparisonReport(GpuReportWriter pages, DeviceInfo info, boolean gpu, 
                 cell.registered(),
                 cell.name(),
                 cell.gigabytes(),
-                cell.bareGigabytes(),
+                cell.baselineGigabytes(),
                 cell.ratio(),
-                cell.least(),
-                cell.ok()));
+                cell.minRatio(),
+                cell.meetsMinRatio()));
     }
 
-    private String row(GpuCell cell) {
+    private String row(GpuCopyResult cell) {
         return String.format(
                 Locale.ROOT,
                 "%-14s %10.2f %12.2f %8.2f  %s%s%s",
                 cell.name(),
                 cell.gigabytes(),
-                cell.bareGigabytes(),
+                cell.baselineGigabytes(),
                 cell.ratio(),
-                cell.least() == 0 ? "-" : String.format(Locale.ROOT, ">= %.2f", cell.least()),
-                gpu && !cell.ok() ? "  missed" : "",
+                cell.minRatio() == 0 ? "-" : String.format(Locale.ROOT, ">= %.2f", cell.minRatio()),
+                gpu && !cell.meetsMinRatio() ? "  missed" : "",
                 cell.registered() ? "" : "  HOST MEMORY IS NOT REGISTERED");
     }
 }

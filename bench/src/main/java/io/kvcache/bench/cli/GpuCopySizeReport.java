@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.gpu.GpuBandwidth;
-import io.kvcache.bench.gpu.GpuBandwidth.Cell;
+import io.kvcache.bench.gpu.GpuBandwidth.BandwidthResult;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -36,14 +36,14 @@ final class GpuCopySizeReport {
     void printHead() {
         pages.printRow(device + ", GB/s by the size of pieces" + (gpu ? "" : ": the figures mean nothing"));
         List<String> sizes = new ArrayList<>();
-        for (int size = GpuBandwidth.SMALLEST; size <= GpuBandwidth.LARGEST; size *= 2) {
+        for (int size = GpuBandwidth.MIN_PIECE_BYTES; size <= GpuBandwidth.MAX_PIECE_BYTES; size *= 2) {
             sizes.add(size / 1024 + " KiB");
         }
         pages.printRow(row("", sizes));
     }
 
     /// Takes the sizes of a direction and way one behind the other.
-    void addResult(Cell bandwidthResult) {
+    void addResult(BandwidthResult bandwidthResult) {
         String direction = label(bandwidthResult.direction());
         String way = label(bandwidthResult.way());
         pages.printJson(new JsonLine(
@@ -55,7 +55,7 @@ final class GpuCopySizeReport {
                 bandwidthResult.gigabytes(),
                 bandwidthResult.registered()));
         row.add(String.format(Locale.ROOT, "%.2f", bandwidthResult.gigabytes()));
-        if (bandwidthResult.pieceBytes() == GpuBandwidth.LARGEST) {
+        if (bandwidthResult.pieceBytes() == GpuBandwidth.MAX_PIECE_BYTES) {
             String remark = bandwidthResult.registered() ? "" : "  HOST MEMORY IS NOT REGISTERED";
             pages.printRow(row(direction + ", " + way, row) + remark);
             row.clear();

@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.gpu.BenchDevice;
-import io.kvcache.bench.gpu.GpuBusy;
+import io.kvcache.bench.gpu.GpuLoadGenerator;
 import io.kvcache.gpu.GpuProbe;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
@@ -37,7 +37,7 @@ public final class GpuKit {
 
     private static int keepBusy() {
         BenchDevice device = BenchDevice.open(1L << 30);
-        GpuBusy.run(device, MAX_BUSY_NANOS, () -> System.out.println("busy"));
+        GpuLoadGenerator.run(device, MAX_BUSY_NANOS, () -> System.out.println("busy"));
         return 0;
     }
 }

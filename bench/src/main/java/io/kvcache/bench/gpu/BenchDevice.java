@@ -8,8 +8,8 @@ import io.kvcache.gpu.host.FakeDeviceDriver;
 /// The first GPU, or a device in plain Java where there is none.
 ///
 /// @param driver to be closed by whoever opened this
-/// @param why there is no GPU; empty when there is one
-public record BenchDevice(DeviceDriver driver, Kind kind, String why) {
+/// @param reason there is no GPU; empty when there is one
+public record BenchDevice(DeviceDriver driver, Kind kind, String reason) {
 
     /// As the stand-in for NVIDIA's driver that tests build calls its device.
     private static final String STAND_IN = "CPU stand-in";
@@ -21,7 +21,7 @@ public record BenchDevice(DeviceDriver driver, Kind kind, String why) {
         /// A CPU behind NVIDIA's calls, kernels included: much slower than either of the others.
         STAND_IN,
         /// Host memory, and no code of a device.
-        PRETENCE
+        FAKE
     }
 
     /// Opens it.
@@ -35,8 +35,7 @@ public record BenchDevice(DeviceDriver driver, Kind kind, String why) {
             }
             return new BenchDevice(driver, Kind.GPU, "");
         } catch (DeviceException none) {
-            return new BenchDevice(
-                    FakeDeviceDriver.open(pretendedBytes), Kind.PRETENCE, String.valueOf(none.getMessage()));
+            return new BenchDevice(FakeDeviceDriver.open(pretendedBytes), Kind.FAKE, String.valueOf(none.getMessage()));
         }
     }
 
@@ -50,7 +49,7 @@ public record BenchDevice(DeviceDriver driver, Kind kind, String why) {
     }
 
     /// Whether it is a GPU.
-    public boolean real() {
+    public boolean isGpu() {
         return kind == Kind.GPU;
     }
 }

@@ -18,18 +18,18 @@ import java.util.function.Consumer;
 public record GpuBandwidth(int rounds, long bytes, Consumer<String> progress) {
 
     /// The smallest piece; each further size is twice as large.
-    public static final int SMALLEST = 4 << 10;
+    public static final int MIN_PIECE_BYTES = 4 << 10;
 
     /// The largest.
-    public static final int LARGEST = 2 << 20;
+    public static final int MAX_PIECE_BYTES = 2 << 20;
 
     /// More take no other time each.
-    private static final int MOST_PIECES = 4096;
+    private static final int MAX_PIECES = 4096;
 
-    private static final int PIECES_AT_A_TIME = 1024;
+    private static final int BATCH_PIECES = 1024;
 
     /// How pieces get there.
-    public enum Way {
+    public enum CopyMethod {
         /// A call for each.
         LOOP,
         /// About a thousand a call, none beside another.
@@ -44,30 +44,34 @@ public record GpuBandwidth(int rounds, long bytes, Consumer<String> progress) {
     ///
     /// @param gigabytes a second, 10^9 bytes
     /// @param registered whether the driver let host memory be registered
-    public record Cell(CopyDirection direction, Way way, int pieceBytes, double gigabytes, boolean registered) {}
+    public record BandwidthResult(
+            CopyDirection direction, CopyMethod way, int pieceBytes, double gigabytes, boolean registered) {}
 
     /// Measures, and gives all that it took of the device back. Without figures for kernels where it
     /// runs no code.
     ///
     /// @param each told of every figure as soon as it is there; those of a direction and way by
     ///     growing sizes
-    public void run(DeviceDriver driver, Consumer<Cell> each) {
-        try (GpuStage stage = new GpuStage(driver, bytes)) {
+    public void run(DeviceDriver driver, Consumer<BandwidthResult> each) {
+        try (GpuFixture stage = new GpuFixture(driver, bytes)) {
             for (CopyDirection direction : CopyDirection.values()) {
                 progress.accept(direction.toString());
-                for (Way way : Way.values()) {
-                    for (int size = SMALLEST; way != Way.KERNEL && size <= LARGEST; size *= 2) {
-                        double found = copies(stage, direction, way, size);
-                        each.accept(new Cell(direction, way, size, found, stage.registered()));
+                for (CopyMethod copyMethod : CopyMethod.values()) {
+                    for (int size = MIN_PIECE_BYTES;
+                            copyMethod != CopyMethod.KERNEL && size <= MAX_PIECE_BYTES;
+                            size *= 2) {
+                        double found = copies(stage, direction, copyMethod, size);
+                        each.accept(new BandwidthResult(direction, copyMethod, size, found, stage.isPinned()));
                     }
                 }
             }
-            GpuKernelWays kernels = GpuKernelWays.load(stage, progress);
+            KernelBenchmarks kernels = KernelBenchmarks.load(stage, progress);
             if (kernels != null) {
                 try (kernels) {
-                    for (int size = SMALLEST; size <= LARGEST; size *= 2) {
-                        double found = gigabytes(kernels.copying(size, pieces(size)), size);
-                        each.accept(new Cell(CopyDirection.WITHIN, Way.KERNEL, size, found, stage.registered()));
+                    for (int size = MIN_PIECE_BYTES; size <= MAX_PIECE_BYTES; size *= 2) {
+                        double found = gigabytes(kernels.copyWorkload(size, pieces(size)), size);
+                        each.accept(new BandwidthResult(
+                                CopyDirection.WITHIN, CopyMethod.KERNEL, size, found, stage.isPinned()));
                     }
                 }
             }
@@ -75,12 +79,12 @@ public record GpuBandwidth(int rounds, long bytes, Consumer<String> progress) {
     }
 
     private int pieces(int size) {
-        return (int) Math.min(MOST_PIECES, bytes / 2 / size);
+        return (int) Math.min(MAX_PIECES, bytes / 2 / size);
     }
 
-    private double copies(GpuStage stage, CopyDirection direction, Way way, int size) {
-        int stride = way == Way.COALESCED ? size : 2 * size;
-        int atATime = way == Way.LOOP ? 1 : way == Way.BATCH ? PIECES_AT_A_TIME : MOST_PIECES;
+    private double copies(GpuFixture stage, CopyDirection direction, CopyMethod copyMethod, int size) {
+        int stride = copyMethod == CopyMethod.COALESCED ? size : 2 * size;
+        int atATime = copyMethod == CopyMethod.LOOP ? 1 : copyMethod == CopyMethod.BATCH ? BATCH_PIECES : MAX_PIECES;
         List<CopyBatch> batches = new ArrayList<>();
         for (int i = 0; i < pieces(size); i++) {
             if (i % atATime == 0) {
@@ -99,7 +103,7 @@ public record GpuBandwidth(int rounds, long bytes, Consumer<String> progress) {
         };
     }
 
-    private static void add(CopyBatch batch, CopyDirection direction, GpuStage stage, long at, int size) {
+    private static void add(CopyBatch batch, CopyDirection direction, GpuFixture stage, long at, int size) {
         DeviceSpan first = stage.first.slice(at, size);
         DeviceSpan second = stage.second.slice(at, size);
         switch (direction) {

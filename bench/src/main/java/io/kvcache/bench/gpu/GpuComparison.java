@@ -18,17 +18,17 @@ public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
     /// Measures, and gives all that it took of the device back.
     ///
     /// @param each told of every way as soon as it is measured, so that nothing is lost when one after it fails
-    public List<GpuCell> run(DeviceDriver driver, Consumer<GpuCell> each) {
-        try (GpuStage stage = new GpuStage(driver, bytes)) {
-            GpuWays ways = new GpuWays(stage);
-            List<GpuCell> cells = new ArrayList<>();
-            for (GpuWay way : ways.copies()) {
+    public List<GpuCopyResult> run(DeviceDriver driver, Consumer<GpuCopyResult> each) {
+        try (GpuFixture stage = new GpuFixture(driver, bytes)) {
+            CopyBenchmarks ways = new CopyBenchmarks(stage);
+            List<GpuCopyResult> cells = new ArrayList<>();
+            for (CopyBenchmark way : ways.copies()) {
                 cells.add(measure(stage, way, way.bytes(), each));
             }
-            GpuKernelWays kernels = GpuKernelWays.load(stage, progress);
+            KernelBenchmarks kernels = KernelBenchmarks.load(stage, progress);
             if (kernels != null) {
                 try (kernels) {
-                    for (GpuWay way : kernels.all()) {
+                    for (CopyBenchmark way : kernels.benchmarks()) {
                         cells.add(measure(stage, way, 2 * bytes, each));
                     }
                 }
@@ -37,22 +37,22 @@ public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
         }
     }
 
-    private GpuCell measure(GpuStage stage, GpuWay way, long bareBytes, Consumer<GpuCell> each) {
+    private GpuCopyResult measure(GpuFixture stage, CopyBenchmark way, long bareBytes, Consumer<GpuCopyResult> each) {
         progress.accept(way.name());
         double[] ours = new double[rounds];
         double[] bare = new double[rounds];
         double[] ratios = new double[rounds];
         for (int round = -1; round < rounds; round++) {
-            double other = gigabytes(way.bare(), bareBytes);
-            double own = gigabytes(way.way(), way.bytes());
+            double other = gigabytes(way.baseline(), bareBytes);
+            double own = gigabytes(way.copy(), way.bytes());
             if (round >= 0) {
                 ours[round] = own;
                 bare[round] = other;
                 ratios[round] = own / other;
             }
         }
-        GpuCell cell =
-                new GpuCell(way.name(), median(ours), median(bare), median(ratios), way.least(), stage.registered());
+        GpuCopyResult cell = new GpuCopyResult(
+                way.name(), median(ours), median(bare), median(ratios), way.minRatio(), stage.isPinned());
         each.accept(cell);
         return cell;
     }

@@ -27,7 +27,7 @@ public final class GpuDemo {
     private static final int BLOCKS = 30;
     private static final long HOST_BYTES = 64L << 20;
     private static final long DEVICE_BYTES = 256L << 20;
-    private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     private GpuDemo() {}
 
@@ -54,7 +54,7 @@ public final class GpuDemo {
         try (DeviceDriver driver = probe.driver()) {
             name = driver.info().name();
         }
-        CudaTier tier = probe.kind() == BenchDevice.Kind.PRETENCE
+        CudaTier tier = probe.kind() == BenchDevice.Kind.FAKE
                 ? CudaTier.withDriver(name, () -> FakeDeviceDriver.open(2 * DEVICE_BYTES), DEVICE_BYTES)
                 : CudaTier.open(0, DEVICE_BYTES);
         try (TieredKvCache cache = TieredKvCache.builder()
@@ -66,17 +66,17 @@ public final class GpuDemo {
             int put = 0;
             for (int sequence = 0; sequence < SEQUENCES; sequence++) {
                 put += put(cache, chain(sequence));
-                cache.flush(PATIENCE_NANOS); // What is put faster than it is written may leave host memory unwritten.
+                cache.flush(TIMEOUT_NANOS); // What is put faster than it is written may leave host memory unwritten.
             }
             int back = 0;
             int onDevice = 0;
             for (int sequence = 0; sequence < SEQUENCES; sequence++) {
-                back += back(cache, chain(sequence));
+                back += readBack(cache, chain(sequence));
                 try (DeviceBlockTable table = tier.acquire(chain(sequence), 0)) {
                     onDevice += table.endBlock();
                 }
             }
-            return new Result(name, probe.why(), put, onDevice, back);
+            return new Result(name, probe.reason(), put, onDevice, back);
         }
     }
 
@@ -90,7 +90,7 @@ public final class GpuDemo {
     private static int put(TieredKvCache cache, BlockChain chain) {
         int put = 0;
         for (int index = 0; index < chain.length(); index++) {
-            try (BlockWriter writer = cache.put(chain, index, 0, PATIENCE_NANOS)) {
+            try (BlockWriter writer = cache.put(chain, index, 0, TIMEOUT_NANOS)) {
                 if (writer.outcome() == PutOutcome.RESERVED) {
                     writer.copyFrom(BlockContent.of(chain.key(index)).toHeapSegment(BLOCK_BYTES));
                     writer.seal();
@@ -101,9 +101,9 @@ public final class GpuDemo {
         return put;
     }
 
-    private static int back(TieredKvCache cache, BlockChain chain) {
-        try (BlockTable table = cache.acquire(chain, 0, PATIENCE_NANOS)) {
-            int ready = table.await(chain.length(), PATIENCE_NANOS);
+    private static int readBack(TieredKvCache cache, BlockChain chain) {
+        try (BlockTable table = cache.acquire(chain, 0, TIMEOUT_NANOS)) {
+            int ready = table.await(chain.length(), TIMEOUT_NANOS);
             for (int index = 0; index < ready; index++) {
                 BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
             }

@@ -28,7 +28,7 @@ final class DeviceKvCacheContractTest {
                 "a late device",
                 () -> FakeDeviceDriver.open(2 * DEVICE_BYTES, SimulatedLatency.fixedDelay(LATE_NANOS)),
                 DEVICE_BYTES);
-        return new Subject(TieredKvCache.builder()
+        return new DeviceCache(TieredKvCache.builder()
                 .hostBytes(setup.hostBytes())
                 .eventCapacity(setup.eventCapacity())
                 .failOnLeak(setup.strict())
@@ -41,11 +41,11 @@ final class DeviceKvCacheContractTest {
                 .build());
     }
 
-    private static final class Subject implements CacheUnderTest {
+    private static final class DeviceCache implements CacheUnderTest {
 
         private final TieredKvCache cache;
 
-        Subject(TieredKvCache cache) {
+        DeviceCache(TieredKvCache cache) {
             this.cache = cache;
         }
 

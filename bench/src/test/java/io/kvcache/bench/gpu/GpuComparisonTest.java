@@ -21,11 +21,11 @@ final class GpuComparisonTest {
     @Test
     void givenADeviceThatRunsNoCode_whenCompared_thenEveryCopyIsMeasuredAndAllIsGivenBack() {
         List<String> steps = new ArrayList<>();
-        List<GpuCell> told = new ArrayList<>();
+        List<GpuCopyResult> told = new ArrayList<>();
         try (FakeDeviceDriver driver = FakeDeviceDriver.open(4 * BYTES)) {
-            List<GpuCell> cells = new GpuComparison(1, BYTES, steps::add).run(driver, told::add);
+            List<GpuCopyResult> cells = new GpuComparison(1, BYTES, steps::add).run(driver, told::add);
             assertThat(cells)
-                    .extracting(GpuCell::name)
+                    .extracting(GpuCopyResult::name)
                     .containsExactly("onboard", "offload", "both at once", "into pages", "out of pages")
                     .containsExactlyElementsOf(steps.subList(0, 5));
             assertThat(steps.subList(5, steps.size()))
@@ -35,7 +35,7 @@ final class GpuComparisonTest {
             assertThat(told).isEqualTo(cells);
             assertThat(cells).allSatisfy(cell -> {
                 assertThat(cell.gigabytes()).isPositive();
-                assertThat(cell.bareGigabytes()).isPositive();
+                assertThat(cell.baselineGigabytes()).isPositive();
                 assertThat(cell.ratio()).isPositive();
             });
             assertThat(driver.resourceCounts()).isEqualTo(ResourceCounts.NONE);
@@ -44,7 +44,7 @@ final class GpuComparisonTest {
 
     @Test
     void givenAWayThatFails_whenCompared_thenThoseBeforeItWereTold() {
-        List<GpuCell> told = new ArrayList<>();
+        List<GpuCopyResult> told = new ArrayList<>();
         try (FakeDeviceDriver driver = FakeDeviceDriver.open(4 * BYTES)) {
             GpuComparison comparison = new GpuComparison(1, BYTES, step -> {
                 if (step.equals("both at once")) {
@@ -52,7 +52,7 @@ final class GpuComparisonTest {
                 }
             });
             assertThatThrownBy(() -> comparison.run(driver, told::add)).hasMessageContaining("within a minute");
-            assertThat(told).extracting(GpuCell::name).containsExactly("onboard", "offload");
+            assertThat(told).extracting(GpuCopyResult::name).containsExactly("onboard", "offload");
         }
     }
 
@@ -60,8 +60,8 @@ final class GpuComparisonTest {
     @Test
     void givenHostMemoryThatMayNotBeRegistered_whenCompared_thenEveryWayIsMeasuredAndSaysSo() {
         try (FakeDeviceDriver driver = FakeDeviceDriver.open(4 * BYTES)) {
-            List<GpuCell> cells = new GpuComparison(1, BYTES, _ -> {}).run(refusing(driver), _ -> {});
-            assertThat(cells).hasSize(5).noneMatch(GpuCell::registered);
+            List<GpuCopyResult> cells = new GpuComparison(1, BYTES, _ -> {}).run(refusing(driver), _ -> {});
+            assertThat(cells).hasSize(5).noneMatch(GpuCopyResult::registered);
             assertThat(driver.resourceCounts()).isEqualTo(ResourceCounts.NONE);
         }
     }

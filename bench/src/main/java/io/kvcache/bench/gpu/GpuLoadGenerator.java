@@ -5,13 +5,13 @@ import io.kvcache.gpu.driver.DeviceDriver;
 /// Keeps a device at work, for what is measured beside it: turns as many values as fit into its
 /// caches many times over, again and again, by enough threads for all of a GPU. That takes its
 /// memory's whole width and little of its arithmetic, unlike an engine's products of matrices.
-public final class GpuBusy {
+public final class GpuLoadGenerator {
 
     private static final long GPU_BYTES = 256L << 20;
     private static final long OTHER_BYTES = 2L << 20;
-    private static final int LAUNCHES_AT_A_TIME = 8;
+    private static final int BATCH_LAUNCHES = 8;
 
-    private GpuBusy() {}
+    private GpuLoadGenerator() {}
 
     /// Works until it is over.
     ///
@@ -19,14 +19,14 @@ public final class GpuBusy {
     public static void run(BenchDevice device, long nanos, Runnable begun) {
         long since = System.nanoTime();
         try (DeviceDriver driver = device.driver();
-                GpuStage stage = new GpuStage(driver, device.real() ? GPU_BYTES : OTHER_BYTES)) {
-            GpuKernelWays kernels = GpuKernelWays.load(stage, System.err::println);
+                GpuFixture stage = new GpuFixture(driver, device.isGpu() ? GPU_BYTES : OTHER_BYTES)) {
+            KernelBenchmarks kernels = KernelBenchmarks.load(stage, System.err::println);
             if (kernels == null) {
-                work(stage::bareWithin, since, nanos, begun);
+                work(stage::copyWithinDevice, since, nanos, begun);
                 return;
             }
             try (kernels) {
-                work(kernels.turning(LAUNCHES_AT_A_TIME), since, nanos, begun);
+                work(kernels.ropeWorkload(BATCH_LAUNCHES), since, nanos, begun);
             }
         }
     }

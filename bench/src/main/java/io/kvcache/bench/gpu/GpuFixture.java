@@ -14,10 +14,10 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /// A device with memory on both sides, two streams, and copies that end before they return.
-final class GpuStage implements AutoCloseable {
+final class GpuFixture implements AutoCloseable {
 
     private static final int PAGE = 4096;
-    private static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long MAX_WAIT_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     final DeviceDriver driver;
     final long bytes;
@@ -35,7 +35,7 @@ final class GpuStage implements AutoCloseable {
 
     /// @param bytes of each of the four spans
     /// @throws DeviceException when the device has not so much; nothing is taken then
-    GpuStage(DeviceDriver driver, long bytes) {
+    GpuFixture(DeviceDriver driver, long bytes) {
         this.driver = driver;
         this.bytes = bytes;
         source = arena.allocate(bytes, PAGE);
@@ -43,8 +43,8 @@ final class GpuStage implements AutoCloseable {
         source.fill((byte) 0x3C); // a bf16 of a usual size, and pages that are there
         target.fill((byte) 1);
         try {
-            fix(source);
-            fix(target);
+            pinHostMemory(source);
+            pinHostMemory(target);
             first = holdings.register(driver.allocate(bytes), driver::free);
             second = holdings.register(driver.allocate(bytes), driver::free);
             up = holdings.register(driver.openStream(Priority.HIGH), DeviceStream::close);
@@ -59,7 +59,7 @@ final class GpuStage implements AutoCloseable {
     }
 
     /// Where that is forbidden, copies go without, and who asks is told.
-    private void fix(MemorySegment memory) {
+    private void pinHostMemory(MemorySegment memory) {
         try {
             driver.register(memory);
             holdings.register(memory, driver::unregister);
@@ -72,7 +72,7 @@ final class GpuStage implements AutoCloseable {
     }
 
     /// Whether host memory is registered with the device.
-    boolean registered() {
+    boolean isPinned() {
         return fixed == 2;
     }
 
@@ -82,48 +82,48 @@ final class GpuStage implements AutoCloseable {
 
     void copy(CopyBatch batch) {
         up.copy(batch);
-        finish();
+        awaitIdle();
     }
 
     /// One behind the other, each handed over while the device is at those before.
     void copy(List<CopyBatch> batches) {
         batches.forEach(up::copy);
-        finish();
+        awaitIdle();
     }
 
     /// Both at once.
     void copy(CopyBatch there, CopyBatch home) {
         up.copy(there);
         down.copy(home);
-        finish();
+        awaitIdle();
     }
 
-    void bareUp() {
+    void copyToDevice() {
         up.copyToDevice(source, first.address());
-        finish();
+        awaitIdle();
     }
 
-    void bareDown() {
+    void copyToHost() {
         up.copyToHost(second.address(), target);
-        finish();
+        awaitIdle();
     }
 
-    void bareBoth() {
+    void copyBothWays() {
         up.copyToDevice(source, first.address());
         down.copyToHost(second.address(), target);
-        finish();
+        awaitIdle();
     }
 
-    void bareWithin() {
+    void copyWithinDevice() {
         up.copyWithinDevice(first.address(), second.address(), bytes);
-        finish();
+        awaitIdle();
     }
 
     /// Waits until both streams are done.
-    void finish() {
+    void awaitIdle() {
         up.record(upDone);
         down.record(downDone);
-        if (!upDone.await(LONGEST_NANOS) || !downDone.await(LONGEST_NANOS)) {
+        if (!upDone.await(MAX_WAIT_NANOS) || !downDone.await(MAX_WAIT_NANOS)) {
             throw new IllegalStateException("the device did not end a copy within a minute");
         }
     }

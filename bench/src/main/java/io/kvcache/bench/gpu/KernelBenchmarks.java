@@ -21,7 +21,7 @@ import org.jspecify.annotations.Nullable;
 
 /// The kernels that are measured, beside a copy within the device of as many bytes, read and written
 /// together: a kernel's share of that is what it reads and writes.
-final class GpuKernelWays implements AutoCloseable {
+final class KernelBenchmarks implements AutoCloseable {
 
     private static final int GROUP = 128;
     private static final int ROW = 128;
@@ -37,17 +37,17 @@ final class GpuKernelWays implements AutoCloseable {
     private static final int SMALL_PIECE = 16 << 10;
 
     /// Enough threads to use all of a large GPU, which an engine would not leave us.
-    private static final int ALL_GROUPS = 4096;
+    private static final int MAX_GROUPS = 4096;
 
-    private static final double LEAST = 0.80;
+    private static final double MIN_RATIO = 0.80;
 
-    private final GpuStage stage;
+    private final GpuFixture stage;
     private final GpuKernels kernels;
     private final DeviceSpan values;
     private final DeviceSpan other;
     private final List<DeviceSpan> lists = new ArrayList<>();
 
-    private GpuKernelWays(GpuStage stage, GpuKernels kernels) {
+    private KernelBenchmarks(GpuFixture stage, GpuKernels kernels) {
         this.stage = stage;
         this.kernels = kernels;
         values = stage.first;
@@ -58,9 +58,9 @@ final class GpuKernelWays implements AutoCloseable {
     ///
     /// @param said told why there are none
     /// @throws DeviceException when the device is of no use
-    static @Nullable GpuKernelWays load(GpuStage stage, Consumer<String> said) {
+    static @Nullable KernelBenchmarks load(GpuFixture stage, Consumer<String> said) {
         try {
-            return new GpuKernelWays(stage, GpuKernels.load(stage.driver, ALL_GROUPS));
+            return new KernelBenchmarks(stage, GpuKernels.load(stage.driver, MAX_GROUPS));
         } catch (DeviceException none) {
             if (none.error().isFatal()) {
                 throw none;
@@ -70,34 +70,42 @@ final class GpuKernelWays implements AutoCloseable {
         }
     }
 
-    List<GpuWay> all() {
-        List<GpuWay> ways = new ArrayList<>(plain());
+    List<CopyBenchmark> benchmarks() {
+        List<CopyBenchmark> ways = new ArrayList<>(plain());
         ways.addAll(pieces());
         ways.addAll(coded());
         return ways;
     }
 
-    private List<GpuWay> plain() {
+    private List<CopyBenchmark> plain() {
         long count = values.bytes() / 2;
         DeviceSpan codes = other.slice(0, count);
         DeviceSpan scales = other.slice(count, count / GROUP * Float.BYTES);
-        DeviceSpan turns = turns();
+        DeviceSpan turns = ropeAngles();
         DeviceSpan sums = other.slice(0, GpuKernels.crcSumBytes(values.bytes()));
         DeviceSpan scratch = other.slice(1 << 20, GpuKernels.crcScratchBytes(values.bytes()));
         long coding = values.bytes() + count + scales.bytes();
         return List.of(
-                way("bf16 to fp8", coding, LEAST, () -> kernels.toFp8(stage.stream(), values, GROUP, scales, codes)),
-                way("fp8 to bf16", coding, LEAST, () -> kernels.fromFp8(stage.stream(), codes, GROUP, scales, values)),
-                way(
+                benchmark(
+                        "bf16 to fp8",
+                        coding,
+                        MIN_RATIO,
+                        () -> kernels.toFp8(stage.stream(), values, GROUP, scales, codes)),
+                benchmark(
+                        "fp8 to bf16",
+                        coding,
+                        MIN_RATIO,
+                        () -> kernels.fromFp8(stage.stream(), codes, GROUP, scales, values)),
+                benchmark(
                         "rope shift",
                         2 * values.bytes(),
-                        LEAST,
+                        MIN_RATIO,
                         () -> kernels.ropeShift(stage.stream(), values, ROW, turns, PAIRS, true)),
-                way("crc32c", values.bytes(), 0, () -> kernels.crc32c(stage.stream(), values, scratch, sums)));
+                benchmark("crc32c", values.bytes(), 0, () -> kernels.crc32c(stage.stream(), values, scratch, sums)));
     }
 
     /// Pieces from one half to the other, as between an engine's pages and blocks.
-    private List<GpuWay> pieces() {
+    private List<CopyBenchmark> pieces() {
         int small = count(SMALL_PIECE);
         int count = count(PIECE);
         DeviceSpan smallFrom = places(values, SMALL_PIECE, 1);
@@ -106,12 +114,12 @@ final class GpuKernelWays implements AutoCloseable {
         DeviceSpan to = places(other, PIECE, 2);
         int entry = PIECE / TOKENS / HEADS;
         return List.of(
-                way(
+                benchmark(
                         "copied pieces",
                         2 * values.bytes(),
                         0,
                         () -> kernels.copyPieces(stage.stream(), smallFrom, smallTo, SMALL_PIECE, small)),
-                way(
+                benchmark(
                         "relayout",
                         2 * values.bytes(),
                         0,
@@ -119,48 +127,48 @@ final class GpuKernelWays implements AutoCloseable {
     }
 
     /// Copies so many pieces, and ends with them.
-    Runnable copying(int pieceBytes, int pieces) {
+    Runnable copyWorkload(int pieceBytes, int pieces) {
         DeviceSpan from = places(values, pieceBytes, 1);
         DeviceSpan to = places(other, pieceBytes, 2);
         return () -> {
             kernels.copyPieces(stage.stream(), from, to, pieceBytes, pieces);
-            stage.finish();
+            stage.awaitIdle();
         };
     }
 
     /// Turns all values so many times, and ends with that.
-    Runnable turning(int times) {
-        DeviceSpan turns = turns();
+    Runnable ropeWorkload(int times) {
+        DeviceSpan turns = ropeAngles();
         return () -> {
             for (int i = 0; i < times; i++) {
                 kernels.ropeShift(stage.stream(), values, ROW, turns, PAIRS, true);
             }
-            stage.finish();
+            stage.awaitIdle();
         };
     }
 
     /// Blocks of codes from pages and back; keys turn on their way back from 8 bits.
-    private List<GpuWay> coded() {
+    private List<CopyBenchmark> coded() {
         DeviceSpan pages = places(values, PIECE, 3);
-        DeviceSpan turns = turns();
+        DeviceSpan turns = ropeAngles();
         int count = count(PIECE);
-        List<GpuWay> ways = new ArrayList<>();
-        for (QuantizationFormat coding : QuantizationFormat.values()) {
-            QuantizedBlock block = new QuantizedBlock(coding, GROUP, PIECE / 2, count);
+        List<CopyBenchmark> ways = new ArrayList<>();
+        for (QuantizationFormat quantizationFormat : QuantizationFormat.values()) {
+            QuantizedBlock block = new QuantizedBlock(quantizationFormat, GROUP, PIECE / 2, count);
             DeviceSpan bytes = other.slice(0, block.bytes());
-            RopeParameters turning =
-                    coding == QuantizationFormat.FP8 ? new RopeParameters(turns, PAIRS, true, 2, 1) : null;
-            String bits = coding == QuantizationFormat.FP8 ? "fp8" : "int4";
-            ways.add(way(
+            RopeParameters ropeParameters =
+                    quantizationFormat == QuantizationFormat.FP8 ? new RopeParameters(turns, PAIRS, true, 2, 1) : null;
+            String bits = quantizationFormat == QuantizationFormat.FP8 ? "fp8" : "int4";
+            ways.add(benchmark(
                     "pages to " + bits,
                     values.bytes() + block.bytes(),
                     0,
                     () -> kernels.quantization().gather(stage.stream(), pages, block, bytes)));
-            ways.add(way(
-                    bits + (turning == null ? " to pages" : ", turned"),
+            ways.add(benchmark(
+                    bits + (ropeParameters == null ? " to pages" : ", turned"),
                     values.bytes() + block.bytes(),
                     0,
-                    () -> kernels.quantization().scatter(stage.stream(), block, bytes, pages, ROW, turning)));
+                    () -> kernels.quantization().scatter(stage.stream(), block, bytes, pages, ROW, ropeParameters)));
         }
         return ways;
     }
@@ -182,7 +190,7 @@ final class GpuKernelWays implements AutoCloseable {
         });
     }
 
-    private DeviceSpan turns() {
+    private DeviceSpan ropeAngles() {
         return onDevice(8L * PAIRS, turns -> RopeShift.compute(1, 10_000, turns));
     }
 
@@ -194,20 +202,20 @@ final class GpuKernelWays implements AutoCloseable {
             MemorySegment host = arena.allocate(bytes, 8);
             content.accept(host);
             stage.stream().copyToDevice(host, list.address());
-            stage.finish();
+            stage.awaitIdle();
         }
         return list;
     }
 
-    private GpuWay way(String name, long moved, double least, Runnable run) {
-        return new GpuWay(
+    private CopyBenchmark benchmark(String name, long moved, double least, Runnable run) {
+        return new CopyBenchmark(
                 name,
                 moved,
                 () -> {
                     run.run();
-                    stage.finish();
+                    stage.awaitIdle();
                 },
-                stage::bareWithin,
+                stage::copyWithinDevice,
                 least);
     }
 

@@ -33,14 +33,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// A store with a device below it, as an embedder uses it.
-final class DeviceStoreTest {
+final class GpuBackedStoreTest {
 
     /// 16 tokens of 64 KiB: blocks of 1 MiB.
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(16, 8, 128, 16, Dtype.BF16));
 
     private static final int BLOCK = 1 << 20;
     private static final long DEVICE_BYTES = 160L << 20;
-    private static final long PATIENCE = TimeUnit.SECONDS.toNanos(60);
+    private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     private final AtomicBoolean broken = new AtomicBoolean();
     private final CudaTier tier = CudaTier.withDriver("a device", this::device, DEVICE_BYTES);
@@ -75,7 +75,7 @@ final class DeviceStoreTest {
 
     private static void put(TieredKvCache cache, BlockChain chain) {
         for (int index = 0; index < chain.length(); index++) {
-            try (BlockWriter writer = cache.put(chain, index, 0, PATIENCE)) {
+            try (BlockWriter writer = cache.put(chain, index, 0, TIMEOUT_NANOS)) {
                 if (writer.outcome() == PutOutcome.RESERVED) {
                     writer.copyFrom(BlockContent.of(chain.key(index)).toHeapSegment(BLOCK));
                     writer.seal();
@@ -87,8 +87,8 @@ final class DeviceStoreTest {
     /// Acquires all that is here and on the device, checks every byte, and answers how many blocks that
     /// are.
     private static int verified(TieredKvCache cache, BlockChain chain) {
-        try (BlockTable table = cache.acquire(chain, 0, PATIENCE)) {
-            int ready = table.await(chain.length(), PATIENCE);
+        try (BlockTable table = cache.acquire(chain, 0, TIMEOUT_NANOS)) {
+            int ready = table.await(chain.length(), TIMEOUT_NANOS);
             for (int index = 0; index < ready; index++) {
                 BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
             }
@@ -99,7 +99,7 @@ final class DeviceStoreTest {
     private static void until(BooleanSupplier so) {
         long since = System.nanoTime();
         while (!so.getAsBoolean()) {
-            assertThat(System.nanoTime() - since).as("nanoseconds").isLessThan(PATIENCE);
+            assertThat(System.nanoTime() - since).as("nanoseconds").isLessThan(TIMEOUT_NANOS);
             Thread.onSpinWait();
         }
     }
@@ -187,7 +187,7 @@ final class DeviceStoreTest {
     void givenAFlush_whenAsked_thenItIsNotSaidToBeDurable() {
         try (TieredKvCache cache = open()) {
             put(cache, chain(1, 5));
-            assertThat(cache.flush(PATIENCE)).isFalse();
+            assertThat(cache.flush(TIMEOUT_NANOS)).isFalse();
         }
     }
 
@@ -223,7 +223,7 @@ final class DeviceStoreTest {
         BlockChain first = chain(1, 40);
         try (TieredKvCache cache = openWithDisk()) {
             put(cache, first);
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(TIMEOUT_NANOS)).isTrue();
             assertThat(onDevice(first)).isEqualTo(40);
             put(cache, chain(2, 60));
             settle(cache);
@@ -249,7 +249,7 @@ final class DeviceStoreTest {
         try (TieredKvCache cache = openWithDisk()) {
             BlockChain first = chain(1, 40);
             put(cache, first);
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(TIMEOUT_NANOS)).isTrue();
             put(cache, chain(2, 60));
             settle(cache);
             broken.set(true);
@@ -270,7 +270,7 @@ final class DeviceStoreTest {
             cache.register(SPACE);
             BlockChain chain = chain(1, 40);
             put(cache, chain);
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(TIMEOUT_NANOS)).isTrue();
             assertThat(onDevice(chain)).isEqualTo(40);
             cache.validate();
         }

@@ -12,40 +12,47 @@ import java.util.Random;
 import java.util.stream.IntStream;
 
 /// The copies that are measured: blocks of 2 MiB in scattered slots, and pages of 32 KiB a layer and side.
-final class GpuWays {
+final class CopyBenchmarks {
 
     private static final int BLOCK = 2 << 20;
     private static final int PIECE = 32 << 10;
     private static final int LAYERS = 32;
-    private static final int PIECES_AT_A_TIME = 1024;
+    private static final int BATCH_PIECES = 1024;
 
-    private static final double BLOCKS_LEAST = 0.95;
-    private static final double PAGES_LEAST = 0.85;
+    private static final double MIN_BLOCKS_RATIO = 0.95;
+    private static final double MIN_PAGES_RATIO = 0.85;
 
-    private final GpuStage stage;
+    private final GpuFixture stage;
     private final int blocks;
     private final List<Integer> order = new ArrayList<>();
 
-    GpuWays(GpuStage stage) {
+    CopyBenchmarks(GpuFixture stage) {
         this.stage = stage;
         blocks = Math.toIntExact(stage.bytes / BLOCK);
         IntStream.range(0, blocks).forEach(order::add);
         Collections.shuffle(order, new Random(1));
     }
 
-    List<GpuWay> copies() {
+    List<CopyBenchmark> copies() {
         CopyBatch there = scattered(CopyBatch.toDevice(), stage.source, stage.first);
         CopyBatch home = scattered(CopyBatch.toHost(), stage.target, stage.second);
         List<CopyBatch> pagesIn = new ArrayList<>();
         List<CopyBatch> pagesOut = new ArrayList<>();
         pages(pagesIn, pagesOut);
         return List.of(
-                new GpuWay("onboard", stage.bytes, () -> stage.copy(there), stage::bareUp, BLOCKS_LEAST),
-                new GpuWay("offload", stage.bytes, () -> stage.copy(home), stage::bareDown, BLOCKS_LEAST),
-                new GpuWay(
-                        "both at once", 2 * stage.bytes, () -> stage.copy(there, home), stage::bareBoth, PAGES_LEAST),
-                new GpuWay("into pages", stage.bytes, () -> stage.copy(pagesIn), stage::bareUp, PAGES_LEAST),
-                new GpuWay("out of pages", stage.bytes, () -> stage.copy(pagesOut), stage::bareDown, PAGES_LEAST));
+                new CopyBenchmark(
+                        "onboard", stage.bytes, () -> stage.copy(there), stage::copyToDevice, MIN_BLOCKS_RATIO),
+                new CopyBenchmark("offload", stage.bytes, () -> stage.copy(home), stage::copyToHost, MIN_BLOCKS_RATIO),
+                new CopyBenchmark(
+                        "both at once",
+                        2 * stage.bytes,
+                        () -> stage.copy(there, home),
+                        stage::copyBothWays,
+                        MIN_PAGES_RATIO),
+                new CopyBenchmark(
+                        "into pages", stage.bytes, () -> stage.copy(pagesIn), stage::copyToDevice, MIN_PAGES_RATIO),
+                new CopyBenchmark(
+                        "out of pages", stage.bytes, () -> stage.copy(pagesOut), stage::copyToHost, MIN_PAGES_RATIO));
     }
 
     private CopyBatch scattered(CopyBatch batch, MemorySegment host, DeviceSpan device) {
@@ -71,7 +78,7 @@ final class GpuWays {
         PageCopyPlanner outPages = new PageCopyPlanner(PagedLayout.sideFirst(from, 2, blocks, PIECE, 1));
         for (int layer = 0; layer < LAYERS; layer++) {
             for (int i = 0; i < blocks; i++) {
-                if (in.isEmpty() || in.getLast().pieces() >= PIECES_AT_A_TIME) {
+                if (in.isEmpty() || in.getLast().pieces() >= BATCH_PIECES) {
                     in.add(CopyBatch.toDevice());
                     out.add(CopyBatch.toHost());
                 }
