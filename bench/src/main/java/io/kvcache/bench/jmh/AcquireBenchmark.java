@@ -21,7 +21,8 @@ public class AcquireBenchmark {
     public long acquire(ResidentCache state, RandomIndexes random) {
         long blocks = 0;
         for (int i = 0; i < BATCH; i++) {
-            try (BlockTable table = state.cache.acquire(state.here[random.next(state.here.length, blocks)])) {
+            try (BlockTable table =
+                    state.cache.acquire(state.residentChains[random.next(state.residentChains.length, blocks)])) {
                 blocks += table.readyBlocks();
             }
         }

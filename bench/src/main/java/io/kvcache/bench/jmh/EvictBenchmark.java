@@ -22,7 +22,7 @@ public class EvictBenchmark {
     public static final int BATCH = 1024;
 
     @Benchmark
-    public void put(Turnover state) {
+    public void put(FullStore state) {
         for (int i = 0; i < BATCH; i++) {
             state.putNext();
         }
@@ -30,18 +30,18 @@ public class EvictBenchmark {
 
     /// A full store and twice as many blocks as it holds, in a circle: what comes next was evicted long ago.
     @State(Scope.Benchmark)
-    public static class Turnover {
+    public static class FullStore {
 
         private static final int SIDE_BY_SIDE = 32;
         private static final int CHAINS = 8 * SIDE_BY_SIDE;
 
-        private final BlockChain[] chains = Sequences.of(1, CHAINS);
+        private final BlockChain[] chains = BenchChains.of(1, CHAINS);
         private final ResidentStore resident = new ResidentStore();
         private int chain;
         private int index;
         private int group;
 
-        public Turnover() {
+        public FullStore() {
             for (int i = 0; i < 2 * ResidentCache.RECORDS; i++) {
                 putNext();
             }
@@ -53,7 +53,7 @@ public class EvictBenchmark {
             if (chain == SIDE_BY_SIDE) {
                 chain = 0;
                 index++;
-                if (index == Sequences.BLOCKS) {
+                if (index == BenchChains.BLOCKS) {
                     index = 0;
                     group = (group + SIDE_BY_SIDE) % CHAINS;
                 }

@@ -25,41 +25,41 @@ import org.openjdk.jmh.annotations.TearDown;
 public class GetBenchmark {
 
     /// Bytes in an invocation.
-    public static final long BYTES = Blocks.BYTES;
+    public static final long BYTES = BenchBlocks.BLOCK_BYTES;
 
     @Benchmark
-    public int get(Full state, RandomIndexes random) {
-        try (BlockTable table = state.cache.acquire(state.chains[random.next(Blocks.RESIDENT, 0)])) {
+    public int get(FullStore state, RandomIndexes random) {
+        try (BlockTable table = state.cache.acquire(state.chains[random.next(BenchBlocks.RESIDENT_BLOCKS, 0)])) {
             table.copyTo(0, state.target());
             return table.readyBlocks();
         }
     }
 
     @Benchmark
-    public int copy(Full state, RandomIndexes random) {
-        MemorySegment block = state.places[random.next(Blocks.RESIDENT, 0)];
-        MemorySegment.copy(block, 0, state.target(), 0, Blocks.BYTES);
+    public int copy(FullStore state, RandomIndexes random) {
+        MemorySegment block = state.places[random.next(BenchBlocks.RESIDENT_BLOCKS, 0)];
+        MemorySegment.copy(block, 0, state.target(), 0, BenchBlocks.BLOCK_BYTES);
         return 1;
     }
 
     /// A store full of blocks, every byte written, and a place to copy them to.
     @State(Scope.Thread)
-    public static class Full {
+    public static class FullStore {
 
-        final BlockChain[] chains = new BlockChain[Blocks.RESIDENT];
-        final MemorySegment[] places = new MemorySegment[Blocks.RESIDENT];
+        final BlockChain[] chains = new BlockChain[BenchBlocks.RESIDENT_BLOCKS];
+        final MemorySegment[] places = new MemorySegment[BenchBlocks.RESIDENT_BLOCKS];
         final TieredKvCache cache = TieredKvCache.builder()
-                .hostBytes(Blocks.RESIDENT_BYTES)
+                .hostBytes(BenchBlocks.RESIDENT_BYTES)
                 .prefaultInBackground(false)
                 .checkSegments(false)
                 .build();
-        private final HostMemory outside = Blocks.memory(Blocks.OUTSIDE);
+        private final HostMemory outside = BenchBlocks.memory(BenchBlocks.SOURCE_BLOCKS);
         private final BlockTable[] open;
         private int turn;
 
-        public Full() {
-            cache.register(Blocks.SPACE);
-            Arrays.setAll(chains, Blocks::chain);
+        public FullStore() {
+            cache.register(BenchBlocks.NAMESPACE);
+            Arrays.setAll(chains, BenchBlocks::chain);
             for (BlockChain chain : chains) {
                 cache.putAll(chain, 0, List.of(target()), 0);
             }
@@ -68,8 +68,8 @@ public class GetBenchmark {
         }
 
         final MemorySegment target() {
-            turn = (turn + 1) % Blocks.OUTSIDE;
-            return Blocks.slice(outside, turn);
+            turn = (turn + 1) % BenchBlocks.SOURCE_BLOCKS;
+            return BenchBlocks.slice(outside, turn);
         }
 
         @TearDown

@@ -20,12 +20,12 @@ public class MatchBenchmark {
 
     @Benchmark
     public long whole(ResidentCache state, RandomIndexes random) {
-        return matched(state, state.here, random);
+        return matched(state, state.residentChains, random);
     }
 
     @Benchmark
     public long miss(ResidentCache state, RandomIndexes random) {
-        return matched(state, state.absent, random);
+        return matched(state, state.absentChains, random);
     }
 
     private static long matched(ResidentCache state, BlockChain[] chains, RandomIndexes random) {

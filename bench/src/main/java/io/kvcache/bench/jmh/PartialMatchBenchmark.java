@@ -20,7 +20,7 @@ import org.openjdk.jmh.annotations.TearDown;
 public class PartialMatchBenchmark {
 
     @Benchmark
-    public long match(CutChains state, RandomIndexes random) {
+    public long match(PartialChains state, RandomIndexes random) {
         long blocks = 0;
         for (int i = 0; i < MatchBenchmark.BATCH; i++) {
             BlockChain chain = state.chains[random.next(state.chains.length, blocks)];
@@ -31,17 +31,17 @@ public class PartialMatchBenchmark {
 
     /// Chains of which the store has a part, of any length.
     @State(Scope.Benchmark)
-    public static class CutChains {
+    public static class PartialChains {
 
-        final BlockChain[] chains = Sequences.of(1, 2 * ResidentCache.CHAINS);
+        final BlockChain[] chains = BenchChains.of(1, 2 * ResidentCache.CHAINS);
         final ResidentStore resident = new ResidentStore();
 
-        public CutChains() {
+        public PartialChains() {
             RandomIndexes random = new RandomIndexes();
             BlockChain[] parts = Arrays.stream(chains)
                     .map(chain -> chain.prefix(1 + random.next(chain.length() - 2, 0)))
                     .toArray(BlockChain[]::new);
-            Sequences.inRandomTurns(parts, resident::put);
+            BenchChains.forEachBlockInterleaved(parts, resident::put);
         }
 
         @TearDown

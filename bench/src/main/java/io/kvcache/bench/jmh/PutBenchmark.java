@@ -25,31 +25,31 @@ import org.openjdk.jmh.annotations.TearDown;
 public class PutBenchmark {
 
     /// Bytes in an invocation.
-    public static final long BYTES = Blocks.BYTES;
+    public static final long BYTES = BenchBlocks.BLOCK_BYTES;
 
     @Benchmark
-    public SealOutcome put(Full state) {
-        try (BlockWriter writer = state.cache.put(Blocks.chain(state.number++), 0, 0, 0)) {
+    public SealOutcome put(FullStore state) {
+        try (BlockWriter writer = state.cache.put(BenchBlocks.chain(state.number++), 0, 0, 0)) {
             writer.copyFrom(state.source());
             return writer.seal();
         }
     }
 
     @Benchmark
-    public void copy(Plain state) {
-        MemorySegment.copy(state.source(), 0, state.place(), 0, Blocks.BYTES);
+    public void copy(PlainMemory state) {
+        MemorySegment.copy(state.source(), 0, state.place(), 0, BenchBlocks.BLOCK_BYTES);
     }
 
     /// What blocks are copied from.
     @State(Scope.Thread)
-    public static class Outside {
+    public static class SourceBlocks {
 
-        private final HostMemory memory = Blocks.memory(Blocks.OUTSIDE);
+        private final HostMemory memory = BenchBlocks.memory(BenchBlocks.SOURCE_BLOCKS);
         private int turn;
 
         final MemorySegment source() {
-            turn = (turn + 1) % Blocks.OUTSIDE;
-            return Blocks.slice(memory, turn);
+            turn = (turn + 1) % BenchBlocks.SOURCE_BLOCKS;
+            return BenchBlocks.slice(memory, turn);
         }
 
         @TearDown
@@ -60,19 +60,19 @@ public class PutBenchmark {
 
     /// A store full of blocks.
     @State(Scope.Thread)
-    public static class Full extends Outside {
+    public static class FullStore extends SourceBlocks {
 
         final TieredKvCache cache = TieredKvCache.builder()
-                .hostBytes(Blocks.RESIDENT_BYTES)
+                .hostBytes(BenchBlocks.RESIDENT_BYTES)
                 .prefaultInBackground(false)
                 .checkSegments(false)
                 .build();
         int number;
 
-        public Full() {
-            cache.register(Blocks.SPACE);
-            while (number < Blocks.RESIDENT) {
-                cache.putAll(Blocks.chain(number++), 0, List.of(source()), 0);
+        public FullStore() {
+            cache.register(BenchBlocks.NAMESPACE);
+            while (number < BenchBlocks.RESIDENT_BLOCKS) {
+                cache.putAll(BenchBlocks.chain(number++), 0, List.of(source()), 0);
             }
         }
 
@@ -84,14 +84,14 @@ public class PutBenchmark {
 
     /// As much memory, without a store.
     @State(Scope.Thread)
-    public static class Plain extends Outside {
+    public static class PlainMemory extends SourceBlocks {
 
-        private final HostMemory inside = Blocks.memory(Blocks.RESIDENT);
+        private final HostMemory inside = BenchBlocks.memory(BenchBlocks.RESIDENT_BLOCKS);
         private int turn;
 
         final MemorySegment place() {
-            turn = (turn + 1) % Blocks.RESIDENT;
-            return Blocks.slice(inside, turn);
+            turn = (turn + 1) % BenchBlocks.RESIDENT_BLOCKS;
+            return BenchBlocks.slice(inside, turn);
         }
 
         @TearDown

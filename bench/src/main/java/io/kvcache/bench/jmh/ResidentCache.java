@@ -13,7 +13,7 @@ import org.openjdk.jmh.annotations.TearDown;
 public class ResidentCache {
 
     static final int CHAINS = 122;
-    static final int RECORDS = CHAINS * Sequences.BLOCKS;
+    static final int RECORDS = CHAINS * BenchChains.BLOCKS;
 
     /// So many that their buckets are in no cache.
     private static final int ABSENT = 1 << 16;
@@ -21,8 +21,8 @@ public class ResidentCache {
     /// What a slot takes, the least there is.
     static final int SLOT_BYTES = 4096;
 
-    final BlockChain[] here = Sequences.of(1, CHAINS);
-    final BlockChain[] absent = Sequences.ofOneBlock(2, ABSENT);
+    final BlockChain[] residentChains = BenchChains.of(1, CHAINS);
+    final BlockChain[] absentChains = BenchChains.oneBlockChains(2, ABSENT);
     final TieredKvCache cache = TieredKvCache.builder()
             .hostBytes((long) RECORDS * SLOT_BYTES + (64 << 20))
             .records(RECORDS)
@@ -31,8 +31,8 @@ public class ResidentCache {
             .build();
 
     public ResidentCache() {
-        cache.register(Sequences.SPACE);
-        Sequences.inRandomTurns(here, this::put);
+        cache.register(BenchChains.NAMESPACE);
+        BenchChains.forEachBlockInterleaved(residentChains, this::put);
     }
 
     private void put(BlockChain chain, int index) {

@@ -22,15 +22,15 @@ final class ResidentStore implements AutoCloseable {
                     EventLog.DEFAULT_CAPACITY),
             new MappedMemorySource(MemoryOptions.defaults()));
 
-    private final NamespaceEntry entry = store.register(Sequences.SPACE);
+    private final NamespaceEntry entry = store.register(BenchChains.NAMESPACE);
 
     /// Reserves and seals a block; evicts when all records are taken.
     void put(BlockChain chain, int index) {
-        PutReservation reserved = store.reserve(entry, chain, index);
-        if (reserved.outcome() != PutOutcome.RESERVED) {
-            throw new IllegalStateException("block " + index + " of " + chain + ": " + reserved.outcome());
+        PutReservation putReservation = store.reserve(entry, chain, index);
+        if (putReservation.outcome() != PutOutcome.RESERVED) {
+            throw new IllegalStateException("block " + index + " of " + chain + ": " + putReservation.outcome());
         }
-        store.seal(reserved.record(), 0);
+        store.seal(putReservation.record(), 0);
     }
 
     /// Bytes that the store keeps for one record, as its statistics say.

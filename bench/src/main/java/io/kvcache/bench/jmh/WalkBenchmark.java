@@ -19,10 +19,10 @@ import org.openjdk.jmh.annotations.TearDown;
 public class WalkBenchmark {
 
     /// Look-ups in an invocation.
-    public static final int BLOCKS = Sequences.BLOCKS;
+    public static final int BLOCKS = BenchChains.BLOCKS;
 
     @Benchmark
-    public int walk(Filled state, RandomIndexes random) {
+    public int walk(FilledStore state, RandomIndexes random) {
         BlockChain chain = state.chains[random.next(state.chains.length, 0)];
         RecordLookup lookup = state.resident.store.lookup();
         return lookup.walk(chain, BLOCKS);
@@ -30,13 +30,13 @@ public class WalkBenchmark {
 
     /// A million records, all resident.
     @State(Scope.Benchmark)
-    public static class Filled {
+    public static class FilledStore {
 
-        final BlockChain[] chains = Sequences.of(1, ResidentCache.CHAINS);
+        final BlockChain[] chains = BenchChains.of(1, ResidentCache.CHAINS);
         final ResidentStore resident = new ResidentStore();
 
-        public Filled() {
-            Sequences.inRandomTurns(chains, resident::put);
+        public FilledStore() {
+            BenchChains.forEachBlockInterleaved(chains, resident::put);
         }
 
         @TearDown

@@ -2,11 +2,11 @@ package io.kvcache.bench.suite;
 
 import io.kvcache.bench.jmh.AcquireBenchmark;
 import io.kvcache.bench.jmh.EvictBenchmark;
-import io.kvcache.bench.jmh.Footprint;
 import io.kvcache.bench.jmh.GetBenchmark;
 import io.kvcache.bench.jmh.HashBenchmark;
 import io.kvcache.bench.jmh.LineReadBenchmark;
 import io.kvcache.bench.jmh.MatchBenchmark;
+import io.kvcache.bench.jmh.MetadataFootprint;
 import io.kvcache.bench.jmh.PutBenchmark;
 import io.kvcache.bench.jmh.WalkBenchmark;
 import java.util.List;
@@ -24,7 +24,7 @@ final class CoreSuite {
     private static final Measure SHA =
             Measure.nanosPer("SHA-256 of the tokens", HashBenchmark.TOKENS, Fork.of("HashBenchmark.sha256"));
 
-    private static final Measure LINES = new Measure.Counted("its two lines", () -> Footprint.LINES_BYTES);
+    private static final Measure LINES = new Measure.Counted("its two lines", () -> MetadataFootprint.LINES_BYTES);
 
     /// Memory decides what a walk costs: two lines a block, of which look-ups ahead fetch some side by side. Recorded
     /// runs have 0.64 to 0.85 on machines with 111 to 167 ns a line.
@@ -99,14 +99,14 @@ final class CoreSuite {
                         "bytes-chains",
                         "How much metadata has a record, all in, in long chains?",
                         "B",
-                        new Measure.Counted("record", Footprint::inChains),
+                        new Measure.Counted("record", MetadataFootprint::chainBytes),
                         LINES,
                         new Budget.AtMost(128)),
                 new Question(
                         "bytes-leaves",
                         "And when every chain is a single block?",
                         "B",
-                        new Measure.Counted("record", Footprint::inLeaves),
+                        new Measure.Counted("record", MetadataFootprint::leafBytes),
                         LINES,
                         new Budget.AtMost(128)));
     }

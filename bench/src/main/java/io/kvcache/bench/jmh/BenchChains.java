@@ -8,16 +8,16 @@ import java.util.Arrays;
 import java.util.SplittableRandom;
 
 /// Long sequences with nothing in common: chains of 8,192 blocks of 16 tokens, 131,072 tokens each.
-final class Sequences {
+final class BenchChains {
 
     static final int BLOCKS = 8192;
 
     /// A block of 4 KiB, the smallest slot there is: a million of them need 4 GiB, of which nothing is written.
-    static final Namespace SPACE = Namespace.of("bench", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
+    static final Namespace NAMESPACE = Namespace.of("bench", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
 
     private static final int BLOCK_TOKENS = 16;
 
-    private Sequences() {}
+    private BenchChains() {}
 
     /// `count` chains; another seed gives others.
     static BlockChain[] of(long seed, int count) {
@@ -25,7 +25,7 @@ final class Sequences {
     }
 
     /// `count` chains of a single block.
-    static BlockChain[] ofOneBlock(long seed, int count) {
+    static BlockChain[] oneBlockChains(long seed, int count) {
         return of(seed, count, 1);
     }
 
@@ -35,24 +35,24 @@ final class Sequences {
         Arrays.setAll(
                 chains,
                 i -> BlockChain.of(
-                        SPACE, random.ints((long) blocks * BLOCK_TOKENS).toArray()));
+                        NAMESPACE, random.ints((long) blocks * BLOCK_TOKENS).toArray()));
         return chains;
     }
 
-    /// What [#inRandomTurns] hands out.
-    interface Turn {
+    /// What [#forEachBlockInterleaved] hands out.
+    interface BlockVisitor {
         void take(BlockChain chain, int index);
     }
 
     /// Visits every block of every chain, a chain's blocks in order and the chains in random turns: records that
     /// follow one another in a chain then lie apart in memory, as they do in a store that has run for a while.
-    static void inRandomTurns(BlockChain[] chains, Turn turn) {
+    static void forEachBlockInterleaved(BlockChain[] chains, BlockVisitor blockVisitor) {
         SplittableRandom random = new SplittableRandom(7);
         BlockChain[] open = chains.clone();
         int[] next = new int[open.length];
         for (int left = open.length; left > 0; ) {
             int at = random.nextInt(left);
-            turn.take(open[at], next[at]++);
+            blockVisitor.take(open[at], next[at]++);
             if (next[at] == open[at].length()) {
                 left--;
                 open[at] = open[left];

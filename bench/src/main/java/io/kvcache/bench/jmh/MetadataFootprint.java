@@ -6,25 +6,25 @@ import io.kvcache.core.tree.RecordLayout;
 /// How many bytes does the metadata of one block take, all in, in a store with a million of them?
 ///
 /// Budget: 128. `./kvcache bench core --filter bytes`
-public final class Footprint {
+public final class MetadataFootprint {
 
     /// What the layout itself asks for, index not included.
     public static final int LINES_BYTES = RecordLayout.HOT_BYTES + RecordLayout.COLD_BYTES;
 
-    private Footprint() {}
+    private MetadataFootprint() {}
 
     /// With chains of 8,192 blocks.
-    public static double inChains() {
+    public static double chainBytes() {
         try (ResidentStore resident = new ResidentStore()) {
-            Sequences.inRandomTurns(Sequences.of(1, ResidentCache.CHAINS), resident::put);
+            BenchChains.forEachBlockInterleaved(BenchChains.of(1, ResidentCache.CHAINS), resident::put);
             return resident.bytesPerRecord();
         }
     }
 
     /// With a million chains of one block, when every record is a leaf and so in the heap of the policy.
-    public static double inLeaves() {
+    public static double leafBytes() {
         try (ResidentStore resident = new ResidentStore()) {
-            for (BlockChain chain : Sequences.ofOneBlock(1, ResidentCache.RECORDS)) {
+            for (BlockChain chain : BenchChains.oneBlockChains(1, ResidentCache.RECORDS)) {
                 resident.put(chain, 0);
             }
             return resident.bytesPerRecord();
