@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.lab.CurveLaboratory;
 import io.kvcache.bench.lab.CurveRow;
+import io.kvcache.bench.lab.HitRatioCurves;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
@@ -79,8 +79,8 @@ final class CurveLabCommand implements Callable<Integer> {
                 TraceOption.loadTrace(curveOptions.source, spec.commandLine().getErr());
         try {
             ReplayOptions.checkWarmup(curveOptions.warmup, read);
-            CurveLaboratory laboratory =
-                    new CurveLaboratory(read, curveOptions.preset, curveOptions.rule, curveOptions.warmup);
+            HitRatioCurves laboratory =
+                    new HitRatioCurves(read, curveOptions.preset, curveOptions.rule, curveOptions.warmup);
             show(rows(laboratory, curveOptions), curveOptions.preset);
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache lab curve: " + e.getMessage(), e);
@@ -88,7 +88,7 @@ final class CurveLabCommand implements Callable<Integer> {
         return 0;
     }
 
-    private List<CurveRow> rows(CurveLaboratory laboratory, CurveOptions curveOptions) {
+    private List<CurveRow> rows(HitRatioCurves laboratory, CurveOptions curveOptions) {
         if (sample == 100) {
             return laboratory.exact(curveOptions.shares);
         }

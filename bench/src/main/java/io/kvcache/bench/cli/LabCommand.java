@@ -1,8 +1,8 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.lab.LabRow;
-import io.kvcache.bench.lab.Laboratory;
-import io.kvcache.bench.lab.Sensitivity;
+import io.kvcache.bench.lab.ParameterSweep;
+import io.kvcache.bench.lab.PolicyComparison;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.report.LabPage;
@@ -94,7 +94,7 @@ final class LabCommand implements Callable<Integer> {
                 Trace trace = loaded(source);
                 report.beginTrace(trace);
                 page.begin(trace);
-                new Laboratory(trace, engine.hardware(), counted.rule(), counted.warmup())
+                new PolicyComparison(trace, engine.hardware(), counted.rule(), counted.warmup())
                         .run(caches, capacities, row -> {
                             page.add(row);
                             show(row, report, progressLine);
@@ -132,7 +132,7 @@ final class LabCommand implements Callable<Integer> {
                 caches.add(new PolicyReplay(PolicyKind.IMPORTANCE, lookAhead));
             }
             if (sensitivity) {
-                caches.addAll(Sensitivity.variants(0));
+                caches.addAll(ParameterSweep.variants(0));
             }
             counted.warmup();
             LabReportFormat.checkFormat(format);

@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.lab.MarginRow;
-import io.kvcache.bench.lab.Margins;
+import io.kvcache.bench.lab.PolicyRegressionCheck;
 import io.kvcache.bench.trace.TraceSource;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -54,11 +54,11 @@ final class MarginLabCommand implements Callable<Integer> {
         head();
         boolean all = true;
         for (TraceSource source : sources) {
-            Margins policyRegressionCheck =
-                    new Margins(TraceOption.loadTrace(source, spec.commandLine().getErr()), lookAhead);
+            PolicyRegressionCheck policyRegressionCheck = new PolicyRegressionCheck(
+                    TraceOption.loadTrace(source, spec.commandLine().getErr()), lookAhead);
             for (double share : shares.shares()) {
-                MarginRow row = policyRegressionCheck.at(share);
-                all &= row.holds();
+                MarginRow row = policyRegressionCheck.compareAt(share);
+                all &= row.withinMargin();
                 print(
                         switch (format) {
                             case "json" -> JsonMapper.builder().build().writeValueAsString(row);
@@ -107,7 +107,7 @@ final class MarginLabCommand implements Callable<Integer> {
                 100 * row.gapClosed(),
                 100 * row.margin(),
                 row.timesLru(),
-                row.holds() ? "" : "  below");
+                row.withinMargin() ? "" : "  below");
     }
 
     private void print(String line) {

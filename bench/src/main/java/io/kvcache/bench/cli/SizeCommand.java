@@ -1,9 +1,9 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.lab.CapacityPlanner;
 import io.kvcache.bench.lab.GpuPreset;
-import io.kvcache.bench.lab.Route;
-import io.kvcache.bench.lab.SizeAnswer;
-import io.kvcache.bench.lab.Sizing;
+import io.kvcache.bench.lab.RoutingPolicy;
+import io.kvcache.bench.lab.SizingResult;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.server.cli.ByteSizeText;
 import java.io.IOException;
@@ -91,14 +91,15 @@ final class SizeCommand implements Callable<Integer> {
     @Option(names = "--json", description = "One JSON object instead of text.")
     private boolean json;
 
-    private record SizeOptions(TraceSource source, Sizing.Engine engine, List<Sizing.Instances> fleets) {}
+    private record SizeOptions(
+            TraceSource source, CapacityPlanner.EngineConfig engine, List<CapacityPlanner.FleetConfig> fleets) {}
 
     @Override
     public Integer call() throws IOException {
         SizeOptions sizeOptions = sizeOptions();
-        Sizing capacityPlanner = new Sizing(
+        CapacityPlanner capacityPlanner = new CapacityPlanner(
                 TraceOption.loadTrace(sizeOptions.source, spec.commandLine().getErr()), sizeOptions.engine);
-        SizeAnswer answer = capacityPlanner.answer(target, sizeOptions.fleets);
+        SizingResult answer = capacityPlanner.plan(target, sizeOptions.fleets);
         PrintWriter out = spec.commandLine().getOut();
         if (json) {
             out.println(JsonMapper.builder().build().writeValueAsString(answer));
@@ -117,15 +118,15 @@ final class SizeCommand implements Callable<Integer> {
             if (gpus < 1 || gpus > 1000) {
                 throw ReplayOptions.invalidOption("--gpus", String.valueOf(gpus), "1 to 1000");
             }
-            Sizing.Engine engineConfig = new Sizing.Engine(
+            CapacityPlanner.EngineConfig engineConfig = new CapacityPlanner.EngineConfig(
                     model.preset(),
                     GpuPreset.named(gpu)
                             .orElseThrow(() -> ReplayOptions.invalidOption("--gpu", gpu, GpuPreset.names())),
                     gpus,
                     hostBytes());
-            List<Sizing.Instances> fleets = routes.stream()
+            List<CapacityPlanner.FleetConfig> fleets = routes.stream()
                     .map(SizeCommand::route)
-                    .map(routingPolicy -> new Sizing.Instances(instances, routingPolicy, seed))
+                    .map(routingPolicy -> new CapacityPlanner.FleetConfig(instances, routingPolicy, seed))
                     .toList();
             return new SizeOptions(trace.traceSource(), engineConfig, instances == 1 ? List.of() : fleets);
         } catch (IllegalArgumentException e) {
@@ -137,7 +138,8 @@ final class SizeCommand implements Callable<Integer> {
         return host.equals("0") ? 0 : ByteSizeText.parse(host).bytes();
     }
 
-    private static Route route(String name) {
-        return Route.named(name).orElseThrow(() -> ReplayOptions.invalidOption("--route", name, Route.names()));
+    private static RoutingPolicy route(String name) {
+        return RoutingPolicy.named(name)
+                .orElseThrow(() -> ReplayOptions.invalidOption("--route", name, RoutingPolicy.names()));
     }
 }

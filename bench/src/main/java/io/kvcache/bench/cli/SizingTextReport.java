@@ -1,6 +1,6 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.lab.SizeAnswer;
+import io.kvcache.bench.lab.SizingResult;
 import io.kvcache.server.cli.ByteSizeText;
 import java.io.PrintWriter;
 import java.util.Locale;
@@ -16,7 +16,7 @@ final class SizingTextReport {
     }
 
     /// @param computeMillis that computing a block takes
-    void print(SizeAnswer answer, double computeMillis) {
+    void print(SizingResult answer, double computeMillis) {
         if (answer.reachable()) {
             line(
                     "%s: %.4f of the full blocks found (at most %.4f)",
@@ -39,11 +39,11 @@ final class SizingTextReport {
         }
     }
 
-    private void print(SizeAnswer.Row row, SizeAnswer answer, double computeMillis) {
+    private void print(SizingResult.Row row, SizingResult answer, double computeMillis) {
         line(
                 "  %-10s  %,9d blocks of %d tokens  %s of %s",
                 row.policy(), row.blocks(), answer.blockTokens(), new ByteSizeText(row.bytes()), answer.model());
-        for (SizeAnswer.Tier tier : row.tiers()) {
+        for (SizingResult.Tier tier : row.tiers()) {
             if (tier.bytes() > 0) {
                 line(
                         "    %-8s  %10s  finds %.4f%s",
@@ -52,7 +52,7 @@ final class SizingTextReport {
         }
     }
 
-    private static String cost(SizeAnswer.Tier tier, double computeMillis) {
+    private static String cost(SizingResult.Tier tier, double computeMillis) {
         return tier.millisABlock() == 0
                 ? ""
                 : String.format(
@@ -62,7 +62,7 @@ final class SizingTextReport {
                         computeMillis);
     }
 
-    private void print(SizeAnswer.FleetRow row, SizeAnswer answer) {
+    private void print(SizingResult.FleetRow row, SizingResult answer) {
         line(
                 "  %d instances, route %s, each a cache of its own (the busiest gets %.2f times the mean):",
                 row.instances(), row.route(), row.busiest());

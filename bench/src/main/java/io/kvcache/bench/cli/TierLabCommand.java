@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.lab.EngineHardware;
-import io.kvcache.bench.lab.TierLaboratory;
+import io.kvcache.bench.lab.TierComparison;
 import io.kvcache.bench.lab.TierRow;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.Replay;
@@ -123,7 +123,7 @@ final class TierLabCommand implements Callable<Integer> {
         Path place = chosen == null ? Files.createTempDirectory("kvcache-lab") : chosen;
         TierPage page = new TierPage(HtmlReportOption.commandLine(spec), read);
         try {
-            return run(tierLabOptions, new TierLaboratory(read, engine.preset(), tierLabOptions.hardware, place), page);
+            return run(tierLabOptions, new TierComparison(read, engine.preset(), tierLabOptions.hardware, place), page);
         } finally {
             if (chosen == null) {
                 Files.deleteIfExists(place);
@@ -134,7 +134,7 @@ final class TierLabCommand implements Callable<Integer> {
     private record TierLabOptions(
             TraceSource source, EngineHardware hardware, List<Replay> policies, List<AdmissionKind> admissions) {}
 
-    private int run(TierLabOptions tierLabOptions, TierLaboratory laboratory, TierPage page) throws IOException {
+    private int run(TierLabOptions tierLabOptions, TierComparison laboratory, TierPage page) throws IOException {
         TierLabReport report = new TierLabReport(spec.commandLine().getOut(), json ? "json" : format, engine.title());
         if (laboratory.distinctBlocks() == 0) {
             throw new IOException("no prompt of the trace has a full block, so there is nothing to keep in any tier");
@@ -159,7 +159,7 @@ final class TierLabCommand implements Callable<Integer> {
     }
 
     /// What makes the rows other than they look.
-    private void notes(TierLaboratory laboratory) {
+    private void notes(TierComparison laboratory) {
         PrintWriter errors = spec.commandLine().getErr();
         int blocks = laboratory.hostBlocks(host / 100);
         double share = (double) blocks / laboratory.distinctBlocks();
@@ -172,22 +172,22 @@ final class TierLabCommand implements Callable<Integer> {
                     100 * share,
                     host));
         }
-        if (!laboratory.hasTimes()) {
+        if (!laboratory.hasTimestamps()) {
             errors.println("kvcache: " + LabReportFormat.NO_TIMESTAMPS_NOTE);
         }
         errors.flush();
     }
 
-    private void rows(TierLabOptions tierLabOptions, Replay policy, TierLaboratory laboratory, Consumer<TierRow> each)
+    private void rows(TierLabOptions tierLabOptions, Replay policy, TierComparison laboratory, Consumer<TierRow> each)
             throws IOException {
-        TierLaboratory.Shares shares = new TierLaboratory.Shares(host / 100, disk / 100);
+        TierComparison.TierShares shares = new TierComparison.TierShares(host / 100, disk / 100);
         if (policy instanceof PolicyReplay own) {
             for (AdmissionKind admission : tierLabOptions.admissions) {
                 each.accept(laboratory.run(own.kind(), admission, shares));
             }
         }
         if (modelled || !(policy instanceof PolicyReplay)) {
-            each.accept(laboratory.model(policy, shares));
+            each.accept(laboratory.runModel(policy, shares));
         }
     }
 

@@ -1,7 +1,7 @@
 package io.kvcache.bench.constant;
 
 import io.kvcache.bench.lab.EngineHardware;
-import io.kvcache.bench.lab.TierLaboratory;
+import io.kvcache.bench.lab.TierComparison;
 import io.kvcache.bench.lab.TierRow;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.ReplayRule;
@@ -22,7 +22,7 @@ import java.nio.file.Path;
 public final class ConstantExperiment {
 
     /// Shares of the distinct blocks in host memory and on disk.
-    private static final TierLaboratory.Shares TIERS = new TierLaboratory.Shares(0.02, 0.1);
+    private static final TierComparison.TierShares TIERS = new TierComparison.TierShares(0.02, 0.1);
 
     private static final int GPUS = 4;
 
@@ -50,7 +50,7 @@ public final class ConstantExperiment {
         Path folder = Files.createTempDirectory("kvcache-trial");
         try {
             EngineHardware hardware = EngineHardware.h100(ModelPreset.LLAMA_3_8B, GPUS);
-            TierRow row = new TierLaboratory(load(trace, first), ModelPreset.LLAMA_3_8B, hardware, folder)
+            TierRow row = new TierComparison(load(trace, first), ModelPreset.LLAMA_3_8B, hardware, folder)
                     .run(PolicyKind.IMPORTANCE, AdmissionKind.VALUE, TIERS);
             return new double[] {row.blockHitRatio(), row.prefillSecondsSaved(), row.writtenOfPut()};
         } finally {

@@ -1,7 +1,7 @@
 package io.kvcache.bench.constant;
 
 import io.kvcache.bench.constant.TunableConstant.Effect;
-import io.kvcache.bench.lab.Margins;
+import io.kvcache.bench.lab.PolicyRegressionCheck;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -13,7 +13,7 @@ import java.util.stream.IntStream;
 
 /// Halves and doubles constants of the core, one at a time, and says what that changes on a trace.
 ///
-/// The order of eviction is judged by block hits at the six shares of [Margins], with the next 64
+/// The order of eviction is judged by block hits at the six shares of [PolicyRegressionCheck], with the next 64
 /// requests known where that is what the constant is about. What is written is judged in the store,
 /// with host memory for 2 % of the blocks and a disk for 10 %: the mean of three runs is what each
 /// is compared with, as runs of a store with threads differ.
@@ -23,7 +23,7 @@ public final class ConstantSweep {
     private static final int QUEUE = 64;
     private static final int RUNS = 3;
     private static final double[] SHARES =
-            Margins.SHARES.stream().mapToDouble(share -> share).toArray();
+            PolicyRegressionCheck.SHARES.stream().mapToDouble(share -> share).toArray();
 
     private final String trace;
     private final int first;

@@ -18,7 +18,7 @@ public record EngineHardware(
         double diskLatencySeconds) {
 
     /// Share of the peak that a prefill reaches.
-    private static final double REACHED = 0.5;
+    private static final double UTILIZATION = 0.5;
 
     /// One NVMe drive of PCIe 5.
     private static final double NVME_BYTES = 13e9;
@@ -35,7 +35,7 @@ public record EngineHardware(
     /// one drive.
     public static EngineHardware of(GpuPreset gpu, ModelPreset model, int count) {
         return new EngineHardware(
-                PrefillCost.of(model, count * REACHED * gpu.flops()),
+                PrefillCost.of(model, count * UTILIZATION * gpu.flops()),
                 model.kvBytesPerToken(),
                 count * gpu.hostBytesPerSecond(),
                 NVME_BYTES,

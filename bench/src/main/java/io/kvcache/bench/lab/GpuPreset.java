@@ -17,7 +17,7 @@ public enum GpuPreset {
     H200(141e9, 989e12, 55e9);
 
     /// What engines take of a device's memory unless told otherwise, as vLLM does.
-    private static final double USED = 0.9;
+    private static final double USABLE_SHARE = 0.9;
 
     private final double memoryBytes;
     private final double flops;
@@ -49,7 +49,7 @@ public enum GpuPreset {
 
     /// Memory that so many of them have for KV once the weights are there; below 0 when these do not fit.
     public long kvBytes(ModelPreset model, int count) {
-        return (long) (USED * memoryBytes * count - weightBytes(model));
+        return (long) (USABLE_SHARE * memoryBytes * count - weightBytes(model));
     }
 
     double flops() {

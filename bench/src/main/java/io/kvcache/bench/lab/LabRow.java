@@ -45,14 +45,15 @@ public record LabRow(
         double seconds) {
 
     /// The heads of a table of rows in [#csv].
-    public static final String CSV_HEAD = Csv.head(LabRow.class);
+    public static final String CSV_HEAD = CsvFormat.head(LabRow.class);
 
     /// What an engine made of it.
     ///
     /// @param occupancy share of the capacity
-    record Served(EngineModel.Report engine, double occupancy, long blocksPut) {}
+    record EngineStats(EngineSimulator.Summary engine, double occupancy, long blocksPut) {}
 
-    static LabRow of(String trace, String rule, double share, ReplayComparison.Outcome outcome, Served served) {
+    static LabRow of(
+            String trace, String rule, double share, ReplayComparison.Outcome outcome, EngineStats engineStats) {
         OptionalDouble gap = outcome.shareOfGap();
         return new LabRow(
                 trace,
@@ -65,19 +66,19 @@ public record LabRow(
                 outcome.bounds().lru().blockHitRatio(),
                 outcome.bounds().beladyBypass().blockHitRatio(),
                 gap.orElse(0),
-                served.engine.prefillSecondsSaved(),
-                served.engine.loadSeconds(),
-                served.engine.prefillSecondsSaved() - served.engine.loadSeconds(),
-                served.engine.p50Seconds(),
-                served.engine.p99Seconds(),
-                served.occupancy,
-                served.engine.hostBytesRead(),
-                served.blocksPut,
+                engineStats.engine.prefillSecondsSaved(),
+                engineStats.engine.loadSeconds(),
+                engineStats.engine.prefillSecondsSaved() - engineStats.engine.loadSeconds(),
+                engineStats.engine.p50Seconds(),
+                engineStats.engine.p99Seconds(),
+                engineStats.occupancy,
+                engineStats.engine.hostBytesRead(),
+                engineStats.blocksPut,
                 outcome.seconds());
     }
 
     /// A line of comma-separated values.
     public String csv() {
-        return Csv.line(this);
+        return CsvFormat.line(this);
     }
 }

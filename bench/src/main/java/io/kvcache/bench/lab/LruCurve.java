@@ -5,7 +5,7 @@ import io.kvcache.bench.replay.TraceForest;
 /// LRU's hit ratio at every capacity, from one pass over a trace.
 ///
 /// LRU is a stack: what a smaller cache holds, a larger one holds too, so that a block's [StackDistances]
-/// say which caches find it. From [#exactFrom()] blocks on this is what a replay finds, to the last hit.
+/// say which caches find it. From [#minExactBlocks()] blocks on this is what a replay finds, to the last hit.
 /// In a smaller cache the longest prompts have no room, and their own blocks, which cannot push each
 /// other out here, do so there.
 public final class LruCurve {
@@ -19,7 +19,7 @@ public final class LruCurve {
         hitsAt = new long[forest.nodes() + 2];
         accesses = accesses(forest, warmup);
         exactFrom = longest(forest);
-        new StackDistances(forest, _ -> true).pass(warmup, _ -> true, (_, others) -> hitsAt[others + 1]++);
+        new StackDistances(forest, _ -> true).run(warmup, _ -> true, (_, others) -> hitsAt[others + 1]++);
         for (int blocks = 1; blocks < hitsAt.length; blocks++) {
             hitsAt[blocks] += hitsAt[blocks - 1];
         }
@@ -43,7 +43,7 @@ public final class LruCurve {
     }
 
     /// The capacity in blocks from which on the curve is exact: the longest prompt's.
-    public int exactFrom() {
+    public int minExactBlocks() {
         return exactFrom;
     }
 

@@ -24,18 +24,18 @@ public record MarginRow(
         double timesLru) {
 
     /// What importance may find less than the better of the others: half a point.
-    public static final double MOST_BELOW = 0.005;
+    public static final double MAX_SHORTFALL = 0.005;
 
     /// The heads of a table of rows in [#csv].
-    public static final String CSV_HEAD = Csv.head(MarginRow.class);
+    public static final String CSV_HEAD = CsvFormat.head(MarginRow.class);
 
     /// Whether importance is nowhere far below.
-    public boolean holds() {
-        return margin >= -MOST_BELOW;
+    public boolean withinMargin() {
+        return margin >= -MAX_SHORTFALL;
     }
 
     /// A line of comma-separated values.
     public String csv() {
-        return Csv.line(this);
+        return CsvFormat.line(this);
     }
 }

@@ -13,7 +13,7 @@ import java.util.Arrays;
 ///   make the estimate jump by whether it is in the sample. Its uses are measured always, though it
 ///   counts among the others of a distance only when sampled. So only the light blocks' share is
 ///   estimated, as hits over accesses of those sampled.
-/// - [#at] says between which values the true ratio lies: three standard deviations of the estimate,
+/// - [#estimateAt] says between which values the true ratio lies: three standard deviations of the estimate,
 ///   which follow from how much the sampled blocks differ, at capacities that are three standard
 ///   deviations off, since a distance is known only so well.
 ///
@@ -21,8 +21,8 @@ import java.util.Arrays;
 public final class SampledCurve {
 
     private static final double DEVIATIONS = 3;
-    private static final double HEAVY_SHARE = 1e-3;
-    private static final long SPREAD = 0x9E3779B97F4A7C15L;
+    private static final double MIN_HEAVY_SHARE = 1e-3;
+    private static final long HASH_MULTIPLIER = 0x9E3779B97F4A7C15L;
 
     private final double rate;
     private final long seed;
@@ -48,12 +48,11 @@ public final class SampledCurve {
         this.seed = seed;
         accessesOf = accessesOf(forest, warmup);
         accesses = LruCurve.accesses(forest, warmup);
-        heavyThreshold = (long) (HEAVY_SHARE * accesses);
+        heavyThreshold = (long) (MIN_HEAVY_SHARE * accesses);
         for (int node = 0; node < accessesOf.length; node++) {
             sampledBlocks += isSampled(node) ? 1 : 0;
         }
-        new StackDistances(forest, this::isSampled)
-                .pass(warmup, node -> isSampled(node) || isHeavy(node), this::reused);
+        new StackDistances(forest, this::isSampled).run(warmup, node -> isSampled(node) || isHeavy(node), this::reused);
     }
 
     private static int[] accessesOf(TraceForest forest, int warmup) {
@@ -72,7 +71,7 @@ public final class SampledCurve {
     }
 
     /// The hit ratio of an LRU cache of so many blocks.
-    public Estimate at(int blocks) {
+    public Estimate estimateAt(int blocks) {
         double unsure = DEVIATIONS * Math.sqrt(blocks * (1 - rate) / rate);
         Point here = point(blocks);
         Point below = point(Math.max(0, blocks - unsure));
@@ -94,8 +93,8 @@ public final class SampledCurve {
         for (int use = 0; use < uses; use++) {
             hits[nodes[use]] += distances[use] / rate < blocks ? 1 : 0;
         }
-        Sum heavy = new Sum();
-        Sum light = new Sum();
+        RatioSum heavy = new RatioSum();
+        RatioSum light = new RatioSum();
         for (int node = 0; node < hits.length; node++) {
             if (isHeavy(node)) {
                 heavy.add(hits[node], accessesOf[node]);
@@ -109,7 +108,7 @@ public final class SampledCurve {
     }
 
     /// Hits and accesses of many blocks, and what the spread of their ratio takes.
-    private static final class Sum {
+    private static final class RatioSum {
 
         private double hits;
         private double accesses;
@@ -150,8 +149,8 @@ public final class SampledCurve {
     }
 
     private boolean isSampled(int node) {
-        long mixed = ((seed * SPREAD) ^ node) * SPREAD;
-        mixed = (mixed ^ (mixed >>> 32)) * SPREAD;
+        long mixed = ((seed * HASH_MULTIPLIER) ^ node) * HASH_MULTIPLIER;
+        mixed = (mixed ^ (mixed >>> 32)) * HASH_MULTIPLIER;
         return (mixed >>> 11) * 0x1p-53 < rate;
     }
 }

@@ -24,11 +24,11 @@ final class StackDistances {
     private int time;
 
     /// Told of each use of a block that was used before.
-    interface Sink {
+    interface DistanceSink {
         /// One such use.
         ///
         /// @param others counted blocks that were used since
-        void reused(int node, int others);
+        void onReuse(int node, int others);
     }
 
     /// @param counted which blocks count when they are the others
@@ -49,21 +49,21 @@ final class StackDistances {
     ///
     /// @param warmup leading requests of which the sink is not told
     /// @param wanted blocks of whose uses it is told
-    void pass(int warmup, IntPredicate wanted, Sink sink) {
+    void run(int warmup, IntPredicate wanted, DistanceSink sink) {
         for (int request = 0; request < forest.requests(); request++) {
             int start = time;
             int lookedUp = request < warmup ? 0 : forest.lookedUp(request);
             for (int i = forest.length(request) - 1; i >= 0; i--) {
                 int node = forest.node(request, i);
                 if (i < lookedUp && lastUse[node] > 0 && wanted.test(node)) {
-                    sink.reused(node, Math.toIntExact(lastUses.sum(start) - lastUses.sum(lastUse[node] - 1)));
+                    sink.onReuse(node, Math.toIntExact(lastUses.sum(start) - lastUses.sum(lastUse[node] - 1)));
                 }
-                use(node);
+                onUse(node);
             }
         }
     }
 
-    private void use(int node) {
+    private void onUse(int node) {
         if (counted.test(node)) {
             if (lastUse[node] > 0) {
                 lastUses.add(lastUse[node] - 1, -1);

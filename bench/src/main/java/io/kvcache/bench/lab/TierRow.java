@@ -62,7 +62,7 @@ public record TierRow(
         double seconds) {
 
     /// The heads of a table of rows in [#csv].
-    public static final String CSV_HEAD = Csv.head(TierRow.class);
+    public static final String CSV_HEAD = CsvFormat.head(TierRow.class);
 
     /// What ran.
     ///
@@ -86,7 +86,7 @@ public record TierRow(
     record Written(long bytes, long blocks, double ofPut, double bytesOfPut) {}
 
     /// @param check wrong blocks, and the seconds of the run
-    static TierRow of(Setting setting, Found found, EngineModel.Report engine, Written written, Check check) {
+    static TierRow of(Setting setting, Found found, EngineSimulator.Summary engine, Written written, Check check) {
         long accesses = found.totals.blockAccesses();
         return new TierRow(
                 setting.trace,
@@ -123,6 +123,6 @@ public record TierRow(
 
     /// A line of comma-separated values.
     public String csv() {
-        return Csv.line(this);
+        return CsvFormat.line(this);
     }
 }

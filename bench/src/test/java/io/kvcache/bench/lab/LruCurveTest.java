@@ -21,7 +21,7 @@ final class LruCurveTest {
 
     @Test
     void givenRoomForTheLongestPrompt_whenCurveIsDrawn_thenItEqualsTheReplaysToTheLastHit() {
-        int from = curve.exactFrom();
+        int from = curve.minExactBlocks();
         for (int blocks : new int[] {from, from + 1, 2 * from, 1000, 3000, 8000, forest.nodes()}) {
             assertThat(curve.hits(blocks))
                     .as("LRU of %d blocks", blocks)
@@ -34,7 +34,7 @@ final class LruCurveTest {
 
     @Test
     void givenLessRoomThanTheLongestPrompt_whenCurveIsDrawn_thenItIsNear() {
-        int blocks = curve.exactFrom() / 2;
+        int blocks = curve.minExactBlocks() / 2;
         assertThat(curve.hitRatio(blocks))
                 .isCloseTo(
                         new PolicyReplay(PolicyKind.LRU)
@@ -48,7 +48,7 @@ final class LruCurveTest {
         for (long seed = 1; seed <= 20; seed++) {
             SampledCurve sampled = new SampledCurve(forest, WARMUP, 0.1, seed);
             for (int blocks : new int[] {500, 1000, 3000, 8000, forest.nodes()}) {
-                SampledCurve.Estimate estimate = sampled.at(blocks);
+                SampledCurve.Estimate estimate = sampled.estimateAt(blocks);
                 assertThat(curve.hitRatio(blocks))
                         .as("LRU of %d blocks, sample %d", blocks, seed)
                         .isBetween(estimate.low(), estimate.high());
@@ -59,8 +59,8 @@ final class LruCurveTest {
 
     @Test
     void givenLargerSample_whenCurveIsEstimated_thenTheBoundsAreNarrower() {
-        SampledCurve.Estimate tenth = new SampledCurve(forest, WARMUP, 0.1, 1).at(3000);
-        SampledCurve.Estimate half = new SampledCurve(forest, WARMUP, 0.5, 1).at(3000);
+        SampledCurve.Estimate tenth = new SampledCurve(forest, WARMUP, 0.1, 1).estimateAt(3000);
+        SampledCurve.Estimate half = new SampledCurve(forest, WARMUP, 0.5, 1).estimateAt(3000);
         assertThat(half.high() - half.low()).isLessThan((tenth.high() - tenth.low()) / 2);
         assertThat(tenth.high() - tenth.low()).isLessThan(0.2);
     }
@@ -71,9 +71,9 @@ final class LruCurveTest {
         assertThat(all.sampledBlocks()).isEqualTo(forest.nodes());
         for (int blocks : new int[] {1, 1000, 8000}) {
             double exact = curve.hitRatio(blocks);
-            assertThat(all.at(blocks).hitRatio()).isCloseTo(exact, within(1e-12));
-            assertThat(all.at(blocks).low()).isCloseTo(exact, within(1e-12));
-            assertThat(all.at(blocks).high()).isCloseTo(exact, within(1e-12));
+            assertThat(all.estimateAt(blocks).hitRatio()).isCloseTo(exact, within(1e-12));
+            assertThat(all.estimateAt(blocks).low()).isCloseTo(exact, within(1e-12));
+            assertThat(all.estimateAt(blocks).high()).isCloseTo(exact, within(1e-12));
         }
     }
 

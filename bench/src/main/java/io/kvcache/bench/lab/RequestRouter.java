@@ -9,14 +9,14 @@ import java.util.List;
 import java.util.Random;
 
 /// Sends the requests of a trace to instances.
-final class Routing {
+final class RequestRouter {
 
     /// Most instances: each is a bit of a word.
-    static final int MOST = 64;
+    static final int MAX_INSTANCES = 64;
 
-    private static final double ENOUGH = 0.5;
-    private static final double MOST_AHEAD = 1.2;
-    private static final long SPREAD = 0x9E3779B97F4A7C15L;
+    private static final double MIN_PREFIX_SHARE = 0.5;
+    private static final double MAX_IMBALANCE = 1.2;
+    private static final long HASH_MULTIPLIER = 0x9E3779B97F4A7C15L;
 
     private final Trace trace;
     private final int instances;
@@ -25,16 +25,16 @@ final class Routing {
 
     private long longest;
 
-    /// @param instances 1 to [#MOST]
-    Routing(Trace trace, int instances) {
+    /// @param instances 1 to [#MAX_INSTANCES]
+    RequestRouter(Trace trace, int instances) {
         this.trace = trace;
         this.instances = instances;
         sent = new long[instances];
     }
 
     /// What each instance gets to see; may be called once.
-    List<Trace> split(Route route, long seed) {
-        int[] places = switch (route) {
+    List<Trace> split(RoutingPolicy routingPolicy, long seed) {
+        int[] places = switch (routingPolicy) {
             case RANDOM ->
                 new Random(seed).ints(trace.requests().size(), 0, instances).toArray();
             case SESSION -> bySession(seed);
@@ -53,10 +53,10 @@ final class Routing {
     }
 
     private int[] bySession(long seed) {
-        long[] sessions = Sessions.of(trace);
+        long[] sessions = SessionInference.of(trace);
         int[] places = new int[sessions.length];
         for (int i = 0; i < places.length; i++) {
-            long mixed = ((seed * SPREAD) ^ sessions[i]) * SPREAD;
+            long mixed = ((seed * HASH_MULTIPLIER) ^ sessions[i]) * HASH_MULTIPLIER;
             places[i] = (int) Long.remainderUnsigned(mixed ^ (mixed >>> 32), instances);
         }
         return places;
@@ -86,11 +86,11 @@ final class Routing {
         while (known < forest.length(request) && holders[forest.node(request, known)] != 0) {
             having = holders[forest.node(request, known++)];
         }
-        if (having == 0 || known < ENOUGH * forest.length(request)) {
+        if (having == 0 || known < MIN_PREFIX_SHARE * forest.length(request)) {
             return least;
         }
         int chosen = leastSent(having);
-        return sent[chosen] <= MOST_AHEAD * sent[least] + longest ? chosen : least;
+        return sent[chosen] <= MAX_IMBALANCE * sent[least] + longest ? chosen : least;
     }
 
     /// Of those in the mask, the one that was sent the fewest tokens.

@@ -7,7 +7,7 @@ import io.kvcache.core.identity.ModelPreset;
 import java.util.List;
 
 /// Draws LRU's hit ratio over capacity for one trace, exactly or from a sample.
-public final class CurveLaboratory {
+public final class HitRatioCurves {
 
     private final Trace trace;
     private final TraceForest forest;
@@ -17,7 +17,7 @@ public final class CurveLaboratory {
     /// @param model whose KV the bytes are
     /// @param rule which blocks count
     /// @param warmup leading requests that do not count
-    public CurveLaboratory(Trace trace, ModelPreset model, ReplayRule rule, int warmup) {
+    public HitRatioCurves(Trace trace, ModelPreset model, ReplayRule rule, int warmup) {
         this.trace = trace;
         this.model = model;
         this.warmup = warmup;
@@ -33,7 +33,7 @@ public final class CurveLaboratory {
                 .map(share -> {
                     int blocks = blocks(share);
                     double ratio = curve.hitRatio(blocks);
-                    boolean exact = blocks >= curve.exactFrom();
+                    boolean exact = blocks >= curve.minExactBlocks();
                     return row(share, new SampledCurve.Estimate(ratio, ratio, ratio), exact, forest.nodes());
                 })
                 .toList();
@@ -46,7 +46,7 @@ public final class CurveLaboratory {
     public List<CurveRow> sampled(List<Double> shares, double rate, long seed) {
         SampledCurve curve = new SampledCurve(forest, warmup, rate, seed);
         return shares.stream()
-                .map(share -> row(share, curve.at(blocks(share)), false, curve.sampledBlocks()))
+                .map(share -> row(share, curve.estimateAt(blocks(share)), false, curve.sampledBlocks()))
                 .toList();
     }
 

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Two tiers without blocks, beside what can be worked out by hand and what the store does.
-final class ModelledTiersTest {
+final class TierModelTest {
 
     private static final EngineHardware H100 = EngineHardware.h100(ModelPreset.LLAMA_3_8B, 4);
 
@@ -34,46 +34,47 @@ final class ModelledTiersTest {
     void givenFiveRequests_whenModelled_thenEachBlockIsWhereItMustBe() {
         Trace trace = new Trace("five", List.of(one(0, 1), one(1, 2), one(2, 1), one(3, 3), one(4, 2)));
         TraceForest forest = new TraceForest(trace, ReplayRule.FULL_BLOCKS);
-        Serving serving = new Serving(trace, H100, 0);
-        ModelledTiers.Outcome outcome = new ModelledTiers(forest, 1, 2)
-                .run(new PolicyReplay(PolicyKind.LRU), TierGap.of(forest, 1, 2), serving);
+        EngineFeed engineFeed = new EngineFeed(trace, H100, 0);
+        TierModel.TierOutcome outcome = new TierModel(forest, 1, 2)
+                .run(new PolicyReplay(PolicyKind.LRU), TierOptimalityGap.of(forest, 1, 2), engineFeed);
         assertThat(outcome.found().totals().blockHits()).isEqualTo(1);
         assertThat(outcome.found().hostHits()).isZero();
         assertThat(outcome.put()).isEqualTo(4);
         assertThat(outcome.written()).isEqualTo(4);
         assertThat(outcome.found().hostOccupancy()).isEqualTo(1);
         assertThat(outcome.found().diskOccupancy()).isCloseTo(0.9, within(1e-9));
-        assertThat(serving.report().hostBytesRead()).isZero();
-        assertThat(serving.report().diskBytesRead()).isEqualTo(512 * ModelPreset.LLAMA_3_8B.kvBytesPerToken());
+        assertThat(engineFeed.summary().hostBytesRead()).isZero();
+        assertThat(engineFeed.summary().diskBytesRead()).isEqualTo(512 * ModelPreset.LLAMA_3_8B.kvBytesPerToken());
     }
 
     @Test
     void givenEveryCache_whenModelled_thenTheDiskAddsHitsAndNoneExceedsTheBound() {
         Trace trace = new TraceGenerator(Workload.mixed(), 3).generate("generated:3", 2000);
-        TierLaboratory laboratory = new TierLaboratory(trace, ModelPreset.LLAMA_3_8B, H100, Path.of("unused"));
-        TierLaboratory.Shares shares = new TierLaboratory.Shares(0.02, 0.2);
+        TierComparison laboratory = new TierComparison(trace, ModelPreset.LLAMA_3_8B, H100, Path.of("unused"));
+        TierComparison.TierShares shares = new TierComparison.TierShares(0.02, 0.2);
         for (Replay policy : ReplayCatalogue.all()) {
-            TierRow row = laboratory.model(policy, shares);
+            TierRow row = laboratory.runModel(policy, shares);
             assertThat(row.blockHitRatio()).as(row.policy()).isGreaterThan(row.hostHitRatio());
             assertThat(row.gapClosed()).as(row.policy()).isLessThanOrEqualTo(1 + 1e-9);
             assertThat(row.hostOccupancy()).as(row.policy()).isBetween(0.5, 1.0);
             assertThat(row.savedLessLoadingSeconds()).isEqualTo(row.prefillSecondsSaved() - row.loadSeconds());
             assertThat(row.ttftP99Seconds()).isGreaterThanOrEqualTo(row.ttftP50Seconds());
         }
-        assertThat(laboratory.model(new BeladyReplay(true), shares).gapClosed()).isCloseTo(1, within(1e-9));
-        assertThat(laboratory.model(new PolicyReplay(PolicyKind.LRU), shares).gapClosed())
+        assertThat(laboratory.runModel(new BeladyReplay(true), shares).gapClosed())
+                .isCloseTo(1, within(1e-9));
+        assertThat(laboratory.runModel(new PolicyReplay(PolicyKind.LRU), shares).gapClosed())
                 .isCloseTo(0, within(1e-9));
-        assertThat(laboratory.model(new MooncakeReplay(), shares).run()).isEqualTo("model");
+        assertThat(laboratory.runModel(new MooncakeReplay(), shares).run()).isEqualTo("model");
     }
 
     @Test
     void givenLruAndWritingAll_whenModelledAndDone_thenTheStoreFindsNearlyTheSame(@TempDir Path folder)
             throws IOException {
         Trace trace = new TraceGenerator(Workload.mixed(), 7).generate("generated:7", 150);
-        TierLaboratory laboratory = new TierLaboratory(trace, ModelPreset.LLAMA_3_8B, H100, folder.resolve("disk"));
-        TierLaboratory.Shares shares = new TierLaboratory.Shares(0.2, 0.6);
+        TierComparison laboratory = new TierComparison(trace, ModelPreset.LLAMA_3_8B, H100, folder.resolve("disk"));
+        TierComparison.TierShares shares = new TierComparison.TierShares(0.2, 0.6);
         TierRow store = laboratory.run(PolicyKind.LRU, AdmissionKind.ALWAYS, shares);
-        TierRow model = laboratory.model(new PolicyReplay(PolicyKind.LRU), shares);
+        TierRow model = laboratory.runModel(new PolicyReplay(PolicyKind.LRU), shares);
         assertThat(model.hostBlocks()).isEqualTo(store.hostBlocks());
         assertThat(store.blockHitRatio()).isCloseTo(model.blockHitRatio(), within(0.02));
         assertThat(store.hostHitRatio()).isCloseTo(model.hostHitRatio(), within(0.02));

@@ -6,14 +6,14 @@ import io.kvcache.bench.trace.Trace;
 import java.util.List;
 
 /// Instances with a private LRU cache each, all of one size, and a route by which requests come to them.
-final class Fleet {
+final class CacheFleet {
 
     private final List<Trace> parts;
     private final List<LruCurve> curves;
     private final long accesses;
 
-    Fleet(Trace trace, int instances, Route route, long seed) {
-        parts = new Routing(trace, instances).split(route, seed);
+    CacheFleet(Trace trace, int instances, RoutingPolicy routingPolicy, long seed) {
+        parts = new RequestRouter(trace, instances).split(routingPolicy, seed);
         curves = parts.stream()
                 .map(part -> new LruCurve(new TraceForest(part, ReplayRule.FULL_BLOCKS), 0))
                 .toList();
@@ -32,7 +32,7 @@ final class Fleet {
     }
 
     /// The least capacity of each in blocks with at least this hit ratio, or -1 when there is none.
-    int blocksEachFor(double hitRatio) {
+    int blocksPerInstanceFor(double hitRatio) {
         if (hitRatio > ceiling()) {
             return -1;
         }
@@ -50,7 +50,7 @@ final class Fleet {
     }
 
     /// Prompt tokens of the instance that gets the most, over the mean.
-    double busiest() {
+    double maxLoadRatio() {
         long[] tokens =
                 parts.stream().mapToLong(part -> part.totals().inputTokens()).toArray();
         long most = 0;

@@ -18,23 +18,26 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-final class SizingTest {
+final class CapacityPlannerTest {
 
-    private static final Sizing.Engine ENGINE = new Sizing.Engine(ModelPreset.LLAMA_3_8B, GpuPreset.H100, 1, 64L << 30);
+    private static final CapacityPlanner.EngineConfig ENGINE =
+            new CapacityPlanner.EngineConfig(ModelPreset.LLAMA_3_8B, GpuPreset.H100, 1, 64L << 30);
 
     private final Trace trace = new TraceGenerator(Workload.mixed(), 5).generate("generated:5", 3000);
 
     @Test
     void givenTarget_whenSized_thenTheTiersAddUpTheFastestFirst() {
-        Sizing.Engine small = new Sizing.Engine(ModelPreset.LLAMA_3_70B, GpuPreset.H100, 2, 16L << 30);
-        SizeAnswer.Row row =
-                new Sizing(trace, small).answer(0.5, List.of()).rows().getFirst();
-        assertThat(row.tiers()).extracting(SizeAnswer.Tier::tier).containsExactly("device", "host", "disk");
-        assertThat(row.tiers().stream().mapToLong(SizeAnswer.Tier::bytes).sum()).isEqualTo(row.bytes());
+        CapacityPlanner.EngineConfig small =
+                new CapacityPlanner.EngineConfig(ModelPreset.LLAMA_3_70B, GpuPreset.H100, 2, 16L << 30);
+        SizingResult.Row row =
+                new CapacityPlanner(trace, small).plan(0.5, List.of()).rows().getFirst();
+        assertThat(row.tiers()).extracting(SizingResult.Tier::tier).containsExactly("device", "host", "disk");
+        assertThat(row.tiers().stream().mapToLong(SizingResult.Tier::bytes).sum())
+                .isEqualTo(row.bytes());
         assertThat(row.tiers().getFirst().bytes()).isBetween(1L, GpuPreset.H100.kvBytes(ModelPreset.LLAMA_3_70B, 2));
         assertThat(row.tiers().get(1).bytes()).isBetween(15L << 30, 16L << 30);
         assertThat(row.tiers().get(2).bytes()).isPositive();
-        assertThat(row.tiers().stream().mapToDouble(SizeAnswer.Tier::hitRatio).sum())
+        assertThat(row.tiers().stream().mapToDouble(SizingResult.Tier::hitRatio).sum())
                 .isCloseTo(0.5, within(0.001));
         assertThat(row.tiers().get(1).millisABlock())
                 .isLessThan(row.tiers().get(2).millisABlock());
@@ -42,7 +45,8 @@ final class SizingTest {
 
     @Test
     void givenTargetAboveTheCeiling_whenSized_thenNoRowAndTheCeiling() {
-        SizeAnswer answer = new Sizing(trace, ENGINE).answer(1, List.of(new Sizing.Instances(2, Route.RANDOM, 1)));
+        SizingResult answer = new CapacityPlanner(trace, ENGINE)
+                .plan(1, List.of(new CapacityPlanner.FleetConfig(2, RoutingPolicy.RANDOM, 1)));
         assertThat(answer.reachable()).isFalse();
         assertThat(answer.rows()).isEmpty();
         assertThat(answer.fleets()).isEmpty();
@@ -51,7 +55,7 @@ final class SizingTest {
 
     @Test
     void givenWeightsThatDoNotFit_whenEngineIsChosen_thenTheErrorSaysSo() {
-        assertThatThrownBy(() -> new Sizing.Engine(ModelPreset.LLAMA_3_70B, GpuPreset.H100, 1, 1))
+        assertThatThrownBy(() -> new CapacityPlanner.EngineConfig(ModelPreset.LLAMA_3_70B, GpuPreset.H100, 1, 1))
                 .hasMessageContaining("--gpus is '1'")
                 .hasMessageContaining("llama-3-70b");
         assertThat(GpuPreset.H100.kvBytes(ModelPreset.LLAMA_3_70B, 2)).isPositive();
@@ -59,21 +63,21 @@ final class SizingTest {
 
     @ParameterizedTest
     @EnumSource
-    void givenInstances_whenRouted_thenEveryRequestOnceAndNoneIdle(Route route) {
-        List<Trace> parts = new Routing(trace, 4).split(route, 7);
+    void givenInstances_whenRouted_thenEveryRequestOnceAndNoneIdle(RoutingPolicy routingPolicy) {
+        List<Trace> parts = new RequestRouter(trace, 4).split(routingPolicy, 7);
         List<TraceRequest> all = new ArrayList<>();
         parts.forEach(part -> all.addAll(part.requests()));
         assertThat(all).hasSize(3000).containsAll(trace.requests());
         assertThat(parts).allMatch(part -> part.requests().size() > 300);
-        assertThat(new Fleet(trace, 4, route, 7).busiest()).isBetween(1.0, 2.0);
+        assertThat(new CacheFleet(trace, 4, routingPolicy, 7).maxLoadRatio()).isBetween(1.0, 2.0);
     }
 
     @Test
     void givenPrivateCaches_whenCompared_thenTheSharedOneFindsMostAndRandomLeast() {
         double shared = new LruCurve(new TraceForest(trace, ReplayRule.FULL_BLOCKS), 0).hitRatio(8000);
-        double random = new Fleet(trace, 4, Route.RANDOM, 1).hitRatio(2000);
-        double session = new Fleet(trace, 4, Route.SESSION, 1).hitRatio(2000);
-        double prefix = new Fleet(trace, 4, Route.PREFIX, 1).hitRatio(2000);
+        double random = new CacheFleet(trace, 4, RoutingPolicy.RANDOM, 1).hitRatio(2000);
+        double session = new CacheFleet(trace, 4, RoutingPolicy.SESSION, 1).hitRatio(2000);
+        double prefix = new CacheFleet(trace, 4, RoutingPolicy.PREFIX, 1).hitRatio(2000);
         assertThat(session).isBetween(random + 0.1, shared);
         assertThat(prefix).isBetween(random + 0.1, shared);
     }
@@ -81,16 +85,16 @@ final class SizingTest {
     @Test
     void givenOneInstance_whenCompared_thenItIsTheSharedOne() {
         LruCurve shared = new LruCurve(new TraceForest(trace, ReplayRule.FULL_BLOCKS), 0);
-        Fleet fleet = new Fleet(trace, 1, Route.PREFIX, 1);
+        CacheFleet fleet = new CacheFleet(trace, 1, RoutingPolicy.PREFIX, 1);
         assertThat(fleet.hitRatio(2000)).isEqualTo(shared.hitRatio(2000));
-        assertThat(fleet.blocksEachFor(0.3)).isEqualTo(shared.blocksFor(0.3));
-        assertThat(fleet.blocksEachFor(fleet.ceiling() + 0.01)).isEqualTo(-1);
+        assertThat(fleet.blocksPerInstanceFor(0.3)).isEqualTo(shared.blocksFor(0.3));
+        assertThat(fleet.blocksPerInstanceFor(fleet.ceiling() + 0.01)).isEqualTo(-1);
     }
 
     @Test
     void givenSessionsThatTheTraceNames_whenInferredFromItsBlocks_thenNearlyAllThoseOfTwoBlocksAndMoreAreFound() {
-        long[] named = Sessions.of(trace);
-        long[] inferred = Sessions.inferred(new TraceForest(trace, ReplayRule.FULL_BLOCKS));
+        long[] named = SessionInference.of(trace);
+        long[] inferred = SessionInference.infer(new TraceForest(trace, ReplayRule.FULL_BLOCKS));
         int pairs = 0;
         int found = 0;
         for (int i = 0; i < named.length; i++) {
@@ -110,7 +114,7 @@ final class SizingTest {
     void givenPromptThatGrowsAndOneThatBranches_whenInferred_thenOnlyTheFirstGoesOn() {
         Trace handMade = new Trace(
                 "hand-made", List.of(request(1, 2, 3), request(1, 2, 3, 4), request(1, 2, 9), request(1, 2, 3, 4, 5)));
-        assertThat(Sessions.of(handMade)).containsExactly(0, 0, 2, 0);
+        assertThat(SessionInference.of(handMade)).containsExactly(0, 0, 2, 0);
     }
 
     @Test
@@ -119,7 +123,7 @@ final class SizingTest {
         for (int i = 0; i < 200; i++) {
             requests.add(request(2 * (i % 100) + 1, 2 * (i % 100) + 2));
         }
-        SizeAnswer answer = new Sizing(new Trace("twice", requests), ENGINE).answer(0.4, List.of());
+        SizingResult answer = new CapacityPlanner(new Trace("twice", requests), ENGINE).plan(0.4, List.of());
         assertThat(answer.ceiling()).isEqualTo(0.5);
         assertThat(answer.laterCeiling()).isEqualTo(1);
         assertThat(answer.truncated()).isTrue();

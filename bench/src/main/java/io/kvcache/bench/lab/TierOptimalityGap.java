@@ -9,25 +9,25 @@ import io.kvcache.core.policy.PolicyKind;
 /// Belady's rule with bypass in one cache of both sizes together, which no two tiers exceed.
 ///
 /// @param lruHits blocks
-/// @param mostHits blocks
-record TierGap(long lruHits, long mostHits) {
+/// @param maxHits blocks
+record TierOptimalityGap(long lruHits, long maxHits) {
 
-    static TierGap of(TraceForest forest, int hostBlocks, int diskBlocks) {
+    static TierOptimalityGap of(TraceForest forest, int hostBlocks, int diskBlocks) {
         int larger = Math.max(hostBlocks, diskBlocks);
-        return new TierGap(
+        return new TierOptimalityGap(
                 new PolicyReplay(PolicyKind.LRU).run(forest, larger, 0).blockHits(),
                 new BeladyReplay(true)
-                        .run(forest, together(forest, hostBlocks, diskBlocks), 0)
+                        .run(forest, combinedBlocks(forest, hostBlocks, diskBlocks), 0)
                         .blockHits());
     }
 
     /// Room for the blocks of both, at most for all that there are.
-    static int together(TraceForest forest, int hostBlocks, int diskBlocks) {
+    static int combinedBlocks(TraceForest forest, int hostBlocks, int diskBlocks) {
         return Math.clamp((long) hostBlocks + diskBlocks, 1, Math.max(1, forest.nodes()));
     }
 
     /// The share that so many hits close; 0 where there is nothing to gain.
-    double closed(long hits) {
-        return mostHits <= lruHits ? 0 : (double) (hits - lruHits) / (mostHits - lruHits);
+    double closedShare(long hits) {
+        return maxHits <= lruHits ? 0 : (double) (hits - lruHits) / (maxHits - lruHits);
     }
 }

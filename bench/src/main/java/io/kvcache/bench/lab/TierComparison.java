@@ -22,24 +22,24 @@ import java.util.Map;
 /// Replays a trace through host memory and a disk, and through a model of an engine with what was
 /// found in each: the store's own policies through the store, with small blocks of real bytes;
 /// others through a model of the tiers, at the same capacities.
-public final class TierLaboratory {
+public final class TierComparison {
 
     /// Block sizes that fill their slots; the smallest is taken for which whole slabs come near the
     /// wanted number.
     private static final int[] BLOCK_BYTES = {4 << 10, 16 << 10, 64 << 10};
 
-    private static final double MOST_BEYOND = 1.2;
+    private static final double MAX_OVERSHOOT = 1.2;
 
     private final Trace trace;
     private final TraceForest forest;
     private final Path folder;
     private final ModelPreset model;
     private final EngineHardware hardware;
-    private final Map<Capacity, TierGap> gaps = new HashMap<>();
+    private final Map<TierCapacity, TierOptimalityGap> gaps = new HashMap<>();
 
     /// @param model whose KV is moved
     /// @param folder for the disk; must be empty, and is empty again after each run
-    public TierLaboratory(Trace trace, ModelPreset model, EngineHardware hardware, Path folder) {
+    public TierComparison(Trace trace, ModelPreset model, EngineHardware hardware, Path folder) {
         this.trace = trace;
         this.model = model;
         this.hardware = hardware;
@@ -48,13 +48,13 @@ public final class TierLaboratory {
     }
 
     /// Shares of the trace's distinct blocks, above 0 to 1.
-    public record Shares(double host, double disk) {}
+    public record TierShares(double host, double disk) {}
 
     /// Both tiers in blocks.
     ///
     /// @param hostBlocks in whole slabs
     /// @param blockBytes real bytes of a block in the store
-    private record Capacity(int hostBlocks, int diskBlocks, int blockBytes) {}
+    private record TierCapacity(int hostBlocks, int diskBlocks, int blockBytes) {}
 
     /// Distinct full blocks of the trace, of which capacities are shares.
     public int distinctBlocks() {
@@ -64,11 +64,11 @@ public final class TierLaboratory {
     /// Blocks that host memory has room for when a share of them is asked for: it comes in whole
     /// slabs.
     public int hostBlocks(double share) {
-        return capacity(new Shares(share, share)).hostBlocks;
+        return capacity(new TierShares(share, share)).hostBlocks;
     }
 
     /// Whether the trace says when requests came.
-    public boolean hasTimes() {
+    public boolean hasTimestamps() {
         return trace.hasTimes();
     }
 
@@ -82,27 +82,30 @@ public final class TierLaboratory {
     /// Runs one policy with one rule of admission through the store.
     ///
     /// @throws IOException when the folder is not empty
-    public TierRow run(PolicyKind policy, AdmissionKind admission, Shares shares) throws IOException {
-        Capacity capacity = capacity(shares);
+    public TierRow run(PolicyKind policy, AdmissionKind admission, TierShares shares) throws IOException {
+        TierCapacity capacity = capacity(shares);
         TierReplay.Settings settings = new TierReplay.Settings(
                 policy,
                 capacity.hostBlocks,
                 capacity.blockBytes,
                 TierReplay.Settings.disk(folder, capacity.diskBlocks, capacity.blockBytes),
                 admission);
-        Watched watched = new Watched();
+        EngineReplay engineReplay = new EngineReplay();
         TierFiles.requireEmpty(folder);
         QuietDevices.begin();
         try {
-            return row(settings, TierReplay.run(forest, settings, TierReplay.Span.of(forest, 0), watched), watched);
+            return row(
+                    settings,
+                    TierReplay.run(forest, settings, TierReplay.Span.of(forest, 0), engineReplay),
+                    engineReplay);
         } finally {
             TierFiles.remove(folder);
         }
     }
 
-    private TierRow row(TierReplay.Settings settings, TierReplayResult result, Watched watched) {
-        Capacity capacity = new Capacity(settings.hostBlocks(), settings.diskBlocks(), settings.blockBytes());
-        TierReplayResult.Written written = result.written();
+    private TierRow row(TierReplay.Settings settings, TierReplayResult result, EngineReplay engineReplay) {
+        TierCapacity capacity = new TierCapacity(settings.hostBlocks(), settings.diskBlocks(), settings.blockBytes());
+        TierReplayResult.Written diskWrites = result.written();
         double scale = (double) trace.blockBytes(model) / settings.blockBytes();
         return TierRow.of(
                 setting(
@@ -113,77 +116,77 @@ public final class TierLaboratory {
                 new TierRow.Found(
                         result.totals(),
                         result.hostHits(),
-                        gap(capacity).closed(result.totals().blockHits()),
-                        watched.host.mean(),
-                        watched.disk.mean()),
-                watched.serving.report(),
+                        gap(capacity).closedShare(result.totals().blockHits()),
+                        engineReplay.host.mean(),
+                        engineReplay.disk.mean()),
+                engineReplay.engineFeed.summary(),
                 new TierRow.Written(
-                        Math.round(written.allBytes() * scale),
-                        written.blockBytes() / settings.blockBytes(),
-                        1 - written.saved(),
-                        written.allOfPut()),
+                        Math.round(diskWrites.allBytes() * scale),
+                        diskWrites.blockBytes() / settings.blockBytes(),
+                        1 - diskWrites.saved(),
+                        diskWrites.allOfPut()),
                 new TierRow.Check(result.check().wrongBlocks(), result.seconds()));
     }
 
     /// Runs a policy through the model of both tiers, an LRU disk below it.
-    public TierRow model(Replay policy, Shares shares) {
+    public TierRow runModel(Replay policy, TierShares shares) {
         long start = System.nanoTime();
-        Capacity capacity = capacity(shares);
-        Serving serving = new Serving(trace, hardware, 0);
-        ModelledTiers.Outcome outcome =
-                new ModelledTiers(forest, capacity.hostBlocks, capacity.diskBlocks).run(policy, gap(capacity), serving);
+        TierCapacity capacity = capacity(shares);
+        EngineFeed engineFeed = new EngineFeed(trace, hardware, 0);
+        TierModel.TierOutcome outcome =
+                new TierModel(forest, capacity.hostBlocks, capacity.diskBlocks).run(policy, gap(capacity), engineFeed);
         double ofPut = outcome.put() == 0 ? 0 : (double) outcome.written() / outcome.put();
         return TierRow.of(
                 setting("model", policy.commandName(), AdmissionKind.ALWAYS.commandName(), capacity),
                 outcome.found(),
-                serving.report(),
+                engineFeed.summary(),
                 new TierRow.Written(outcome.written() * trace.blockBytes(model), outcome.written(), ofPut, ofPut),
                 new TierRow.Check(0, (System.nanoTime() - start) / 1e9));
     }
 
-    private TierRow.Setting setting(String run, String policy, String admission, Capacity capacity) {
+    private TierRow.Setting setting(String run, String policy, String admission, TierCapacity capacity) {
         return new TierRow.Setting(
                 trace.name(), run, policy, admission, capacity.hostBlocks, capacity.diskBlocks, forest.nodes());
     }
 
-    private TierGap gap(Capacity capacity) {
-        return gaps.computeIfAbsent(capacity, each -> TierGap.of(forest, each.hostBlocks, each.diskBlocks));
+    private TierOptimalityGap gap(TierCapacity capacity) {
+        return gaps.computeIfAbsent(capacity, each -> TierOptimalityGap.of(forest, each.hostBlocks, each.diskBlocks));
     }
 
-    private Capacity capacity(Shares shares) {
+    private TierCapacity capacity(TierShares shares) {
         int host = (int) Math.max(1, Math.round(shares.host * forest.nodes()));
         int disk = (int) Math.max(1, Math.round(shares.disk * forest.nodes()));
         int blockBytes = blockBytes(host);
         long slab = SlabPool.SLAB_BYTES / blockBytes;
-        return new Capacity(Math.toIntExact(Math.ceilDiv(host, slab) * slab), disk, blockBytes);
+        return new TierCapacity(Math.toIntExact(Math.ceilDiv(host, slab) * slab), disk, blockBytes);
     }
 
     private static int blockBytes(int hostBlocks) {
         for (int bytes : BLOCK_BYTES) {
             long slab = SlabPool.SLAB_BYTES / bytes;
-            if (Math.ceilDiv(hostBlocks, slab) * slab <= MOST_BEYOND * hostBlocks) {
+            if (Math.ceilDiv(hostBlocks, slab) * slab <= MAX_OVERSHOOT * hostBlocks) {
                 return bytes;
             }
         }
         return BLOCK_BYTES[BLOCK_BYTES.length - 1];
     }
 
-    private final class Watched implements TierReplay.Watcher {
+    private final class EngineReplay implements TierReplay.Watcher {
 
-        private final Serving serving = new Serving(trace, hardware, 0);
+        private final EngineFeed engineFeed = new EngineFeed(trace, hardware, 0);
         private final Occupancy host = new Occupancy();
         private final Occupancy disk = new Occupancy();
 
         @Override
         public void found(int number, int hostBlocks, int blocks) {
-            serving.serve(number, hostBlocks, blocks);
+            engineFeed.serve(number, hostBlocks, blocks);
         }
 
         @Override
-        public void served(int request, TieredKvCache cache, long put) {
+        public void onServed(int request, TieredKvCache cache, long put) {
             host.add(cache.stats().host().heldBytes(), cache.stats().host().capacityBytes());
-            DiskTierStats.LiveUsage alive = cache.offloadStats().disks().getFirst();
-            disk.add(alive.bytes(), alive.limitBytes());
+            DiskTierStats.LiveUsage liveUsage = cache.offloadStats().disks().getFirst();
+            disk.add(liveUsage.bytes(), liveUsage.limitBytes());
         }
     }
 }

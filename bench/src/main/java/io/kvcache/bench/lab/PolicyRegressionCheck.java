@@ -11,7 +11,7 @@ import java.util.List;
 
 /// Sets importance beside the better of LRU and LFU-DA over capacities: the promise is that it is
 /// nowhere half a point below.
-public final class Margins {
+public final class PolicyRegressionCheck {
 
     /// The capacities that are promised, as shares of the distinct blocks.
     public static final List<Double> SHARES = List.of(0.005, 0.015, 0.03, 0.06, 0.11, 0.3);
@@ -24,7 +24,7 @@ public final class Margins {
     /// Every id of a request counts as a block.
     ///
     /// @param lookAhead requests that importance knows before they come, 0 for none
-    public Margins(Trace trace, int lookAhead) {
+    public PolicyRegressionCheck(Trace trace, int lookAhead) {
         this.trace = trace;
         forest = new TraceForest(trace, ReplayRule.REFERENCE);
         comparison = new ReplayComparison(forest, 0);
@@ -34,7 +34,7 @@ public final class Margins {
     /// One capacity.
     ///
     /// @param share of the distinct blocks, above 0 to 1
-    public MarginRow at(double share) {
+    public MarginRow compareAt(double share) {
         int blocks = (int) Math.max(1, Math.round(share * forest.nodes()));
         ReplayComparison.Outcome own = comparison.run(importance, blocks);
         double lru = own.bounds().lru().blockHitRatio();

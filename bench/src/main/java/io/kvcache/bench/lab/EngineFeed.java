@@ -4,17 +4,17 @@ import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceRequest;
 
 /// Gives an engine a trace's requests with what each of them has found.
-final class Serving {
+final class EngineFeed {
 
     private final Trace trace;
     private final int warmup;
-    private final EngineModel engine;
+    private final EngineSimulator engine;
 
     /// @param warmup leading requests that the engine does not get
-    Serving(Trace trace, EngineHardware hardware, int warmup) {
+    EngineFeed(Trace trace, EngineHardware hardware, int warmup) {
         this.trace = trace;
         this.warmup = warmup;
-        engine = new EngineModel(hardware);
+        engine = new EngineSimulator(hardware);
     }
 
     /// One request, not before the one before it. Of a prompt all tokens but one can be found,
@@ -31,12 +31,12 @@ final class Serving {
         long host = Math.min(most, (long) hostBlocks * trace.blockTokens());
         long all = Math.min(most, (long) blocks * trace.blockTokens());
         engine.serve(
-                new EngineModel.Prompt(request.timestampMillis() / 1000.0, request.inputTokens()),
-                new EngineModel.Found(host, all - host));
+                new EngineSimulator.Prompt(request.timestampMillis() / 1000.0, request.inputTokens()),
+                new EngineSimulator.CachedTokens(host, all - host));
     }
 
     /// What became of all.
-    EngineModel.Report report() {
-        return engine.report();
+    EngineSimulator.Summary summary() {
+        return engine.summary();
     }
 }

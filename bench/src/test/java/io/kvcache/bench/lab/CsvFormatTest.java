@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import org.junit.jupiter.api.Test;
 
-final class CsvTest {
+final class CsvFormatTest {
 
     @Test
     void givenARow_whenWritten_thenItHasAValueForEachHead() {

@@ -11,7 +11,7 @@ import java.util.List;
 /// @param truncated whether the trace is too short to show all reuse
 /// @param rows one a policy; none when the target cannot be reached
 /// @param fleets private caches, when they were asked for
-public record SizeAnswer(
+public record SizingResult(
         String trace,
         String model,
         int blockTokens,
@@ -24,7 +24,7 @@ public record SizeAnswer(
         List<FleetRow> fleets) {
 
     /// Copies the lists.
-    public SizeAnswer {
+    public SizingResult {
         rows = List.copyOf(rows);
         fleets = List.copyOf(fleets);
     }

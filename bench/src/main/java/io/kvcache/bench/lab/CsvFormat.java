@@ -7,9 +7,9 @@ import java.util.stream.Collectors;
 
 /// Public records as comma-separated values, as RFC 4180 has them: a text with a comma, a quote or a line's end
 /// in it stands in quotes.
-final class Csv {
+final class CsvFormat {
 
-    private Csv() {}
+    private CsvFormat() {}
 
     /// The components' names, in lower case with underscores.
     static String head(Class<? extends Record> type) {

@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.function.Consumer;
 
 /// Replays one trace against caches at capacities that are shares of its distinct blocks.
-public final class Laboratory {
+public final class PolicyComparison {
 
     private final Trace trace;
     private final TraceForest forest;
@@ -21,7 +21,7 @@ public final class Laboratory {
     /// @param hardware of the engine that the blocks are found for, in host memory
     /// @param rule which blocks count
     /// @param warmup leading requests that are replayed but not counted, and that the engine does not get
-    public Laboratory(Trace trace, EngineHardware hardware, ReplayRule rule, int warmup) {
+    public PolicyComparison(Trace trace, EngineHardware hardware, ReplayRule rule, int warmup) {
         this.trace = trace;
         this.hardware = hardware;
         this.warmup = warmup;
@@ -36,9 +36,9 @@ public final class Laboratory {
     public void run(List<Replay> caches, List<Double> shares, Consumer<LabRow> each) {
         for (double share : shares) {
             for (Replay cache : caches) {
-                Served served = new Served(blocks(share));
-                ReplayComparison.Outcome outcome = comparison.run(cache, blocks(share), served);
-                each.accept(LabRow.of(trace.name(), forest.rule().commandName(), share, outcome, served.row()));
+                EngineReplay engineReplay = new EngineReplay(blocks(share));
+                ReplayComparison.Outcome outcome = comparison.run(cache, blocks(share), engineReplay);
+                each.accept(LabRow.of(trace.name(), forest.rule().commandName(), share, outcome, engineReplay.row()));
             }
         }
     }
@@ -49,30 +49,30 @@ public final class Laboratory {
     }
 
     /// One replay, as an engine meets it.
-    private final class Served implements ReplayWatcher {
+    private final class EngineReplay implements ReplayWatcher {
 
-        private final Serving serving = new Serving(trace, hardware, warmup);
+        private final EngineFeed engineFeed = new EngineFeed(trace, hardware, warmup);
         private final Occupancy occupancy = new Occupancy();
         private final int capacity;
         private long put;
 
-        Served(int capacity) {
+        EngineReplay(int capacity) {
             this.capacity = capacity;
         }
 
         @Override
-        public void found(int request, int blocks) {
-            serving.serve(request, blocks, blocks);
+        public void onFound(int request, int blocks) {
+            engineFeed.serve(request, blocks, blocks);
         }
 
         @Override
-        public void served(int request, int added, int held) {
+        public void onServed(int request, int added, int held) {
             put += added;
             occupancy.add(held, capacity);
         }
 
-        LabRow.Served row() {
-            return new LabRow.Served(serving.report(), occupancy.mean(), put);
+        LabRow.EngineStats row() {
+            return new LabRow.EngineStats(engineFeed.summary(), occupancy.mean(), put);
         }
     }
 }

@@ -6,7 +6,7 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 
 /// How requests are spread over instances that each have a cache of their own.
-public enum Route {
+public enum RoutingPolicy {
     /// Anywhere.
     RANDOM,
     /// A session always to the same one.
@@ -16,15 +16,15 @@ public enum Route {
     PREFIX;
 
     /// The route of this name, if any.
-    public static Optional<Route> named(String name) {
+    public static Optional<RoutingPolicy> named(String name) {
         return Arrays.stream(values())
-                .filter(route -> route.commandName().equals(name))
+                .filter(routingPolicy -> routingPolicy.commandName().equals(name))
                 .findFirst();
     }
 
     /// All names, for messages.
     public static String names() {
-        return Arrays.stream(values()).map(Route::commandName).collect(Collectors.joining(", "));
+        return Arrays.stream(values()).map(RoutingPolicy::commandName).collect(Collectors.joining(", "));
     }
 
     /// Name on command lines and in output.

@@ -12,16 +12,16 @@ import java.util.function.IntToDoubleFunction;
 
 /// Finds how much memory a hit ratio takes, under LRU and under importance, and spreads it over the tiers
 /// of an engine: what the weights leave of the GPUs' memory, then host memory, then disk.
-public final class Sizing {
+public final class CapacityPlanner {
 
     /// Importance's capacity is found to within one in so many.
     private static final int PRECISION = 64;
 
     /// When later requests find so much more than all, an even longer trace would show more yet.
-    private static final double TRUNCATED = 0.02;
+    private static final double MIN_TRUNCATED_SHARE = 0.02;
 
     private final Trace trace;
-    private final Engine engine;
+    private final EngineConfig engineConfig;
     private final TraceForest forest;
     private final LruCurve curve;
 
@@ -29,18 +29,18 @@ public final class Sizing {
     ///
     /// @param gpus that serve together, 1 and up
     /// @param hostBytes host memory that may be taken, 0 and up
-    public record Engine(ModelPreset model, GpuPreset gpu, int gpus, long hostBytes) {
+    public record EngineConfig(ModelPreset model, GpuPreset gpu, int gpus, long hostBytes) {
 
         /// @throws IllegalArgumentException when the weights do not fit
-        public Engine {
+        public EngineConfig {
             if (gpu.kvBytes(model, gpus) <= 0) {
-                throw new IllegalArgumentException("--gpus is '" + gpus + "', must be: " + least(model, gpu)
+                throw new IllegalArgumentException("--gpus is '" + gpus + "', must be: " + minCapacity(model, gpu)
                         + " and up, for the weights of " + model.label() + " do not fit so many " + gpu.label());
             }
         }
     }
 
-    private static int least(ModelPreset model, GpuPreset gpu) {
+    private static int minCapacity(ModelPreset model, GpuPreset gpu) {
         int gpus = 1;
         while (gpu.kvBytes(model, gpus) <= 0) {
             gpus++;
@@ -52,20 +52,21 @@ public final class Sizing {
     ///
     /// @param count 1 to 64
     /// @param seed of what is random about the route
-    public record Instances(int count, Route route, long seed) {
+    public record FleetConfig(int count, RoutingPolicy route, long seed) {
 
         /// @throws IllegalArgumentException when there are too many
-        public Instances {
-            if (count < 1 || count > Routing.MOST) {
-                throw new IllegalArgumentException("--instances is '" + count + "', must be: 1 to " + Routing.MOST);
+        public FleetConfig {
+            if (count < 1 || count > RequestRouter.MAX_INSTANCES) {
+                throw new IllegalArgumentException(
+                        "--instances is '" + count + "', must be: 1 to " + RequestRouter.MAX_INSTANCES);
             }
         }
     }
 
     /// Reads the trace once; full blocks count, as in the store.
-    public Sizing(Trace trace, Engine engine) {
+    public CapacityPlanner(Trace trace, EngineConfig engineConfig) {
         this.trace = trace;
-        this.engine = engine;
+        this.engineConfig = engineConfig;
         forest = new TraceForest(trace, ReplayRule.FULL_BLOCKS);
         curve = new LruCurve(forest, 0);
     }
@@ -74,25 +75,25 @@ public final class Sizing {
     ///
     /// @param target block hit ratio, above 0 to 1
     /// @param instances at most one comparison
-    public SizeAnswer answer(double target, List<Instances> instances) {
+    public SizingResult plan(double target, List<FleetConfig> instances) {
         int lru = curve.blocksFor(target);
-        List<SizeAnswer.Row> rows = new ArrayList<>();
-        List<SizeAnswer.FleetRow> fleets = new ArrayList<>();
+        List<SizingResult.Row> rows = new ArrayList<>();
+        List<SizingResult.FleetRow> fleets = new ArrayList<>();
         if (lru >= 0) {
             rows.add(row("lru", lru, curve::hitRatio));
             rows.add(row("importance", importance(target), this::importanceHits));
             instances.forEach(each -> fleets.add(fleet(each, target, lru)));
         }
         double later = new LruCurve(forest, forest.requests() / 2).ceiling();
-        return new SizeAnswer(
+        return new SizingResult(
                 trace.name(),
-                engine.model.label(),
+                engineConfig.model.label(),
                 trace.blockTokens(),
                 target,
                 curve.ceiling(),
                 later,
                 spanMinutes(),
-                later > curve.ceiling() + TRUNCATED,
+                later > curve.ceiling() + MIN_TRUNCATED_SHARE,
                 rows,
                 fleets);
     }
@@ -122,50 +123,52 @@ public final class Sizing {
                 : new PolicyReplay(PolicyKind.IMPORTANCE).run(forest, blocks, 0).blockHitRatio();
     }
 
-    private SizeAnswer.Row row(String policy, int blocks, IntToDoubleFunction hits) {
-        long blockBytes = trace.blockBytes(engine.model);
-        EngineHardware hardware = EngineHardware.of(engine.gpu, engine.model, engine.gpus);
+    private SizingResult.Row row(String policy, int blocks, IntToDoubleFunction hits) {
+        long blockBytes = trace.blockBytes(engineConfig.model);
+        EngineHardware hardware = EngineHardware.of(engineConfig.gpu, engineConfig.model, engineConfig.gpus);
         long[] most = {
-            engine.gpu.kvBytes(engine.model, engine.gpus) / blockBytes, engine.hostBytes / blockBytes, Long.MAX_VALUE
+            engineConfig.gpu.kvBytes(engineConfig.model, engineConfig.gpus) / blockBytes,
+            engineConfig.hostBytes / blockBytes,
+            Long.MAX_VALUE
         };
         String[] names = {"device", "host", "disk"};
         double toDevice = blockBytes / hardware.hostBytesPerSecond();
         double[] seconds = {
             0, toDevice, toDevice + blockBytes / hardware.diskBytesPerSecond() + hardware.diskLatencySeconds()
         };
-        List<SizeAnswer.Tier> tiers = new ArrayList<>();
+        List<SizingResult.Tier> tiers = new ArrayList<>();
         int placed = 0;
         double found = 0;
         for (int i = 0; i < most.length; i++) {
             int here = (int) Math.min(most[i], blocks - placed);
             placed += here;
             double all = here == 0 ? found : hits.applyAsDouble(placed);
-            tiers.add(new SizeAnswer.Tier(names[i], here * blockBytes, all - found, 1e3 * seconds[i]));
+            tiers.add(new SizingResult.Tier(names[i], here * blockBytes, all - found, 1e3 * seconds[i]));
             found = all;
         }
-        return new SizeAnswer.Row(policy, blocks, blocks * blockBytes, tiers);
+        return new SizingResult.Row(policy, blocks, blocks * blockBytes, tiers);
     }
 
     /// Milliseconds that computing one block takes, in the middle of a prompt of mean length.
     public double computeMillis() {
         long middle = trace.totals().inputTokens() / trace.requests().size() / 2;
         return 1e3
-                * EngineHardware.of(engine.gpu, engine.model, engine.gpus)
+                * EngineHardware.of(engineConfig.gpu, engineConfig.model, engineConfig.gpus)
                         .prefill()
                         .seconds(middle, middle + trace.blockTokens());
     }
 
-    private SizeAnswer.FleetRow fleet(Instances asked, double target, int sharedBlocks) {
-        Fleet fleet = new Fleet(trace, asked.count, asked.route, asked.seed);
-        int each = fleet.blocksEachFor(target);
+    private SizingResult.FleetRow fleet(FleetConfig asked, double target, int sharedBlocks) {
+        CacheFleet fleet = new CacheFleet(trace, asked.count, asked.route, asked.seed);
+        int each = fleet.blocksPerInstanceFor(target);
         long blocks = each < 0 ? -1 : (long) each * asked.count;
-        return new SizeAnswer.FleetRow(
+        return new SizingResult.FleetRow(
                 asked.count,
                 asked.route.commandName(),
                 fleet.hitRatio(sharedBlocks / asked.count),
                 fleet.ceiling(),
                 blocks,
-                each < 0 ? -1 : blocks * trace.blockBytes(engine.model),
-                fleet.busiest());
+                each < 0 ? -1 : blocks * trace.blockBytes(engineConfig.model),
+                fleet.maxLoadRatio());
     }
 }

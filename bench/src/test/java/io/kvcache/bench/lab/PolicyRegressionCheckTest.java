@@ -19,7 +19,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// The six capacities at which importance has to hold its own: of the published traces where they
 /// are, and of generated ones always.
-final class MarginsTest {
+final class PolicyRegressionCheckTest {
 
     /// Of conversation up to this share, importance finds at least so many times what LRU finds.
     private static final double SMALL = 0.03;
@@ -38,11 +38,11 @@ final class MarginsTest {
         }
         assumeTrue(file.isPresent(), "trace " + name);
         Trace trace = new TraceReader(MalformedLine.Choice.REFUSE, _ -> {}).read(file.orElseThrow());
-        Margins margins = new Margins(trace, 0);
-        for (double share : Margins.SHARES) {
-            MarginRow row = margins.at(share);
+        PolicyRegressionCheck policyRegressionCheck = new PolicyRegressionCheck(trace, 0);
+        for (double share : PolicyRegressionCheck.SHARES) {
+            MarginRow row = policyRegressionCheck.compareAt(share);
             System.out.println(row);
-            assertThat(row.margin()).as(row.toString()).isGreaterThanOrEqualTo(-MarginRow.MOST_BELOW);
+            assertThat(row.margin()).as(row.toString()).isGreaterThanOrEqualTo(-MarginRow.MAX_SHORTFALL);
             if (name.equals("conversation") && share <= SMALL) {
                 assertThat(row.timesLru()).as(row.toString()).isGreaterThanOrEqualTo(TIMES_LRU);
             }
@@ -52,11 +52,12 @@ final class MarginsTest {
     @ParameterizedTest
     @ValueSource(longs = {1, 2})
     void givenPromptsOfWhichSomeAreVeryPopular_whenReplayedAtSixShares_thenNowhereHalfAPointBelow(long seed) {
-        Margins margins = new Margins(new PopularTrace(seed).generate("popular:" + seed), 0);
-        for (double share : Margins.SHARES) {
-            MarginRow row = margins.at(share);
+        PolicyRegressionCheck policyRegressionCheck =
+                new PolicyRegressionCheck(new PopularTrace(seed).generate("popular:" + seed), 0);
+        for (double share : PolicyRegressionCheck.SHARES) {
+            MarginRow row = policyRegressionCheck.compareAt(share);
             System.out.println(row);
-            assertThat(row.margin()).as(row.toString()).isGreaterThanOrEqualTo(-MarginRow.MOST_BELOW);
+            assertThat(row.margin()).as(row.toString()).isGreaterThanOrEqualTo(-MarginRow.MAX_SHORTFALL);
         }
     }
 
@@ -64,11 +65,11 @@ final class MarginsTest {
     @ValueSource(longs = {1, 2, 3})
     void givenAGeneratedTrace_whenReplayedAtSixShares_thenNowhereHalfAPointBelow(long seed) {
         Trace trace = new TraceGenerator(Workload.mixed(), seed).generate("generated:" + seed, 10_000);
-        Margins margins = new Margins(trace, 0);
-        for (double share : Margins.SHARES) {
-            MarginRow row = margins.at(share);
+        PolicyRegressionCheck policyRegressionCheck = new PolicyRegressionCheck(trace, 0);
+        for (double share : PolicyRegressionCheck.SHARES) {
+            MarginRow row = policyRegressionCheck.compareAt(share);
             System.out.println(row);
-            assertThat(row.margin()).as(row.toString()).isGreaterThanOrEqualTo(-MarginRow.MOST_BELOW);
+            assertThat(row.margin()).as(row.toString()).isGreaterThanOrEqualTo(-MarginRow.MAX_SHORTFALL);
             assertThat(row.gapClosed()).as(row.toString()).isLessThanOrEqualTo(1);
         }
     }

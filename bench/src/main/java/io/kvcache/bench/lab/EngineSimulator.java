@@ -11,7 +11,7 @@ import java.util.Arrays;
 ///
 /// Decoding is left out, as are batches: all cached and computed tokens of all requests pass through one
 /// queue.
-public final class EngineModel {
+public final class EngineSimulator {
 
     private final EngineHardware hardware;
     private double[] firstTokens = new double[1024];
@@ -24,7 +24,7 @@ public final class EngineModel {
     private long hostTokens;
     private long diskTokens;
 
-    public EngineModel(EngineHardware hardware) {
+    public EngineSimulator(EngineHardware hardware) {
         this.hardware = hardware;
     }
 
@@ -38,7 +38,7 @@ public final class EngineModel {
     ///
     /// @param hostTokens in host memory, from the first on
     /// @param diskTokens behind these, on disk
-    public record Found(long hostTokens, long diskTokens) {
+    public record CachedTokens(long hostTokens, long diskTokens) {
         long tokens() {
             return hostTokens + diskTokens;
         }
@@ -53,7 +53,7 @@ public final class EngineModel {
     /// @param p99Seconds until the first token
     /// @param hostBytesRead that were in host memory when they were wanted
     /// @param diskBytesRead that were on disk
-    public record Report(
+    public record Summary(
             double prefillSecondsSaved,
             double loadSeconds,
             double computeSeconds,
@@ -63,42 +63,42 @@ public final class EngineModel {
             long diskBytesRead) {}
 
     /// Serves the next request.
-    public void serve(Prompt prompt, Found found) {
+    public void serve(Prompt prompt, CachedTokens cachedTokens) {
         double here = prompt.arrivalSeconds;
-        if (found.diskTokens > 0) {
+        if (cachedTokens.diskTokens > 0) {
             double reading = hardware.diskLatencySeconds()
-                    + found.diskTokens * (double) hardware.bytesPerToken() / hardware.diskBytesPerSecond();
+                    + cachedTokens.diskTokens * (double) hardware.bytesPerToken() / hardware.diskBytesPerSecond();
             diskFree = Math.max(here, diskFree) + reading;
             here = diskFree;
             loading += reading;
         }
-        double copying = found.tokens() * (double) hardware.bytesPerToken() / hardware.hostBytesPerSecond();
-        double rest = hardware.prefill().seconds(found.tokens(), prompt.inputTokens);
+        double copying = cachedTokens.tokens() * (double) hardware.bytesPerToken() / hardware.hostBytesPerSecond();
+        double rest = hardware.prefill().seconds(cachedTokens.tokens(), prompt.inputTokens);
         engineFree = Math.max(here, engineFree) + copying + rest;
         loading += copying;
         computing += rest;
-        saved += hardware.prefill().seconds(0, found.tokens());
-        hostTokens += found.hostTokens;
-        diskTokens += found.diskTokens;
+        saved += hardware.prefill().seconds(0, cachedTokens.tokens());
+        hostTokens += cachedTokens.hostTokens;
+        diskTokens += cachedTokens.diskTokens;
         firstTokens = requests < firstTokens.length ? firstTokens : Arrays.copyOf(firstTokens, 2 * requests);
         firstTokens[requests++] = engineFree - prompt.arrivalSeconds;
     }
 
     /// What became of those served so far.
-    public Report report() {
+    public Summary summary() {
         double[] sorted = Arrays.copyOf(firstTokens, requests);
         Arrays.sort(sorted);
-        return new Report(
+        return new Summary(
                 saved,
                 loading,
                 computing,
-                at(sorted, 0.5),
-                at(sorted, 0.99),
+                percentile(sorted, 0.5),
+                percentile(sorted, 0.99),
                 hostTokens * hardware.bytesPerToken(),
                 diskTokens * hardware.bytesPerToken());
     }
 
-    private static double at(double[] sorted, double share) {
+    private static double percentile(double[] sorted, double share) {
         return sorted.length == 0 ? 0 : sorted[(int) Math.ceil(share * sorted.length) - 1];
     }
 }

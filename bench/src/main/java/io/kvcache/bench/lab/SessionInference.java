@@ -12,20 +12,20 @@ import java.util.Arrays;
 /// it has in common with earlier requests end where a prompt of that session ended, with a block that was
 /// new then: it is that prompt and something more. All others begin a session, those with a shared system
 /// prompt too.
-final class Sessions {
+final class SessionInference {
 
     private static final long NONE = TraceRequest.NO_SESSION;
 
-    private Sessions() {}
+    private SessionInference() {}
 
     static long[] of(Trace trace) {
         boolean said = trace.requests().stream().allMatch(request -> request.session() != NONE);
         return said
                 ? trace.requests().stream().mapToLong(TraceRequest::session).toArray()
-                : inferred(new TraceForest(trace, ReplayRule.FULL_BLOCKS));
+                : infer(new TraceForest(trace, ReplayRule.FULL_BLOCKS));
     }
 
-    static long[] inferred(TraceForest forest) {
+    static long[] infer(TraceForest forest) {
         long[] endOf = new long[forest.nodes()];
         Arrays.fill(endOf, NONE);
         boolean[] seen = new boolean[forest.nodes()];

@@ -8,11 +8,11 @@ import java.util.List;
 import java.util.function.DoubleFunction;
 
 /// Importance with each of its constants halved and doubled: what was fitted would show by a fall.
-public final class Sensitivity {
+public final class ParameterSweep {
 
     private static final double[] FACTORS = {0.5, 2};
 
-    private Sensitivity() {}
+    private ParameterSweep() {}
 
     /// Two replays a constant.
     ///
@@ -20,12 +20,12 @@ public final class Sensitivity {
     public static List<Replay> variants(int lookAhead) {
         ImportanceConfig usual = ImportanceConfig.DEFAULT;
         List<Replay> all = new ArrayList<>();
-        add(all, lookAhead, "half-life", usual.halfLife(), value -> with(usual, 0, value));
-        add(all, lookAhead, "ghosts", usual.ghosts(), value -> with(usual, 1, value));
-        add(all, lookAhead, "prior-rate", usual.priorRate(), value -> with(usual, 2, value));
-        add(all, lookAhead, "prior-events", usual.priorEvents(), value -> with(usual, 3, value));
-        add(all, lookAhead, "group-events", usual.groupEvents(), value -> with(usual, 4, value));
-        add(all, lookAhead, "class-events", usual.classEvents(), value -> with(usual, 5, value));
+        add(all, lookAhead, "half-life", usual.halfLife(), value -> withFactor(usual, 0, value));
+        add(all, lookAhead, "ghosts", usual.ghosts(), value -> withFactor(usual, 1, value));
+        add(all, lookAhead, "prior-rate", usual.priorRate(), value -> withFactor(usual, 2, value));
+        add(all, lookAhead, "prior-events", usual.priorEvents(), value -> withFactor(usual, 3, value));
+        add(all, lookAhead, "group-events", usual.groupEvents(), value -> withFactor(usual, 4, value));
+        add(all, lookAhead, "class-events", usual.classEvents(), value -> withFactor(usual, 5, value));
         return all;
     }
 
@@ -37,7 +37,7 @@ public final class Sensitivity {
         }
     }
 
-    private static ImportanceConfig with(ImportanceConfig usual, int index, double value) {
+    private static ImportanceConfig withFactor(ImportanceConfig usual, int index, double value) {
         return new ImportanceConfig(
                 index == 0 ? value : usual.halfLife(),
                 index == 1 ? value : usual.ghosts(),

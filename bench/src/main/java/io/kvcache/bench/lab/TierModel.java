@@ -19,13 +19,13 @@ import io.kvcache.core.policy.PolicyKind;
 ///
 /// Belady's rule has no LRU below it but itself, with room for both tiers' blocks: it is the bound,
 /// and what it writes is all that it keeps.
-final class ModelledTiers {
+final class TierModel {
 
     private final TraceForest forest;
     private final int hostBlocks;
     private final int diskBlocks;
 
-    ModelledTiers(TraceForest forest, int hostBlocks, int diskBlocks) {
+    TierModel(TraceForest forest, int hostBlocks, int diskBlocks) {
         this.forest = forest;
         this.hostBlocks = hostBlocks;
         this.diskBlocks = diskBlocks;
@@ -35,14 +35,14 @@ final class ModelledTiers {
     ///
     /// @param put blocks that no tier had
     /// @param written blocks that the disk did not hold when they were used
-    record Outcome(TierRow.Found found, long put, long written) {}
+    record TierOutcome(TierRow.Found found, long put, long written) {}
 
     /// Runs both, and serves what was found.
-    Outcome run(Replay policy, TierGap gap, Serving serving) {
+    TierOutcome run(Replay policy, TierOptimalityGap gap, EngineFeed engineFeed) {
         boolean bound = policy instanceof BeladyReplay;
-        int below = bound ? TierGap.together(forest, hostBlocks, diskBlocks) : diskBlocks;
-        Pass host = pass(policy, hostBlocks);
-        Pass disk = pass(bound ? policy : new PolicyReplay(PolicyKind.LRU), below);
+        int below = bound ? TierOptimalityGap.combinedBlocks(forest, hostBlocks, diskBlocks) : diskBlocks;
+        TierPass host = pass(policy, hostBlocks);
+        TierPass disk = pass(bound ? policy : new PolicyReplay(PolicyKind.LRU), below);
         HitCounter all = new HitCounter(forest, 0);
         HitCounter inHost = new HitCounter(forest, 0);
         long put = 0;
@@ -51,46 +51,46 @@ final class ModelledTiers {
             all.count(request, found);
             inHost.count(request, host.found[request]);
             put += forest.length(request) - found;
-            serving.serve(request, host.found[request], found);
+            engineFeed.serve(request, host.found[request], found);
         }
         long hits = all.totals().blockHits();
-        return new Outcome(
+        return new TierOutcome(
                 new TierRow.Found(
                         all.totals(),
                         inHost.totals().blockHits(),
-                        gap.closed(hits),
+                        gap.closedShare(hits),
                         host.occupancy.mean(),
                         disk.occupancy.mean()),
                 put,
                 disk.put);
     }
 
-    private Pass pass(Replay policy, int blocks) {
-        Pass pass = new Pass(forest.requests(), blocks);
+    private TierPass pass(Replay policy, int blocks) {
+        TierPass pass = new TierPass(forest.requests(), blocks);
         policy.run(forest, blocks, new HitCounter(forest, 0, pass));
         return pass;
     }
 
     /// One tier, request by request.
-    private static final class Pass implements ReplayWatcher {
+    private static final class TierPass implements ReplayWatcher {
 
         private final int[] found;
         private final int blocks;
         private final Occupancy occupancy = new Occupancy();
         private long put;
 
-        Pass(int requests, int blocks) {
+        TierPass(int requests, int blocks) {
             found = new int[requests];
             this.blocks = blocks;
         }
 
         @Override
-        public void found(int request, int hits) {
+        public void onFound(int request, int hits) {
             found[request] = hits;
         }
 
         @Override
-        public void served(int request, int added, int held) {
+        public void onServed(int request, int added, int held) {
             put += added;
             occupancy.add(held, blocks);
         }
