@@ -53,7 +53,7 @@ final class GpuKitRunnerTest {
     private Path kit = Path.of("");
     private Path results = Path.of("");
 
-    private record Answer(int exit, String text, String report) {}
+    private record ScriptResult(int exit, String text, String report) {}
 
     @SuppressWarnings("NullAway.Init") // given by JUnit
     GpuKitRunnerTest() {}
@@ -84,18 +84,18 @@ final class GpuKitRunnerTest {
         return builder.start();
     }
 
-    private Answer run(Map<String, String> environment, String... steps) throws Exception {
+    private ScriptResult run(Map<String, String> environment, String... steps) throws Exception {
         Process process = start(environment, steps);
         String text = new String(process.getInputStream().readAllBytes(), UTF_8);
         int exit = process.waitFor();
-        return new Answer(exit, text, Files.readString(results.resolve("report.txt")));
+        return new ScriptResult(exit, text, Files.readString(results.resolve("report.txt")));
     }
 
     @Test
     void givenStepsThatFailAndCrash_whenAllAreRun_thenTheOthersAreThereAndOneFileHasEveryFigure() throws Exception {
-        Answer answer = run(Map.of("DEMO", "7", "CRASH", "1"));
-        assertThat(answer.exit).as(answer.text).isEqualTo(1);
-        assertThat(answer.report)
+        ScriptResult scriptResult = run(Map.of("DEMO", "7", "CRASH", "1"));
+        assertThat(scriptResult.exit).as(scriptResult.text).isEqualTo(1);
+        assertThat(scriptResult.report)
                 .contains("first checks: done in ", "a store over the GPU: FAILED with 7, see demo.txt")
                 .contains(
                         "benchmark: done in ", "copies by size: done in ", "benchmark beside a busy process: done in ")
@@ -108,26 +108,27 @@ final class GpuKitRunnerTest {
 
     @Test
     void givenNoDevice_whenRun_thenNothingElseIsTriedAndTheReportSaysWhy() throws Exception {
-        Answer answer = run(Map.of("FIRST", "3"));
-        assertThat(answer.exit).isEqualTo(2);
-        assertThat(answer.text).contains("no GPU here that can be used");
-        assertThat(answer.report).contains("device: pretended").doesNotContain("figure of", "benchmark");
+        ScriptResult scriptResult = run(Map.of("FIRST", "3"));
+        assertThat(scriptResult.exit).isEqualTo(2);
+        assertThat(scriptResult.text).contains("no GPU here that can be used");
+        assertThat(scriptResult.report).contains("device: pretended").doesNotContain("figure of", "benchmark");
     }
 
     /// As when a driver ends the process at one of the first looks: that there is a device is known
     /// by then.
     @Test
     void givenFirstChecksThatCrash_whenRun_thenTheOtherStepsAreDone() throws Exception {
-        Answer answer = run(Map.of("FIRST", "134"), "bench");
-        assertThat(answer.exit).isEqualTo(1);
-        assertThat(answer.report).contains("first checks: FAILED with 134", "benchmark: done in ", "figure of ''");
+        ScriptResult scriptResult = run(Map.of("FIRST", "134"), "bench");
+        assertThat(scriptResult.exit).isEqualTo(1);
+        assertThat(scriptResult.report)
+                .contains("first checks: FAILED with 134", "benchmark: done in ", "figure of ''");
     }
 
     /// A machine may be lent for a few minutes at a time.
     @Test
     void givenSomeStepsAndThenOthers_whenRunIntoOneFolder_thenTheReportHasThemAll() throws Exception {
         run(Map.of(), "bench");
-        Answer second = run(Map.of(), "demo", "tests");
+        ScriptResult second = run(Map.of(), "demo", "tests");
         assertThat(second.exit).as(second.text).isZero();
         assertThat(second.report)
                 .contains("benchmark: done in ", "tests: done in ", "figure of ''", "some bytes", "5 passed");
@@ -135,9 +136,9 @@ final class GpuKitRunnerTest {
 
     @Test
     void givenAStepThatHangs_whenItsTimeIsOver_thenItIsNotDoneAndItsWordsAreKept() throws Exception {
-        Answer answer = run(Map.of("HANG", "1", "KIT_SECONDS", "3"), "tests");
-        assertThat(answer.exit).isEqualTo(1);
-        assertThat(answer.report)
+        ScriptResult scriptResult = run(Map.of("HANG", "1", "KIT_SECONDS", "3"), "tests");
+        assertThat(scriptResult.exit).isEqualTo(1);
+        assertThat(scriptResult.report)
                 .containsPattern("tests: NOT DONE, cut off after [0-9]+ s, see tests.txt")
                 .contains("5 passed");
     }

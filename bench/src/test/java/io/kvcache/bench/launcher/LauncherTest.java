@@ -23,9 +23,9 @@ class LauncherTest {
     @Test
     void givenNoJdk25_whenLaunched_thenSaysWhatToInstallAndFails() throws Exception {
         Path old = fakeJdk(17);
-        Answer answer = run(REPOSITORY.resolve("kvcache").toString(), "doctor");
-        assertThat(answer.exit()).isEqualTo(1);
-        assertThat(answer.text())
+        ScriptResult scriptResult = run(REPOSITORY.resolve("kvcache").toString(), "doctor");
+        assertThat(scriptResult.exit()).isEqualTo(1);
+        assertThat(scriptResult.text())
                 .contains("no JDK 25 found", old + " is JDK 17", "set JAVA_HOME")
                 .doesNotContain("cores");
     }
@@ -34,20 +34,20 @@ class LauncherTest {
     void givenAFolderThatHoldsSomethingElse_whenAKitIsToGoThere_thenItIsLeftAlone() throws Exception {
         Path place = Files.createDirectory(folder.resolve("own"));
         Path own = Files.writeString(place.resolve("file"), "mine");
-        Answer answer = launch("gpu-kit", place.toString());
-        assertThat(answer.exit()).isEqualTo(1);
-        assertThat(answer.text()).contains(place.toString(), "new, empty or an older kit");
+        ScriptResult scriptResult = launch("gpu-kit", place.toString());
+        assertThat(scriptResult.exit()).isEqualTo(1);
+        assertThat(scriptResult.text()).contains(place.toString(), "new, empty or an older kit");
         assertThat(own).hasContent("mine");
-        Answer help = launch("gpu-kit", "--help");
+        ScriptResult help = launch("gpu-kit", "--help");
         assertThat(help.exit()).isEqualTo(2);
         assertThat(help.text()).contains("takes a folder or nothing, not '--help'");
     }
 
     @Test
     void givenNoJdk25_whenAskedForHelp_thenListsTheCommandsOfTheShell() throws Exception {
-        Answer answer = run(REPOSITORY.resolve("kvcache").toString(), "help");
-        assertThat(answer.exit()).isZero();
-        assertThat(answer.text()).contains("test [--quick] [--json] [MODULE...]");
+        ScriptResult scriptResult = run(REPOSITORY.resolve("kvcache").toString(), "help");
+        assertThat(scriptResult.exit()).isZero();
+        assertThat(scriptResult.text()).contains("test [--quick] [--json] [MODULE...]");
     }
 
     @Test
@@ -64,9 +64,9 @@ class LauncherTest {
                 Expecting value to be true but was false
                 \tat a.B.misses(B.java:2)]]></skipped></testcase>
                 <testcase classname="a.B" name="disabled"><skipped message="not now"/></testcase>""");
-        Answer answer = summarise("failed");
-        assertThat(answer.exit()).isEqualTo(1);
-        assertThat(answer.text())
+        ScriptResult scriptResult = summarise("failed");
+        assertThat(scriptResult.exit()).isEqualTo(1);
+        assertThat(scriptResult.text())
                 .contains(
                         "FAILED a.B.fails\n    boom <1>\n",
                         "SKIPPED 1: no CUDA device\n",
@@ -78,31 +78,31 @@ class LauncherTest {
     @Test
     void givenAllPassed_whenSummedUp_thenSucceeds() throws Exception {
         report("<testcase classname='a.B' name='passes'/>");
-        Answer answer = summarise("ok");
-        assertThat(answer.exit()).isZero();
-        assertThat(answer.text()).endsWith("\n1 passed, 0 failed, 0 skipped\n");
+        ScriptResult scriptResult = summarise("ok");
+        assertThat(scriptResult.exit()).isZero();
+        assertThat(scriptResult.text()).endsWith("\n1 passed, 0 failed, 0 skipped\n");
     }
 
     @Test
     void givenBrokenBuildWithoutFailedTest_whenSummedUp_thenTheBuildIsWhatFailed() throws Exception {
         report("<testcase classname='a.B' name='passes'/>");
-        Answer answer = summarise("failed");
-        assertThat(answer.exit()).isEqualTo(1);
-        assertThat(answer.text()).endsWith("\n1 passed, 1 failed, 0 skipped\n");
+        ScriptResult scriptResult = summarise("failed");
+        assertThat(scriptResult.exit()).isEqualTo(1);
+        assertThat(scriptResult.text()).endsWith("\n1 passed, 1 failed, 0 skipped\n");
     }
 
     @Test
     void givenNoReports_whenSummedUp_thenFails() throws Exception {
-        Answer answer = summarise("ok");
-        assertThat(answer.exit()).isEqualTo(1);
-        assertThat(answer.text()).endsWith("No test ran.\n0 passed, 0 failed, 0 skipped\n");
+        ScriptResult scriptResult = summarise("ok");
+        assertThat(scriptResult.exit()).isEqualTo(1);
+        assertThat(scriptResult.text()).endsWith("No test ran.\n0 passed, 0 failed, 0 skipped\n");
     }
 
     @Test
     void givenJson_whenSummedUp_thenStandardOutputIsOneObject() throws Exception {
         report("<testcase classname='a.B' name='says &quot;x&quot;'><skipped message='not now'/></testcase>");
-        Answer answer = summarise("ok", "--json");
-        assertThat(answer.text())
+        ScriptResult scriptResult = summarise("ok", "--json");
+        assertThat(scriptResult.text())
                 .isEqualTo("{\"build\":\"ok\",\"passed\":0,\"failed\":0,\"skipped\":1,\"failures\":[],"
                         + "\"skips\":[{\"reason\":\"not now\",\"tests\":[\"a.B.says \\\"x\\\"\"]}]}\n");
     }
@@ -112,7 +112,7 @@ class LauncherTest {
         Files.writeString(reports.resolve("TEST-a.B.xml"), "<testsuite>" + cases + "</testsuite>");
     }
 
-    private Answer summarise(String... outcome) throws Exception {
+    private ScriptResult summarise(String... outcome) throws Exception {
         String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
         String summary = REPOSITORY.resolve(".mvn/TestSummary.java").toString();
         List<String> command = new ArrayList<>(List.of(java, summary, folder.toString()));
@@ -131,7 +131,7 @@ class LauncherTest {
     }
 
     /// Runs the launcher with the tests' own JDK.
-    private Answer launch(String... arguments) throws Exception {
+    private ScriptResult launch(String... arguments) throws Exception {
         List<String> command =
                 new ArrayList<>(List.of(REPOSITORY.resolve("kvcache").toString()));
         command.addAll(List.of(arguments));
@@ -139,11 +139,11 @@ class LauncherTest {
         builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
         Process process = builder.start();
         String text = new String(process.getInputStream().readAllBytes(), UTF_8);
-        return new Answer(process.waitFor(), text);
+        return new ScriptResult(process.waitFor(), text);
     }
 
     /// Runs with nothing in the environment but a folder of JDKs to search; the tests' own JDK stays out of sight.
-    private Answer run(String... command) throws Exception {
+    private ScriptResult run(String... command) throws Exception {
         ProcessBuilder builder = new ProcessBuilder(command).directory(folder.toFile());
         if (!command[0].endsWith("java")) {
             builder.redirectErrorStream(true);
@@ -154,7 +154,7 @@ class LauncherTest {
         Process process = builder.redirectInput(ProcessBuilder.Redirect.from(new File("/dev/null")))
                 .start();
         String text = new String(process.getInputStream().readAllBytes(), UTF_8);
-        return new Answer(process.waitFor(), text);
+        return new ScriptResult(process.waitFor(), text);
     }
 
     private Path toolsWithoutJava() throws IOException {
@@ -169,5 +169,5 @@ class LauncherTest {
         return tools;
     }
 
-    private record Answer(int exit, String text) {}
+    private record ScriptResult(int exit, String text) {}
 }

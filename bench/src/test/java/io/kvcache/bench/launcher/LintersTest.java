@@ -24,9 +24,9 @@ final class LintersTest {
     @TempDir
     private Path folder = Path.of("");
 
-    private record Verdict(int exit, String text) {}
+    private record LintResult(int exit, String text) {}
 
-    private Verdict run(String linter, List<String> arguments) throws Exception {
+    private LintResult run(String linter, List<String> arguments) throws Exception {
         Path program = Path.of("/usr/bin", linter);
         assumeThat(Files.isExecutable(program)).as("there is no " + linter).isTrue();
         Process process = new ProcessBuilder(Stream.concat(Stream.of(program.toString()), arguments.stream())
@@ -35,12 +35,12 @@ final class LintersTest {
                 .redirectErrorStream(true)
                 .start();
         String text = new String(process.getInputStream().readAllBytes(), UTF_8);
-        return new Verdict(process.waitFor(), text);
+        return new LintResult(process.waitFor(), text);
     }
 
     @Test
     void givenTheScripts_whenCheckedByShellcheck_thenItHasNothingToSay() throws Exception {
-        Verdict verdict = run(
+        LintResult lintResult = run(
                 "shellcheck",
                 List.of(
                         "--external-sources",
@@ -52,16 +52,16 @@ final class LintersTest {
                         ".mvn/java-flags.sh",
                         ".mvn/gpu-kit.sh"));
 
-        assertThat(verdict.text()).isEmpty();
-        assertThat(verdict.exit()).isZero();
+        assertThat(lintResult.text()).isEmpty();
+        assertThat(lintResult.exit()).isZero();
     }
 
     @Test
     void givenYamlFiles_whenCheckedByYamllint_thenItHasNothingToSay() throws Exception {
-        Verdict verdict = run("yamllint", List.of("--strict", "-d", YAML_RULES, "deploy"));
+        LintResult lintResult = run("yamllint", List.of("--strict", "-d", YAML_RULES, "deploy"));
 
-        assertThat(verdict.text()).isEmpty();
-        assertThat(verdict.exit()).isZero();
+        assertThat(lintResult.text()).isEmpty();
+        assertThat(lintResult.exit()).isZero();
     }
 
     @Test
