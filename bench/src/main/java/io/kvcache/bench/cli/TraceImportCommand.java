@@ -1,6 +1,6 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.log.LogImport;
+import io.kvcache.bench.log.LogImporter;
 import io.kvcache.bench.log.LogTokenizer;
 import io.kvcache.bench.log.TokenizerLoader;
 import io.kvcache.bench.log.TraceWriter;
@@ -76,7 +76,7 @@ final class TraceImportCommand implements Callable<Integer> {
         MalformedLine.Choice handling = handling();
         LogTokenizer tokens = loader().load(tokenizer);
         PrintWriter errors = spec.commandLine().getErr();
-        LogImport reading = new LogImport(
+        LogImporter reading = new LogImporter(
                 tokens,
                 blockTokens,
                 SecureRandom.getSeed(SALT_BYTES),
@@ -85,7 +85,7 @@ final class TraceImportCommand implements Callable<Integer> {
         for (Path log : logs) {
             reading.read(log);
         }
-        LogImport.Result result = reading.end(String.valueOf(out.getFileName()));
+        LogImporter.ImportResult result = reading.finish(String.valueOf(out.getFileName()));
         TraceWriter.write(result.trace(), out);
         print(result);
         errors.flush();
@@ -124,7 +124,7 @@ final class TraceImportCommand implements Callable<Integer> {
         }
     }
 
-    private void print(LogImport.Result result) {
+    private void print(LogImporter.ImportResult result) {
         Trace.Totals totals = result.trace().totals();
         PrintWriter lines = spec.commandLine().getOut();
         lines.println(String.format(

@@ -9,14 +9,14 @@ public sealed interface LoggedPrompt {
     record Text(String text) implements LoggedPrompt {}
 
     /// A chat that is to be answered.
-    record Chat(List<Turn> turns) implements LoggedPrompt {}
+    record Chat(List<LoggedMessage> turns) implements LoggedPrompt {}
 
     /// Tokens that the client had made itself.
     @SuppressWarnings("ArrayRecordComponent") // nothing compares them
     record Tokens(int[] tokens) implements LoggedPrompt {}
 
     /// One message of a chat.
-    record Turn(Role role, String content) {}
+    record LoggedMessage(Role role, String content) {}
 
     /// Who says it. What tools answer is the user's to a model.
     enum Role {

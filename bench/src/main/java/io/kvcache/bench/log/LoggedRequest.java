@@ -26,8 +26,8 @@ record LoggedRequest(
         int promptTokens,
         @Nullable String answer) {
 
-    private static final double LEAST_MILLIS = 1e11;
-    private static final List<String> TIMES = List.of("timestamp", "created_at", "created");
+    private static final double MIN_EPOCH_MILLIS = 1e11;
+    private static final List<String> TIME_FIELDS = List.of("timestamp", "created_at", "created");
 
     /// Understands a line.
     ///
@@ -42,7 +42,7 @@ record LoggedRequest(
         Long at = time(line);
         return new LoggedRequest(
                 at == null ? time(answer) : at,
-                PromptFields.prompt(request(line)),
+                PromptParser.prompt(request(line)),
                 usage(answer, "completion_tokens", "output_tokens"),
                 usage(answer, "prompt_tokens", "input_tokens"),
                 text(answer));
@@ -58,11 +58,11 @@ record LoggedRequest(
     }
 
     private static @Nullable Long time(JsonNode object) {
-        for (String field : TIMES) {
+        for (String field : TIME_FIELDS) {
             JsonNode value = object.path(field);
             if (value.isNumber()) {
                 double number = value.doubleValue();
-                double millis = number < LEAST_MILLIS ? 1000 * number : number;
+                double millis = number < MIN_EPOCH_MILLIS ? 1000 * number : number;
                 if (!(millis >= 0 && millis < 1e15)) {
                     throw new IllegalArgumentException(field + " is " + value + ", must be a time from 1970 on");
                 }

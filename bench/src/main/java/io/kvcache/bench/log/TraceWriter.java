@@ -36,12 +36,12 @@ public final class TraceWriter {
                 Files.newOutputStream(file, StandardOpenOption.WRITE), StandardCharsets.US_ASCII))) {
             int chat = 0;
             for (TraceRequest request : trace.requests()) {
-                out.write(line(trace.blockTokens(), request, chat++));
+                out.write(toLine(trace.blockTokens(), request, chat++));
             }
         }
     }
 
-    private static String line(int blockTokens, TraceRequest request, int chat) {
+    private static String toLine(int blockTokens, TraceRequest request, int chat) {
         String ids = Arrays.stream(request.hashIds()).mapToObj(Long::toString).collect(Collectors.joining(", "));
         long at = request.timestampMillis();
         String rest = String.format(

@@ -1,4 +1,4 @@
-/// Logs of requests to a model, made into traces: `LogImport` reads lines as clients of OpenAI's
+/// Logs of requests to a model, made into traces: `LogImporter` reads lines as clients of OpenAI's
 /// protocol send them, and keeps salted hashes of their tokens alone. Tokenizers come from a `TokenizerLoader`, a
 /// service.
 @NullMarked

@@ -27,7 +27,7 @@ public final class JlamaTokenizerLoader implements TokenizerLoader {
         };
     }
 
-    private static ChatMessage message(LoggedPrompt.Turn loggedMessage) {
+    private static ChatMessage message(LoggedPrompt.LoggedMessage loggedMessage) {
         return new ChatMessage(
                 switch (loggedMessage.role()) {
                     case SYSTEM -> ChatMessage.Role.SYSTEM;

@@ -23,7 +23,7 @@ import tools.jackson.databind.json.JsonMapper;
 /// Requests come in the order of their times, from the first one's on; one whose line tells no time
 /// has that of the line before it. Lines that cannot be used are reported by file, number and
 /// reason, and left out or refused.
-public final class LogImport {
+public final class LogImporter {
 
     private static final JsonMapper JSON = JsonMapper.builder()
             .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
@@ -31,8 +31,8 @@ public final class LogImport {
 
     private final LogTokenizer tokenizer;
     private final int blockTokens;
-    private final SaltedBlocks blocks;
-    private final MalformedLine.Choice choice;
+    private final BlockIdHasher blocks;
+    private final MalformedLine.Choice handling;
     private final Consumer<String> report;
     private final List<TraceRequest> requests = new ArrayList<>();
     private long skipped;
@@ -41,18 +41,18 @@ public final class LogImport {
 
     /// @param blockTokens tokens of a block, above 0
     /// @param salt random bytes that nobody keeps
-    /// @param choice what to do about lines that cannot be used
+    /// @param handling what to do about lines that cannot be used
     /// @param report told of each line that is skipped, for people
-    public LogImport(
+    public LogImporter(
             LogTokenizer tokenizer,
             int blockTokens,
             byte[] salt,
-            MalformedLine.Choice choice,
+            MalformedLine.Choice handling,
             Consumer<String> report) {
         this.tokenizer = tokenizer;
         this.blockTokens = blockTokens;
-        blocks = new SaltedBlocks(salt, blockTokens);
-        this.choice = choice;
+        blocks = new BlockIdHasher(salt, blockTokens);
+        this.handling = handling;
         this.report = report;
     }
 
@@ -60,7 +60,7 @@ public final class LogImport {
     ///
     /// @param skipped lines that were left out
     /// @param ofLogged tokens counted here over those that the log's `usage` tells, where it does; else NaN
-    public record Result(Trace trace, long skipped, double ofLogged) {}
+    public record ImportResult(Trace trace, long skipped, double ofLogged) {}
 
     /// Reads one more log.
     ///
@@ -93,7 +93,7 @@ public final class LogImport {
         } catch (RuntimeException e) { // a template may refuse a chat by any of them
             reason = e.getMessage() == null ? e.toString() : e.getMessage();
         }
-        if (choice == MalformedLine.Choice.REFUSE) {
+        if (handling == MalformedLine.Choice.REFUSE) {
             throw new TraceFormatException(file + ":" + number + ": " + reason);
         }
         skipped++;
@@ -123,7 +123,7 @@ public final class LogImport {
     ///
     /// @param name of the trace
     /// @throws TraceFormatException when no line could be used
-    public Result end(String name) throws TraceFormatException {
+    public ImportResult finish(String name) throws TraceFormatException {
         if (requests.isEmpty()) {
             throw new TraceFormatException(name + ": no line holds a request that can be used, of " + skipped);
         }
@@ -137,6 +137,6 @@ public final class LogImport {
                         request.hashIds()))
                 .toList();
         double ofLogged = loggedTokens == 0 ? Double.NaN : (double) countedTokens / loggedTokens;
-        return new Result(new Trace(name, blockTokens, shifted), skipped, ofLogged);
+        return new ImportResult(new Trace(name, blockTokens, shifted), skipped, ofLogged);
     }
 }

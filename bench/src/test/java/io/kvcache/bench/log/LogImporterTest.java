@@ -20,7 +20,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /// Each character is a token here.
-final class LogImportTest {
+final class LogImporterTest {
 
     private static final int BLOCK = 16;
 
@@ -35,25 +35,25 @@ final class LogImportTest {
             case LoggedPrompt.Tokens ids -> ids.tokens();
             case LoggedPrompt.Chat chat ->
                 chat.turns().stream()
-                        .map(turn -> turn.role() + ":" + turn.content() + "\n")
+                        .map(loggedMessage -> loggedMessage.role() + ":" + loggedMessage.content() + "\n")
                         .collect(Collectors.joining())
                         .chars()
                         .toArray();
         };
     }
 
-    private LogImport reading(int salt, int blockTokens, MalformedLine.Choice choice) {
-        return new LogImport(LogImportTest::tokens, blockTokens, new byte[] {(byte) salt}, choice, skipped::add);
+    private LogImporter reading(int salt, int blockTokens, MalformedLine.Choice handling) {
+        return new LogImporter(LogImporterTest::tokens, blockTokens, new byte[] {(byte) salt}, handling, skipped::add);
     }
 
     private Path log(String... lines) throws IOException {
         return Files.write(folder.resolve("log.jsonl"), List.of(lines));
     }
 
-    private LogImport.Result read(int salt, String... lines) throws IOException {
-        LogImport reading = reading(salt, BLOCK, MalformedLine.Choice.SKIP);
+    private LogImporter.ImportResult read(int salt, String... lines) throws IOException {
+        LogImporter reading = reading(salt, BLOCK, MalformedLine.Choice.SKIP);
         reading.read(log(lines));
-        return reading.end("log");
+        return reading.finish("log");
     }
 
     private static String chat(String... words) {
@@ -124,7 +124,7 @@ final class LogImportTest {
             })
     void givenAFormOfRequest_whenRead_thenItsPromptIsWhatTheModelReads(String line, String text) throws Exception {
         String wanted = text.replace("\\n", "\n");
-        LogImport.Result result =
+        LogImporter.ImportResult result =
                 read(1, line, "{\"prompt\": \"" + wanted.replace("\"", "\\\"").replace("\n", "\\n") + "\"}");
         assertThat(skipped).isEmpty();
         List<TraceRequest> requests = result.trace().requests();
@@ -134,7 +134,7 @@ final class LogImportTest {
 
     @Test
     void givenAnswersWithAndWithoutTheirUsage_whenRead_thenTheirTokensAreKnown() throws Exception {
-        LogImport.Result result = read(
+        LogImporter.ImportResult result = read(
                 1,
                 "{\"request\": {\"prompt\": \"abcd\"}, \"response\": {\"created\": 3, \"usage\": {\"prompt_tokens\": 8, \"completion_tokens\": 21}}}",
                 "{\"body\": {\"prompt\": \"ab\"}, \"response\": {\"status_code\": 200, \"body\": {\"created\": 5, \"choices\": [{\"message\": {\"content\": \"seven..\"}}]}}}",
@@ -168,7 +168,7 @@ final class LogImportTest {
     void givenALineThatCannotBeUsed_whenRead_thenItIsNamedWithItsReason(String line, String reason) throws Exception {
         assertThat(read(1, "{\"prompt\": \"good\"}", line).skipped()).isEqualTo(1);
         assertThat(skipped).singleElement().asString().contains("log.jsonl:2: ").contains(reason);
-        LogImport refusing = reading(1, BLOCK, MalformedLine.Choice.REFUSE);
+        LogImporter refusing = reading(1, BLOCK, MalformedLine.Choice.REFUSE);
         assertThatThrownBy(() -> refusing.read(folder.resolve("log.jsonl")))
                 .isInstanceOf(TraceFormatException.class)
                 .hasMessageContaining("log.jsonl:2: ")
@@ -185,12 +185,12 @@ final class LogImportTest {
     @ParameterizedTest
     @CsvSource({"512", "16"})
     void givenATrace_whenWritten_thenTheReaderFindsTheSame(int blockTokens) throws Exception {
-        LogImport reading = reading(1, blockTokens, MalformedLine.Choice.REFUSE);
+        LogImporter reading = reading(1, blockTokens, MalformedLine.Choice.REFUSE);
         String text = "0123456789".repeat(130);
         reading.read(log(
                 "{\"prompt\": \"" + text + "\", \"timestamp\": \"2026-01-31T12:00:00Z\"}",
                 "{\"prompt\": \"" + text + "more\", \"timestamp\": \"2026-01-31T13:00:01.250+01:00\"}"));
-        Trace written = reading.end("log").trace();
+        Trace written = reading.finish("log").trace();
         Path file = folder.resolve("trace.jsonl");
         TraceWriter.write(written, file);
         assertThat(Files.getPosixFilePermissions(file)).hasSize(2);

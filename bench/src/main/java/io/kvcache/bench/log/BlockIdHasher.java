@@ -10,13 +10,13 @@ import java.security.NoSuchAlgorithmException;
 ///
 /// So a block's id stands for everything before it too, and who does not have the salt cannot try
 /// out whether a text that he knows is in the trace.
-final class SaltedBlocks {
+final class BlockIdHasher {
 
     private final MessageDigest salted;
     private final int blockTokens;
 
     /// @param salt random bytes
-    SaltedBlocks(byte[] salt, int blockTokens) {
+    BlockIdHasher(byte[] salt, int blockTokens) {
         try {
             salted = MessageDigest.getInstance("SHA-256");
         } catch (NoSuchAlgorithmException impossible) {

@@ -1,7 +1,7 @@
 package io.kvcache.bench.log;
 
+import io.kvcache.bench.log.LoggedPrompt.LoggedMessage;
 import io.kvcache.bench.log.LoggedPrompt.Role;
-import io.kvcache.bench.log.LoggedPrompt.Turn;
 import java.util.ArrayList;
 import java.util.List;
 import tools.jackson.databind.JsonNode;
@@ -10,9 +10,9 @@ import tools.jackson.databind.JsonNode;
 ///
 /// `tools` and `instructions` stand before all messages, as engines put them; what an assistant
 /// called stands behind what it said.
-final class PromptFields {
+final class PromptParser {
 
-    private PromptFields() {}
+    private PromptParser() {}
 
     static LoggedPrompt prompt(JsonNode request) {
         if (request.has("messages")) {
@@ -26,8 +26,8 @@ final class PromptFields {
             return chat(request, input, "input");
         }
         if (input.isString()) {
-            List<Turn> turns = before(request);
-            turns.add(new Turn(Role.USER, input.stringValue()));
+            List<LoggedMessage> turns = preamble(request);
+            turns.add(new LoggedMessage(Role.USER, input.stringValue()));
             return new LoggedPrompt.Chat(turns);
         }
         throw new IllegalArgumentException("is no request: it has none of messages, prompt and input");
@@ -45,7 +45,7 @@ final class PromptFields {
         for (int i = 0; i < tokens.length; i++) {
             JsonNode token = one.get(i);
             if (!token.isIntegralNumber() || !token.canConvertToInt() || token.intValue() < 0) {
-                throw new IllegalArgumentException("prompt[" + i + "] is " + shortly(token)
+                throw new IllegalArgumentException("prompt[" + i + "] is " + abbreviate(token)
                         + ", must be a token id; several prompts in one request are not known");
             }
             tokens[i] = token.intValue();
@@ -57,39 +57,39 @@ final class PromptFields {
         if (!messages.isArray() || messages.isEmpty()) {
             throw new IllegalArgumentException(field + " must be an array of messages, at least one");
         }
-        List<Turn> turns = before(request);
+        List<LoggedMessage> turns = preamble(request);
         for (int i = 0; i < messages.size(); i++) {
             turns.add(turn(messages.get(i), field + "[" + i + "]"));
         }
         return new LoggedPrompt.Chat(turns);
     }
 
-    private static List<Turn> before(JsonNode request) {
-        List<Turn> turns = new ArrayList<>();
+    private static List<LoggedMessage> preamble(JsonNode request) {
+        List<LoggedMessage> turns = new ArrayList<>();
         JsonNode tools = request.path("tools");
         if (tools.isArray() && !tools.isEmpty()) {
-            turns.add(new Turn(Role.SYSTEM, tools.toString()));
+            turns.add(new LoggedMessage(Role.SYSTEM, tools.toString()));
         }
         JsonNode instructions = request.path("instructions");
         if (instructions.isString()) {
-            turns.add(new Turn(Role.SYSTEM, instructions.stringValue()));
+            turns.add(new LoggedMessage(Role.SYSTEM, instructions.stringValue()));
         }
         return turns;
     }
 
-    private static Turn turn(JsonNode message, String where) {
+    private static LoggedMessage turn(JsonNode message, String where) {
         JsonNode role = message.path("role");
         Role known = switch (role.isString() ? role.stringValue() : "") {
             case "system", "developer" -> Role.SYSTEM;
             case "user", "tool", "function" -> Role.USER;
             case "assistant" -> Role.ASSISTANT;
             default ->
-                throw new IllegalArgumentException(where + ".role is " + shortly(role)
+                throw new IllegalArgumentException(where + ".role is " + abbreviate(role)
                         + ", must be one of system, developer, user, assistant, tool, function");
         };
         JsonNode calls = message.path("tool_calls");
         String content = content(message.path("content"), where + ".content");
-        return new Turn(known, calls.isArray() ? content + calls : content);
+        return new LoggedMessage(known, calls.isArray() ? content + calls : content);
     }
 
     private static String content(JsonNode content, String where) {
@@ -107,7 +107,7 @@ final class PromptFields {
             JsonNode part = content.get(i).path("text");
             if (!part.isString()) {
                 throw new IllegalArgumentException(where + "[" + i + "] is of type "
-                        + shortly(content.get(i).path("type")) + ": only parts with a text are known");
+                        + abbreviate(content.get(i).path("type")) + ": only parts with a text are known");
             }
             text.append(part.stringValue());
         }
@@ -115,7 +115,7 @@ final class PromptFields {
     }
 
     /// Nobody's words get into an error.
-    private static String shortly(JsonNode node) {
+    private static String abbreviate(JsonNode node) {
         String text = node.toString();
         return text.isEmpty() ? "missing" : text.length() <= 24 ? text : text.substring(0, 24) + "…";
     }
