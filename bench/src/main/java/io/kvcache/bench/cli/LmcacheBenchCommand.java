@@ -1,6 +1,6 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.opaque.OpaqueReplay;
+import io.kvcache.bench.opaque.LmcacheReplay;
 import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.replay.TraceForest;
@@ -79,14 +79,14 @@ final class LmcacheBenchCommand implements Callable<Integer> {
     }
 
     private boolean compare(TraceForest forest, PolicyKind kind, int count) throws IOException {
-        OpaqueReplay.Settings settings = new OpaqueReplay.Settings(kind, count * SlabPool.SLAB_BYTES, SLOT_BYTES, 0);
+        LmcacheReplay.Settings settings = new LmcacheReplay.Settings(kind, count * SlabPool.SLAB_BYTES, SLOT_BYTES, 0);
         double blocks = new StoreReplay(forest, new StoreReplay.Settings(kind, settings.blocks(), SLOT_BYTES, 0))
                 .run(requests -> {})
                 .totals()
                 .blockHitRatio();
-        OpaqueReplay replay = new OpaqueReplay(forest, settings);
-        HitTotals resp = replay.run(OpaqueReplay.Speech.RESP);
-        HitTotals lm = replay.run(OpaqueReplay.Speech.LM);
+        LmcacheReplay replay = new LmcacheReplay(forest, settings);
+        HitTotals resp = replay.run(LmcacheReplay.ChunkProtocol.RESP);
+        HitTotals lm = replay.run(LmcacheReplay.ChunkProtocol.LM);
         print(String.format(
                 Locale.ROOT,
                 "  %-16s  %,8d  %6.2f %%  %6.2f %%  %6.2f %%",

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
-import io.kvcache.bench.opaque.OpaqueReplay;
+import io.kvcache.bench.opaque.LmcacheReplay;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.store.ReplayedChains;
@@ -55,14 +55,14 @@ final class CaptureReplayTest {
     private Path folder;
 
     @ParameterizedTest
-    @EnumSource(OpaqueReplay.Speech.class)
-    void givenObjectsOfLmcache_whenTheCaptureIsReplayed_thenTheLiveHitRatio(OpaqueReplay.Speech chunkProtocol)
+    @EnumSource(LmcacheReplay.ChunkProtocol.class)
+    void givenObjectsOfLmcache_whenTheCaptureIsReplayed_thenTheLiveHitRatio(LmcacheReplay.ChunkProtocol chunkProtocol)
             throws IOException {
         Path file = folder.resolve("trace.jsonl");
-        OpaqueReplay.Settings settings =
-                new OpaqueReplay.Settings(PolicyKind.LRU, 2L * SlabPool.SLAB_BYTES, SLOT_BYTES, 0);
+        LmcacheReplay.Settings settings =
+                new LmcacheReplay.Settings(PolicyKind.LRU, 2L * SlabPool.SLAB_BYTES, SLOT_BYTES, 0);
 
-        double live = new OpaqueReplay(FOREST, settings, file.toString())
+        double live = new LmcacheReplay(FOREST, settings, file.toString())
                 .run(chunkProtocol)
                 .blockHitRatio();
 

@@ -13,7 +13,7 @@ import java.util.Arrays;
 
 /// Chunks by `lm://` as it is today: numbers of 32 bits, little-endian, a key of 150 bytes; a PUT has no
 /// reply.
-final class LmChunks implements ChunkClient {
+final class LmChunkClient implements ChunkClient {
 
     private static final int PUT = 1;
     private static final int GET = 2;
@@ -23,33 +23,33 @@ final class LmChunks implements ChunkClient {
     private static final int KEY_BYTES = 150;
     private static final int HEAD_BYTES = 36;
     private static final int REPLY_BYTES = 36;
-    private static final int ANSWER_MILLIS = 60_000;
+    private static final int REPLY_TIMEOUT_MILLIS = 60_000;
 
     /// Format, dtype, location and shape of a tensor: any will do, as they come back as they came.
-    private static final int[] TENSOR = {1, 3, 1, 2, 32, 256, 1024};
+    private static final int[] TENSOR_HEADER = {1, 3, 1, 2, 32, 256, 1024};
 
     private final Socket socket;
     private final InputStream in;
     private final byte[] value;
 
-    LmChunks(int port, byte[] value) throws IOException {
+    LmChunkClient(int port, byte[] value) throws IOException {
         socket = new Socket(InetAddress.getLoopbackAddress(), port);
         socket.setTcpNoDelay(true);
-        socket.setSoTimeout(ANSWER_MILLIS);
+        socket.setSoTimeout(REPLY_TIMEOUT_MILLIS);
         in = new BufferedInputStream(socket.getInputStream(), 1 << 16);
         this.value = value;
     }
 
     @Override
     public boolean exists(String key) throws IOException {
-        return ask(EXIST, key).code() == SUCCESS;
+        return sendRequest(EXIST, key).code() == SUCCESS;
     }
 
     @Override
     public boolean get(String key) throws IOException {
-        Answer answer = ask(GET, key);
-        in.skipNBytes(answer.bytes());
-        return answer.code() == SUCCESS && answer.bytes() == value.length;
+        ReplyHeader replyHeader = sendRequest(GET, key);
+        in.skipNBytes(replyHeader.bytes());
+        return replyHeader.code() == SUCCESS && replyHeader.bytes() == value.length;
     }
 
     @Override
@@ -60,16 +60,16 @@ final class LmChunks implements ChunkClient {
         socket.getOutputStream().write(all);
     }
 
-    private record Answer(int code, int bytes) {}
+    private record ReplyHeader(int code, int bytes) {}
 
-    private Answer ask(int command, String key) throws IOException {
+    private ReplyHeader sendRequest(int command, String key) throws IOException {
         socket.getOutputStream().write(head(command, 0, key));
         byte[] reply = in.readNBytes(REPLY_BYTES);
         if (reply.length < REPLY_BYTES) {
             throw new EOFException("the server closed the connection");
         }
         ByteBuffer numbers = ByteBuffer.wrap(reply).order(ByteOrder.LITTLE_ENDIAN);
-        return new Answer(numbers.getInt(), numbers.getInt());
+        return new ReplyHeader(numbers.getInt(), numbers.getInt());
     }
 
     private static byte[] head(int command, int length, String key) {
@@ -79,7 +79,7 @@ final class LmChunks implements ChunkClient {
         System.arraycopy(name, 0, head, HEAD_BYTES, name.length);
         ByteBuffer numbers = ByteBuffer.wrap(head).order(ByteOrder.LITTLE_ENDIAN);
         numbers.putInt(command).putInt(length);
-        for (int number : TENSOR) {
+        for (int number : TENSOR_HEADER) {
             numbers.putInt(number);
         }
         return head;

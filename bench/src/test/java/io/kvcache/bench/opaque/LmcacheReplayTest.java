@@ -15,7 +15,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 @Timeout(300)
-final class OpaqueReplayTest {
+final class LmcacheReplayTest {
 
     /// 512 chunks to a slab, so that a short trace fills it many times over.
     private static final int SLOT_BYTES = 64 << 10;
@@ -28,14 +28,14 @@ final class OpaqueReplayTest {
     @ParameterizedTest
     @CsvSource({"LRU,RESP", "IMPORTANCE,RESP", "IMPORTANCE,LM"})
     void givenATrace_whenReplayedAsObjects_thenAboutAsMuchIsFoundAsOfBlocks(
-            PolicyKind policy, OpaqueReplay.Speech speech) throws Exception {
-        OpaqueReplay.Settings settings = new OpaqueReplay.Settings(policy, 2L * SlabPool.SLAB_BYTES, SLOT_BYTES, 0);
+            PolicyKind policy, LmcacheReplay.ChunkProtocol chunkProtocol) throws Exception {
+        LmcacheReplay.Settings settings = new LmcacheReplay.Settings(policy, 2L * SlabPool.SLAB_BYTES, SLOT_BYTES, 0);
         double blocks = new StoreReplay(FOREST, new StoreReplay.Settings(policy, settings.blocks(), SLOT_BYTES, 0))
                 .run(requests -> {})
                 .totals()
                 .blockHitRatio();
 
-        double objects = new OpaqueReplay(FOREST, settings).run(speech).blockHitRatio();
+        double objects = new LmcacheReplay(FOREST, settings).run(chunkProtocol).blockHitRatio();
 
         assertThat(objects).isCloseTo(blocks, within(0.02));
         assertThat(blocks).isBetween(0.1, 0.9);

@@ -18,14 +18,14 @@ import java.util.Map;
 /// Its promises are off: they last for two seconds, in which a trace of an hour passes by half.
 ///
 /// **Ownership.** A run opens its own server and closes it.
-public final class OpaqueReplay {
+public final class LmcacheReplay {
 
     /// Behind a value are 48 bytes of the server's and the key.
-    private static final int BESIDE_VALUE = 48;
+    private static final int VALUE_OVERHEAD = 48;
 
-    private static final String STEM = "replay@1@0@";
+    private static final String KEY_PREFIX = "replay@1@0@";
     private static final int DIGITS = 16;
-    private static final int KEY_BYTES = STEM.length() + DIGITS;
+    private static final int KEY_BYTES = KEY_PREFIX.length() + DIGITS;
 
     private final TraceForest forest;
     private final Settings settings;
@@ -45,24 +45,24 @@ public final class OpaqueReplay {
     }
 
     /// How the server is spoken to.
-    public enum Speech {
+    public enum ChunkProtocol {
         RESP,
         LM;
 
         private ChunkClient connect(int port, byte[] value) throws IOException {
             return switch (this) {
-                case RESP -> new RespChunks(port, value);
-                case LM -> new LmChunks(port, value);
+                case RESP -> new RespChunkClient(port, value);
+                case LM -> new LmChunkClient(port, value);
             };
         }
     }
 
-    public OpaqueReplay(TraceForest forest, Settings settings) {
+    public LmcacheReplay(TraceForest forest, Settings settings) {
         this(forest, settings, "");
     }
 
     /// @param traceOut where the server writes what it is used for; empty for nowhere
-    public OpaqueReplay(TraceForest forest, Settings settings, String traceOut) {
+    public LmcacheReplay(TraceForest forest, Settings settings, String traceOut) {
         this.forest = forest;
         this.settings = settings;
         this.traceOut = traceOut;
@@ -71,11 +71,11 @@ public final class OpaqueReplay {
     /// Runs the whole trace.
     ///
     /// @throws IOException when the server cannot be started or talked to
-    public HitTotals run(Speech speech) throws IOException {
-        byte[] value = new byte[settings.slotBytes() - BESIDE_VALUE - KEY_BYTES];
+    public HitTotals run(ChunkProtocol chunkProtocol) throws IOException {
+        byte[] value = new byte[settings.slotBytes() - VALUE_OVERHEAD - KEY_BYTES];
         HitCounter counter = new HitCounter(forest, settings.warmup());
         try (CacheServer server = server();
-                ChunkClient client = speech.connect(server.address().getPort(), value)) {
+                ChunkClient client = chunkProtocol.connect(server.address().getPort(), value)) {
             for (int request = 0; request < forest.requests(); request++) {
                 counter.count(request, serve(client, request));
             }
@@ -119,7 +119,7 @@ public final class OpaqueReplay {
 
     private String key(int request, int block) {
         String digest = Long.toHexString(mixed(forest.node(request, block)));
-        return STEM + "0".repeat(DIGITS - digest.length()) + digest;
+        return KEY_PREFIX + "0".repeat(DIGITS - digest.length()) + digest;
     }
 
     /// Digests look random: so do these, and no two are the same.

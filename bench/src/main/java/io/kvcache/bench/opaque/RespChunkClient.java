@@ -6,12 +6,12 @@ import io.kvcache.server.client.RespReply;
 import java.io.IOException;
 
 /// Chunks by Redis' protocol, as LMCache's `resp://` asks for them.
-final class RespChunks implements ChunkClient {
+final class RespChunkClient implements ChunkClient {
 
     private final RespClient client;
     private final byte[] value;
 
-    RespChunks(int port, byte[] value) throws IOException {
+    RespChunkClient(int port, byte[] value) throws IOException {
         client = new RespClient(ClientConfig.open("127.0.0.1", port));
         this.value = value;
     }
