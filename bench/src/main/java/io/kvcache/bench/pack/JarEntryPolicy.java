@@ -4,7 +4,7 @@ import java.util.Locale;
 import java.util.regex.Pattern;
 
 /// What becomes of a file of one jar in a jar of many.
-enum Treatment {
+enum JarEntryPolicy {
     /// Goes in under its name; jars that both have it must agree on every byte.
     COPY,
     /// Goes in under a folder of its jar's name: each jar has its own licence.
@@ -28,7 +28,7 @@ enum Treatment {
     private static final Pattern ORIGINS = Pattern.compile("META-INF/maven/.*");
 
     /// @param name of a file in a jar
-    static Treatment of(String name) {
+    static JarEntryPolicy of(String name) {
         if (OF_ITS_JAR_ALONE.matcher(name).matches()) {
             return DROP;
         } else if (LEGAL.matcher(name.toUpperCase(Locale.ROOT)).matches() && !name.endsWith(".class")) {

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-final class OneJarTest {
+final class FatJarWriterTest {
 
     private static final Path FLAGS = Path.of("..", ".mvn", "java-flags.sh");
 
@@ -53,7 +53,7 @@ final class OneJarTest {
     }
 
     private Map<String, String> make(Path... jars) throws IOException {
-        OneJar.write(made, List.of(jars), List.of(licence));
+        FatJarWriter.write(made, List.of(jars), List.of(licence));
         Map<String, String> files = new TreeMap<>();
         try (JarFile jar = new JarFile(made.toFile())) {
             for (JarEntry entry : (Iterable<JarEntry>) jar.stream()::iterator) {

@@ -30,7 +30,7 @@ import java.util.zip.ZipFile;
 /// Classes for several releases of Java stay where they are, lists of services are joined, and every licence is kept.
 /// The same jars in make the same bytes out, as all files bear the time that the first jar's manifest bears. Two jars
 /// that disagree about a file are an error: which of them a class path finds first is chance.
-public final class OneJar {
+public final class FatJarWriter {
 
     /// The folder that holds a folder of licences for each jar.
     static final String LICENCES = "META-INF/licenses/";
@@ -39,17 +39,17 @@ public final class OneJar {
 
     private final JarOutputStream out;
     private final long time;
-    private final Map<String, Source> written = new HashMap<>();
-    private final SortedMap<String, SequencedSet<String>> lists = new TreeMap<>();
+    private final Map<String, JarSource> written = new HashMap<>();
+    private final SortedMap<String, SequencedSet<String>> serviceLists = new TreeMap<>();
 
-    private OneJar(JarOutputStream out, long time) {
+    private FatJarWriter(JarOutputStream out, long time) {
         this.out = out;
         this.time = time;
     }
 
-    private record Source(Path jar, long size, long crc) {
+    private record JarSource(Path jar, long size, long crc) {
 
-        boolean sameAs(Source other) {
+        boolean hasSameContent(JarSource other) {
             return size == other.size && crc == other.crc;
         }
     }
@@ -87,8 +87,8 @@ public final class OneJar {
         try {
             try (JarFile ours = new JarFile(jars.getFirst().toFile());
                     JarOutputStream out = new JarOutputStream(Files.newOutputStream(unfinished))) {
-                OneJar made =
-                        new OneJar(out, ours.getEntry(JarFile.MANIFEST_NAME).getTime());
+                FatJarWriter made = new FatJarWriter(
+                        out, ours.getEntry(JarFile.MANIFEST_NAME).getTime());
                 made.add(JarFile.MANIFEST_NAME, manifest(ours.getManifest()));
                 for (Path file : legal) {
                     made.add("META-INF/" + file.getFileName(), Files.readAllBytes(file));
@@ -134,10 +134,11 @@ public final class OneJar {
 
     private void add(JarFile jar, Path path, JarEntry entry) throws IOException {
         String name = entry.getName();
-        Source source = new Source(path, entry.getSize(), entry.getCrc());
-        switch (Treatment.of(name)) {
+        JarSource source = new JarSource(path, entry.getSize(), entry.getCrc());
+        switch (JarEntryPolicy.of(name)) {
             case DROP -> {}
-            case JOIN -> lists.computeIfAbsent(name, _ -> new LinkedHashSet<>()).addAll(lines(jar, entry));
+            case JOIN ->
+                serviceLists.computeIfAbsent(name, _ -> new LinkedHashSet<>()).addAll(lines(jar, entry));
             case KEEP_APART -> copy(LICENCES + folder(path) + "/" + name.replace("META-INF/", ""), source, jar, entry);
             case FIRST -> {
                 if (!written.containsKey(name)) {
@@ -161,22 +162,22 @@ public final class OneJar {
         return jar.getFileName().toString().replaceFirst("\\.jar$", "");
     }
 
-    private void copy(String name, Source source, JarFile jar, JarEntry entry) throws IOException {
-        Source before = written.putIfAbsent(name, source);
+    private void copy(String name, JarSource source, JarFile jar, JarEntry entry) throws IOException {
+        JarSource before = written.putIfAbsent(name, source);
         if (before == null) {
             try (InputStream in = jar.getInputStream(entry)) {
                 begin(name);
                 in.transferTo(out);
                 out.closeEntry();
             }
-        } else if (!before.sameAs(source)) {
+        } else if (!before.hasSameContent(source)) {
             throw new IOException(name + " is another in " + before.jar.getFileName() + " than in "
                     + source.jar.getFileName() + ": one of them must go");
         }
     }
 
     private void addLists() throws IOException {
-        for (Map.Entry<String, SequencedSet<String>> list : lists.entrySet()) {
+        for (Map.Entry<String, SequencedSet<String>> list : serviceLists.entrySet()) {
             add(list.getKey(), (String.join("\n", list.getValue()) + "\n").getBytes(UTF_8));
         }
     }

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// The one jar of what this build made, as somebody has it who has nothing else. Runs after the jars are there.
-final class OneJarIT {
+final class FatJarWriterIT {
 
     private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
     private static final Path TARGET =
@@ -43,7 +43,7 @@ final class OneJarIT {
         }
         jar = folder.resolve("kvcache.jar");
         try (var libraries = Files.list(TARGET.resolve("lib"))) {
-            OneJar.write(
+            FatJarWriter.write(
                     jar,
                     Stream.concat(ours.stream(), libraries.sorted()).toList(),
                     List.of(ROOT.resolve("LICENSE"), ROOT.resolve("NOTICE")));
