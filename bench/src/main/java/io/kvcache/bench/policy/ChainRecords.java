@@ -24,14 +24,14 @@ final class ChainRecords implements RecordView {
 
     /// Says of a record of which class of requests it is, one of the first `labels` by its chain;
     /// nothing when that is 0.
-    void label(EvictionPolicy policy, int record, int labels) {
+    void labelRecord(EvictionPolicy policy, int record, int labels) {
         if (labels > 0) {
             policy.label(record, record / chainLength % labels);
         }
     }
 
     /// Takes note that the policy evicted this record.
-    void evicted(EvictionPolicy policy, int record) {
+    void onEvicted(EvictionPolicy policy, int record) {
         int parent = parent(record);
         if (parent != NONE) {
             residentChildren[parent] = 0;
@@ -40,7 +40,7 @@ final class ChainRecords implements RecordView {
     }
 
     /// A request for a whole chain.
-    void use(EvictionPolicy policy, int head) {
+    void useChain(EvictionPolicy policy, int head) {
         int last = head + chainLength - 1;
         for (int record = last; record >= (policy.touchesAncestors() ? head : last); record--) {
             policy.touch(record);

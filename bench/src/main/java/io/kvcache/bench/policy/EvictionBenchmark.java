@@ -69,11 +69,11 @@ public class EvictionBenchmark {
         int victim = EvictionPolicy.NONE;
         for (int i = 0; i < BATCH; i++) {
             victim = policy.evict(any -> true);
-            records.evicted(policy, victim);
+            records.onEvicted(policy, victim);
             records.admit(policy, victim);
         }
         int head = random.nextInt(RECORDS / chainLength) * chainLength;
-        records.use(policy, head);
+        records.useChain(policy, head);
         return victim;
     }
 }

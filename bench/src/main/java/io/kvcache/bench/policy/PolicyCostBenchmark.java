@@ -64,10 +64,10 @@ public class PolicyCostBenchmark {
         random = new Random(1);
         for (int record = 0; record < RECORDS; record++) {
             records.admit(policy, record);
-            records.label(policy, record, labels);
+            records.labelRecord(policy, record, labels);
         }
         for (int i = 0; i < CHAINS; i++) {
-            records.use(policy, head());
+            records.useChain(policy, head());
         }
     }
 
@@ -75,7 +75,7 @@ public class PolicyCostBenchmark {
     @Benchmark
     @OperationsPerInvocation(BATCH)
     public EvictionPolicy touch() {
-        records.use(policy, head());
+        records.useChain(policy, head());
         return policy;
     }
 
@@ -85,11 +85,11 @@ public class PolicyCostBenchmark {
     public int evict() {
         for (int i = 0; i < BATCH; i++) {
             victims[i] = policy.evict(any -> true);
-            records.evicted(policy, victims[i]);
+            records.onEvicted(policy, victims[i]);
         }
         for (int i = BATCH - 1; i >= 0; i--) {
             records.admit(policy, victims[i]);
-            records.label(policy, victims[i], labels);
+            records.labelRecord(policy, victims[i], labels);
         }
         return victims[0];
     }

@@ -62,7 +62,7 @@ public class PrefixHitRateBenchmark {
     /// Summed up by JMH.
     @State(Scope.Thread)
     @AuxCounters(AuxCounters.Type.EVENTS)
-    public static class Found {
+    public static class HitCounts {
         /// Blocks found.
         public long hits;
         /// Blocks looked up.
@@ -79,10 +79,10 @@ public class PrefixHitRateBenchmark {
 
     /// The whole trace.
     @Benchmark
-    public long replay(Found found) {
+    public long replay(HitCounts hitCounts) {
         HitTotals totals = new PolicyReplay(kind).run(forest, blocks, 0);
-        found.hits += totals.blockHits();
-        found.accesses += totals.blockAccesses();
+        hitCounts.hits += totals.blockHits();
+        hitCounts.accesses += totals.blockAccesses();
         return totals.blockHits();
     }
 }

@@ -76,7 +76,7 @@ public class SmallStoreBenchmark {
         for (int record = 0; record < records.capacity(); record++) {
             EvictionPolicy policy = policies[record / (CHAINS * CHAIN)];
             records.admit(policy, record);
-            records.label(policy, record, labels);
+            records.labelRecord(policy, record, labels);
         }
         for (int i = 0; i < WARM_USES * tenants; i++) {
             touch();
@@ -91,7 +91,7 @@ public class SmallStoreBenchmark {
         EvictionPolicy policy = policies[tenant];
         boolean popular = random.nextInt(10) > 0;
         int chain = tenant * CHAINS + random.nextInt(popular ? CHAINS / 10 : CHAINS);
-        records.use(policy, chain * CHAIN);
+        records.useChain(policy, chain * CHAIN);
         if (++uses % USES_A_REPLACEMENT == 0) {
             replace(policy);
         }
@@ -101,11 +101,11 @@ public class SmallStoreBenchmark {
     private void replace(EvictionPolicy policy) {
         for (int i = 0; i < CHAIN; i++) {
             victims[i] = policy.evict(any -> true);
-            records.evicted(policy, victims[i]);
+            records.onEvicted(policy, victims[i]);
         }
         for (int i = CHAIN - 1; i >= 0; i--) {
             records.admit(policy, victims[i]);
-            records.label(policy, victims[i], labels);
+            records.labelRecord(policy, victims[i], labels);
         }
     }
 }
