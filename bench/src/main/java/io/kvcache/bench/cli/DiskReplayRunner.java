@@ -2,7 +2,7 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
-import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.store.TierFiles;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.store.TierReplay.Settings;
@@ -77,7 +77,7 @@ final class DiskReplayRunner {
     ///
     /// @return whether every byte was right
     /// @throws IOException when the directory is not empty: a replay begins with nothing
-    boolean run(TraceForest forest, int warmup) throws IOException {
+    boolean run(PrefixForest forest, int warmup) throws IOException {
         boolean right = true;
         for (int blocks : choices.capacities().blocks(forest.blockTokens())) {
             for (PolicyReplay policy : ReplayOptions.storePolicy(choices.replays())) {
@@ -95,7 +95,7 @@ final class DiskReplayRunner {
         return right;
     }
 
-    private JsonLine replay(TraceForest forest, Settings settings, int warmup) throws IOException {
+    private JsonLine replay(PrefixForest forest, Settings settings, int warmup) throws IOException {
         TierFiles.requireEmpty(disk.directory());
         String what = settings.admission().commandName() + " with " + settings.hostBlocks() + " blocks in host memory";
         TierReplayResult result;
@@ -105,7 +105,7 @@ final class DiskReplayRunner {
                     settings,
                     TierReplay.Span.of(forest, warmup),
                     (request, _, _) ->
-                            output.progress().update(what + ": request " + request + " of " + forest.requests()));
+                            output.progress().update(what + ": request " + request + " of " + forest.requestCount()));
         } finally {
             TierFiles.remove(disk.directory());
         }
@@ -117,7 +117,7 @@ final class DiskReplayRunner {
         return line;
     }
 
-    private static JsonLine line(TraceForest forest, Settings settings, TierReplayResult result, HitTotals oneLru) {
+    private static JsonLine line(PrefixForest forest, Settings settings, TierReplayResult result, HitTotals oneLru) {
         DiskGeometry geometry = DiskGeometry.of(settings.disk().bytes());
         return new JsonLine(
                 settings.policy().commandName(),

@@ -2,8 +2,8 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.opaque.LmcacheReplay;
 import io.kvcache.bench.replay.HitTotals;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
@@ -66,7 +66,7 @@ final class LmcacheBenchCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         List<PolicyKind> kinds = kinds();
         Trace read = TraceOption.loadTrace(source(), spec.commandLine().getErr());
-        TraceForest forest = new TraceForest(read, ReplayRule.FULL_BLOCKS);
+        PrefixForest forest = new PrefixForest(read, ReplayRule.FULL_BLOCKS);
         print(read.name() + ", full blocks only");
         print("  policy              blocks    native      resp        lm");
         boolean within = true;
@@ -78,7 +78,7 @@ final class LmcacheBenchCommand implements Callable<Integer> {
         return within || !strict ? 0 : 1;
     }
 
-    private boolean compare(TraceForest forest, PolicyKind kind, int count) throws IOException {
+    private boolean compare(PrefixForest forest, PolicyKind kind, int count) throws IOException {
         LmcacheReplay.Settings settings = new LmcacheReplay.Settings(kind, count * SlabPool.SLAB_BYTES, SLOT_BYTES, 0);
         double blocks = new StoreReplay(forest, new StoreReplay.Settings(kind, settings.blocks(), SLOT_BYTES, 0))
                 .run(requests -> {})

@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.store.PrefetchReplay;
 import io.kvcache.bench.store.PrefetchReplay.Result;
 import io.kvcache.bench.store.TierFiles;
@@ -95,7 +95,7 @@ final class PrefetchLabCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         PrefetchReplay.Settings settings = settings();
-        TraceForest forest = new TraceForest(
+        PrefixForest forest = new PrefixForest(
                 TraceOption.loadTrace(trace.traceSource(), spec.commandLine().getErr())
                         .first(first),
                 ReplayRule.FULL_BLOCKS);
@@ -106,9 +106,9 @@ final class PrefetchLabCommand implements Callable<Integer> {
         try (ProgressLine progressLine = new ProgressLine(spec.commandLine().getErr())) {
             results = new PrefetchReplay(forest, settings)
                     .run(
-                            forest.requests(),
+                            forest.requestCount(),
                             place,
-                            request -> progressLine.update("request " + request + " of " + forest.requests()));
+                            request -> progressLine.update("request " + request + " of " + forest.requestCount()));
         } finally {
             TierFiles.remove(place.resolve("without"));
             TierFiles.remove(place.resolve("with"));

@@ -1,9 +1,9 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayComparison;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
@@ -142,7 +142,7 @@ final class ReplayCommand implements Callable<Integer> {
             byMetadata(read, each, choices, progressLine);
             return true;
         }
-        TraceForest forest = new TraceForest(read, each);
+        PrefixForest forest = new PrefixForest(read, each);
         StoreReplayRunner.Output output =
                 new StoreReplayRunner.Output(spec.commandLine().getOut(), json, progressLine);
         int blockBytes = (int) blockBytes().bytes();
@@ -177,7 +177,7 @@ final class ReplayCommand implements Callable<Integer> {
     private void byMetadata(Trace read, ReplayRule each, ReplayOptions choices, ProgressLine progressLine) {
         PrintWriter out = spec.commandLine().getOut();
         ReplayReport report = json ? new ReplayJsonReport(out) : new ReplayTableReport(out, choices.model());
-        ReplayComparison comparison = new ReplayComparison(new TraceForest(read, each), warmup);
+        ReplayComparison comparison = new ReplayComparison(new PrefixForest(read, each), warmup);
         report.beginTrace(read, each);
         for (int capacity : choices.capacities().blocks(read.blockTokens())) {
             for (Replay replay : choices.replays()) {

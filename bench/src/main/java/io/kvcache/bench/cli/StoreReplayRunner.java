@@ -1,8 +1,8 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.replay.PolicyReplay;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.Replay;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.store.MemoryCopy;
 import io.kvcache.bench.store.ReplayedChains;
 import io.kvcache.bench.store.StoreReplay;
@@ -66,7 +66,7 @@ final class StoreReplayRunner {
     /// Runs every policy at every capacity.
     ///
     /// @return whether every byte was right and nothing leaked
-    boolean run(TraceForest forest, int warmup) {
+    boolean run(PrefixForest forest, int warmup) {
         double copy = MemoryCopy.gigabytesPerSecond(blockBytes);
         boolean correct = true;
         for (int blocks : choices.capacities().blocks(forest.blockTokens())) {
@@ -80,10 +80,10 @@ final class StoreReplayRunner {
         return correct;
     }
 
-    private boolean replay(TraceForest forest, StoreReplay.Settings settings, double copy) {
+    private boolean replay(PrefixForest forest, StoreReplay.Settings settings, double copy) {
         String what = settings.policy().commandName() + " at " + settings.blocks() + " blocks";
         StoreReplayResult result = new StoreReplay(forest, settings)
-                .run(request -> output.progress.update(what + ": request " + request + " of " + forest.requests()));
+                .run(request -> output.progress.update(what + ": request " + request + " of " + forest.requestCount()));
         output.progress.close();
         JsonLine line = line(forest, settings, result, copy);
         output.out.println(output.json ? JsonMapper.builder().build().writeValueAsString(line) : text(line));
@@ -92,7 +92,7 @@ final class StoreReplayRunner {
     }
 
     private static JsonLine line(
-            TraceForest forest, StoreReplay.Settings settings, StoreReplayResult result, double copy) {
+            PrefixForest forest, StoreReplay.Settings settings, StoreReplayResult result, double copy) {
         return new JsonLine(
                 settings.policy().commandName(),
                 settings.blocks(),

@@ -4,8 +4,8 @@ import io.kvcache.bench.lab.EngineHardware;
 import io.kvcache.bench.lab.TierComparison;
 import io.kvcache.bench.lab.TierRow;
 import io.kvcache.bench.replay.PolicyReplay;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceReader;
@@ -34,11 +34,11 @@ public final class ConstantExperiment {
     /// @param first so many of its requests
     /// @param lookAhead requests that it knows before they come
     public static double[] hits(String trace, int first, int lookAhead, double[] shares) throws IOException {
-        TraceForest forest = new TraceForest(load(trace, first), ReplayRule.REFERENCE);
+        PrefixForest forest = new PrefixForest(load(trace, first), ReplayRule.REFERENCE);
         PolicyReplay importance = new PolicyReplay(PolicyKind.IMPORTANCE, lookAhead);
         double[] hits = new double[shares.length];
         for (int i = 0; i < shares.length; i++) {
-            int blocks = (int) Math.max(1, Math.round(shares[i] * forest.nodes()));
+            int blocks = (int) Math.max(1, Math.round(shares[i] * forest.nodeCount()));
             hits[i] = importance.run(forest, blocks, 0).blockHitRatio();
         }
         return hits;

@@ -1,6 +1,6 @@
 package io.kvcache.bench.crash;
 
-import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.store.QuietDevices;
 import io.kvcache.bench.store.TierFiles;
 import io.kvcache.bench.store.TierReplay;
@@ -42,7 +42,7 @@ public record CrashCost(int killedAfter, TierReplayResult uninterrupted, TierRep
     /// @param forest of that trace
     /// @param killAt request at which the process is killed
     /// @param end after the last request
-    public static CrashCost of(Path directory, String trace, TraceForest forest, int killAt, int end)
+    public static CrashCost of(Path directory, String trace, PrefixForest forest, int killAt, int end)
             throws IOException {
         QuietDevices.begin();
         ReplayCrashProcess.ReplayScript script = new ReplayCrashProcess.ReplayScript(
@@ -73,7 +73,7 @@ public record CrashCost(int killedAfter, TierReplayResult uninterrupted, TierRep
     }
 
     private static TierReplayResult run(
-            ReplayCrashProcess.ReplayScript script, TraceForest forest, int first, int counted, int end) {
+            ReplayCrashProcess.ReplayScript script, PrefixForest forest, int first, int counted, int end) {
         TierReplay.Span requestRange = new TierReplay.Span(first, end, counted);
         return TierReplay.run(forest, script.settings(), requestRange, (_, _, _) -> {});
     }

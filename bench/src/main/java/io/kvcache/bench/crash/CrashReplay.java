@@ -1,6 +1,6 @@
 package io.kvcache.bench.crash;
 
-import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.store.QuietDevices;
 import io.kvcache.bench.store.ReplayedChains;
 import io.kvcache.bench.store.TierReplay;
@@ -61,10 +61,10 @@ public record CrashReplay(
     /// @param directory empty or not there
     /// @param trace as `--trace` takes it
     /// @param forest of that trace
-    public static CrashReplay of(Path directory, String trace, TraceForest forest) throws IOException {
+    public static CrashReplay of(Path directory, String trace, PrefixForest forest) throws IOException {
         QuietDevices.begin();
-        int flushAfter = Math.min(REQUESTS_BEFORE, forest.requests() / 2);
-        int killAfter = Math.min(flushAfter + REQUESTS_AFTER, forest.requests() - 1);
+        int flushAfter = Math.min(REQUESTS_BEFORE, forest.requestCount() / 2);
+        int killAfter = Math.min(flushAfter + REQUESTS_AFTER, forest.requestCount() - 1);
         ReplayCrashProcess.ReplayScript script = new ReplayCrashProcess.ReplayScript(
                 directory, trace, HOST_BLOCKS, DISK_BLOCKS, BLOCK_BYTES, AdmissionKind.SECOND_HIT, flushAfter);
         ProcessOutput processOutput = new ProcessOutput();
@@ -96,7 +96,7 @@ public record CrashReplay(
     }
 
     private static CrashReplay reopen(
-            ReplayCrashProcess.ReplayScript script, TraceForest forest, ProcessOutput processOutput) {
+            ReplayCrashProcess.ReplayScript script, PrefixForest forest, ProcessOutput processOutput) {
         ReplayedChains chains = new ReplayedChains(forest, script.blockBytes());
         long start = System.nanoTime();
         try (TieredKvCache cache = TierReplay.open(script.settings())) {

@@ -1,7 +1,7 @@
 package io.kvcache.bench.crash;
 
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.store.QuietDevices;
 import io.kvcache.bench.store.ReplayedChains;
 import io.kvcache.bench.store.TierReplay;
@@ -27,7 +27,7 @@ public final class ReplayCrashProcess {
     private final ReplayScript script;
     private final ReplayedChains chains;
 
-    private ReplayCrashProcess(ReplayScript script, TraceForest forest) {
+    private ReplayCrashProcess(ReplayScript script, PrefixForest forest) {
         this.script = script;
         chains = new ReplayedChains(forest, script.blockBytes);
     }
@@ -54,9 +54,9 @@ public final class ReplayCrashProcess {
                     admission);
         }
 
-        TraceForest forest() throws IOException {
+        PrefixForest forest() throws IOException {
             TraceReader reader = new TraceReader(MalformedLine.Choice.SKIP, _ -> {});
-            return new TraceForest(TraceSource.parse(trace).load(reader), ReplayRule.REFERENCE);
+            return new PrefixForest(TraceSource.parse(trace).load(reader), ReplayRule.REFERENCE);
         }
 
         List<String> arguments() {
@@ -86,7 +86,7 @@ public final class ReplayCrashProcess {
     public static void main(String... arguments) throws IOException {
         QuietDevices.begin();
         ReplayScript script = ReplayScript.of(arguments);
-        TraceForest forest = script.forest();
+        PrefixForest forest = script.forest();
         ReplayCrashProcess victim = new ReplayCrashProcess(script, forest);
         TierReplay.run(forest, script.settings(), TierReplay.Span.of(forest, 0), victim::onServed);
         System.in.read();

@@ -4,8 +4,8 @@ import io.kvcache.bench.crash.CrashReplay;
 import io.kvcache.bench.replay.BeladyReplay;
 import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.store.MemoryCopy;
 import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.store.StoreReplayResult;
@@ -27,7 +27,7 @@ public final class Demo {
     private final Trace trace;
     private final Settings settings;
     private final Consumer<String> progress;
-    private final TraceForest forest;
+    private final PrefixForest forest;
 
     /// What to run.
     ///
@@ -42,7 +42,7 @@ public final class Demo {
         this.trace = trace;
         this.settings = settings;
         this.progress = progress;
-        forest = new TraceForest(trace, ReplayRule.REFERENCE);
+        forest = new PrefixForest(trace, ReplayRule.REFERENCE);
     }
 
     /// Runs everything; takes some ten seconds.
@@ -72,7 +72,7 @@ public final class Demo {
                 settings.blockBytes(),
                 best.kind.commandName(),
                 rows,
-                lru(forest.nodes()),
+                lru(forest.nodeCount()),
                 settings.realBlocks(),
                 real,
                 lru(2 * settings.realBlocks()),
@@ -96,7 +96,7 @@ public final class Demo {
         StoreReplay.Settings store =
                 new StoreReplay.Settings(PolicyKind.LRU, settings.realBlocks(), settings.blockBytes(), 0);
         return new StoreReplay(forest, store)
-                .run(request -> progress.accept("real bytes: request " + request + " of " + forest.requests()));
+                .run(request -> progress.accept("real bytes: request " + request + " of " + forest.requestCount()));
     }
 
     private Candidate replayAtAllCapacities(PolicyKind kind) {

@@ -1,8 +1,8 @@
 package io.kvcache.bench.lab;
 
 import io.kvcache.bench.replay.PolicyReplay;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.policy.PolicyKind;
@@ -22,7 +22,7 @@ public final class CapacityPlanner {
 
     private final Trace trace;
     private final EngineConfig engineConfig;
-    private final TraceForest forest;
+    private final PrefixForest forest;
     private final LruCurve curve;
 
     /// What serves the requests.
@@ -67,7 +67,7 @@ public final class CapacityPlanner {
     public CapacityPlanner(Trace trace, EngineConfig engineConfig) {
         this.trace = trace;
         this.engineConfig = engineConfig;
-        forest = new TraceForest(trace, ReplayRule.FULL_BLOCKS);
+        forest = new PrefixForest(trace, ReplayRule.FULL_BLOCKS);
         curve = new LruCurve(forest, 0);
     }
 
@@ -84,7 +84,7 @@ public final class CapacityPlanner {
             rows.add(row("importance", importance(target), this::importanceHits));
             instances.forEach(each -> fleets.add(fleet(each, target, lru)));
         }
-        double later = new LruCurve(forest, forest.requests() / 2).ceiling();
+        double later = new LruCurve(forest, forest.requestCount() / 2).ceiling();
         return new SizingResult(
                 trace.name(),
                 engineConfig.model.label(),
@@ -105,7 +105,7 @@ public final class CapacityPlanner {
 
     private int importance(double target) {
         int low = 0;
-        int high = forest.nodes();
+        int high = forest.nodeCount();
         while (high - low > Math.max(1, high / PRECISION)) {
             int middle = (low + high) >>> 1;
             if (importanceHits(middle) >= target) {

@@ -1,7 +1,7 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.identity.ModelPreset;
 import java.util.List;
@@ -10,7 +10,7 @@ import java.util.List;
 public final class HitRatioCurves {
 
     private final Trace trace;
-    private final TraceForest forest;
+    private final PrefixForest forest;
     private final ModelPreset model;
     private final int warmup;
 
@@ -21,7 +21,7 @@ public final class HitRatioCurves {
         this.trace = trace;
         this.model = model;
         this.warmup = warmup;
-        forest = new TraceForest(trace, rule);
+        forest = new PrefixForest(trace, rule);
     }
 
     /// Points of the curve, from one pass.
@@ -34,7 +34,7 @@ public final class HitRatioCurves {
                     int blocks = blocks(share);
                     double ratio = curve.hitRatio(blocks);
                     boolean exact = blocks >= curve.minExactBlocks();
-                    return row(share, new SampledCurve.Estimate(ratio, ratio, ratio), exact, forest.nodes());
+                    return row(share, new SampledCurve.Estimate(ratio, ratio, ratio), exact, forest.nodeCount());
                 })
                 .toList();
     }
@@ -66,6 +66,6 @@ public final class HitRatioCurves {
     }
 
     private int blocks(double share) {
-        return (int) Math.max(1, Math.round(share * forest.nodes()));
+        return (int) Math.max(1, Math.round(share * forest.nodeCount()));
     }
 }

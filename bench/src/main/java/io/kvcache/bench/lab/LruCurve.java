@@ -1,6 +1,6 @@
 package io.kvcache.bench.lab;
 
-import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.replay.PrefixForest;
 
 /// LRU's hit ratio at every capacity, from one pass over a trace.
 ///
@@ -15,8 +15,8 @@ public final class LruCurve {
     private final int exactFrom;
 
     /// @param warmup leading requests that do not count
-    public LruCurve(TraceForest forest, int warmup) {
-        hitsAt = new long[forest.nodes() + 2];
+    public LruCurve(PrefixForest forest, int warmup) {
+        hitsAt = new long[forest.nodeCount() + 2];
         accesses = accesses(forest, warmup);
         exactFrom = longest(forest);
         new StackDistances(forest, _ -> true).run(warmup, _ -> true, (_, others) -> hitsAt[others + 1]++);
@@ -26,18 +26,18 @@ public final class LruCurve {
     }
 
     /// Blocks looked up by all requests after the first few.
-    static long accesses(TraceForest forest, int warmup) {
+    static long accesses(PrefixForest forest, int warmup) {
         long sum = 0;
-        for (int request = warmup; request < forest.requests(); request++) {
-            sum += forest.lookedUp(request);
+        for (int request = warmup; request < forest.requestCount(); request++) {
+            sum += forest.lookupBlocks(request);
         }
         return sum;
     }
 
-    private static int longest(TraceForest forest) {
+    private static int longest(PrefixForest forest) {
         int longest = 0;
-        for (int request = 0; request < forest.requests(); request++) {
-            longest = Math.max(longest, forest.length(request));
+        for (int request = 0; request < forest.requestCount(); request++) {
+            longest = Math.max(longest, forest.storedBlocks(request));
         }
         return longest;
     }

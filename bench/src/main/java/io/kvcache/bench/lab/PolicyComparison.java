@@ -1,10 +1,10 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayComparison;
+import io.kvcache.bench.replay.ReplayListener;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.ReplayWatcher;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.Trace;
 import java.util.List;
 import java.util.function.Consumer;
@@ -13,7 +13,7 @@ import java.util.function.Consumer;
 public final class PolicyComparison {
 
     private final Trace trace;
-    private final TraceForest forest;
+    private final PrefixForest forest;
     private final ReplayComparison comparison;
     private final EngineHardware hardware;
     private final int warmup;
@@ -25,7 +25,7 @@ public final class PolicyComparison {
         this.trace = trace;
         this.hardware = hardware;
         this.warmup = warmup;
-        forest = new TraceForest(trace, rule);
+        forest = new PrefixForest(trace, rule);
         comparison = new ReplayComparison(forest, warmup);
     }
 
@@ -45,11 +45,11 @@ public final class PolicyComparison {
 
     /// A share of the distinct blocks, at least one.
     public int blocks(double share) {
-        return (int) Math.max(1, Math.round(share * forest.nodes()));
+        return (int) Math.max(1, Math.round(share * forest.nodeCount()));
     }
 
     /// One replay, as an engine meets it.
-    private final class EngineReplay implements ReplayWatcher {
+    private final class EngineReplay implements ReplayListener {
 
         private final EngineFeed engineFeed = new EngineFeed(trace, hardware, warmup);
         private final Occupancy occupancy = new Occupancy();

@@ -1,10 +1,10 @@
 package io.kvcache.bench.lab;
 
 import io.kvcache.bench.replay.PolicyReplay;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayComparison;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.policy.PolicyKind;
 import java.util.List;
@@ -17,7 +17,7 @@ public final class PolicyRegressionCheck {
     public static final List<Double> SHARES = List.of(0.005, 0.015, 0.03, 0.06, 0.11, 0.3);
 
     private final Trace trace;
-    private final TraceForest forest;
+    private final PrefixForest forest;
     private final ReplayComparison comparison;
     private final Replay importance;
 
@@ -26,7 +26,7 @@ public final class PolicyRegressionCheck {
     /// @param lookAhead requests that importance knows before they come, 0 for none
     public PolicyRegressionCheck(Trace trace, int lookAhead) {
         this.trace = trace;
-        forest = new TraceForest(trace, ReplayRule.REFERENCE);
+        forest = new PrefixForest(trace, ReplayRule.REFERENCE);
         comparison = new ReplayComparison(forest, 0);
         importance = new PolicyReplay(PolicyKind.IMPORTANCE, lookAhead);
     }
@@ -35,7 +35,7 @@ public final class PolicyRegressionCheck {
     ///
     /// @param share of the distinct blocks, above 0 to 1
     public MarginRow compareAt(double share) {
-        int blocks = (int) Math.max(1, Math.round(share * forest.nodes()));
+        int blocks = (int) Math.max(1, Math.round(share * forest.nodeCount()));
         ReplayComparison.Outcome own = comparison.run(importance, blocks);
         double lru = own.bounds().lru().blockHitRatio();
         double lfuDa = comparison

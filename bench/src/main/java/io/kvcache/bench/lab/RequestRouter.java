@@ -1,7 +1,7 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceRequest;
 import java.util.ArrayList;
@@ -63,30 +63,30 @@ final class RequestRouter {
     }
 
     private int[] byPrefix() {
-        TraceForest forest = new TraceForest(trace, ReplayRule.FULL_BLOCKS);
-        long[] holders = new long[forest.nodes()];
-        int[] places = new int[forest.requests()];
+        PrefixForest forest = new PrefixForest(trace, ReplayRule.FULL_BLOCKS);
+        long[] holders = new long[forest.nodeCount()];
+        int[] places = new int[forest.requestCount()];
         for (int request = 0; request < places.length; request++) {
             int tokens = trace.requests().get(request).inputTokens();
             longest = Math.max(longest, tokens);
             int place = place(forest, holders, request);
             places[request] = place;
             sent[place] += tokens;
-            for (int i = 0; i < forest.length(request); i++) {
+            for (int i = 0; i < forest.storedBlocks(request); i++) {
                 holders[forest.node(request, i)] |= 1L << place;
             }
         }
         return places;
     }
 
-    private int place(TraceForest forest, long[] holders, int request) {
+    private int place(PrefixForest forest, long[] holders, int request) {
         int least = leastSent(-1L);
         int known = 0;
         long having = 0;
-        while (known < forest.length(request) && holders[forest.node(request, known)] != 0) {
+        while (known < forest.storedBlocks(request) && holders[forest.node(request, known)] != 0) {
             having = holders[forest.node(request, known++)];
         }
-        if (having == 0 || known < MIN_PREFIX_SHARE * forest.length(request)) {
+        if (having == 0 || known < MIN_PREFIX_SHARE * forest.storedBlocks(request)) {
             return least;
         }
         int chosen = leastSent(having);

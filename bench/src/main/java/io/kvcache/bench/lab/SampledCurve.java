@@ -1,6 +1,6 @@
 package io.kvcache.bench.lab;
 
-import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.replay.PrefixForest;
 import java.util.Arrays;
 
 /// LRU's hit ratio at every capacity, estimated from a sample of the blocks, with a bound of the error.
@@ -40,7 +40,7 @@ public final class SampledCurve {
     /// @param warmup leading requests that do not count
     /// @param rate share of the blocks that are sampled, above 0 to 1
     /// @param seed which of them
-    public SampledCurve(TraceForest forest, int warmup, double rate, long seed) {
+    public SampledCurve(PrefixForest forest, int warmup, double rate, long seed) {
         if (!(rate > 0 && rate <= 1)) {
             throw new IllegalArgumentException("rate is " + rate + ", must be above 0 to 1");
         }
@@ -55,10 +55,10 @@ public final class SampledCurve {
         new StackDistances(forest, this::isSampled).run(warmup, node -> isSampled(node) || isHeavy(node), this::reused);
     }
 
-    private static int[] accessesOf(TraceForest forest, int warmup) {
-        int[] counts = new int[forest.nodes()];
-        for (int request = warmup; request < forest.requests(); request++) {
-            for (int i = 0; i < forest.lookedUp(request); i++) {
+    private static int[] accessesOf(PrefixForest forest, int warmup) {
+        int[] counts = new int[forest.nodeCount()];
+        for (int request = warmup; request < forest.requestCount(); request++) {
+            for (int i = 0; i < forest.lookupBlocks(request); i++) {
                 counts[forest.node(request, i)]++;
             }
         }

@@ -1,7 +1,7 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceRequest;
 import java.util.Arrays;
@@ -22,26 +22,26 @@ final class SessionInference {
         boolean said = trace.requests().stream().allMatch(request -> request.session() != NONE);
         return said
                 ? trace.requests().stream().mapToLong(TraceRequest::session).toArray()
-                : infer(new TraceForest(trace, ReplayRule.FULL_BLOCKS));
+                : infer(new PrefixForest(trace, ReplayRule.FULL_BLOCKS));
     }
 
-    static long[] infer(TraceForest forest) {
-        long[] endOf = new long[forest.nodes()];
+    static long[] infer(PrefixForest forest) {
+        long[] endOf = new long[forest.nodeCount()];
         Arrays.fill(endOf, NONE);
-        boolean[] seen = new boolean[forest.nodes()];
-        long[] sessions = new long[forest.requests()];
+        boolean[] seen = new boolean[forest.nodeCount()];
+        long[] sessions = new long[forest.requestCount()];
         for (int request = 0; request < sessions.length; request++) {
             int known = 0;
-            while (known < forest.length(request) && seen[forest.node(request, known)]) {
+            while (known < forest.storedBlocks(request) && seen[forest.node(request, known)]) {
                 known++;
             }
             long before = known == 0 ? NONE : endOf[forest.node(request, known - 1)];
             sessions[request] = before == NONE ? request : before;
-            for (int i = known; i < forest.length(request); i++) {
+            for (int i = known; i < forest.storedBlocks(request); i++) {
                 seen[forest.node(request, i)] = true;
             }
-            if (known < forest.length(request)) {
-                endOf[forest.node(request, forest.length(request) - 1)] = sessions[request];
+            if (known < forest.storedBlocks(request)) {
+                endOf[forest.node(request, forest.storedBlocks(request) - 1)] = sessions[request];
             }
         }
         return sessions;

@@ -1,6 +1,6 @@
 package io.kvcache.bench.lab;
 
-import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.core.policy.FenwickTree;
 import java.util.function.IntPredicate;
 
@@ -14,7 +14,7 @@ import java.util.function.IntPredicate;
 /// Journal 1970.
 final class StackDistances {
 
-    private final TraceForest forest;
+    private final PrefixForest forest;
     private final IntPredicate counted;
     /// Over times: 1 where a counted block was used last.
     private final FenwickTree lastUses;
@@ -32,17 +32,17 @@ final class StackDistances {
     }
 
     /// @param counted which blocks count when they are the others
-    StackDistances(TraceForest forest, IntPredicate counted) {
+    StackDistances(PrefixForest forest, IntPredicate counted) {
         this.forest = forest;
         this.counted = counted;
         int uses = 0;
-        for (int request = 0; request < forest.requests(); request++) {
-            for (int i = 0; i < forest.length(request); i++) {
+        for (int request = 0; request < forest.requestCount(); request++) {
+            for (int i = 0; i < forest.storedBlocks(request); i++) {
                 uses += counted.test(forest.node(request, i)) ? 1 : 0;
             }
         }
         lastUses = new FenwickTree(uses);
-        lastUse = new int[forest.nodes()];
+        lastUse = new int[forest.nodeCount()];
     }
 
     /// One pass over the trace; may be called once.
@@ -50,10 +50,10 @@ final class StackDistances {
     /// @param warmup leading requests of which the sink is not told
     /// @param wanted blocks of whose uses it is told
     void run(int warmup, IntPredicate wanted, DistanceSink sink) {
-        for (int request = 0; request < forest.requests(); request++) {
+        for (int request = 0; request < forest.requestCount(); request++) {
             int start = time;
-            int lookedUp = request < warmup ? 0 : forest.lookedUp(request);
-            for (int i = forest.length(request) - 1; i >= 0; i--) {
+            int lookedUp = request < warmup ? 0 : forest.lookupBlocks(request);
+            for (int i = forest.storedBlocks(request) - 1; i >= 0; i--) {
                 int node = forest.node(request, i);
                 if (i < lookedUp && lastUse[node] > 0 && wanted.test(node)) {
                     sink.onReuse(node, Math.toIntExact(lastUses.sum(start) - lastUses.sum(lastUse[node] - 1)));

@@ -1,8 +1,8 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.store.QuietDevices;
 import io.kvcache.bench.store.TierFiles;
 import io.kvcache.bench.store.TierReplay;
@@ -31,7 +31,7 @@ public final class TierComparison {
     private static final double MAX_OVERSHOOT = 1.2;
 
     private final Trace trace;
-    private final TraceForest forest;
+    private final PrefixForest forest;
     private final Path folder;
     private final ModelPreset model;
     private final EngineHardware hardware;
@@ -44,7 +44,7 @@ public final class TierComparison {
         this.model = model;
         this.hardware = hardware;
         this.folder = folder;
-        forest = new TraceForest(trace, ReplayRule.FULL_BLOCKS);
+        forest = new PrefixForest(trace, ReplayRule.FULL_BLOCKS);
     }
 
     /// Shares of the trace's distinct blocks, above 0 to 1.
@@ -58,7 +58,7 @@ public final class TierComparison {
 
     /// Distinct full blocks of the trace, of which capacities are shares.
     public int distinctBlocks() {
-        return forest.nodes();
+        return forest.nodeCount();
     }
 
     /// Blocks that host memory has room for when a share of them is asked for: it comes in whole
@@ -146,7 +146,7 @@ public final class TierComparison {
 
     private TierRow.Setting setting(String run, String policy, String admission, TierCapacity capacity) {
         return new TierRow.Setting(
-                trace.name(), run, policy, admission, capacity.hostBlocks, capacity.diskBlocks, forest.nodes());
+                trace.name(), run, policy, admission, capacity.hostBlocks, capacity.diskBlocks, forest.nodeCount());
     }
 
     private TierOptimalityGap gap(TierCapacity capacity) {
@@ -154,8 +154,8 @@ public final class TierComparison {
     }
 
     private TierCapacity capacity(TierShares shares) {
-        int host = (int) Math.max(1, Math.round(shares.host * forest.nodes()));
-        int disk = (int) Math.max(1, Math.round(shares.disk * forest.nodes()));
+        int host = (int) Math.max(1, Math.round(shares.host * forest.nodeCount()));
+        int disk = (int) Math.max(1, Math.round(shares.disk * forest.nodeCount()));
         int blockBytes = blockBytes(host);
         long slab = SlabPool.SLAB_BYTES / blockBytes;
         return new TierCapacity(Math.toIntExact(Math.ceilDiv(host, slab) * slab), disk, blockBytes);

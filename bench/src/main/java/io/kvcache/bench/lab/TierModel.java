@@ -3,9 +3,9 @@ package io.kvcache.bench.lab;
 import io.kvcache.bench.replay.BeladyReplay;
 import io.kvcache.bench.replay.HitCounter;
 import io.kvcache.bench.replay.PolicyReplay;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.Replay;
-import io.kvcache.bench.replay.ReplayWatcher;
-import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.replay.ReplayListener;
 import io.kvcache.core.policy.PolicyKind;
 
 /// Host memory and a disk as two caches that know no blocks: one of any policy over one of LRU.
@@ -21,11 +21,11 @@ import io.kvcache.core.policy.PolicyKind;
 /// and what it writes is all that it keeps.
 final class TierModel {
 
-    private final TraceForest forest;
+    private final PrefixForest forest;
     private final int hostBlocks;
     private final int diskBlocks;
 
-    TierModel(TraceForest forest, int hostBlocks, int diskBlocks) {
+    TierModel(PrefixForest forest, int hostBlocks, int diskBlocks) {
         this.forest = forest;
         this.hostBlocks = hostBlocks;
         this.diskBlocks = diskBlocks;
@@ -46,11 +46,11 @@ final class TierModel {
         HitCounter all = new HitCounter(forest, 0);
         HitCounter inHost = new HitCounter(forest, 0);
         long put = 0;
-        for (int request = 0; request < forest.requests(); request++) {
+        for (int request = 0; request < forest.requestCount(); request++) {
             int found = Math.max(host.found[request], disk.found[request]);
-            all.count(request, found);
-            inHost.count(request, host.found[request]);
-            put += forest.length(request) - found;
+            all.onRequest(request, found);
+            inHost.onRequest(request, host.found[request]);
+            put += forest.storedBlocks(request) - found;
             engineFeed.serve(request, host.found[request], found);
         }
         long hits = all.totals().blockHits();
@@ -66,13 +66,13 @@ final class TierModel {
     }
 
     private TierPass pass(Replay policy, int blocks) {
-        TierPass pass = new TierPass(forest.requests(), blocks);
+        TierPass pass = new TierPass(forest.requestCount(), blocks);
         policy.run(forest, blocks, new HitCounter(forest, 0, pass));
         return pass;
     }
 
     /// One tier, request by request.
-    private static final class TierPass implements ReplayWatcher {
+    private static final class TierPass implements ReplayListener {
 
         private final int[] found;
         private final int blocks;

@@ -2,7 +2,7 @@ package io.kvcache.bench.lab;
 
 import io.kvcache.bench.replay.BeladyReplay;
 import io.kvcache.bench.replay.PolicyReplay;
-import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.core.policy.PolicyKind;
 
 /// How far there is to go over two tiers: from LRU in both, whose hits are those of the larger, to
@@ -12,7 +12,7 @@ import io.kvcache.core.policy.PolicyKind;
 /// @param maxHits blocks
 record TierOptimalityGap(long lruHits, long maxHits) {
 
-    static TierOptimalityGap of(TraceForest forest, int hostBlocks, int diskBlocks) {
+    static TierOptimalityGap of(PrefixForest forest, int hostBlocks, int diskBlocks) {
         int larger = Math.max(hostBlocks, diskBlocks);
         return new TierOptimalityGap(
                 new PolicyReplay(PolicyKind.LRU).run(forest, larger, 0).blockHits(),
@@ -22,8 +22,8 @@ record TierOptimalityGap(long lruHits, long maxHits) {
     }
 
     /// Room for the blocks of both, at most for all that there are.
-    static int combinedBlocks(TraceForest forest, int hostBlocks, int diskBlocks) {
-        return Math.clamp((long) hostBlocks + diskBlocks, 1, Math.max(1, forest.nodes()));
+    static int combinedBlocks(PrefixForest forest, int hostBlocks, int diskBlocks) {
+        return Math.clamp((long) hostBlocks + diskBlocks, 1, Math.max(1, forest.nodeCount()));
     }
 
     /// The share that so many hits close; 0 where there is nothing to gain.

@@ -2,7 +2,7 @@ package io.kvcache.bench.opaque;
 
 import io.kvcache.bench.replay.HitCounter;
 import io.kvcache.bench.replay.HitTotals;
-import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.config.ConfigException;
@@ -27,7 +27,7 @@ public final class LmcacheReplay {
     private static final int DIGITS = 16;
     private static final int KEY_BYTES = KEY_PREFIX.length() + DIGITS;
 
-    private final TraceForest forest;
+    private final PrefixForest forest;
     private final Settings settings;
     private final String traceOut;
 
@@ -57,12 +57,12 @@ public final class LmcacheReplay {
         }
     }
 
-    public LmcacheReplay(TraceForest forest, Settings settings) {
+    public LmcacheReplay(PrefixForest forest, Settings settings) {
         this(forest, settings, "");
     }
 
     /// @param traceOut where the server writes what it is used for; empty for nowhere
-    public LmcacheReplay(TraceForest forest, Settings settings, String traceOut) {
+    public LmcacheReplay(PrefixForest forest, Settings settings, String traceOut) {
         this.forest = forest;
         this.settings = settings;
         this.traceOut = traceOut;
@@ -76,8 +76,8 @@ public final class LmcacheReplay {
         HitCounter counter = new HitCounter(forest, settings.warmup());
         try (CacheServer server = server();
                 ChunkClient client = chunkProtocol.connect(server.address().getPort(), value)) {
-            for (int request = 0; request < forest.requests(); request++) {
-                counter.count(request, serve(client, request));
+            for (int request = 0; request < forest.requestCount(); request++) {
+                counter.onRequest(request, serve(client, request));
             }
         }
         return counter.totals();
@@ -102,7 +102,7 @@ public final class LmcacheReplay {
 
     /// Answers how many leading chunks were read.
     private int serve(ChunkClient client, int request) throws IOException {
-        int length = forest.length(request);
+        int length = forest.storedBlocks(request);
         int known = 0;
         while (known < length && client.exists(key(request, known))) {
             known++;

@@ -27,20 +27,20 @@ public record BeladyReplay(boolean bypass) implements Replay {
     }
 
     @Override
-    public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
-        return new Run(forest, blocks, counter, bypass).all();
+    public HitTotals run(PrefixForest forest, int blocks, HitCounter counter) {
+        return new BeladyPass(forest, blocks, counter, bypass).replay();
     }
 
     private record Candidate(int nextUse, int depth, int node) {}
 
-    private static final class Run {
+    private static final class BeladyPass {
 
         private static final Comparator<Candidate> FARTHEST_FIRST = Comparator.comparingInt(Candidate::nextUse)
                 .thenComparingInt(Candidate::depth)
                 .reversed()
                 .thenComparingInt(Candidate::node);
 
-        private final TraceForest forest;
+        private final PrefixForest forest;
         private final int blocks;
         private final boolean bypass;
         private final ForestRecords records;
@@ -49,18 +49,18 @@ public record BeladyReplay(boolean bypass) implements Replay {
         private final int[] nextUse;
         private final PriorityQueue<Candidate> candidates = new PriorityQueue<>(FARTHEST_FIRST);
 
-        Run(TraceForest forest, int blocks, HitCounter counter, boolean bypass) {
+        BeladyPass(PrefixForest forest, int blocks, HitCounter counter, boolean bypass) {
             this.forest = forest;
             this.blocks = blocks;
             this.bypass = bypass;
             records = new ForestRecords(forest);
             this.counter = counter;
             nextUses = forest.nextUses();
-            nextUse = new int[forest.nodes()];
+            nextUse = new int[forest.nodeCount()];
         }
 
-        HitTotals all() {
-            for (int request = 0; request < forest.requests(); request++) {
+        HitTotals replay() {
+            for (int request = 0; request < forest.requestCount(); request++) {
                 serve(request);
             }
             return counter.totals();
@@ -69,18 +69,18 @@ public record BeladyReplay(boolean bypass) implements Replay {
         private void serve(int request) {
             int found = records.residentPrefix(request);
             int resident = found;
-            counter.count(request, found);
-            for (int i = 0; i < forest.length(request); i++) {
+            counter.onRequest(request, found);
+            for (int i = 0; i < forest.storedBlocks(request); i++) {
                 nextUse[forest.node(request, i)] = nextUses[request][i];
             }
-            while (resident < forest.length(request) && makeRoom(nextUses[request][resident])) {
-                records.enter(forest.node(request, resident++));
+            while (resident < forest.storedBlocks(request) && makeRoom(nextUses[request][resident])) {
+                records.add(forest.node(request, resident++));
             }
             for (int i = 0; i < resident; i++) {
                 int node = forest.node(request, i);
                 candidates.add(new Candidate(nextUse[node], forest.depth(node), node));
             }
-            counter.served(request, resident - found, records.size());
+            counter.onServed(request, resident - found, records.size());
         }
 
         /// @param nextUseOfNew when the block that wants room is used again
@@ -88,17 +88,17 @@ public record BeladyReplay(boolean bypass) implements Replay {
             if (records.size() < blocks) {
                 return true;
             }
-            dropOutdated();
+            dropStale();
             Candidate victim = candidates.peek();
             if (victim == null || (bypass && nextUseOfNew >= victim.nextUse)) {
                 return false;
             }
             candidates.remove();
-            records.leave(victim.node);
+            records.remove(victim.node);
             return true;
         }
 
-        private void dropOutdated() {
+        private void dropStale() {
             Candidate top = candidates.peek();
             while (top != null && (!records.isResident(top.node) || nextUse[top.node] != top.nextUse)) {
                 candidates.remove();

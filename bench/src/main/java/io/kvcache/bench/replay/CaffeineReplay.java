@@ -22,21 +22,21 @@ public record CaffeineReplay() implements Replay {
     }
 
     @Override
-    public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
+    public HitTotals run(PrefixForest forest, int blocks, HitCounter counter) {
         Cache<Integer, Boolean> cache = Caffeine.newBuilder()
                 .maximumSize(blocks)
                 .executor(Runnable::run)
                 .build();
-        for (int request = 0; request < forest.requests(); request++) {
+        for (int request = 0; request < forest.requestCount(); request++) {
             int hits = 0;
-            while (hits < forest.length(request) && cache.getIfPresent(forest.node(request, hits)) != null) {
+            while (hits < forest.storedBlocks(request) && cache.getIfPresent(forest.node(request, hits)) != null) {
                 hits++;
             }
-            counter.count(request, hits);
-            for (int i = hits; i < forest.length(request); i++) {
+            counter.onRequest(request, hits);
+            for (int i = hits; i < forest.storedBlocks(request); i++) {
                 cache.put(forest.node(request, i), true);
             }
-            counter.served(request, forest.length(request) - hits, (int) cache.estimatedSize());
+            counter.onServed(request, forest.storedBlocks(request) - hits, (int) cache.estimatedSize());
         }
         return counter.totals();
     }

@@ -27,20 +27,20 @@ public record CostAwareReplay() implements Replay {
     }
 
     @Override
-    public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
-        return new ScoredRun(forest, new CostAware(forest), blocks, counter).all();
+    public HitTotals run(PrefixForest forest, int blocks, HitCounter counter) {
+        return new ScoredReplay(forest, new CostAware(forest), blocks, counter).replay();
     }
 
-    private static final class CostAware implements ScoredRun.Rules {
+    private static final class CostAware implements ScoredReplay.ScoringPolicy {
 
-        private final TraceForest forest;
+        private final PrefixForest forest;
         private final long[] lastAccessMillis;
         private final int[] recomputeTokens;
 
-        CostAware(TraceForest forest) {
+        CostAware(PrefixForest forest) {
             this.forest = forest;
-            lastAccessMillis = new long[forest.nodes()];
-            recomputeTokens = new int[forest.nodes()];
+            lastAccessMillis = new long[forest.nodeCount()];
+            recomputeTokens = new int[forest.nodeCount()];
         }
 
         @Override
@@ -49,20 +49,20 @@ public record CostAwareReplay() implements Replay {
         }
 
         @Override
-        public void found(int request, int block) {
-            lastAccessMillis[forest.node(request, block)] = forest.millis(request);
+        public void onFound(int request, int block) {
+            lastAccessMillis[forest.node(request, block)] = forest.arrivalMillis(request);
         }
 
         @Override
-        public void put(int request, int block) {
+        public void onPut(int request, int block) {
             int node = forest.node(request, block);
-            lastAccessMillis[node] = forest.millis(request);
+            lastAccessMillis[node] = forest.arrivalMillis(request);
             recomputeTokens[node] = Math.max(1, forest.inputTokens(request) - block * forest.blockTokens());
         }
 
         @Override
         public double score(int node, int request) {
-            double age = Math.max(0, forest.millis(request) - lastAccessMillis[node]);
+            double age = Math.max(0, forest.arrivalMillis(request) - lastAccessMillis[node]);
             return recomputeTokens[node] / (1 + age / HALF_LIFE_MILLIS);
         }
     }

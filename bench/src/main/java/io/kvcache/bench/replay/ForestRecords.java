@@ -5,17 +5,17 @@ import io.kvcache.core.policy.RecordView;
 /// A forest's nodes as the records of a store, and which of them are resident.
 final class ForestRecords implements RecordView {
 
-    private final TraceForest forest;
+    private final PrefixForest forest;
     private final boolean[] resident;
     private final int[] residentChildren;
     private final byte[] cohorts;
     private int size;
 
-    ForestRecords(TraceForest forest) {
+    ForestRecords(PrefixForest forest) {
         this.forest = forest;
-        resident = new boolean[forest.nodes()];
-        residentChildren = new int[forest.nodes()];
-        cohorts = new byte[forest.nodes()];
+        resident = new boolean[forest.nodeCount()];
+        residentChildren = new int[forest.nodeCount()];
+        cohorts = new byte[forest.nodeCount()];
     }
 
     boolean isResident(int node) {
@@ -30,18 +30,18 @@ final class ForestRecords implements RecordView {
     /// Leading blocks of a request that are resident.
     int residentPrefix(int request) {
         int blocks = 0;
-        while (blocks < forest.length(request) && resident[forest.node(request, blocks)]) {
+        while (blocks < forest.storedBlocks(request) && resident[forest.node(request, blocks)]) {
             blocks++;
         }
         return blocks;
     }
 
-    /// What [#cohort] is to say of a node.
+    /// What [#noveltyClass] is to say of a node.
     void cohort(int node, int cohort) {
         cohorts[node] = (byte) cohort;
     }
 
-    void enter(int node) {
+    void add(int node) {
         resident[node] = true;
         size++;
         int parent = forest.parent(node);
@@ -51,7 +51,7 @@ final class ForestRecords implements RecordView {
     }
 
     /// Returns the parent when it is a leaf now, else [#NONE].
-    int leave(int node) {
+    int remove(int node) {
         assert residentChildren[node] == 0 : "node " + node + " has resident children";
         resident[node] = false;
         size--;
@@ -62,7 +62,7 @@ final class ForestRecords implements RecordView {
     /// At least one, for a trace in which no block counts.
     @Override
     public int capacity() {
-        return Math.max(1, forest.nodes());
+        return Math.max(1, forest.nodeCount());
     }
 
     @Override
@@ -76,7 +76,7 @@ final class ForestRecords implements RecordView {
     }
 
     @Override
-    public int cohort(int record) {
+    public int noveltyClass(int record) {
         return cohorts[record];
     }
 

@@ -3,9 +3,9 @@ package io.kvcache.bench.replay;
 /// Counts the hits of a replay's requests after the first few.
 public final class HitCounter {
 
-    private final TraceForest forest;
+    private final PrefixForest forest;
     private final int warmup;
-    private final ReplayWatcher watcher;
+    private final ReplayListener watcher;
     private long blockAccesses;
     private long blockHits;
     private long inputTokens;
@@ -13,13 +13,13 @@ public final class HitCounter {
     private double squaredTokenHits;
 
     /// @param warmup leading requests that are replayed but not counted
-    public HitCounter(TraceForest forest, int warmup) {
-        this(forest, warmup, ReplayWatcher.NONE);
+    public HitCounter(PrefixForest forest, int warmup) {
+        this(forest, warmup, ReplayListener.NONE);
     }
 
     /// @param warmup leading requests that are replayed but not counted
     /// @param watcher told of all requests
-    public HitCounter(TraceForest forest, int warmup, ReplayWatcher watcher) {
+    public HitCounter(PrefixForest forest, int warmup, ReplayListener watcher) {
         this.forest = forest;
         this.warmup = warmup;
         this.watcher = watcher;
@@ -28,12 +28,12 @@ public final class HitCounter {
     /// Counts one request.
     ///
     /// @param resident leading blocks of the request that are resident
-    public void count(int request, int resident) {
-        watcher.found(request, resident);
+    public void onRequest(int request, int resident) {
+        watcher.onFound(request, resident);
         if (request >= warmup) {
-            int hits = Math.min(resident, forest.lookedUp(request));
+            int hits = Math.min(resident, forest.lookupBlocks(request));
             int tokens = forest.inputTokens(request);
-            blockAccesses += forest.lookedUp(request);
+            blockAccesses += forest.lookupBlocks(request);
             blockHits += hits;
             inputTokens += tokens;
             long hitTokens = Math.min((long) hits * forest.blockTokens(), tokens);
@@ -46,13 +46,13 @@ public final class HitCounter {
     ///
     /// @param put blocks that were put for it
     /// @param held blocks that the cache holds now
-    void served(int request, int put, int held) {
-        watcher.served(request, put, held);
+    void onServed(int request, int put, int held) {
+        watcher.onServed(request, put, held);
     }
 
     /// A policy has evicted a block.
-    void evicted(int node) {
-        watcher.evicted(node);
+    void onEvicted(int node) {
+        watcher.onEvicted(node);
     }
 
     /// The counts so far.

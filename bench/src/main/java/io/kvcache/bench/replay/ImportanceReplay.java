@@ -21,10 +21,11 @@ public record ImportanceReplay(String variant, ImportanceConfig rules, int lookA
     }
 
     @Override
-    public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
+    public HitTotals run(PrefixForest forest, int blocks, HitCounter counter) {
         ForestRecords records = new ForestRecords(forest);
         PolicyState state = new PolicyState(records.capacity());
         ImportancePolicy policy = new ImportancePolicy(records, state, rules);
-        return new PolicyRun(forest, new PolicyRun.Cache(records, state, policy, blocks), true, lookAhead).all(counter);
+        return new PolicyRun(forest, new PolicyRun.PolicyCache(records, state, policy, blocks), true, lookAhead)
+                .replay(counter);
     }
 }

@@ -41,18 +41,19 @@ public record MarconiReplay(OptionalDouble alpha) implements Replay {
     }
 
     @Override
-    public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
-        Score score = alpha.isPresent() ? new Score(forest, alpha.getAsDouble()) : new Score(forest, blocks);
-        return new ScoredRun(forest, score, blocks, counter).all();
+    public HitTotals run(PrefixForest forest, int blocks, HitCounter counter) {
+        MarconiScore score =
+                alpha.isPresent() ? new MarconiScore(forest, alpha.getAsDouble()) : new MarconiScore(forest, blocks);
+        return new ScoredReplay(forest, score, blocks, counter).replay();
     }
 
     /// The α that found most in the first requests; the lowest of those that found the same.
-    private static double best(TraceForest forest, int blocks, int requests) {
+    private static double best(PrefixForest forest, int blocks, int requests) {
         double best = 0;
         long most = -1;
         for (double alpha : ALPHAS) {
-            long hits = new ScoredRun(forest, new Score(forest, alpha), blocks, new HitCounter(forest, 0))
-                    .first(requests)
+            long hits = new ScoredReplay(forest, new MarconiScore(forest, alpha), blocks, new HitCounter(forest, 0))
+                    .replayFirst(requests)
                     .blockHits();
             if (hits > most) {
                 most = hits;
@@ -62,9 +63,9 @@ public record MarconiReplay(OptionalDouble alpha) implements Replay {
         return best;
     }
 
-    private static final class Score implements ScoredRun.Rules {
+    private static final class MarconiScore implements ScoredReplay.ScoringPolicy {
 
-        private final TraceForest forest;
+        private final PrefixForest forest;
         private final int blocks;
         private double alpha;
         /// The request at which α is chosen: not known before the first eviction, nor when it was given.
@@ -78,13 +79,13 @@ public record MarconiReplay(OptionalDouble alpha) implements Replay {
         private double deepest;
 
         /// With an α that is chosen on the way.
-        Score(TraceForest forest, int blocks) {
+        MarconiScore(PrefixForest forest, int blocks) {
             this.forest = forest;
             this.blocks = blocks;
         }
 
         /// With one that stays.
-        Score(TraceForest forest, double alpha) {
+        MarconiScore(PrefixForest forest, double alpha) {
             this(forest, 0);
             this.alpha = alpha;
             chosen = true;
@@ -96,10 +97,10 @@ public record MarconiReplay(OptionalDouble alpha) implements Replay {
         }
 
         @Override
-        public void found(int request, int block) {}
+        public void onFound(int request, int block) {}
 
         @Override
-        public void put(int request, int block) {}
+        public void onPut(int request, int block) {}
 
         @Override
         public void prepare(int[] nodes, int count, int request, int[] lastUse) {

@@ -33,68 +33,68 @@ public record MooncakeReplay() implements Replay {
     }
 
     @Override
-    public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
-        return new Store(forest, blocks).all(counter);
+    public HitTotals run(PrefixForest forest, int blocks, HitCounter counter) {
+        return new LeaseStore(forest, blocks).replay(counter);
     }
 
-    private static final class Store {
+    private static final class LeaseStore {
 
         private static final int SPREAD = 0x9E3779B9;
 
-        private final TraceForest forest;
+        private final PrefixForest forest;
         private final int blocks;
-        private final Residents residents;
+        private final ResidentSet residentSet;
         private final long[] leaseEnds;
 
-        Store(TraceForest forest, int blocks) {
+        LeaseStore(PrefixForest forest, int blocks) {
             this.forest = forest;
             this.blocks = blocks;
-            residents = new Residents(forest);
-            leaseEnds = new long[forest.nodes()];
+            residentSet = new ResidentSet(forest);
+            leaseEnds = new long[forest.nodeCount()];
         }
 
-        HitTotals all(HitCounter counter) {
-            for (int request = 0; request < forest.requests(); request++) {
-                int hits = residents.prefix(request);
-                counter.count(request, hits);
-                long now = forest.millis(request);
+        HitTotals replay(HitCounter counter) {
+            for (int request = 0; request < forest.requestCount(); request++) {
+                int hits = residentSet.prefixLength(request);
+                counter.onRequest(request, hits);
+                long now = forest.arrivalMillis(request);
                 for (int i = 0; i < hits; i++) {
                     leaseEnds[forest.node(request, i)] = now + LEASE_MILLIS;
                 }
                 int put = 0;
-                for (int i = hits; i < forest.length(request); i++) {
+                for (int i = hits; i < forest.storedBlocks(request); i++) {
                     put += put(forest.node(request, i), now) ? 1 : 0;
                 }
-                counter.served(request, put, residents.size());
+                counter.onServed(request, put, residentSet.size());
             }
             return counter.totals();
         }
 
         private boolean put(int node, long now) {
-            if (residents.size() > WATERMARK * blocks || residents.size() == blocks) {
+            if (residentSet.size() > WATERMARK * blocks || residentSet.size() == blocks) {
                 evict(now);
             }
-            if (residents.has(node) || residents.size() >= blocks) {
+            if (residentSet.contains(node) || residentSet.size() >= blocks) {
                 return false;
             }
-            residents.enter(node);
+            residentSet.add(node);
             leaseEnds[node] = now;
             return true;
         }
 
         private void evict(long now) {
-            int[] ended = IntStream.range(0, residents.size())
-                    .map(residents::at)
+            int[] ended = IntStream.range(0, residentSet.size())
+                    .map(residentSet::get)
                     .filter(node -> leaseEnds[node] <= now)
                     .toArray();
-            double beyond = (double) residents.size() / blocks - WATERMARK;
+            double beyond = (double) residentSet.size() / blocks - WATERMARK;
             int victims = (int) Math.ceil(ended.length * Math.max(BATCH, beyond + BATCH));
             IntStream.of(ended)
                     .boxed()
                     .sorted(Comparator.comparingLong((Integer node) -> leaseEnds[node])
                             .thenComparingInt(node -> node * SPREAD))
                     .limit(victims)
-                    .forEach(residents::leave);
+                    .forEach(residentSet::remove);
         }
     }
 }

@@ -8,7 +8,7 @@ import java.util.Arrays;
 /// longer than the replay itself.
 final class NodeIndex {
 
-    private static final long SPREAD = 0x9E3779B97F4A7C15L;
+    private static final long HASH_MULTIPLIER = 0x9E3779B97F4A7C15L;
 
     private int[] table = new int[1 << 10];
     private int[] parents = new int[1 << 9];
@@ -19,7 +19,7 @@ final class NodeIndex {
         Arrays.fill(table, -1);
     }
 
-    int count() {
+    int nodeCount() {
         return count;
     }
 
@@ -28,7 +28,7 @@ final class NodeIndex {
     }
 
     /// The node's number; a new one when it was not seen before.
-    int number(int parent, long id) {
+    int numberOf(int parent, long id) {
         int place = place(parent, id);
         if (table[place] < 0) {
             if (count == parents.length) {
@@ -43,7 +43,7 @@ final class NodeIndex {
     }
 
     private int place(int parent, long id) {
-        long mixed = (id * SPREAD + parent) * SPREAD;
+        long mixed = (id * HASH_MULTIPLIER + parent) * HASH_MULTIPLIER;
         int place = (int) (mixed >>> 32) & (table.length - 1);
         while (table[place] >= 0 && (parents[table[place]] != parent || ids[table[place]] != id)) {
             place = (place + 1) & (table.length - 1);

@@ -32,18 +32,18 @@ public record PensieveReplay() implements Replay {
     }
 
     @Override
-    public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
-        return new ScoredRun(forest, new Retention(forest), blocks, counter).all();
+    public HitTotals run(PrefixForest forest, int blocks, HitCounter counter) {
+        return new ScoredReplay(forest, new Retention(forest), blocks, counter).replay();
     }
 
-    private static final class Retention implements ScoredRun.Rules {
+    private static final class Retention implements ScoredReplay.ScoringPolicy {
 
-        private final TraceForest forest;
+        private final PrefixForest forest;
         private final long[] lastActiveMillis;
 
-        Retention(TraceForest forest) {
+        Retention(PrefixForest forest) {
             this.forest = forest;
-            lastActiveMillis = new long[forest.nodes()];
+            lastActiveMillis = new long[forest.nodeCount()];
         }
 
         @Override
@@ -57,19 +57,19 @@ public record PensieveReplay() implements Replay {
         }
 
         @Override
-        public void found(int request, int block) {
-            lastActiveMillis[forest.node(request, block)] = forest.millis(request);
+        public void onFound(int request, int block) {
+            lastActiveMillis[forest.node(request, block)] = forest.arrivalMillis(request);
         }
 
         @Override
-        public void put(int request, int block) {
-            found(request, block);
+        public void onPut(int request, int block) {
+            onFound(request, block);
         }
 
         @Override
         public double score(int node, int request) {
             long from = (long) forest.depth(node) * forest.blockTokens();
-            long idle = Math.max(1, forest.millis(request) - lastActiveMillis[node]);
+            long idle = Math.max(1, forest.arrivalMillis(request) - lastActiveMillis[node]);
             return COST.seconds(from, from + forest.blockTokens()) / (double) idle;
         }
     }

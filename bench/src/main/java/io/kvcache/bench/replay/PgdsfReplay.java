@@ -31,13 +31,13 @@ public record PgdsfReplay() implements Replay {
     }
 
     @Override
-    public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
-        return new ScoredRun(forest, new Pgdsf(forest), blocks, counter).all();
+    public HitTotals run(PrefixForest forest, int blocks, HitCounter counter) {
+        return new ScoredReplay(forest, new Pgdsf(forest), blocks, counter).replay();
     }
 
-    private static final class Pgdsf implements ScoredRun.Rules {
+    private static final class Pgdsf implements ScoredReplay.ScoringPolicy {
 
-        private final TraceForest forest;
+        private final PrefixForest forest;
         private final double[] priority;
         private final int[] frequency;
         private final double[] totalCost;
@@ -48,12 +48,12 @@ public record PgdsfReplay() implements Replay {
 
         private int found;
 
-        Pgdsf(TraceForest forest) {
+        Pgdsf(PrefixForest forest) {
             this.forest = forest;
-            priority = new double[forest.nodes()];
-            frequency = new int[forest.nodes()];
-            totalCost = new double[forest.nodes()];
-            computed = new int[forest.nodes()];
+            priority = new double[forest.nodeCount()];
+            frequency = new int[forest.nodeCount()];
+            totalCost = new double[forest.nodeCount()];
+            computed = new int[forest.nodeCount()];
         }
 
         @Override
@@ -62,14 +62,14 @@ public record PgdsfReplay() implements Replay {
         }
 
         @Override
-        public void found(int request, int block) {
+        public void onFound(int request, int block) {
             found = foundBy == request ? found + 1 : 1;
             foundBy = request;
             use(forest.node(request, block));
         }
 
         @Override
-        public void put(int request, int block) {
+        public void onPut(int request, int block) {
             int node = forest.node(request, block);
             int tokens = forest.inputTokens(request);
             int cached = Math.min(tokens - 1, foundBy == request ? found * forest.blockTokens() : 0);
@@ -89,7 +89,7 @@ public record PgdsfReplay() implements Replay {
         }
 
         @Override
-        public void evicted(int node, double score) {
+        public void onEvicted(int node, double score) {
             clock = Math.max(clock, score);
         }
     }

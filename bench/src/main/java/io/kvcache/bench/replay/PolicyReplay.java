@@ -25,11 +25,11 @@ public record PolicyReplay(PolicyKind kind, int lookAhead) implements Replay {
     }
 
     @Override
-    public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
+    public HitTotals run(PrefixForest forest, int blocks, HitCounter counter) {
         ForestRecords records = new ForestRecords(forest);
         PolicyState state = new PolicyState(records.capacity(), ghosts(kind, records.capacity(), blocks));
-        PolicyRun.Cache cache = new PolicyRun.Cache(records, state, kind.create(records, state), blocks);
-        return new PolicyRun(forest, cache, kind.usesAnnouncements(), lookAhead).all(counter);
+        PolicyRun.PolicyCache cache = new PolicyRun.PolicyCache(records, state, kind.create(records, state), blocks);
+        return new PolicyRun(forest, cache, kind.usesAnnouncements(), lookAhead).replay(counter);
     }
 
     /// Evicted keys to remember. Frequency counts cover the whole trace, as the convention asks;

@@ -11,8 +11,8 @@ import java.util.function.IntPredicate;
 /// told of all its blocks, for another those that are resident count as used then, as the store does.
 final class PolicyRun {
 
-    private final TraceForest forest;
-    private final Cache cache;
+    private final PrefixForest forest;
+    private final PolicyCache cache;
     private final boolean byBlock;
     private final int lookAhead;
     /// The last request that each node was part of: its claim is refused while that request is served.
@@ -23,9 +23,9 @@ final class PolicyRun {
     /// The policy and what is around it.
     ///
     /// @param blocks capacity
-    record Cache(ForestRecords records, PolicyState state, EvictionPolicy policy, int blocks) {
+    record PolicyCache(ForestRecords records, PolicyState state, EvictionPolicy policy, int blocks) {
 
-        void touch(TraceForest forest, int request, int hits) {
+        void touch(PrefixForest forest, int request, int hits) {
             int last = policy.touchesAncestors() ? 0 : hits - 1;
             for (int i = hits - 1; i >= Math.max(0, last); i--) {
                 policy.touch(forest.node(request, i));
@@ -35,9 +35,9 @@ final class PolicyRun {
         /// The [NoveltyClass] of what a request puts.
         ///
         /// @param hits leading blocks that are here
-        int cohort(TraceForest forest, int request, int hits) {
+        int cohort(PrefixForest forest, int request, int hits) {
             int known = hits;
-            while (known < forest.length(request)
+            while (known < forest.storedBlocks(request)
                     && policy.hasGhost(records.fingerprint(forest.node(request, known)))) {
                 known++;
             }
@@ -52,8 +52,8 @@ final class PolicyRun {
             if (victim == EvictionPolicy.NONE) {
                 return false;
             }
-            counter.evicted(victim);
-            int exposed = records.leave(victim);
+            counter.onEvicted(victim);
+            int exposed = records.remove(victim);
             if (exposed != ForestRecords.NONE) {
                 policy.onBecameLeaf(exposed);
             }
@@ -63,23 +63,23 @@ final class PolicyRun {
 
     /// @param byBlock whether the policy is told of each block of a request in sight
     /// @param lookAhead requests in sight
-    PolicyRun(TraceForest forest, Cache cache, boolean byBlock, int lookAhead) {
+    PolicyRun(PrefixForest forest, PolicyCache cache, boolean byBlock, int lookAhead) {
         this.forest = forest;
         this.cache = cache;
         this.byBlock = byBlock;
         this.lookAhead = lookAhead;
-        pinnedBy = new int[forest.nodes()];
+        pinnedBy = new int[forest.nodeCount()];
     }
 
     /// @param counter told of every request
-    HitTotals all(HitCounter counter) {
-        for (int request = 0; request < forest.requests(); request++) {
-            int sight = Math.min(request + lookAhead, forest.requests() - 1);
+    HitTotals replay(HitCounter counter) {
+        for (int request = 0; request < forest.requestCount(); request++) {
+            int sight = Math.min(request + lookAhead, forest.requestCount() - 1);
             for (; lookAhead > 0 && inSight <= sight; inSight++) {
                 announce(inSight);
             }
-            counter.count(request, cache.records.residentPrefix(request));
-            counter.served(request, serve(request, counter), cache.records.size());
+            counter.onRequest(request, cache.records.residentPrefix(request));
+            counter.onServed(request, serve(request, counter), cache.records.size());
         }
         return counter.totals();
     }
@@ -88,17 +88,17 @@ final class PolicyRun {
     private int serve(int request, HitCounter counter) {
         int hits = cache.records.residentPrefix(request);
         int pin = request + 1;
-        for (int i = 0; i < forest.length(request); i++) {
+        for (int i = 0; i < forest.storedBlocks(request); i++) {
             pinnedBy[forest.node(request, i)] = pin;
         }
         cache.touch(forest, request, hits);
         IntPredicate claim = node -> pinnedBy[node] != pin;
         int cohort = cache.cohort(forest, request, hits);
         int end = hits;
-        while (end < forest.length(request) && cache.makeRoom(claim, counter)) {
+        while (end < forest.storedBlocks(request) && cache.makeRoom(claim, counter)) {
             int node = forest.node(request, end++);
             cache.records.cohort(node, cohort);
-            cache.records.enter(node);
+            cache.records.add(node);
             cache.policy.admit(node);
         }
         return end - hits;
@@ -110,7 +110,7 @@ final class PolicyRun {
             cache.touch(forest, request, resident);
             return;
         }
-        for (int i = 0; i < forest.length(request); i++) {
+        for (int i = 0; i < forest.storedBlocks(request); i++) {
             int node = forest.node(request, i);
             cache.policy.announce(cache.records.fingerprint(node));
             if (i < resident) {

@@ -13,7 +13,7 @@ public interface Replay {
     ///
     /// @param blocks capacity in blocks, at least 1
     /// @param warmup leading requests that are replayed but not counted
-    default HitTotals run(TraceForest forest, int blocks, int warmup) {
+    default HitTotals run(PrefixForest forest, int blocks, int warmup) {
         return run(forest, blocks, new HitCounter(forest, warmup));
     }
 
@@ -21,5 +21,5 @@ public interface Replay {
     ///
     /// @param blocks capacity in blocks, at least 1
     /// @param counter of the same forest; told of every request
-    HitTotals run(TraceForest forest, int blocks, HitCounter counter);
+    HitTotals run(PrefixForest forest, int blocks, HitCounter counter);
 }

@@ -8,12 +8,12 @@ import java.util.OptionalDouble;
 /// Replays one forest against several caches and sets each beside LRU and Belady's bounds at the same capacity.
 public final class ReplayComparison {
 
-    private final TraceForest forest;
+    private final PrefixForest forest;
     private final int warmup;
     private final Map<Integer, Bounds> bounds = new HashMap<>();
 
     /// @param warmup leading requests that are replayed but not counted
-    public ReplayComparison(TraceForest forest, int warmup) {
+    public ReplayComparison(PrefixForest forest, int warmup) {
         this.forest = forest;
         this.warmup = warmup;
     }
@@ -37,11 +37,11 @@ public final class ReplayComparison {
 
     /// Runs one replay, and the bounds when this capacity is new.
     public Outcome run(Replay replay, int blocks) {
-        return run(replay, blocks, ReplayWatcher.NONE);
+        return run(replay, blocks, ReplayListener.NONE);
     }
 
     /// The same, with somebody who is told of every request.
-    public Outcome run(Replay replay, int blocks, ReplayWatcher watcher) {
+    public Outcome run(Replay replay, int blocks, ReplayListener watcher) {
         Bounds known = bounds.computeIfAbsent(blocks, this::boundsAt);
         long start = System.nanoTime();
         HitTotals totals = replay.run(forest, blocks, new HitCounter(forest, warmup, watcher));

@@ -7,12 +7,12 @@ public enum ReplayRule {
     /// Every id is a block, the partial last one included, so that results compare with other studies.
     REFERENCE("reference") {
         @Override
-        int stored(TraceRequest request, int blockTokens) {
+        int storedBlocks(TraceRequest request, int blockTokens) {
             return request.hashIds().length;
         }
 
         @Override
-        int lookedUp(TraceRequest request, int blockTokens) {
+        int lookupBlocks(TraceRequest request, int blockTokens) {
             return request.hashIds().length;
         }
     },
@@ -20,12 +20,12 @@ public enum ReplayRule {
     /// a full hit has to compute the last token's logits.
     FULL_BLOCKS("full-blocks") {
         @Override
-        int stored(TraceRequest request, int blockTokens) {
+        int storedBlocks(TraceRequest request, int blockTokens) {
             return request.inputTokens() / blockTokens;
         }
 
         @Override
-        int lookedUp(TraceRequest request, int blockTokens) {
+        int lookupBlocks(TraceRequest request, int blockTokens) {
             return (request.inputTokens() - 1) / blockTokens;
         }
     };
@@ -42,8 +42,8 @@ public enum ReplayRule {
     }
 
     /// Leading blocks of a request that are put into the cache.
-    abstract int stored(TraceRequest request, int blockTokens);
+    abstract int storedBlocks(TraceRequest request, int blockTokens);
 
     /// Leading blocks of a request that can be hits: its block accesses.
-    abstract int lookedUp(TraceRequest request, int blockTokens);
+    abstract int lookupBlocks(TraceRequest request, int blockTokens);
 }

@@ -26,15 +26,15 @@ public record VllmQueueReplay() implements Replay {
     }
 
     @Override
-    public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
-        return new Pool(forest, blocks).all(counter);
+    public HitTotals run(PrefixForest forest, int blocks, HitCounter counter) {
+        return new BlockPool(forest, blocks).replay(counter);
     }
 
-    private static final class Pool {
+    private static final class BlockPool {
 
         private static final int NONE = -1;
 
-        private final TraceForest forest;
+        private final PrefixForest forest;
         /// Node whose keys and values a block of the pool holds.
         private final int[] nodeOf;
 
@@ -46,11 +46,11 @@ public record VllmQueueReplay() implements Replay {
         private final int end;
         private int held;
 
-        Pool(TraceForest forest, int blocks) {
+        BlockPool(PrefixForest forest, int blocks) {
             this.forest = forest;
             end = blocks;
             nodeOf = filled(blocks);
-            blockOf = filled(forest.nodes());
+            blockOf = filled(forest.nodeCount());
             next = new int[blocks + 1];
             previous = new int[blocks + 1];
             next[end] = end;
@@ -66,8 +66,8 @@ public record VllmQueueReplay() implements Replay {
             return array;
         }
 
-        HitTotals all(HitCounter counter) {
-            for (int request = 0; request < forest.requests(); request++) {
+        HitTotals replay(HitCounter counter) {
+            for (int request = 0; request < forest.requestCount(); request++) {
                 serve(request, counter);
             }
             return counter.totals();
@@ -75,18 +75,18 @@ public record VllmQueueReplay() implements Replay {
 
         private void serve(int request, HitCounter counter) {
             int used = 0;
-            while (used < forest.length(request) && blockOf[forest.node(request, used)] != NONE) {
+            while (used < forest.storedBlocks(request) && blockOf[forest.node(request, used)] != NONE) {
                 take(blockOf[forest.node(request, used++)]);
             }
             int found = used;
-            counter.count(request, found);
-            while (used < forest.length(request) && next[end] != end) {
+            counter.onRequest(request, found);
+            while (used < forest.storedBlocks(request) && next[end] != end) {
                 fill(next[end], forest.node(request, used++));
             }
             for (int i = used - 1; i >= 0; i--) {
                 append(blockOf[forest.node(request, i)]);
             }
-            counter.served(request, used - found, held);
+            counter.onServed(request, used - found, held);
         }
 
         private void fill(int block, int node) {

@@ -1,6 +1,6 @@
 package io.kvcache.bench.store;
 
-import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.PutOutcome;
@@ -94,7 +94,7 @@ public final class PrefetchReplay {
     }
 
     /// @throws IllegalArgumentException when there is no block of that size
-    public PrefetchReplay(TraceForest forest, Settings settings) {
+    public PrefetchReplay(PrefixForest forest, Settings settings) {
         this.settings = settings;
         chains = new ReplayedChains(forest, settings.blockBytes);
     }

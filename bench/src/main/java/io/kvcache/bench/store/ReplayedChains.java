@@ -1,6 +1,6 @@
 package io.kvcache.bench.store;
 
-import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
@@ -18,10 +18,10 @@ public final class ReplayedChains {
     /// Largest head dimension and largest block, in tokens.
     private static final int MOST_PER_AXIS = 65_536;
 
-    private final TraceForest forest;
+    private final PrefixForest forest;
     private final Namespace namespace;
 
-    public ReplayedChains(TraceForest forest, int blockBytes) {
+    public ReplayedChains(PrefixForest forest, int blockBytes) {
         this.forest = forest;
         namespace = Namespace.of("replay", shapeOf(blockBytes, forest.blockTokens()));
     }
@@ -52,7 +52,7 @@ public final class ReplayedChains {
 
     public BlockChain chain(int request) {
         List<byte[]> keys = new ArrayList<>();
-        for (int i = 0; i < forest.length(request); i++) {
+        for (int i = 0; i < forest.storedBlocks(request); i++) {
             keys.add(Integer.toString(forest.node(request, i)).getBytes(StandardCharsets.US_ASCII));
         }
         return BlockChain.ofEngineKeys(namespace, keys);

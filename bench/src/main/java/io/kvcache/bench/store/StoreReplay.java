@@ -1,7 +1,7 @@
 package io.kvcache.bench.store;
 
 import io.kvcache.bench.replay.HitCounter;
-import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.CacheStats;
@@ -24,7 +24,7 @@ import org.HdrHistogram.Histogram;
 /// **Ownership.** Opens its own store and closes it strictly: a table left open is an error.
 public final class StoreReplay {
 
-    private final TraceForest forest;
+    private final PrefixForest forest;
     private final Settings settings;
     private final HitCounter counter;
     private final Histogram lookupNanos = new Histogram(3);
@@ -56,7 +56,7 @@ public final class StoreReplay {
     }
 
     /// @param forest built by either rule
-    public StoreReplay(TraceForest forest, Settings settings) {
+    public StoreReplay(PrefixForest forest, Settings settings) {
         this.forest = forest;
         this.settings = settings;
         counter = new HitCounter(forest, settings.warmup());
@@ -73,7 +73,7 @@ public final class StoreReplay {
                 Arena arena = Arena.ofConfined()) {
             cache.register(chains.namespace());
             MemorySegment out = arena.allocate(settings.blockBytes(), 4096);
-            for (int request = 0; request < forest.requests(); request++) {
+            for (int request = 0; request < forest.requestCount(); request++) {
                 serve(cache, chains.chain(request), request, out);
                 if ((request & 0xff) == 0) {
                     progress.accept(request);
@@ -102,7 +102,7 @@ public final class StoreReplay {
 
     private void serve(TieredKvCache cache, BlockChain chain, int request, MemorySegment out) {
         if (chain.length() == 0) {
-            counter.count(request, 0);
+            counter.onRequest(request, 0);
             return;
         }
         long start = System.nanoTime();
@@ -113,7 +113,7 @@ public final class StoreReplay {
             if (ready != matched) {
                 throw new IllegalStateException("matched " + matched + " blocks and acquired " + ready);
             }
-            counter.count(request, ready);
+            counter.onRequest(request, ready);
             for (int i = 0; i < ready; i++) {
                 read(table, chain, i, out);
             }

@@ -1,7 +1,7 @@
 package io.kvcache.bench.store;
 
 import io.kvcache.bench.replay.HitCounter;
-import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.Match;
@@ -91,12 +91,12 @@ public final class TierReplay {
     public record Span(int first, int end, int counted) {
 
         /// All of them, the first few not counted.
-        public static Span of(TraceForest forest, int warmup) {
-            return new Span(0, forest.requests(), warmup);
+        public static Span of(PrefixForest forest, int warmup) {
+            return new Span(0, forest.requestCount(), warmup);
         }
     }
 
-    private TierReplay(TraceForest forest, Settings settings, int counted) {
+    private TierReplay(PrefixForest forest, Settings settings, int counted) {
         this.settings = settings;
         chains = new ReplayedChains(forest, settings.blockBytes());
         all = new HitCounter(forest, counted);
@@ -126,7 +126,7 @@ public final class TierReplay {
     }
 
     /// Serves requests, once.
-    public static TierReplayResult run(TraceForest forest, Settings settings, Span span, Watcher watcher) {
+    public static TierReplayResult run(PrefixForest forest, Settings settings, Span span, Watcher watcher) {
         return new TierReplay(forest, settings, span.counted).run(span, watcher);
     }
 
@@ -175,7 +175,7 @@ public final class TierReplay {
     /// An engine looks on the device first.
     private void askDevice(CudaTier present, BlockChain chain, int request) {
         try (DeviceBlockTable table = present.acquire(chain, 0)) {
-            onDevice.count(request, table.endBlock());
+            onDevice.onRequest(request, table.endBlock());
         }
     }
 
@@ -187,8 +187,8 @@ public final class TierReplay {
         try (BlockTable table = cache.acquire(chain, 0, PATIENCE_NANOS)) {
             int ready = table.await(match.blocks(), PATIENCE_NANOS);
             notArrived += Math.max(0, match.blocks() - ready);
-            host.count(request, Math.min(match.hostBlocks(), ready));
-            all.count(request, ready);
+            host.onRequest(request, Math.min(match.hostBlocks(), ready));
+            all.onRequest(request, ready);
             watcher.found(request, Math.min(match.hostBlocks(), ready), ready);
             blocksServed += ready;
             wrongBlocks += ReplayedChains.wrong(table, chain, ready);

@@ -1,8 +1,8 @@
 package io.kvcache.bench.suite;
 
 import io.kvcache.bench.replay.BeladyReplay;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceReader;
@@ -135,8 +135,8 @@ final class PolicySuite {
     private static double bound(String percent, String trace) {
         try {
             TraceReader reader = new TraceReader(MalformedLine.Choice.REFUSE, _ -> {});
-            TraceForest forest = new TraceForest(TraceSource.parse(trace).load(reader), ReplayRule.REFERENCE);
-            int blocks = (int) Math.max(1, Math.round(Double.parseDouble(percent) / 100 * forest.nodes()));
+            PrefixForest forest = new PrefixForest(TraceSource.parse(trace).load(reader), ReplayRule.REFERENCE);
+            int blocks = (int) Math.max(1, Math.round(Double.parseDouble(percent) / 100 * forest.nodeCount()));
             return new BeladyReplay(true).run(forest, blocks, 0).blockHitRatio();
         } catch (IOException e) {
             throw new UncheckedIOException(e);

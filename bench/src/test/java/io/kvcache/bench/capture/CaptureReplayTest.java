@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import io.kvcache.bench.opaque.LmcacheReplay;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.store.ReplayedChains;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
@@ -48,7 +48,7 @@ final class CaptureReplayTest {
     private static final int REQUESTS = 400;
     private static final double A_TENTH_OF_A_POINT = 0.001;
 
-    private static final TraceForest FOREST = new TraceForest(
+    private static final PrefixForest FOREST = new PrefixForest(
             new TraceGenerator(Workload.mixed(), 5).generate("generated:5", REQUESTS), ReplayRule.FULL_BLOCKS);
 
     @TempDir
@@ -115,7 +115,7 @@ final class CaptureReplayTest {
                     .requestTimeout(Duration.ofSeconds(60))
                     .connect()) {
                 cache.register(chains.namespace());
-                for (int request = 0; request < FOREST.requests(); request++) {
+                for (int request = 0; request < FOREST.requestCount(); request++) {
                     serve(cache, chains.chain(request));
                 }
             }

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import io.kvcache.bench.replay.PolicyReplay;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
 import io.kvcache.core.policy.PolicyKind;
@@ -15,21 +15,21 @@ final class LruCurveTest {
 
     private static final int WARMUP = 100;
 
-    private final TraceForest forest = new TraceForest(
+    private final PrefixForest forest = new PrefixForest(
             new TraceGenerator(Workload.mixed(), 3).generate("generated:3", 3000), ReplayRule.REFERENCE);
     private final LruCurve curve = new LruCurve(forest, WARMUP);
 
     @Test
     void givenRoomForTheLongestPrompt_whenCurveIsDrawn_thenItEqualsTheReplaysToTheLastHit() {
         int from = curve.minExactBlocks();
-        for (int blocks : new int[] {from, from + 1, 2 * from, 1000, 3000, 8000, forest.nodes()}) {
+        for (int blocks : new int[] {from, from + 1, 2 * from, 1000, 3000, 8000, forest.nodeCount()}) {
             assertThat(curve.hits(blocks))
                     .as("LRU of %d blocks", blocks)
                     .isEqualTo(new PolicyReplay(PolicyKind.LRU)
                             .run(forest, blocks, WARMUP)
                             .blockHits());
         }
-        assertThat(curve.ceiling()).isEqualTo(curve.hitRatio(forest.nodes()));
+        assertThat(curve.ceiling()).isEqualTo(curve.hitRatio(forest.nodeCount()));
     }
 
     @Test
@@ -47,7 +47,7 @@ final class LruCurveTest {
     void givenSampleOfTheBlocks_whenCurveIsEstimated_thenTheReplaysLieWithinTheBounds() {
         for (long seed = 1; seed <= 20; seed++) {
             SampledCurve sampled = new SampledCurve(forest, WARMUP, 0.1, seed);
-            for (int blocks : new int[] {500, 1000, 3000, 8000, forest.nodes()}) {
+            for (int blocks : new int[] {500, 1000, 3000, 8000, forest.nodeCount()}) {
                 SampledCurve.Estimate estimate = sampled.estimateAt(blocks);
                 assertThat(curve.hitRatio(blocks))
                         .as("LRU of %d blocks, sample %d", blocks, seed)
@@ -68,7 +68,7 @@ final class LruCurveTest {
     @Test
     void givenAllBlocksInTheSample_whenCurveIsEstimated_thenItIsTheExactOne() {
         SampledCurve all = new SampledCurve(forest, WARMUP, 1, 1);
-        assertThat(all.sampledBlocks()).isEqualTo(forest.nodes());
+        assertThat(all.sampledBlocks()).isEqualTo(forest.nodeCount());
         for (int blocks : new int[] {1, 1000, 8000}) {
             double exact = curve.hitRatio(blocks);
             assertThat(all.estimateAt(blocks).hitRatio()).isCloseTo(exact, within(1e-12));

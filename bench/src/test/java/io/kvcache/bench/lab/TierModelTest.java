@@ -6,10 +6,10 @@ import static org.assertj.core.api.Assertions.within;
 import io.kvcache.bench.replay.BeladyReplay;
 import io.kvcache.bench.replay.MooncakeReplay;
 import io.kvcache.bench.replay.PolicyReplay;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayCatalogue;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.TraceRequest;
@@ -33,7 +33,7 @@ final class TierModelTest {
     @Test
     void givenFiveRequests_whenModelled_thenEachBlockIsWhereItMustBe() {
         Trace trace = new Trace("five", List.of(one(0, 1), one(1, 2), one(2, 1), one(3, 3), one(4, 2)));
-        TraceForest forest = new TraceForest(trace, ReplayRule.FULL_BLOCKS);
+        PrefixForest forest = new PrefixForest(trace, ReplayRule.FULL_BLOCKS);
         EngineFeed engineFeed = new EngineFeed(trace, H100, 0);
         TierModel.TierOutcome outcome = new TierModel(forest, 1, 2)
                 .run(new PolicyReplay(PolicyKind.LRU), TierOptimalityGap.of(forest, 1, 2), engineFeed);

@@ -3,8 +3,8 @@ package io.kvcache.bench.opaque;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
@@ -22,7 +22,7 @@ final class LmcacheReplayTest {
 
     private static final int REQUESTS = 800;
 
-    private static final TraceForest FOREST = new TraceForest(
+    private static final PrefixForest FOREST = new PrefixForest(
             new TraceGenerator(Workload.mixed(), 5).generate("generated:5", REQUESTS), ReplayRule.FULL_BLOCKS);
 
     @ParameterizedTest

@@ -19,7 +19,7 @@ final class GeneratedValuesTest {
 
     private static final int REQUESTS = 3_000;
     private static final int BLOCKS = 900;
-    private static final TraceForest FOREST = new TraceForest(trace(), ReplayRule.REFERENCE);
+    private static final PrefixForest FOREST = new PrefixForest(trace(), ReplayRule.REFERENCE);
 
     private static Trace trace() {
         return new TraceGenerator(Workload.mixed(), 1).generate("generated:1", REQUESTS);

@@ -43,7 +43,7 @@ final class ImportanceReplayTest {
     @ValueSource(ints = {1000, 2000, 3000})
     void givenHostileTrace_whenReplayed_thenNeverHalfAPointBelowLru(int blocks) {
         for (long seed = 1; seed <= 3; seed++) {
-            TraceForest forest = new TraceForest(new HostileTrace(seed).generate("hostile"), ReplayRule.REFERENCE);
+            PrefixForest forest = new PrefixForest(new HostileTrace(seed).generate("hostile"), ReplayRule.REFERENCE);
             double lru = ratio(new PolicyReplay(PolicyKind.LRU), forest, blocks);
             double importance = ratio(new PolicyReplay(PolicyKind.IMPORTANCE), forest, blocks);
             System.out.printf("hostile:%d at %d: LRU %.4f, importance %.4f%n", seed, blocks, lru, importance);
@@ -54,8 +54,8 @@ final class ImportanceReplayTest {
     @Test
     void givenKnownQueue_whenReplayed_thenMoreHitsTheMoreIsKnown() {
         Trace trace = new TraceGenerator(Workload.mixed(), 8).generate("generated:8", 4000);
-        TraceForest forest = new TraceForest(trace, ReplayRule.REFERENCE);
-        int blocks = forest.nodes() / 10;
+        PrefixForest forest = new PrefixForest(trace, ReplayRule.REFERENCE);
+        int blocks = forest.nodeCount() / 10;
         double alone = ratio(new PolicyReplay(PolicyKind.IMPORTANCE), forest, blocks);
         double some = ratio(new PolicyReplay(PolicyKind.IMPORTANCE, 32), forest, blocks);
         double more = ratio(new PolicyReplay(PolicyKind.IMPORTANCE, 128), forest, blocks);
@@ -63,17 +63,17 @@ final class ImportanceReplayTest {
         assertThat(more).isGreaterThan(some);
     }
 
-    private static double ratio(Replay replay, TraceForest forest, int blocks) {
+    private static double ratio(Replay replay, PrefixForest forest, int blocks) {
         return replay.run(forest, blocks, 0).blockHitRatio();
     }
 
-    private static TraceForest published(String name) throws IOException {
+    private static PrefixForest published(String name) throws IOException {
         Optional<Path> file = new TraceFinder().find(name);
         if (file.isEmpty()) {
             System.out.println("importance: the " + name + " trace is not here, skipped (set KVCACHE_TRACES)");
         }
         assumeTrue(file.isPresent(), "trace " + name);
         TraceReader reader = new TraceReader(MalformedLine.Choice.REFUSE, line -> {});
-        return new TraceForest(reader.read(file.orElseThrow()), ReplayRule.REFERENCE);
+        return new PrefixForest(reader.read(file.orElseThrow()), ReplayRule.REFERENCE);
     }
 }

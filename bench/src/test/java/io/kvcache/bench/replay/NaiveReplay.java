@@ -17,13 +17,13 @@ import org.jspecify.annotations.Nullable;
 final class NaiveReplay {
 
     /// Who goes first, as a comparator's smallest.
-    enum Rule {
+    enum VictimRule {
         LRU,
         BELADY,
         BELADY_BYPASS
     }
 
-    private final Rule rule;
+    private final VictimRule rule;
     private final int blocks;
     private final Trace trace;
     private final Set<List<Long>> resident = new HashSet<>();
@@ -32,7 +32,7 @@ final class NaiveReplay {
     private long accesses;
     private long hits;
 
-    NaiveReplay(Rule rule, Trace trace, int blocks) {
+    NaiveReplay(VictimRule rule, Trace trace, int blocks) {
         this.rule = rule;
         this.trace = trace;
         this.blocks = blocks;
@@ -64,7 +64,7 @@ final class NaiveReplay {
             if (resident.size() == blocks) {
                 List<Long> victim = victim(pinned, request);
                 if (victim == null
-                        || (rule == Rule.BELADY_BYPASS && nextUse(block, request) >= nextUse(victim, request))) {
+                        || (rule == VictimRule.BELADY_BYPASS && nextUse(block, request) >= nextUse(victim, request))) {
                     return;
                 }
                 resident.remove(victim);
@@ -74,7 +74,7 @@ final class NaiveReplay {
     }
 
     private @Nullable List<Long> victim(Set<List<Long>> pinned, int request) {
-        Comparator<List<Long>> byUse = rule == Rule.LRU
+        Comparator<List<Long>> byUse = rule == VictimRule.LRU
                 ? Comparator.comparingInt(block -> Objects.requireNonNull(lastUse.get(block)))
                 : Comparator.comparingInt((List<Long> block) -> nextUse(block, request))
                         .reversed();

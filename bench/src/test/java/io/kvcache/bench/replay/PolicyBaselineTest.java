@@ -28,12 +28,12 @@ final class PolicyBaselineTest {
     private static final int BLOCK_BYTES = 4096;
 
     /// A rolling hash of what was evicted.
-    private static final class Evictions implements ReplayWatcher {
+    private static final class EvictionHash implements ReplayListener {
         private long count;
         private long hash;
 
         @Override
-        public void evicted(int node) {
+        public void onEvicted(int node) {
             count++;
             hash = hash * 0x9E37_79B9_7F4A_7C15L + node + 1;
         }
@@ -43,7 +43,7 @@ final class PolicyBaselineTest {
     @ValueSource(strings = {"generated:1", "generated:2", "popular:1", "hostile:1", "conversation", "synthetic"})
     void givenATrace_whenReplayed_thenHitsAndEvictionsAreTheSame(String name) throws IOException {
         Trace trace = trace(name);
-        TraceForest forest = new TraceForest(trace, ReplayRule.REFERENCE);
+        PrefixForest forest = new PrefixForest(trace, ReplayRule.REFERENCE);
         List<String> lines = new ArrayList<>();
         for (int blocks : CAPACITIES) {
             for (Replay replay : ReplayCatalogue.all()) {
@@ -57,22 +57,22 @@ final class PolicyBaselineTest {
         Baseline.compare(PolicyBaselineTest.class, "policies-" + name.replace(':', '-') + ".txt", lines);
     }
 
-    private static String line(Replay replay, TraceForest forest, int blocks) {
-        Evictions evictions = new Evictions();
-        HitTotals totals = replay.run(forest, blocks, new HitCounter(forest, 0, evictions));
+    private static String line(Replay replay, PrefixForest forest, int blocks) {
+        EvictionHash evictionHash = new EvictionHash();
+        HitTotals totals = replay.run(forest, blocks, new HitCounter(forest, 0, evictionHash));
         return "%s %d blocks: %s of blocks, %s of tokens, %d evictions %016x"
                 .formatted(
                         replay.commandName(),
                         blocks,
                         totals.blockHitRatio(),
                         totals.tokenHitRatio(),
-                        evictions.count,
-                        evictions.hash);
+                        evictionHash.count,
+                        evictionHash.hash);
     }
 
     @Test
     void givenAStoreOfEachPolicy_whenATraceIsReplayedThroughIt_thenItsHitsAreTheSame() throws IOException {
-        TraceForest forest = new TraceForest(trace("generated:3").first(STORE_REQUESTS), ReplayRule.REFERENCE);
+        PrefixForest forest = new PrefixForest(trace("generated:3").first(STORE_REQUESTS), ReplayRule.REFERENCE);
         List<String> lines = new ArrayList<>();
         for (PolicyKind policy : PolicyKind.values()) {
             HitTotals totals = new StoreReplay(forest, new StoreReplay.Settings(policy, STORE_BLOCKS, BLOCK_BYTES, 0))

@@ -27,7 +27,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 final class ReferenceValuesTest {
 
     private static final int UNLIMITED = 200_000;
-    private static final Map<String, TraceForest> FORESTS = new HashMap<>();
+    private static final Map<String, PrefixForest> FORESTS = new HashMap<>();
 
     @ParameterizedTest
     @CsvSource({
@@ -45,7 +45,7 @@ final class ReferenceValuesTest {
     })
     void givenPublishedTrace_whenReplayed_thenLruAndBeladyToFourDigits(
             String trace, int blocks, double lru, Double belady, Double bypass) {
-        TraceForest forest = forest(trace);
+        PrefixForest forest = forest(trace);
         assertThat(ratio(new PolicyReplay(PolicyKind.LRU), forest, blocks)).isEqualTo(lru);
         if (belady != null) {
             assertThat(ratio(new BeladyReplay(false), forest, blocks)).isEqualTo(belady);
@@ -82,18 +82,18 @@ final class ReferenceValuesTest {
     /// algorithm, not a slow machine and not a busy one.
     @Test
     void givenWholeConversationTrace_whenReplayedAtOneCapacity_thenInLessThanTwoSecondsOfAProcessor() {
-        TraceForest forest = forest("conversation");
+        PrefixForest forest = forest("conversation");
         ThreadMXBean threads = ManagementFactory.getThreadMXBean();
         long start = threads.getCurrentThreadCpuTime();
         new PolicyReplay(PolicyKind.LRU).run(forest, 10_000, 0);
         assertThat(threads.getCurrentThreadCpuTime() - start).isLessThan(2_000_000_000L);
     }
 
-    private static double ratio(Replay replay, TraceForest forest, int blocks) {
+    private static double ratio(Replay replay, PrefixForest forest, int blocks) {
         return Math.round(replay.run(forest, blocks, 0).blockHitRatio() * 10_000) / 10_000.0;
     }
 
-    private static TraceForest forest(String name) {
+    private static PrefixForest forest(String name) {
         Optional<Path> file = new TraceFinder().find(name);
         if (file.isEmpty()) {
             System.out.println("reference values: the " + name + " trace is not here, skipped (set KVCACHE_TRACES)");
@@ -102,10 +102,10 @@ final class ReferenceValuesTest {
         return FORESTS.computeIfAbsent(name, any -> read(file.orElseThrow()));
     }
 
-    private static TraceForest read(Path file) {
+    private static PrefixForest read(Path file) {
         try {
             TraceReader reader = new TraceReader(MalformedLine.Choice.REFUSE, line -> {});
-            return new TraceForest(reader.read(file), ReplayRule.REFERENCE);
+            return new PrefixForest(reader.read(file), ReplayRule.REFERENCE);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }

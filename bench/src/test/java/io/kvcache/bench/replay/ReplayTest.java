@@ -24,27 +24,27 @@ final class ReplayTest {
     @CsvSource({"1, 5", "1, 60", "2, 20", "3, 120", "4, 35", "5, 400"})
     void givenGeneratedTrace_whenReplayed_thenHitsEqualTheNaiveModel(long seed, int blocks) {
         Trace trace = new TraceGenerator(SMALL, seed).generate("generated:" + seed, 250);
-        TraceForest forest = new TraceForest(trace, ReplayRule.REFERENCE);
+        PrefixForest forest = new PrefixForest(trace, ReplayRule.REFERENCE);
         assertThat(new PolicyReplay(PolicyKind.LRU).run(forest, blocks, 0).blockHits())
-                .isEqualTo(naive(NaiveReplay.Rule.LRU, trace, blocks));
+                .isEqualTo(naive(NaiveReplay.VictimRule.LRU, trace, blocks));
         assertThat(new BeladyReplay(false).run(forest, blocks, 0).blockHits())
-                .isEqualTo(naive(NaiveReplay.Rule.BELADY, trace, blocks));
+                .isEqualTo(naive(NaiveReplay.VictimRule.BELADY, trace, blocks));
         assertThat(new BeladyReplay(true).run(forest, blocks, 0).blockHits())
-                .isEqualTo(naive(NaiveReplay.Rule.BELADY_BYPASS, trace, blocks));
+                .isEqualTo(naive(NaiveReplay.VictimRule.BELADY_BYPASS, trace, blocks));
     }
 
     @ParameterizedTest
     @EnumSource
     void givenAnyPolicy_whenReplayed_thenBetweenNothingAndBelady(PolicyKind kind) {
         Trace trace = new TraceGenerator(SMALL, 6).generate("generated:6", 2000);
-        TraceForest forest = new TraceForest(trace, ReplayRule.REFERENCE);
+        PrefixForest forest = new PrefixForest(trace, ReplayRule.REFERENCE);
         for (int blocks : new int[] {50, 300, 2000}) {
             double bound = new BeladyReplay(true).run(forest, blocks, 0).blockHitRatio();
             double ratio = new PolicyReplay(kind).run(forest, blocks, 0).blockHitRatio();
             assertThat(ratio).as("%s at %d", kind, blocks).isPositive().isLessThanOrEqualTo(bound);
         }
-        double ideal = 1 - (double) forest.nodes() / trace.totals().blockAccesses();
-        assertThat(new PolicyReplay(kind).run(forest, forest.nodes(), 0).blockHitRatio())
+        double ideal = 1 - (double) forest.nodeCount() / trace.totals().blockAccesses();
+        assertThat(new PolicyReplay(kind).run(forest, forest.nodeCount(), 0).blockHitRatio())
                 .isCloseTo(ideal, within(1e-9));
     }
 
@@ -73,7 +73,7 @@ final class ReplayTest {
     @Test
     void givenSameIdsUnderDifferentParents_whenForestIsBuilt_thenDifferentNodes() {
         Trace trace = new Trace("hand-made", List.of(request(1024, 1, 9), request(1024, 2, 9)));
-        assertThat(new TraceForest(trace, ReplayRule.REFERENCE).nodes()).isEqualTo(4);
+        assertThat(new PrefixForest(trace, ReplayRule.REFERENCE).nodeCount()).isEqualTo(4);
     }
 
     @Test
@@ -81,13 +81,13 @@ final class ReplayTest {
         Trace trace = new Trace("hand-made", List.of(request(100, 1), request(100, 1)));
         assertThat(lru(trace, ReplayRule.FULL_BLOCKS, 0)).isEqualTo(new HitTotals(0, 0, 200, 0, 0));
         assertThat(new BeladyReplay(true)
-                        .run(new TraceForest(trace, ReplayRule.FULL_BLOCKS), 5, 0)
+                        .run(new PrefixForest(trace, ReplayRule.FULL_BLOCKS), 5, 0)
                         .blockHitRatio())
                 .isZero();
     }
 
     private static HitTotals lru(Trace trace, ReplayRule rule, int warmup) {
-        return new PolicyReplay(PolicyKind.LRU).run(new TraceForest(trace, rule), 100, warmup);
+        return new PolicyReplay(PolicyKind.LRU).run(new PrefixForest(trace, rule), 100, warmup);
     }
 
     private static TraceRequest request(int inputTokens, int... ids) {
@@ -98,7 +98,7 @@ final class ReplayTest {
                 LongStream.range(0, ids.length).map(i -> ids[(int) i]).toArray());
     }
 
-    private static long naive(NaiveReplay.Rule rule, Trace trace, int blocks) {
+    private static long naive(NaiveReplay.VictimRule rule, Trace trace, int blocks) {
         return new NaiveReplay(rule, trace, blocks).run().blockHits();
     }
 }

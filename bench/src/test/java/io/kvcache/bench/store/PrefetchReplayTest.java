@@ -2,8 +2,8 @@ package io.kvcache.bench.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
 import io.kvcache.core.policy.PolicyKind;
@@ -21,7 +21,7 @@ final class PrefetchReplayTest {
 
     @Test
     void givenTwoStores_whenOneBringsInAhead_thenItAloneGuessesAndBothServeWhatWasPut() {
-        TraceForest forest = new TraceForest(
+        PrefixForest forest = new PrefixForest(
                 new TraceGenerator(Workload.mixed(), 3).generate("generated:3", REQUESTS), ReplayRule.FULL_BLOCKS);
         PrefetchReplay.Settings settings =
                 new PrefetchReplay.Settings(PolicyKind.IMPORTANCE, 512, 20_000, 64 << 10, 1_000_000);

@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.within;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.kvcache.bench.replay.PolicyReplay;
+import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
@@ -84,12 +84,12 @@ final class TierReplayTest {
         /// By how much shares found on a device may differ between two runs.
         abstract double noise();
 
-        TraceForest forest() {
-            return new TraceForest(trace().first(REQUESTS), ReplayRule.REFERENCE);
+        PrefixForest forest() {
+            return new PrefixForest(trace().first(REQUESTS), ReplayRule.REFERENCE);
         }
     }
 
-    private TierReplayResult run(TraceForest forest, AdmissionKind admission) {
+    private TierReplayResult run(PrefixForest forest, AdmissionKind admission) {
         DiskOptions disk = TierReplay.Settings.disk(folder.resolve("disk"), DISK_BLOCKS, BLOCK_BYTES);
         TierReplay.Settings settings =
                 new TierReplay.Settings(PolicyKind.LRU, HOST_BLOCKS, BLOCK_BYTES, disk, admission);
@@ -100,7 +100,7 @@ final class TierReplayTest {
     @ParameterizedTest
     @EnumSource
     void givenEveryBlockIsWritten_whenReplayedOverTwoTiers_thenTheyHitAsOneLruDoes(Source source) {
-        TraceForest forest = source.forest();
+        PrefixForest forest = source.forest();
         TierReplayResult result = run(forest, AdmissionKind.ALWAYS);
         double one =
                 new PolicyReplay(PolicyKind.LRU).run(forest, DISK_BLOCKS, 0).blockHitRatio();
@@ -124,7 +124,7 @@ final class TierReplayTest {
     @ParameterizedTest
     @EnumSource
     void givenADeviceInFront_whenReplayed_thenEnginesFindBlocksThereAndImportanceNoFewerThanRecency(Source source) {
-        TraceForest forest = source.forest();
+        PrefixForest forest = source.forest();
         double recent = onDevice(forest, PolicyKind.LRU);
         double important = onDevice(forest, PolicyKind.IMPORTANCE);
         System.out.printf("found on a device: %.4f by last use, %.4f by importance%n", recent, important);
@@ -132,7 +132,7 @@ final class TierReplayTest {
         assertThat(important).isGreaterThan(recent - source.noise());
     }
 
-    private double onDevice(TraceForest forest, PolicyKind policy) {
+    private double onDevice(PrefixForest forest, PolicyKind policy) {
         DiskOptions disk = TierReplay.Settings.disk(folder.resolve(policy.name()), DISK_BLOCKS, BLOCK_BYTES);
         TierReplay.Settings settings = new TierReplay.Settings(
                 policy, HOST_BLOCKS, BLOCK_BYTES, disk, AdmissionKind.ALWAYS, DISK_BLOCKS / 4L * BLOCK_BYTES);

@@ -8,22 +8,22 @@ import java.util.PriorityQueue;
 /// Scores change with time, so they are taken anew for each request that needs room, once: of all
 /// candidates as many of the lowest are kept as blocks are to be put. That costs a look at each resident
 /// block a request, where looking again for each victim would cost one a block.
-final class ScoredRun {
+final class ScoredReplay {
 
     private static final Comparator<Candidate> LOWEST_FIRST = Comparator.comparingDouble(Candidate::score)
             .thenComparingInt(Candidate::lastUse)
             .thenComparingInt(Candidate::node);
 
-    private final TraceForest forest;
-    private final Rules rules;
+    private final PrefixForest forest;
+    private final ScoringPolicy scoringPolicy;
     private final int blocks;
     private final HitCounter counter;
-    private final Residents residents;
+    private final ResidentSet residentSet;
     private final int[] lastUse;
     private final PriorityQueue<Candidate> candidates = new PriorityQueue<>(LOWEST_FIRST);
 
     /// What a policy makes of it.
-    interface Rules {
+    interface ScoringPolicy {
 
         /// Whether only blocks without resident children may go.
         boolean leavesOnly();
@@ -36,10 +36,10 @@ final class ScoredRun {
         /// A block was found by a request.
         ///
         /// @param block its place in the request
-        void found(int request, int block);
+        void onFound(int request, int block);
 
         /// A block was put, being absent.
-        void put(int request, int block);
+        void onPut(int request, int block);
 
         /// Room is needed, and these are the blocks that may go.
         ///
@@ -51,26 +51,26 @@ final class ScoredRun {
         double score(int node, int request);
 
         /// A block had to go.
-        default void evicted(int node, double score) {}
+        default void onEvicted(int node, double score) {}
     }
 
     private record Candidate(double score, int lastUse, int node) {}
 
-    ScoredRun(TraceForest forest, Rules rules, int blocks, HitCounter counter) {
+    ScoredReplay(PrefixForest forest, ScoringPolicy scoringPolicy, int blocks, HitCounter counter) {
         this.forest = forest;
-        this.rules = rules;
+        this.scoringPolicy = scoringPolicy;
         this.blocks = blocks;
         this.counter = counter;
-        residents = new Residents(forest);
-        lastUse = new int[forest.nodes()];
+        residentSet = new ResidentSet(forest);
+        lastUse = new int[forest.nodeCount()];
     }
 
-    HitTotals all() {
-        return first(forest.requests());
+    HitTotals replay() {
+        return replayFirst(forest.requestCount());
     }
 
     /// Only the first requests.
-    HitTotals first(int requests) {
+    HitTotals replayFirst(int requests) {
         for (int request = 0; request < requests; request++) {
             serve(request);
         }
@@ -78,45 +78,45 @@ final class ScoredRun {
     }
 
     private void serve(int request) {
-        int length = forest.length(request);
+        int length = forest.storedBlocks(request);
         boolean[] found = new boolean[length];
         int hits = 0;
         int absent = 0;
         boolean whole = true;
         for (int i = 0; i < length; i++) {
             int node = forest.node(request, i);
-            boolean here = residents.has(node);
+            boolean here = residentSet.contains(node);
             whole &= here;
-            found[i] = here && (whole || rules.findsBehindGaps());
-            hits += found[i] && i < forest.lookedUp(request) ? 1 : 0;
+            found[i] = here && (whole || scoringPolicy.findsBehindGaps());
+            hits += found[i] && i < forest.lookupBlocks(request) ? 1 : 0;
             absent += here ? 0 : 1;
         }
-        counter.count(request, hits);
+        counter.onRequest(request, hits);
         for (int i = length - 1; i >= 0; i--) {
             int node = forest.node(request, i);
             lastUse[node] = request;
             if (found[i]) {
-                rules.found(request, i);
+                scoringPolicy.onFound(request, i);
             }
         }
-        counter.served(request, put(request, absent), residents.size());
+        counter.onServed(request, put(request, absent), residentSet.size());
     }
 
     /// Returns how many blocks were put.
     private int put(int request, int absent) {
-        int needed = residents.size() + absent - blocks;
+        int needed = residentSet.size() + absent - blocks;
         if (needed > 0) {
-            choose(request, needed);
+            chooseVictims(request, needed);
         }
         int put = 0;
-        for (int i = 0; i < forest.length(request); i++) {
+        for (int i = 0; i < forest.storedBlocks(request); i++) {
             int node = forest.node(request, i);
-            if (!residents.has(node)) {
-                if (residents.size() == blocks && !makeRoom(request)) {
+            if (!residentSet.contains(node)) {
+                if (residentSet.size() == blocks && !makeRoom(request)) {
                     return put;
                 }
-                residents.enter(node);
-                rules.put(request, i);
+                residentSet.add(node);
+                scoringPolicy.onPut(request, i);
                 put++;
             }
         }
@@ -128,30 +128,30 @@ final class ScoredRun {
         if (victim == null) {
             return false;
         }
-        int parent = residents.leave(victim.node);
-        rules.evicted(victim.node, victim.score);
-        if (rules.leavesOnly() && parent != TraceForest.NONE && lastUse[parent] != request) {
+        int parent = residentSet.remove(victim.node);
+        scoringPolicy.onEvicted(victim.node, victim.score);
+        if (scoringPolicy.leavesOnly() && parent != PrefixForest.NONE && lastUse[parent] != request) {
             candidates.add(candidate(parent, request));
         }
         return true;
     }
 
     /// The lowest of those that may go; what the request itself uses may not.
-    private void choose(int request, int needed) {
+    private void chooseVictims(int request, int needed) {
         candidates.clear();
-        int[] nodes = new int[residents.size()];
+        int[] nodes = new int[residentSet.size()];
         int count = 0;
-        for (int i = 0; i < residents.size(); i++) {
-            int node = residents.at(i);
-            if (lastUse[node] != request && !(rules.leavesOnly() && residents.children(node) > 0)) {
+        for (int i = 0; i < residentSet.size(); i++) {
+            int node = residentSet.get(i);
+            if (lastUse[node] != request && !(scoringPolicy.leavesOnly() && residentSet.childCount(node) > 0)) {
                 nodes[count++] = node;
             }
         }
-        rules.prepare(nodes, count, request, lastUse);
+        scoringPolicy.prepare(nodes, count, request, lastUse);
         PriorityQueue<Candidate> lowest = new PriorityQueue<>(LOWEST_FIRST.reversed());
         for (int i = 0; i < count; i++) {
             Candidate highest = lowest.size() < needed ? null : lowest.peek();
-            double score = rules.score(nodes[i], request);
+            double score = scoringPolicy.score(nodes[i], request);
             if (highest == null) {
                 lowest.add(new Candidate(score, lastUse[nodes[i]], nodes[i]));
             } else if (score <= highest.score) {
@@ -163,6 +163,6 @@ final class ScoredRun {
     }
 
     private Candidate candidate(int node, int request) {
-        return new Candidate(rules.score(node, request), lastUse[node], node);
+        return new Candidate(scoringPolicy.score(node, request), lastUse[node], node);
     }
 }

@@ -10,7 +10,7 @@ import java.util.List;
 ///
 /// Built once for a trace and a rule, then shared by all replays, which keep their own state in arrays by
 /// node number.
-public final class TraceForest {
+public final class PrefixForest {
 
     /// No node: the parent of a root.
     static final int NONE = -1;
@@ -28,26 +28,26 @@ public final class TraceForest {
     private final long[] millis;
 
     /// Builds the forest of the blocks that the rule stores.
-    public TraceForest(Trace trace, ReplayRule rule) {
+    public PrefixForest(Trace trace, ReplayRule rule) {
         List<TraceRequest> requests = trace.requests();
         this.rule = rule;
         blockTokens = trace.blockTokens();
         starts = new int[requests.size() + 1];
         lookedUp = requests.stream()
-                .mapToInt(request -> rule.lookedUp(request, blockTokens))
+                .mapToInt(request -> rule.lookupBlocks(request, blockTokens))
                 .toArray();
         millis = requests.stream().mapToLong(TraceRequest::timestampMillis).toArray();
         inputTokens = requests.stream().mapToInt(TraceRequest::inputTokens).toArray();
         for (int r = 0; r < requests.size(); r++) {
-            starts[r + 1] = starts[r] + rule.stored(requests.get(r), blockTokens);
+            starts[r + 1] = starts[r] + rule.storedBlocks(requests.get(r), blockTokens);
         }
         path = new int[starts[requests.size()]];
         NodeIndex index = new NodeIndex();
         for (int r = 0; r < requests.size(); r++) {
             long[] ids = requests.get(r).hashIds();
             int node = NONE;
-            for (int i = 0; i < length(r); i++) {
-                node = index.number(node, ids[i]);
+            for (int i = 0; i < storedBlocks(r); i++) {
+                node = index.numberOf(node, ids[i]);
                 path[starts[r] + i] = node;
             }
         }
@@ -74,12 +74,12 @@ public final class TraceForest {
     }
 
     /// Number of nodes: what an unlimited cache would hold in the end.
-    public int nodes() {
+    public int nodeCount() {
         return parents.length;
     }
 
     /// Number of requests.
-    public int requests() {
+    public int requestCount() {
         return lookedUp.length;
     }
 
@@ -92,7 +92,7 @@ public final class TraceForest {
     }
 
     /// Blocks that a request puts into the cache, or finds there.
-    public int length(int request) {
+    public int storedBlocks(int request) {
         return starts[request + 1] - starts[request];
     }
 
@@ -102,12 +102,12 @@ public final class TraceForest {
     }
 
     /// Leading blocks of a request that can be hits.
-    public int lookedUp(int request) {
+    public int lookupBlocks(int request) {
         return lookedUp[request];
     }
 
     /// When a request arrived, in milliseconds from the start of the trace.
-    long millis(int request) {
+    long arrivalMillis(int request) {
         return millis[request];
     }
 
@@ -119,9 +119,9 @@ public final class TraceForest {
     int[][] nextUses() {
         int[] next = new int[parents.length];
         Arrays.fill(next, Integer.MAX_VALUE);
-        int[][] uses = new int[requests()][];
-        for (int r = requests() - 1; r >= 0; r--) {
-            uses[r] = new int[length(r)];
+        int[][] uses = new int[requestCount()][];
+        for (int r = requestCount() - 1; r >= 0; r--) {
+            uses[r] = new int[storedBlocks(r)];
             for (int i = 0; i < uses[r].length; i++) {
                 uses[r][i] = next[node(r, i)];
                 next[node(r, i)] = r;

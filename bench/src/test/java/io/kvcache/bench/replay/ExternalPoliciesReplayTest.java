@@ -19,7 +19,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// What other systems do, each by an example that can be worked out by hand.
-final class OthersReplayTest {
+final class ExternalPoliciesReplayTest {
 
     private static final Workload.Session CHAT = new Workload.Session(4, 60_000, 700, 500);
     private static final Workload SMALL = new Workload(5, 1500, 1, 0.2, CHAT, CHAT, 5000, 12_000);
@@ -38,7 +38,7 @@ final class OthersReplayTest {
     @ParameterizedTest
     @MethodSource("others")
     void givenAnyCapacity_whenReplayed_thenBetweenNothingAndBelady(Replay replay) {
-        TraceForest forest = new TraceForest(GENERATED, ReplayRule.REFERENCE);
+        PrefixForest forest = new PrefixForest(GENERATED, ReplayRule.REFERENCE);
         for (int blocks : new int[] {50, 300, 2000}) {
             double bound = new BeladyReplay(true).run(forest, blocks, 0).blockHitRatio();
             assertThat(replay.run(forest, blocks, 0).blockHitRatio())
@@ -46,15 +46,16 @@ final class OthersReplayTest {
                     .isPositive()
                     .isLessThanOrEqualTo(bound);
         }
-        double ideal = 1 - (double) forest.nodes() / GENERATED.totals().blockAccesses();
-        assertThat(replay.run(forest, 2 * forest.nodes(), 0).blockHitRatio()).isCloseTo(ideal, within(1e-9));
+        double ideal = 1 - (double) forest.nodeCount() / GENERATED.totals().blockAccesses();
+        assertThat(replay.run(forest, 2 * forest.nodeCount(), 0).blockHitRatio())
+                .isCloseTo(ideal, within(1e-9));
         assertThat(ReplayCatalogue.named(replay.commandName())).contains(replay);
     }
 
     @ParameterizedTest
     @ValueSource(ints = {3, 20, 300, 2000})
     void givenVllmsQueue_whenReplayed_thenItIsLru(int blocks) {
-        TraceForest forest = new TraceForest(GENERATED, ReplayRule.REFERENCE);
+        PrefixForest forest = new PrefixForest(GENERATED, ReplayRule.REFERENCE);
         assertThat(new VllmQueueReplay().run(forest, blocks, 10))
                 .isEqualTo(new PolicyReplay(PolicyKind.LRU).run(forest, blocks, 10));
     }
@@ -151,7 +152,7 @@ final class OthersReplayTest {
     }
 
     private static long hits(Replay replay, int blocks, List<TraceRequest> requests) {
-        TraceForest forest = new TraceForest(new Trace("hand-made", requests), ReplayRule.REFERENCE);
+        PrefixForest forest = new PrefixForest(new Trace("hand-made", requests), ReplayRule.REFERENCE);
         return replay.run(forest, blocks, 0).blockHits();
     }
 
