@@ -1,6 +1,6 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.report.Page;
+import io.kvcache.bench.report.HtmlReport;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -32,7 +32,7 @@ final class HtmlReportOption {
     }
 
     /// Writes the page when one was asked for.
-    void write(Supplier<Page> page) throws IOException {
+    void write(Supplier<HtmlReport> page) throws IOException {
         if (file != null) {
             page.get().write(file);
         }

@@ -5,7 +5,7 @@ import io.kvcache.bench.lab.ParameterSweep;
 import io.kvcache.bench.lab.PolicyComparison;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.Replay;
-import io.kvcache.bench.report.LabPage;
+import io.kvcache.bench.report.LabHtmlReport;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.policy.PolicyKind;
@@ -88,21 +88,21 @@ final class LabCommand implements Callable<Integer> {
         List<Double> capacities = shares.shares();
         LabReportFormat report =
                 LabReportFormat.forFormat(format, spec.commandLine().getOut());
-        LabPage page = new LabPage(HtmlReportOption.commandLine(spec));
+        LabHtmlReport page = new LabHtmlReport(HtmlReportOption.commandLine(spec));
         try (ProgressLine progressLine = new ProgressLine(spec.commandLine().getErr())) {
             for (TraceSource source : traces.traceSources()) {
                 Trace trace = loaded(source);
                 report.beginTrace(trace);
-                page.begin(trace);
+                page.beginTrace(trace);
                 new PolicyComparison(trace, engine.hardware(), counted.rule(), counted.warmup())
                         .run(caches, capacities, row -> {
-                            page.add(row);
+                            page.addRow(row);
                             show(row, report, progressLine);
                         });
             }
         }
         report.finish();
-        html.write(page::page);
+        html.write(page::toHtmlReport);
         return 0;
     }
 

@@ -5,7 +5,7 @@ import io.kvcache.bench.lab.TierComparison;
 import io.kvcache.bench.lab.TierRow;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.Replay;
-import io.kvcache.bench.report.TierPage;
+import io.kvcache.bench.report.TierHtmlReport;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.tier.AdmissionKind;
@@ -121,7 +121,7 @@ final class TierLabCommand implements Callable<Integer> {
                 .first(first);
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-lab") : chosen;
-        TierPage page = new TierPage(HtmlReportOption.commandLine(spec), read);
+        TierHtmlReport page = new TierHtmlReport(HtmlReportOption.commandLine(spec), read);
         try {
             return run(tierLabOptions, new TierComparison(read, engine.preset(), tierLabOptions.hardware, place), page);
         } finally {
@@ -134,7 +134,7 @@ final class TierLabCommand implements Callable<Integer> {
     private record TierLabOptions(
             TraceSource source, EngineHardware hardware, List<Replay> policies, List<AdmissionKind> admissions) {}
 
-    private int run(TierLabOptions tierLabOptions, TierComparison laboratory, TierPage page) throws IOException {
+    private int run(TierLabOptions tierLabOptions, TierComparison laboratory, TierHtmlReport page) throws IOException {
         TierLabReport report = new TierLabReport(spec.commandLine().getOut(), json ? "json" : format, engine.title());
         if (laboratory.distinctBlocks() == 0) {
             throw new IOException("no prompt of the trace has a full block, so there is nothing to keep in any tier");
@@ -148,13 +148,13 @@ final class TierLabCommand implements Callable<Integer> {
                 rows(tierLabOptions, policy, laboratory, row -> {
                     progressLine.update("");
                     report.addRow(row);
-                    page.add(row);
+                    page.addRow(row);
                     wrong.addAndGet(row.wrongBlocks());
                     progressLine.update("replaying " + policy.commandName());
                 });
             }
         }
-        html.write(page::page);
+        html.write(page::toHtmlReport);
         return wrong.get() == 0 ? 0 : 1;
     }
 

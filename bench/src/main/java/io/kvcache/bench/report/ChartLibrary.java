@@ -15,22 +15,24 @@ import java.util.Properties;
 /// @param licence its text
 record ChartLibrary(String version, String script, String licence) {
 
-    private static final String ABOUT = "META-INF/maven/org.webjars.npm/chart.js/pom.properties";
-    private static final String PLACE = "META-INF/resources/webjars/chart.js/";
+    private static final String PROPERTIES_PATH = "META-INF/maven/org.webjars.npm/chart.js/pom.properties";
+    private static final String RESOURCE_PATH = "META-INF/resources/webjars/chart.js/";
 
     static ChartLibrary load() throws IOException {
         Properties about = new Properties();
-        about.load(new StringReader(text(ABOUT)));
+        about.load(new StringReader(readResource(PROPERTIES_PATH)));
         String version = about.getProperty("version");
-        String script = text(PLACE + version + "/dist/chart.umd.min.js");
+        String script = readResource(RESOURCE_PATH + version + "/dist/chart.umd.min.js");
         // The browser's tools would look for the map beside the page.
         int map = script.indexOf("//# sourceMappingURL");
         return new ChartLibrary(
-                version, map < 0 ? script : script.substring(0, map), text(PLACE + version + "/LICENSE.md"));
+                version,
+                map < 0 ? script : script.substring(0, map),
+                readResource(RESOURCE_PATH + version + "/LICENSE.md"));
     }
 
     /// A file of the class path.
-    static String text(String resource) throws IOException {
+    static String readResource(String resource) throws IOException {
         try (InputStream from = ChartLibrary.class.getClassLoader().getResourceAsStream(resource)) {
             if (from == null) {
                 throw new FileNotFoundException("not on the class path: " + resource);

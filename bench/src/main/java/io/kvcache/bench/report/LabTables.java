@@ -1,7 +1,7 @@
 package io.kvcache.bench.report;
 
 import io.kvcache.bench.lab.LabRow;
-import io.kvcache.bench.report.Table.Cell;
+import io.kvcache.bench.report.HtmlTable.Cell;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -16,17 +16,17 @@ import java.util.stream.DoubleStream;
 record LabTables(List<LabRow> rows, List<Double> shares) {
 
     /// The share of the gap closed; the colour goes from LRU to Belady.
-    Table gap() {
+    HtmlTable gapTable() {
         return pivot("Share of the gap from LRU to Belady closed, in percent", "%.0f", LabRow::gapClosed, false);
     }
 
     /// What was found; the colour goes from a column's least to its most.
-    Table hits() {
+    HtmlTable hitTable() {
         return pivot("Block hit ratio, in percent", "%.2f", LabRow::blockHitRatio, true);
     }
 
     /// Every row, in the order of the replays.
-    Table all() {
+    HtmlTable rowTable() {
         List<String> heads = List.of(
                 "capacity",
                 "blocks",
@@ -44,7 +44,7 @@ record LabTables(List<LabRow> rows, List<Double> shares) {
                 "taken",
                 "blocks put",
                 "seconds");
-        return new Table(
+        return new HtmlTable(
                 "Every replay", heads, rows.stream().map(LabTables::line).toList());
     }
 
@@ -54,7 +54,7 @@ record LabTables(List<LabRow> rows, List<Double> shares) {
         return percent.replaceFirst("\\.?0+$", "") + " %";
     }
 
-    private Table pivot(String caption, String form, ToDoubleFunction<LabRow> value, boolean fromLeast) {
+    private HtmlTable pivot(String caption, String form, ToDoubleFunction<LabRow> value, boolean fromLeast) {
         List<String> heads = new ArrayList<>(List.of("policy"));
         shares.forEach(share -> heads.add(label(share)));
         Map<String, List<Cell>> lines = new LinkedHashMap<>();
@@ -63,7 +63,7 @@ record LabTables(List<LabRow> rows, List<Double> shares) {
             Column column = new Column(rowsOf(share), value, fromLeast);
             lines.forEach((policy, line) -> line.add(column.cell(policy, form)));
         }
-        return new Table(caption, heads, List.copyOf(lines.values()));
+        return new HtmlTable(caption, heads, List.copyOf(lines.values()));
     }
 
     private List<LabRow> rowsOf(double share) {
@@ -108,10 +108,10 @@ record LabTables(List<LabRow> rows, List<Double> shares) {
                 Cell.number(label(row.share())),
                 Cell.number(String.format(Locale.ROOT, "%,d", row.blocks())),
                 Cell.text(row.policy()),
-                Cell.number(Page.percent(row.blockHitRatio())),
-                Cell.number(Page.percent(row.tokenHitRatio())),
-                Cell.number(Page.percent(row.lruHitRatio())),
-                Cell.number(Page.percent(row.beladyHitRatio())),
+                Cell.number(HtmlReport.percent(row.blockHitRatio())),
+                Cell.number(HtmlReport.percent(row.tokenHitRatio())),
+                Cell.number(HtmlReport.percent(row.lruHitRatio())),
+                Cell.number(HtmlReport.percent(row.beladyHitRatio())),
                 Cell.number(String.format(Locale.ROOT, "%.0f %%", 100 * row.gapClosed())),
                 Cell.number(String.format(Locale.ROOT, "%,.0f", row.prefillSecondsSaved())),
                 Cell.number(String.format(Locale.ROOT, "%,.0f", row.loadSeconds())),

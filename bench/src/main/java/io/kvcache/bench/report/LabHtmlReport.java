@@ -1,8 +1,8 @@
 package io.kvcache.bench.report;
 
 import io.kvcache.bench.lab.LabRow;
-import io.kvcache.bench.report.Figure.Role;
-import io.kvcache.bench.report.Figure.Series;
+import io.kvcache.bench.report.Chart.Series;
+import io.kvcache.bench.report.Chart.SeriesRole;
 import io.kvcache.bench.trace.Trace;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -16,42 +16,43 @@ import org.jspecify.annotations.Nullable;
 
 /// The laboratory's rows as a page: for each trace what the policies find by capacity, and how much of
 /// the gap between LRU and Belady's rule they close.
-public final class LabPage {
+public final class LabHtmlReport {
 
     private static final String BOUND = "belady-bypass";
     private static final String BASELINE = "lru";
     /// Below this a chart of the gap shows how bad the worst is and nothing else.
-    private static final double LEAST_GAP = -0.6;
+    private static final double MIN_GAP = -0.6;
 
-    private final Map<String, Part> parts = new LinkedHashMap<>();
+    private final Map<String, TraceRows> rowsByTrace = new LinkedHashMap<>();
     private final String command;
 
     /// @param command how the rows were asked for
-    public LabPage(String command) {
+    public LabHtmlReport(String command) {
         this.command = command;
     }
 
-    private record Part(Trace.Totals totals, List<LabRow> rows) {}
+    private record TraceRows(Trace.Totals totals, List<LabRow> rows) {}
 
     /// The rows that follow are of this trace.
-    public void begin(Trace trace) {
-        parts.put(trace.name(), new Part(trace.totals(), new ArrayList<>()));
+    public void beginTrace(Trace trace) {
+        rowsByTrace.put(trace.name(), new TraceRows(trace.totals(), new ArrayList<>()));
     }
 
     /// One cache at one capacity, of a trace that was begun.
-    public void add(LabRow row) {
-        Part part = parts.get(row.trace());
-        if (part == null) {
+    public void addRow(LabRow row) {
+        TraceRows traceRows = rowsByTrace.get(row.trace());
+        if (traceRows == null) {
             throw new IllegalArgumentException("rows of " + row.trace() + ", which was not begun");
         }
-        part.rows.add(row);
+        traceRows.rows.add(row);
     }
 
     /// All that was added.
-    public Page page() {
-        Page page = new Page("Policies by capacity", "Made by " + command);
-        parts.forEach((trace, part) -> new Section(part.rows).write(page, trace, part.totals));
-        return page;
+    public HtmlReport toHtmlReport() {
+        HtmlReport htmlReport = new HtmlReport("Policies by capacity", "Made by " + command);
+        rowsByTrace.forEach(
+                (trace, traceRows) -> new Section(traceRows.rows).write(htmlReport, trace, traceRows.totals));
+        return htmlReport;
     }
 
     /// What there is of one trace.
@@ -71,8 +72,8 @@ public final class LabPage {
                             Collectors.toMap(LabRow::share, row -> row, (_, last) -> last)));
         }
 
-        void write(Page page, String trace, Trace.Totals totals) {
-            page.section(
+        void write(HtmlReport htmlReport, String trace, Trace.Totals totals) {
+            htmlReport.addSection(
                     trace,
                     String.format(
                             Locale.ROOT,
@@ -82,36 +83,36 @@ public final class LabPage {
                             totals.blockAccesses(),
                             totals.distinctBlocks(),
                             rows.isEmpty() ? "" : "; rule " + rows.getFirst().rule()));
-            page.charts(List.of(hits(), gap()));
+            htmlReport.addCharts(List.of(hits(), gap()));
             LabTables tables = new LabTables(rows, shares);
-            page.table(tables.gap());
-            page.table(tables.hits());
-            page.folded("All " + rows.size() + " rows", tables.all());
+            htmlReport.addTable(tables.gapTable());
+            htmlReport.addTable(tables.hitTable());
+            htmlReport.addFoldedTable("All " + rows.size() + " rows", tables.rowTable());
         }
 
-        private Figure hits() {
+        private Chart hits() {
             List<Series> series = new ArrayList<>();
-            series.add(new Series(BOUND, Role.BOUND, over(this::bound)));
-            series.add(new Series(BASELINE, Role.BASELINE, over(this::baseline)));
+            series.add(new Series(BOUND, SeriesRole.BOUND, over(this::bound)));
+            series.add(new Series(BASELINE, SeriesRole.BASELINE, over(this::baseline)));
             others(series, LabRow::blockHitRatio);
-            return figure("Block hit ratio by capacity", "", new Figure.Axis("blocks found", true, 0.0), series);
+            return figure("Block hit ratio by capacity", "", new Chart.Axis("blocks found", true, 0.0), series);
         }
 
-        private Figure gap() {
+        private Chart gap() {
             List<Series> series = new ArrayList<>();
-            series.add(new Series(BASELINE, Role.BASELINE, over(_ -> 0.0)));
+            series.add(new Series(BASELINE, SeriesRole.BASELINE, over(_ -> 0.0)));
             others(series, LabRow::gapClosed);
             return figure(
                     "Share of the gap closed",
                     "0 is LRU, 100 is Belady's rule with bypass; what is below −60 is in the table only",
-                    new Figure.Axis("of the gap from LRU to Belady", true, LEAST_GAP),
+                    new Chart.Axis("of the gap from LRU to Belady", true, MIN_GAP),
                     series);
         }
 
-        private Figure figure(String title, String note, Figure.Axis axis, List<Series> series) {
+        private Chart figure(String title, String note, Chart.Axis axis, List<Series> series) {
             List<String> labels = shares.stream().map(LabTables::label).toList();
             List<Double> at = shares.stream().map(share -> 100 * share).toList();
-            return new Figure(title, note, Figure.Form.LINES, axis, labels, at, series);
+            return new Chart(title, note, Chart.ChartType.LINES, axis, labels, at, series);
         }
 
         private void others(List<Series> series, ToDoubleFunction<LabRow> value) {
@@ -126,11 +127,11 @@ public final class LabPage {
             });
         }
 
-        private static Role role(String policy) {
+        private static SeriesRole role(String policy) {
             return switch (policy.split("[+=]", 2)[0]) {
-                case "importance" -> Role.SUBJECT;
-                case "belady" -> Role.BOUND;
-                default -> Role.OTHER;
+                case "importance" -> SeriesRole.SUBJECT;
+                case "belady" -> SeriesRole.BOUND;
+                default -> SeriesRole.OTHER;
             };
         }
 

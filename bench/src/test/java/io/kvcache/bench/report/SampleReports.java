@@ -7,7 +7,7 @@ import io.kvcache.bench.trace.TraceRequest;
 import java.util.List;
 
 /// Pages with a few rows, of a trace whose name is nasty.
-final class SampleRows {
+final class SampleReports {
 
     static final String NASTY = "<script>alert(1)</script>&'\"\u2028.jsonl";
 
@@ -15,22 +15,22 @@ final class SampleRows {
             List.of("lru", "lfu-da", "gdsf", "slru", "s3-fifo", "sieve", "w-tinylfu", "importance", "belady-bypass");
     private static final double[] SHARES = {0.005, 0.015, 0.03, 0.06, 0.11, 0.3};
 
-    private SampleRows() {}
+    private SampleReports() {}
 
     static Trace trace() {
         return new Trace(NASTY, List.of(new TraceRequest(0, 1024, 1, new long[] {1, 2})));
     }
 
-    static LabPage lab(String command) {
-        LabPage page = new LabPage(command);
-        page.begin(trace());
+    static LabHtmlReport lab(String command) {
+        LabHtmlReport page = new LabHtmlReport(command);
+        page.beginTrace(trace());
         for (double share : SHARES) {
             for (int i = 0; i < POLICIES.size(); i++) {
                 double bound = 0.1 + share;
                 double lru = bound / 3;
                 double gap = (i - 2) / 6.0;
                 double hits = lru + gap * (bound - lru);
-                page.add(new LabRow(
+                page.addRow(new LabRow(
                         NASTY,
                         "reference",
                         POLICIES.get(i),
@@ -55,13 +55,13 @@ final class SampleRows {
         return page;
     }
 
-    static TierPage tiers(String command) {
-        TierPage page = new TierPage(command, trace());
+    static TierHtmlReport tiers(String command) {
+        TierHtmlReport page = new TierHtmlReport(command, trace());
         for (String policy : List.of("lru", "importance")) {
             for (String admission : List.of("always", "second-hit", "value")) {
                 double hits = 0.3 + 0.01 * policy.length();
                 double written = 1.0 / admission.length();
-                page.add(new TierRow(
+                page.addRow(new TierRow(
                         NASTY,
                         "store",
                         policy,

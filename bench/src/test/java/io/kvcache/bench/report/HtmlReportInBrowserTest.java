@@ -23,7 +23,7 @@ import tools.jackson.databind.json.JsonMapper;
 
 /// Opens reports in Chromium. A script that the test puts into the page waits until every canvas has something on
 /// it and then says what it saw.
-final class PageInBrowserTest {
+final class HtmlReportInBrowserTest {
 
     private static final String PROBE = """
             <script>
@@ -46,49 +46,50 @@ final class PageInBrowserTest {
             </script>
             """;
     private static final Pattern SEEN = Pattern.compile("data-seen=\"([^\"]*)\"");
-    private static final int LEAST_COLOURS = 8;
+    private static final int MIN_COLOURS = 8;
 
     private final Path folder;
-    private final Chromium chromium;
+    private final HeadlessChromium chromium;
 
-    PageInBrowserTest(@TempDir Path folder) throws IOException {
-        Optional<Path> program = Chromium.find();
+    HtmlReportInBrowserTest(@TempDir Path folder) throws IOException {
+        Optional<Path> program = HeadlessChromium.find();
         assumeTrue(program.isPresent(), "chromium is not installed (package chromium-headless-shell)");
         this.folder = folder;
-        chromium = new Chromium(program.orElseThrow(), folder);
+        chromium = new HeadlessChromium(program.orElseThrow(), folder);
     }
 
     @Test
     void givenTheLaboratorysPage_whenOpened_thenAllChartsAreDrawnAndNothingIsFetched() throws IOException {
-        check(SampleRows.lab("lab --trace " + SampleRows.NASTY).page(), 2, 3);
+        check(SampleReports.lab("lab --trace " + SampleReports.NASTY).toHtmlReport(), 2, 3);
     }
 
     @Test
     void givenThePageOfTiers_whenOpened_thenAllChartsAreDrawnAndNothingIsFetched() throws IOException {
-        check(SampleRows.tiers("lab tiers").page(), 5, 1);
+        check(SampleReports.tiers("lab tiers").toHtmlReport(), 5, 1);
     }
 
     @Test
     void givenAPage_whenPainted_thenThePictureHasTheColoursOfItsLines() throws IOException {
         Path file = folder.resolve("page.html");
-        SampleRows.lab("lab").page().write(file);
+        SampleReports.lab("lab").toHtmlReport().write(file);
         File picture = folder.resolve("page.png").toFile();
         chromium.paint(file, picture.toPath(), List.of("--window-size=1280,900"));
         BufferedImage painted = ImageIO.read(picture);
         assertThat(painted.getWidth()).isEqualTo(1280);
         long colours = IntStream.range(0, painted.getWidth() * painted.getHeight())
                 .map(i -> painted.getRGB(i % painted.getWidth(), i / painted.getWidth()))
-                .filter(PageInBrowserTest::isStrong)
+                .filter(HtmlReportInBrowserTest::isStrong)
                 .map(rgb -> rgb & 0xE0E0E0)
                 .distinct()
                 .count();
-        assertThat(colours).isGreaterThanOrEqualTo(LEAST_COLOURS);
+        assertThat(colours).isGreaterThanOrEqualTo(MIN_COLOURS);
     }
 
-    private void check(Page page, int charts, int tables) throws IOException {
+    private void check(HtmlReport htmlReport, int charts, int tables) throws IOException {
         Path file = folder.resolve("page.html");
-        Files.writeString(file, page.html().replaceFirst("<title>", Matcher.quoteReplacement(PROBE + "<title>")));
-        Chromium.Visit visit = chromium.open(file);
+        Files.writeString(
+                file, htmlReport.toHtml().replaceFirst("<title>", Matcher.quoteReplacement(PROBE + "<title>")));
+        HeadlessChromium.PageVisit visit = chromium.open(file);
         Matcher found = SEEN.matcher(visit.page());
         assertThat(found.find()).as("the probe's word; %s", visit.messages()).isTrue();
         JsonNode seen =

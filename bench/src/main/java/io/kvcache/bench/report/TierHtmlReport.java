@@ -1,9 +1,9 @@
 package io.kvcache.bench.report;
 
 import io.kvcache.bench.lab.TierRow;
-import io.kvcache.bench.report.Figure.Role;
-import io.kvcache.bench.report.Figure.Series;
-import io.kvcache.bench.report.Table.Cell;
+import io.kvcache.bench.report.Chart.Series;
+import io.kvcache.bench.report.Chart.SeriesRole;
+import io.kvcache.bench.report.HtmlTable.Cell;
 import io.kvcache.bench.trace.Trace;
 import java.util.ArrayList;
 import java.util.List;
@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 
 /// The laboratory's rows over host memory and a disk as a page: what each policy with each rule of
 /// admission finds, saves and writes.
-public final class TierPage {
+public final class TierHtmlReport {
 
     private final String command;
     private final Trace trace;
@@ -21,20 +21,20 @@ public final class TierPage {
 
     /// @param command how the rows were asked for
     /// @param trace that all rows are of
-    public TierPage(String command, Trace trace) {
+    public TierHtmlReport(String command, Trace trace) {
         this.command = command;
         this.trace = trace;
     }
 
     /// One policy with one rule of admission.
-    public void add(TierRow row) {
+    public void addRow(TierRow row) {
         rows.add(row);
     }
 
     /// All that was added.
-    public Page page() {
-        Page page = new Page("Policies over host memory and disk", "Made by " + command);
-        page.section(
+    public HtmlReport toHtmlReport() {
+        HtmlReport htmlReport = new HtmlReport("Policies over host memory and disk", "Made by " + command);
+        htmlReport.addSection(
                 trace.name(),
                 String.format(
                         Locale.ROOT,
@@ -43,9 +43,9 @@ public final class TierPage {
                                 + " LRU that all is written to. Times are those of a model of an engine.",
                         trace.requests().size(),
                         rows.isEmpty() ? "" : capacities(rows.getFirst())));
-        page.charts(List.of(hits(), saved(), firstToken(), written(), taken()));
-        page.table(table());
-        return page;
+        htmlReport.addCharts(List.of(hitChart(), savedChart(), firstTokenChart(), writtenChart(), takenChart()));
+        htmlReport.addTable(table());
+        return htmlReport;
     }
 
     private static String capacities(TierRow row) {
@@ -54,73 +54,73 @@ public final class TierPage {
                 ", %,d distinct full blocks; host memory for %,d (%s of them), a disk for %,d (%s)",
                 Math.round(row.diskBlocks() / row.diskShare()),
                 row.hostBlocks(),
-                Page.percent(row.hostShare()),
+                HtmlReport.percent(row.hostShare()),
                 row.diskBlocks(),
-                Page.percent(row.diskShare()));
+                HtmlReport.percent(row.diskShare()));
     }
 
-    private Figure hits() {
+    private Chart hitChart() {
         return bars(
                 "Block hit ratio",
-                Figure.Form.STACKED_BARS,
-                new Figure.Axis("blocks found", true, null),
-                series("in host memory", Role.SUBJECT, TierRow::hostHitRatio),
-                series("on disk", Role.OTHER, row -> row.blockHitRatio() - row.hostHitRatio()));
+                Chart.ChartType.STACKED_BARS,
+                new Chart.Axis("blocks found", true, null),
+                series("in host memory", SeriesRole.SUBJECT, TierRow::hostHitRatio),
+                series("on disk", SeriesRole.OTHER, row -> row.blockHitRatio() - row.hostHitRatio()));
     }
 
-    private Figure saved() {
+    private Chart savedChart() {
         return bars(
                 "Time saved and spent",
-                Figure.Form.BARS,
-                new Figure.Axis("seconds", false, null),
-                series("prefill saved", Role.SUBJECT, TierRow::prefillSecondsSaved),
-                series("moving blocks", Role.OTHER, TierRow::loadSeconds),
-                series("net", Role.BASELINE, TierRow::savedLessLoadingSeconds));
+                Chart.ChartType.BARS,
+                new Chart.Axis("seconds", false, null),
+                series("prefill saved", SeriesRole.SUBJECT, TierRow::prefillSecondsSaved),
+                series("moving blocks", SeriesRole.OTHER, TierRow::loadSeconds),
+                series("net", SeriesRole.BASELINE, TierRow::savedLessLoadingSeconds));
     }
 
-    private Figure firstToken() {
+    private Chart firstTokenChart() {
         return bars(
                 "Time to the first token",
-                Figure.Form.BARS,
-                new Figure.Axis("seconds", false, null),
-                series("median", Role.SUBJECT, TierRow::ttftP50Seconds),
-                series("99 of 100", Role.OTHER, TierRow::ttftP99Seconds));
+                Chart.ChartType.BARS,
+                new Chart.Axis("seconds", false, null),
+                series("median", SeriesRole.SUBJECT, TierRow::ttftP50Seconds),
+                series("99 of 100", SeriesRole.OTHER, TierRow::ttftP99Seconds));
     }
 
-    private Figure written() {
+    private Chart writtenChart() {
         return bars(
                 "Written to disk",
-                Figure.Form.BARS,
-                new Figure.Axis("of the blocks that were put", true, null),
-                series("written", Role.SUBJECT, TierRow::writtenOfPut),
-                series("all bytes that the disk got", Role.OTHER, TierRow::diskBytesOfPut));
+                Chart.ChartType.BARS,
+                new Chart.Axis("of the blocks that were put", true, null),
+                series("written", SeriesRole.SUBJECT, TierRow::writtenOfPut),
+                series("all bytes that the disk got", SeriesRole.OTHER, TierRow::diskBytesOfPut));
     }
 
-    private Figure taken() {
+    private Chart takenChart() {
         return bars(
                 "How full the tiers were",
-                Figure.Form.BARS,
-                new Figure.Axis("of the capacity, the mean over the requests", true, null),
-                series("host memory", Role.SUBJECT, TierRow::hostOccupancy),
-                series("disk", Role.OTHER, TierRow::diskOccupancy));
+                Chart.ChartType.BARS,
+                new Chart.Axis("of the capacity, the mean over the requests", true, null),
+                series("host memory", SeriesRole.SUBJECT, TierRow::hostOccupancy),
+                series("disk", SeriesRole.OTHER, TierRow::diskOccupancy));
     }
 
-    private Figure bars(String title, Figure.Form form, Figure.Axis axis, Series... series) {
-        List<String> labels = rows.stream().map(TierPage::label).toList();
-        return new Figure(title, "", form, axis, labels, List.of(), List.of(series));
+    private Chart bars(String title, Chart.ChartType chartType, Chart.Axis axis, Series... series) {
+        List<String> labels = rows.stream().map(TierHtmlReport::label).toList();
+        return new Chart(title, "", chartType, axis, labels, List.of(), List.of(series));
     }
 
     private static String label(TierRow row) {
         return row.policy() + ", " + (row.run().equals("model") ? "model" : row.admission());
     }
 
-    private Series series(String name, Role role, ToDoubleFunction<TierRow> value) {
+    private Series series(String name, SeriesRole role, ToDoubleFunction<TierRow> value) {
         List<@Nullable Double> values = new ArrayList<>();
         rows.forEach(row -> values.add(value.applyAsDouble(row)));
         return new Series(name, role, values);
     }
 
-    private Table table() {
+    private HtmlTable table() {
         List<String> heads = List.of(
                 "policy",
                 "run",
@@ -142,7 +142,7 @@ public final class TierPage {
                 "written",
                 "disk bytes",
                 "wrong blocks");
-        return new Table(
+        return new HtmlTable(
                 "Every policy with every rule of admission",
                 heads,
                 rows.stream().map(this::line).toList());
@@ -153,9 +153,9 @@ public final class TierPage {
                 Cell.text(row.policy()),
                 Cell.text(row.run()),
                 Cell.text(row.admission()),
-                cell(Page.percent(row.blockHitRatio()), row, TierRow::blockHitRatio, 1),
-                cell(Page.percent(row.tokenHitRatio()), row, TierRow::tokenHitRatio, 1),
-                cell(Page.percent(row.hostHitRatio()), row, TierRow::hostHitRatio, 1),
+                cell(HtmlReport.percent(row.blockHitRatio()), row, TierRow::blockHitRatio, 1),
+                cell(HtmlReport.percent(row.tokenHitRatio()), row, TierRow::tokenHitRatio, 1),
+                cell(HtmlReport.percent(row.hostHitRatio()), row, TierRow::hostHitRatio, 1),
                 Cell.number(format("%.0f %%", 100 * row.gapClosed())),
                 cell(format("%,.0f", row.prefillSecondsSaved()), row, TierRow::prefillSecondsSaved, 1),
                 Cell.number(format("%,.0f", row.loadSeconds())),

@@ -14,7 +14,7 @@ import java.util.stream.Stream;
 ///
 /// @param program to be run
 /// @param folder for what it writes
-record Chromium(Path program, Path folder) {
+record HeadlessChromium(Path program, Path folder) {
 
     /// Where it keeps of itself what it does, in a folder of its own each time: one that another run was killed over
     /// may be locked. Not in a folder that a test removes: helpers of it may end after it.
@@ -22,10 +22,10 @@ record Chromium(Path program, Path folder) {
 
     private static final List<String> NAMES =
             List.of("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome");
-    private static final int MOST_SECONDS = 300;
+    private static final int MAX_SECONDS = 300;
 
     /// What it wrote: the page as it stood at last, and messages of its own and of scripts.
-    record Visit(int exitCode, String page, String messages) {}
+    record PageVisit(int exitCode, String page, String messages) {}
 
     static Optional<Path> find() {
         return Stream.of(System.getenv("PATH").split(":"))
@@ -35,12 +35,12 @@ record Chromium(Path program, Path folder) {
     }
 
     /// Opens a file, lets its scripts end and hands back what the page became.
-    Visit open(Path file) {
+    PageVisit open(Path file) {
         return run(file, List.of("--dump-dom", "--virtual-time-budget=20000"));
     }
 
     /// A picture of the page.
-    Visit paint(Path file, Path picture, List<String> more) {
+    PageVisit paint(Path file, Path picture, List<String> more) {
         List<String> options = new ArrayList<>(List.of("--screenshot=" + picture, "--virtual-time-budget=20000"));
         options.addAll(more);
         return run(file, options);
@@ -54,7 +54,7 @@ record Chromium(Path program, Path folder) {
         }
     }
 
-    private Visit run(Path file, List<String> options) {
+    private PageVisit run(Path file, List<String> options) {
         Path profile = profile();
         List<String> command = new ArrayList<>(List.of(
                 program.toString(),
@@ -78,14 +78,14 @@ record Chromium(Path program, Path folder) {
                     .redirectError(messages.toFile())
                     .start();
             try {
-                if (!process.waitFor(MOST_SECONDS, TimeUnit.SECONDS)) {
-                    throw new AssertionError(command + " did not end in " + MOST_SECONDS + " s");
+                if (!process.waitFor(MAX_SECONDS, TimeUnit.SECONDS)) {
+                    throw new AssertionError(command + " did not end in " + MAX_SECONDS + " s");
                 }
             } finally {
                 process.descendants().forEach(ProcessHandle::destroyForcibly);
                 process.destroyForcibly();
             }
-            return new Visit(process.exitValue(), Files.readString(page), Files.readString(messages));
+            return new PageVisit(process.exitValue(), Files.readString(page), Files.readString(messages));
         } catch (IOException failed) {
             throw new UncheckedIOException(failed);
         } catch (InterruptedException stopped) {

@@ -11,11 +11,17 @@ import org.jspecify.annotations.Nullable;
 /// @param axis what the values are
 /// @param labels of the places that have values: of the ticks below lines, of the rows of bars
 /// @param at where those places lie on a logarithmic axis; empty for bars
-public record Figure(
-        String title, String note, Form form, Axis axis, List<String> labels, List<Double> at, List<Series> series) {
+public record Chart(
+        String title,
+        String note,
+        ChartType form,
+        Axis axis,
+        List<String> labels,
+        List<Double> at,
+        List<Series> series) {
 
     /// How it looks.
-    public enum Form {
+    public enum ChartType {
         LINES,
         BARS,
         /// Bars of several series, one behind the end of the other.
@@ -31,7 +37,7 @@ public record Figure(
             String title, boolean percent, @Nullable Double least) {}
 
     /// What a series is to the reader, from which its colour and weight follow.
-    public enum Role {
+    public enum SeriesRole {
         /// What others are measured by.
         BASELINE,
         /// What nothing exceeds.
@@ -42,5 +48,5 @@ public record Figure(
     }
 
     /// Values by place; null where there is none.
-    public record Series(String name, Role role, List<@Nullable Double> values) {}
+    public record Series(String name, SeriesRole role, List<@Nullable Double> values) {}
 }

@@ -4,10 +4,10 @@ import java.util.List;
 import java.util.Locale;
 
 /// HTML, piece by piece. Every text that comes in is escaped here and nowhere else.
-final class Markup {
+final class HtmlWriter {
 
     /// Colour behind a cell never hides its text.
-    private static final double MOST_HEAT_PERCENT = 42;
+    private static final double MAX_HEAT_PERCENT = 42;
 
     private final StringBuilder html = new StringBuilder(1 << 16);
 
@@ -28,32 +28,32 @@ final class Markup {
     }
 
     /// Something that is HTML already.
-    Markup raw(String text) {
+    HtmlWriter raw(String text) {
         html.append(text);
         return this;
     }
 
     /// An element that holds a text only.
-    Markup element(String name, String text) {
+    HtmlWriter element(String name, String text) {
         html.append('<').append(name).append('>').append(escape(text));
         html.append("</").append(name).append(">\n");
         return this;
     }
 
-    Markup figure(int index, Figure figure) {
-        raw("<figure class=chart hidden><figcaption>").element("b", figure.title());
-        if (!figure.note().isEmpty()) {
-            element("span", figure.note());
+    HtmlWriter chart(int index, Chart chart) {
+        raw("<figure class=chart hidden><figcaption>").element("b", chart.title());
+        if (!chart.note().isEmpty()) {
+            element("span", chart.note());
         }
-        int rows = figure.form() == Figure.Form.LINES ? 0 : figure.labels().size();
+        int rows = chart.form() == Chart.ChartType.LINES ? 0 : chart.labels().size();
         return raw("</figcaption><div class=plot")
                 .raw(rows == 0 ? "" : " style=\"--rows:" + rows + "\"")
                 .raw("><canvas data-figure=" + index + " role=img aria-label=\"")
-                .raw(escape(figure.title()))
+                .raw(escape(chart.title()))
                 .raw("\"></canvas></div></figure>\n");
     }
 
-    Markup table(Table table) {
+    HtmlWriter table(HtmlTable table) {
         raw("<div class=scroll><table>").element("caption", table.caption()).raw("<thead><tr>");
         for (int i = 0; i < table.heads().size(); i++) {
             boolean number =
@@ -63,7 +63,7 @@ final class Markup {
                     .raw("</th>");
         }
         raw("</tr></thead><tbody>\n");
-        for (List<Table.Cell> row : table.rows()) {
+        for (List<HtmlTable.Cell> row : table.rows()) {
             raw("<tr>");
             row.forEach(this::cell);
             raw("</tr>\n");
@@ -71,7 +71,7 @@ final class Markup {
         return raw("</tbody></table></div>\n");
     }
 
-    private void cell(Table.Cell cell) {
+    private void cell(HtmlTable.Cell cell) {
         html.append("<td");
         if (cell.number() || cell.best()) {
             html.append(" class=\"")
@@ -81,7 +81,7 @@ final class Markup {
         }
         if (cell.heat() > 0) {
             html.append(String.format(
-                    Locale.ROOT, " style=\"--heat:%.0f%%\"", MOST_HEAT_PERCENT * Math.min(1, cell.heat())));
+                    Locale.ROOT, " style=\"--heat:%.0f%%\"", MAX_HEAT_PERCENT * Math.min(1, cell.heat())));
         }
         html.append('>').append(escape(cell.text())).append("</td>");
     }

@@ -7,7 +7,7 @@ import java.util.List;
 /// @param caption what it shows
 /// @param heads of the columns
 /// @param rows as long as the heads
-public record Table(String caption, List<String> heads, List<List<Cell>> rows) {
+public record HtmlTable(String caption, List<String> heads, List<List<Cell>> rows) {
 
     /// One place of a table.
     ///

@@ -13,62 +13,63 @@ import tools.jackson.databind.json.JsonMapper;
 ///
 /// The charting library, the styles and the data are inside of it, and its policy of content forbids the
 /// browser to fetch anything. Without scripts the charts are not shown, and the tables are.
-public final class Page {
+public final class HtmlReport {
 
-    private static final String POLICY =
+    private static final String CONTENT_SECURITY_POLICY =
             "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-    private static final String FOLDER = "io/kvcache/bench/report/";
+    private static final String RESOURCE_FOLDER = "io/kvcache/bench/report/";
 
     private final String title;
-    private final Markup body = new Markup();
-    private final List<Figure> figures = new ArrayList<>();
+    private final HtmlWriter body = new HtmlWriter();
+    private final List<Chart> figures = new ArrayList<>();
 
     /// @param subtitle where the numbers come from
-    public Page(String title, String subtitle) {
+    public HtmlReport(String title, String subtitle) {
         this.title = title;
         body.raw("<header>").element("h1", title).element("p", subtitle).raw("</header>\n<main>\n");
     }
 
     /// What follows belongs together.
-    public void section(String heading, String text) {
+    public void addSection(String heading, String text) {
         body.element("h2", heading).element("p", text);
     }
 
     /// Charts side by side where there is room.
-    public void charts(List<Figure> charts) {
+    public void addCharts(List<Chart> charts) {
         body.raw("<div class=charts>\n");
-        for (Figure each : charts) {
-            body.figure(figures.size(), each);
+        for (Chart each : charts) {
+            body.chart(figures.size(), each);
             figures.add(each);
         }
         body.raw("</div>\n");
     }
 
     /// A table.
-    public void table(Table table) {
+    public void addTable(HtmlTable table) {
         body.table(table);
     }
 
     /// A table that is folded away.
-    public void folded(String summary, Table table) {
+    public void addFoldedTable(String summary, HtmlTable table) {
         body.raw("<details>").element("summary", summary).table(table).raw("</details>\n");
     }
 
     /// Writes the file, in place of one that is there.
     public void write(Path file) throws IOException {
-        Files.writeString(file, html(), StandardCharsets.UTF_8);
+        Files.writeString(file, toHtml(), StandardCharsets.UTF_8);
     }
 
     /// The document.
-    public String html() throws IOException {
+    public String toHtml() throws IOException {
         ChartLibrary library = ChartLibrary.load();
-        return new Markup()
+        return new HtmlWriter()
                 .raw("<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n")
                 .raw("<meta name=viewport content=\"width=device-width, initial-scale=1\">\n")
                 .raw("<meta name=color-scheme content=\"light dark\">\n")
-                .raw("<meta http-equiv=Content-Security-Policy content=\"" + POLICY + "\">\n")
+                .raw("<meta http-equiv=Content-Security-Policy content=\"" + CONTENT_SECURITY_POLICY + "\">\n")
                 .element("title", title)
-                .raw("<style>\n" + ChartLibrary.text(FOLDER + "report.css") + "</style>\n</head>\n<body>\n")
+                .raw("<style>\n" + ChartLibrary.readResource(RESOURCE_FOLDER + "report.css")
+                        + "</style>\n</head>\n<body>\n")
                 .raw(body.toString())
                 .raw("</main>\n<footer><details>")
                 .element("summary", "Charts by Chart.js " + library.version() + ", MIT licence")
@@ -76,7 +77,8 @@ public final class Page {
                 .raw("</details></footer>\n")
                 .raw("<script type=application/json id=figures>" + json() + "</script>\n")
                 .raw("<script>\n" + library.script() + "\n</script>\n")
-                .raw("<script>\n" + ChartLibrary.text(FOLDER + "report.js") + "</script>\n</body>\n</html>\n")
+                .raw("<script>\n" + ChartLibrary.readResource(RESOURCE_FOLDER + "report.js")
+                        + "</script>\n</body>\n</html>\n")
                 .toString();
     }
 

@@ -6,17 +6,17 @@ import java.io.IOException;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 
-final class PageTest {
+final class HtmlReportTest {
 
     private static final Pattern FETCHED = Pattern.compile("<[^>]*\\b(src|href|action|data)\\s*=|@import|url\\(");
 
     @Test
     void givenATraceWithMarkupInItsName_whenWritten_thenItIsTextEverywhere() throws IOException {
-        for (Page page : new Page[] {
-            SampleRows.lab("lab --trace " + SampleRows.NASTY).page(),
-            SampleRows.tiers("lab tiers --trace " + SampleRows.NASTY).page()
+        for (HtmlReport htmlReport : new HtmlReport[] {
+            SampleReports.lab("lab --trace " + SampleReports.NASTY).toHtmlReport(),
+            SampleReports.tiers("lab tiers --trace " + SampleReports.NASTY).toHtmlReport()
         }) {
-            String html = page.html();
+            String html = htmlReport.toHtml();
             assertThat(html).doesNotContain("<script>alert");
             assertThat(html).contains("&lt;script&gt;alert(1)&lt;/script&gt;&amp;&#39;&quot;");
         }
@@ -24,7 +24,7 @@ final class PageTest {
 
     @Test
     void givenAPage_whenRead_thenNothingOutsideOfItIsNamed() throws IOException {
-        String html = SampleRows.lab("lab").page().html();
+        String html = SampleReports.lab("lab").toHtmlReport().toHtml();
         String own = html.replace(ChartLibrary.load().script(), "");
         assertThat(own).isNotEqualTo(html).doesNotContainPattern(FETCHED).contains("default-src 'none'");
         assertThat(html).doesNotContain("sourceMappingURL");
@@ -32,7 +32,7 @@ final class PageTest {
 
     @Test
     void givenRows_whenReadWithoutScripts_thenTheTablesHaveThemAll() throws IOException {
-        String html = SampleRows.lab("lab").page().html();
+        String html = SampleReports.lab("lab").toHtmlReport().toHtml();
         assertThat(html.split("<tr>", -1)).hasSize(1 + 2 * (1 + 9) + 1 + 54);
         assertThat(html).contains(">30 %</th>", ">0.5 %</th>", "All 54 rows", ">w-tinylfu</td>");
         assertThat(html.split("<figure class=chart hidden>", -1)).hasSize(1 + 2);
@@ -40,7 +40,7 @@ final class PageTest {
 
     @Test
     void givenTheLibrarysLicence_whenAPageIsWritten_thenItIsInside() throws IOException {
-        assertThat(SampleRows.tiers("lab tiers").page().html())
+        assertThat(SampleReports.tiers("lab tiers").toHtmlReport().toHtml())
                 .contains("Charts by Chart.js " + ChartLibrary.load().version())
                 .contains("The above copyright notice and this permission notice shall be included in all copies");
     }
