@@ -1,6 +1,6 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.server.ServerTrial;
+import io.kvcache.bench.server.ServerBuildBenchmark;
 import io.kvcache.bench.suite.Build;
 import io.kvcache.bench.suite.BuildPairs;
 import io.kvcache.bench.suite.BuildTrial;
@@ -107,7 +107,7 @@ final class BuildComparisonCommand implements Callable<Integer> {
     }
 
     private Map<BuildTrial, Set<String>> chosen() {
-        List<BuildTrial> all = List.of(new CoreTrial(), new ServerTrial(time));
+        List<BuildTrial> all = List.of(new CoreTrial(), new ServerBuildBenchmark(time));
         String known = all.stream().map(BuildTrial::suite).collect(Collectors.joining(", "));
         for (String name : suites) {
             if (all.stream().noneMatch(trial -> trial.suite().equals(name))) {

@@ -1,8 +1,8 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.server.Rounds;
-import io.kvcache.bench.server.ServerPart;
-import io.kvcache.bench.server.ServerParts;
+import io.kvcache.bench.server.BenchmarkOptions;
+import io.kvcache.bench.server.ServerBenchmark;
+import io.kvcache.bench.server.ServerBenchmarks;
 import io.kvcache.bench.suite.Answer;
 import io.kvcache.bench.suite.Machine;
 import io.kvcache.bench.suite.Suite;
@@ -60,9 +60,10 @@ final class ServerBenchCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException, InterruptedException {
-        Rounds benchmarkOptions = quick ? Rounds.quick(this::printError) : Rounds.full(this::printError);
+        BenchmarkOptions benchmarkOptions =
+                quick ? BenchmarkOptions.quick(this::printError) : BenchmarkOptions.full(this::printError);
         List<Answer> answers = new ArrayList<>();
-        for (ServerPart part : chosen()) {
+        for (ServerBenchmark part : chosen()) {
             printError(part.title() + ", load " + Machine.here().load());
             answers.addAll(part.run(benchmarkOptions));
         }
@@ -70,18 +71,19 @@ final class ServerBenchCommand implements Callable<Integer> {
         return report(answers);
     }
 
-    private List<ServerPart> chosen() {
+    private List<ServerBenchmark> chosen() {
         if (soak != null) {
-            return List.of(ServerParts.soak(soak));
+            return List.of(ServerBenchmarks.soak(soak));
         }
-        String known = ServerParts.all().stream().map(ServerPart::name).collect(Collectors.joining(", "));
+        String known =
+                ServerBenchmarks.all().stream().map(ServerBenchmark::name).collect(Collectors.joining(", "));
         for (String name : names) {
-            if (ServerParts.all().stream().noneMatch(part -> part.name().equals(name))) {
+            if (ServerBenchmarks.all().stream().noneMatch(part -> part.name().equals(name))) {
                 throw new ParameterException(
                         spec.commandLine(), "kvcache bench: --part is '" + name + "', must be one of: " + known);
             }
         }
-        return ServerParts.all().stream()
+        return ServerBenchmarks.all().stream()
                 .filter(part -> names.isEmpty() || names.contains(part.name()))
                 .toList();
     }

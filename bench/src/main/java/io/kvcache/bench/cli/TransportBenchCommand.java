@@ -1,6 +1,6 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.server.Contender;
+import io.kvcache.bench.server.ServerProcess;
 import io.kvcache.bench.suite.Answer;
 import io.kvcache.bench.suite.Budget;
 import io.kvcache.bench.suite.Suite;
@@ -181,7 +181,7 @@ final class TransportBenchCommand implements Callable<Integer> {
 
     private void redis(TransportComparison comparison, TransportTextReport table)
             throws IOException, InterruptedException {
-        if (!Contender.redisIsHere()) {
+        if (!ServerProcess.isRedisInstalled()) {
             printError("kvcache bench: no Redis here (apt-get install redis-server)");
             return;
         }

@@ -16,15 +16,15 @@ import javax.management.remote.JMXServiceURL;
 final class AllocationMeter implements AutoCloseable {
 
     private final JMXConnector connector;
-    private final Threads threads;
+    private final ThreadAllocations threadAllocations;
 
-    private AllocationMeter(JMXConnector connector, Threads threads) {
+    private AllocationMeter(JMXConnector connector, ThreadAllocations threadAllocations) {
         this.connector = connector;
-        this.threads = threads;
+        this.threadAllocations = threadAllocations;
     }
 
     /// What is asked of the other JVM's management bean of threads.
-    public interface Threads {
+    public interface ThreadAllocations {
 
         long getTotalThreadAllocatedBytes();
     }
@@ -37,7 +37,7 @@ final class AllocationMeter implements AutoCloseable {
         String address = agent(Long.toString(processId));
         JMXConnector connector = JMXConnectorFactory.connect(new JMXServiceURL(address));
         MBeanServerConnection beans = connector.getMBeanServerConnection();
-        return new AllocationMeter(connector, JMX.newMXBeanProxy(beans, name(), Threads.class));
+        return new AllocationMeter(connector, JMX.newMXBeanProxy(beans, name(), ThreadAllocations.class));
     }
 
     private static String agent(String processId) throws IOException {
@@ -61,8 +61,8 @@ final class AllocationMeter implements AutoCloseable {
         }
     }
 
-    long bytes() {
-        return threads.getTotalThreadAllocatedBytes();
+    long allocatedBytes() {
+        return threadAllocations.getTotalThreadAllocatedBytes();
     }
 
     @Override

@@ -9,7 +9,7 @@ package io.kvcache.bench.server;
 public record LoadResult(long count, double perSecond, double p50Micros, double p99Micros) {
 
     /// Bytes of values a second, in GB.
-    double gigabytes(int bytes) {
+    double gigabytesPerSecond(int bytes) {
         return perSecond * bytes / 1e9;
     }
 }

@@ -12,8 +12,8 @@ record MixedTraffic(long setBytes, long gets, long found) {
 
     static final MixedTraffic NONE = new MixedTraffic(0, 0, 0);
 
-    private static final int LEAST_LOG2 = 10;
-    private static final int MOST_LOG2 = 25;
+    private static final int MIN_LOG2 = 10;
+    private static final int MAX_LOG2 = 25;
 
     /// Of the mean of such sizes, 2.1 MiB, three times as many as fit.
     private static int keys(long hostBytes) {
@@ -21,19 +21,19 @@ record MixedTraffic(long setBytes, long gets, long found) {
     }
 
     /// Half of them SETs, on one connection, until a time of [System#nanoTime].
-    static MixedTraffic until(long end, int port, long seed, long hostBytes) throws IOException {
+    static MixedTraffic runUntil(long end, int port, long seed, long hostBytes) throws IOException {
         Random random = new Random(seed);
         int keys = keys(hostBytes);
         MixedTraffic sum = NONE;
-        try (ValueClient client = new ValueClient(port, 1 << MOST_LOG2, true)) {
+        try (ValueClient client = new ValueClient(port, 1 << MAX_LOG2, true)) {
             while (System.nanoTime() - end < 0) {
                 int key = random.nextInt(keys);
                 if (random.nextBoolean()) {
                     int bytes = size(random);
-                    client.set(key, bytes);
+                    client.setValue(key, bytes);
                     sum = sum.plus(new MixedTraffic(bytes, 0, 0));
                 } else {
-                    sum = sum.plus(new MixedTraffic(0, 1, client.get(key) ? 1 : 0));
+                    sum = sum.plus(new MixedTraffic(0, 1, client.getValue(key) ? 1 : 0));
                 }
             }
         }
@@ -41,7 +41,7 @@ record MixedTraffic(long setBytes, long gets, long found) {
     }
 
     private static int size(Random random) {
-        double exponent = LEAST_LOG2 + (MOST_LOG2 - LEAST_LOG2) * random.nextDouble();
+        double exponent = MIN_LOG2 + (MAX_LOG2 - MIN_LOG2) * random.nextDouble();
         return (int) Math.pow(2, exponent);
     }
 

@@ -1,6 +1,6 @@
 package io.kvcache.bench.transport;
 
-import io.kvcache.bench.server.Contender;
+import io.kvcache.bench.server.ServerProcess;
 import io.kvcache.transport.remote.SharedMemoryMode;
 import java.io.IOException;
 import java.net.DatagramSocket;
@@ -50,7 +50,7 @@ public final class TransportComparison {
     ///
     /// @throws IOException also when there is no Redis
     public List<TransportCell> runRedis() throws IOException, InterruptedException {
-        try (Contender redis = Contender.redis(REDIS_BYTES);
+        try (ServerProcess redis = ServerProcess.startRedis(REDIS_BYTES);
                 RedisClient client = new RedisClient(redis.port(), CONNECTIONS, SIZES.getLast());
                 TransportServer server = TransportServer.start();
                 RemoteClient ours = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS)) {

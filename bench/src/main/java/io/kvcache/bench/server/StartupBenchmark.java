@@ -7,7 +7,7 @@ import java.util.List;
 
 /// How long it takes from the start of the process to the first GET that is served, with 4 GiB of host memory (less in
 /// quick rounds).
-final class StartPart implements ServerPart {
+final class StartupBenchmark implements ServerBenchmark {
 
     private static final long HOST_BYTES = 4L << 30;
     private static final int VALUE_BYTES = 64 << 10;
@@ -23,24 +23,25 @@ final class StartPart implements ServerPart {
     }
 
     @Override
-    public List<Answer> run(Rounds rounds) throws IOException, InterruptedException {
-        long hostBytes = rounds.hostBytes(HOST_BYTES);
+    public List<Answer> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
+        long hostBytes = benchmarkOptions.limitHostBytes(HOST_BYTES);
         String size = hostBytes < 1L << 30 ? (hostBytes >> 20) + " MiB" : (hostBytes >> 30) + " GiB";
-        rounds.say("starting with " + size);
-        Paired seconds = new Paired();
-        for (int round = 0; round < rounds.count(); round++) {
+        benchmarkOptions.report("starting with " + size);
+        PairedSamples seconds = new PairedSamples();
+        for (int round = 0; round < benchmarkOptions.count(); round++) {
             seconds.add(firstGet(hostBytes), 0);
         }
-        Asked asked = new Asked("start-get", "How long from the start to the first GET, with " + size + "?", "s");
-        return List.of(seconds.answer(asked, "-", new Budget.AtMost(2)));
+        MetricSpec metricSpec =
+                new MetricSpec("start-get", "How long from the start to the first GET, with " + size + "?", "s");
+        return List.of(seconds.toResult(metricSpec, "-", new Budget.AtMost(2)));
     }
 
     private static double firstGet(long hostBytes) throws IOException, InterruptedException {
         long start = System.nanoTime();
-        try (Contender ours = Contender.ours(hostBytes);
+        try (ServerProcess ours = ServerProcess.startCurrent(hostBytes);
                 ValueClient client = new ValueClient(ours.port(), VALUE_BYTES, false)) {
-            client.set(0, VALUE_BYTES);
-            client.ask(0);
+            client.setValue(0, VALUE_BYTES);
+            client.roundTrip(0);
             return (System.nanoTime() - start) / 1e9;
         }
     }

@@ -5,7 +5,7 @@ import java.io.IOException;
 import java.util.List;
 
 /// A part of what `bench server` measures; it starts and stops the servers that it needs.
-public interface ServerPart {
+public interface ServerBenchmark {
 
     /// As on the command line.
     String name();
@@ -16,5 +16,5 @@ public interface ServerPart {
     /// Measures.
     ///
     /// @throws IOException when a server or a client fails, or a peer is not installed
-    List<Answer> run(Rounds rounds) throws IOException, InterruptedException;
+    List<Answer> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException;
 }

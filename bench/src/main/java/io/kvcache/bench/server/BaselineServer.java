@@ -13,7 +13,7 @@ import java.nio.channels.SocketChannel;
 /// A request is 64 bytes and says how many it wants and which; the answer comes from half a GiB of memory, as much
 /// as the values that it is compared with take, since what is in a cache is sent faster. A thread a connection, which
 /// waits in the read itself: no server can wait shorter.
-final class Responder {
+final class BaselineServer {
 
     static final int REQUEST_BYTES = 64;
 
@@ -21,18 +21,18 @@ final class Responder {
 
     private final ByteBuffer memory = ByteBuffer.allocateDirect(MEMORY_BYTES);
 
-    private Responder() {}
+    private BaselineServer() {}
 
     /// Serves until it is killed.
     ///
     /// @param args the port to listen at
     public static void main(String[] args) throws IOException {
-        Responder responder = new Responder();
+        BaselineServer baselineServer = new BaselineServer();
         try (ServerSocketChannel listener = ServerSocketChannel.open()
                 .bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), Integer.parseInt(args[0])))) {
             while (true) {
                 SocketChannel client = listener.accept();
-                Thread.ofPlatform().daemon().start(() -> responder.serve(client));
+                Thread.ofPlatform().daemon().start(() -> baselineServer.serve(client));
             }
         }
     }

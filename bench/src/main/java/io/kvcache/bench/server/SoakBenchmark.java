@@ -18,13 +18,13 @@ import java.util.concurrent.Future;
 /// The bound is what values may take, a tenth of it for what is known of them, and 500 MiB for the JVM.
 ///
 /// @param time how long
-record SoakPart(Duration time) implements ServerPart {
+record SoakBenchmark(Duration time) implements ServerBenchmark {
 
     private static final long HOST_BYTES = 2L << 30;
     private static final long BOUND_BYTES = HOST_BYTES + HOST_BYTES / 10 + (500L << 20);
     private static final int CONNECTIONS = 4;
-    private static final Duration BETWEEN_READINGS = Duration.ofSeconds(1);
-    private static final Duration BETWEEN_REPORTS = Duration.ofSeconds(30);
+    private static final Duration SAMPLE_INTERVAL = Duration.ofSeconds(1);
+    private static final Duration REPORT_INTERVAL = Duration.ofSeconds(30);
 
     @Override
     public String name() {
@@ -37,17 +37,17 @@ record SoakPart(Duration time) implements ServerPart {
     }
 
     @Override
-    public List<Answer> run(Rounds rounds) throws IOException, InterruptedException {
-        rounds.say("soaking for " + time.toSeconds() + " s");
-        try (Contender ours = Contender.ours(HOST_BYTES);
+    public List<Answer> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
+        benchmarkOptions.report("soaking for " + time.toSeconds() + " s");
+        try (ServerProcess ours = ServerProcess.startCurrent(HOST_BYTES);
                 ExecutorService threads = Executors.newFixedThreadPool(CONNECTIONS)) {
             long end = System.nanoTime() + time.toNanos();
             List<Future<MixedTraffic>> running = new ArrayList<>();
             for (int i = 0; i < CONNECTIONS; i++) {
                 long seed = i;
-                running.add(threads.submit(() -> MixedTraffic.until(end, ours.port(), seed, HOST_BYTES)));
+                running.add(threads.submit(() -> MixedTraffic.runUntil(end, ours.port(), seed, HOST_BYTES)));
             }
-            long most = watch(ours, end, rounds);
+            long most = watch(ours, end, benchmarkOptions);
             MixedTraffic all = MixedTraffic.NONE;
             for (Future<MixedTraffic> each : running) {
                 all = all.plus(each.get());
@@ -58,23 +58,24 @@ record SoakPart(Duration time) implements ServerPart {
         }
     }
 
-    private static long watch(Contender server, long end, Rounds rounds) throws IOException, InterruptedException {
+    private static long watch(ServerProcess server, long end, BenchmarkOptions benchmarkOptions)
+            throws IOException, InterruptedException {
         long most = 0;
-        long reportAt = System.nanoTime() + BETWEEN_REPORTS.toNanos();
+        long reportAt = System.nanoTime() + REPORT_INTERVAL.toNanos();
         while (System.nanoTime() < end) {
-            long resident = resident(server.processId());
+            long resident = residentBytes(server.processId());
             most = Math.max(most, resident);
             if (System.nanoTime() >= reportAt) {
-                rounds.say(mebibytes(resident) + " MiB resident, at most " + mebibytes(most) + " so far, of "
-                        + mebibytes(BOUND_BYTES));
-                reportAt += BETWEEN_REPORTS.toNanos();
+                benchmarkOptions.report(mebibytes(resident) + " MiB resident, at most " + mebibytes(most)
+                        + " so far, of " + mebibytes(BOUND_BYTES));
+                reportAt += REPORT_INTERVAL.toNanos();
             }
-            Thread.sleep(BETWEEN_READINGS);
+            Thread.sleep(SAMPLE_INTERVAL);
         }
         return most;
     }
 
-    private static long resident(long processId) throws IOException {
+    private static long residentBytes(long processId) throws IOException {
         for (String line : Files.readAllLines(Path.of("/proc/" + processId + "/status"))) {
             if (line.startsWith("VmRSS:")) {
                 return Long.parseLong(line.replaceAll("[^0-9]", "")) << 10;
@@ -84,23 +85,23 @@ record SoakPart(Duration time) implements ServerPart {
     }
 
     private static List<Answer> answers(long most, MixedTraffic traffic) {
-        Paired resident = new Paired();
+        PairedSamples resident = new PairedSamples();
         resident.add((double) mebibytes(most), (double) mebibytes(BOUND_BYTES));
-        Paired turned = new Paired();
+        PairedSamples turned = new PairedSamples();
         turned.add((double) traffic.setBytes() / HOST_BYTES, 0);
-        Paired found = new Paired();
+        PairedSamples found = new PairedSamples();
         found.add((double) traffic.found() / Math.max(1, traffic.gets()), 0);
         return List.of(
-                resident.answer(
-                        new Asked("soak-resident", "How much memory was resident at most?", "MiB"),
+                resident.toResult(
+                        new MetricSpec("soak-resident", "How much memory was resident at most?", "MiB"),
                         "bound",
                         new Budget.RatioAtMost(1)),
-                turned.answer(
-                        new Asked("soak-turned", "How many times over was the memory filled?", "times"),
+                turned.toResult(
+                        new MetricSpec("soak-turned", "How many times over was the memory filled?", "times"),
                         "-",
                         new Budget.None()),
-                found.answer(
-                        new Asked("soak-found", "Which part of the GETs found their value?", "of all"),
+                found.toResult(
+                        new MetricSpec("soak-found", "Which part of the GETs found their value?", "of all"),
                         "-",
                         new Budget.None()));
     }

@@ -7,21 +7,21 @@ import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
 /// Runs Debian's redis-benchmark.
-final class RedisBenchmark {
+final class RedisBenchmarkTool {
 
     /// Bytes of values that one run moves: a second or less.
     private static final long RUN_BYTES = 1L << 30;
 
     /// Of the largest values, which take more bytes then.
-    private static final long LEAST_REQUESTS = 32;
-    private static final long LONGEST_SECONDS = 60;
+    private static final long MIN_REQUESTS = 32;
+    private static final long MAX_SECONDS = 60;
 
-    private RedisBenchmark() {}
+    private RedisBenchmarkTool() {}
 
     /// Requests a second of a load.
     ///
     /// @throws IOException when it is not installed, does not end, or prints something else than is known
-    static double perSecond(Load load, int port) throws IOException, InterruptedException {
+    static double requestsPerSecond(ServerLoad load, int port) throws IOException, InterruptedException {
         String test = load.write() ? "set" : "get";
         Process process = new ProcessBuilder(List.of(
                         "redis-benchmark",
@@ -32,17 +32,17 @@ final class RedisBenchmark {
                         "-d",
                         Integer.toString(load.bytes()),
                         "-r",
-                        Integer.toString(load.keys()),
+                        Integer.toString(load.keyCount()),
                         "-c",
                         Integer.toString(load.connections()),
                         "-n",
-                        Long.toString(Math.max(LEAST_REQUESTS, RUN_BYTES / load.bytes())),
+                        Long.toString(Math.max(MIN_REQUESTS, RUN_BYTES / load.bytes())),
                         "--csv"))
                 .redirectError(ProcessBuilder.Redirect.DISCARD)
                 .start();
-        if (!process.waitFor(LONGEST_SECONDS, TimeUnit.SECONDS)) {
+        if (!process.waitFor(MAX_SECONDS, TimeUnit.SECONDS)) {
             process.destroyForcibly();
-            throw new IOException("redis-benchmark did not end within " + LONGEST_SECONDS + " s");
+            throw new IOException("redis-benchmark did not end within " + MAX_SECONDS + " s");
         }
         String text = new String(process.getInputStream().readAllBytes(), StandardCharsets.US_ASCII);
         String wanted = '"' + test.toUpperCase(Locale.ROOT) + '"';

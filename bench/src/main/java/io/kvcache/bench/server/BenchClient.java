@@ -3,18 +3,18 @@ package io.kvcache.bench.server;
 import java.io.IOException;
 
 /// One connection that asks and takes the whole answer before it asks again.
-interface Exchange extends AutoCloseable {
+interface BenchClient extends AutoCloseable {
 
     /// Asks for a key, or sets it, whichever this exchange is for.
-    void ask(int key) throws IOException;
+    void roundTrip(int key) throws IOException;
 
     @Override
     void close() throws IOException;
 
     /// Connects to a server.
     @FunctionalInterface
-    interface Opening {
+    interface ClientFactory {
 
-        Exchange open(int port) throws IOException;
+        BenchClient open(int port) throws IOException;
     }
 }

@@ -11,19 +11,19 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 
 /// A connection to this machine, with as little as possible between a client and its socket.
-final class Wire implements AutoCloseable {
+final class RawSocket implements AutoCloseable {
 
     /// Header and line ends of any reply.
     private static final int FRAMING = 64;
 
-    private static final Duration CONNECTS_WITHIN = Duration.ofSeconds(60);
-    private static final Duration BETWEEN_TRIES = Duration.ofMillis(5);
+    private static final Duration CONNECT_TIMEOUT = Duration.ofSeconds(60);
+    private static final Duration RETRY_INTERVAL = Duration.ofMillis(5);
 
     private final SocketChannel channel;
     private final ByteBuffer in;
 
     /// @param bytes read at once
-    Wire(int port, int bytes) throws IOException {
+    RawSocket(int port, int bytes) throws IOException {
         channel = SocketChannel.open(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
         channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
         in = ByteBuffer.allocateDirect(bytes + FRAMING).limit(0);
@@ -31,23 +31,23 @@ final class Wire implements AutoCloseable {
 
     /// Waits until a server takes connections and answers a PING.
     static void awaitPong(int port) throws IOException, InterruptedException {
-        try (Wire wire = awaitListening(port)) {
-            wire.send("PING\r\n");
-            wire.expect("+PONG\r\n");
+        try (RawSocket rawSocket = awaitListening(port)) {
+            rawSocket.send("PING\r\n");
+            rawSocket.expect("+PONG\r\n");
         }
     }
 
     /// Connects as soon as somebody listens.
-    static Wire awaitListening(int port) throws IOException, InterruptedException {
-        long end = System.nanoTime() + CONNECTS_WITHIN.toNanos();
+    static RawSocket awaitListening(int port) throws IOException, InterruptedException {
+        long end = System.nanoTime() + CONNECT_TIMEOUT.toNanos();
         while (true) {
             try {
-                return new Wire(port, 1);
+                return new RawSocket(port, 1);
             } catch (IOException notYet) {
                 if (System.nanoTime() > end) {
                     throw notYet;
                 }
-                Thread.sleep(BETWEEN_TRIES);
+                Thread.sleep(RETRY_INTERVAL);
             }
         }
     }
@@ -75,7 +75,7 @@ final class Wire implements AutoCloseable {
     }
 
     /// Takes the length that goes before a value; negative when there is none.
-    long length() throws IOException {
+    long readLength() throws IOException {
         StringBuilder line = new StringBuilder();
         for (byte each = next(); each != '\n'; each = next()) {
             line.append((char) each);

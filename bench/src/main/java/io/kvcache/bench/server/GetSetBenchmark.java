@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /// GET and SET of four sizes over one, two and eight connections, beside redis-server.
-final class ValuesPart implements ServerPart {
+final class GetSetBenchmark implements ServerBenchmark {
 
     private static final List<Integer> SIZES = List.of(64 << 10, 1 << 20, 4 << 20, 32 << 20);
     private static final List<Integer> CONNECTIONS = List.of(1, 2, 8);
@@ -27,25 +27,25 @@ final class ValuesPart implements ServerPart {
     }
 
     @Override
-    public List<Answer> run(Rounds rounds) throws IOException, InterruptedException {
-        try (Contender redis = Contender.redis(HOST_BYTES);
-                Contender ours = Contender.ours(HOST_BYTES)) {
-            Duel duel = new Duel(ours, redis, rounds);
-            duel.warm();
-            return compare(duel);
+    public List<Answer> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
+        try (ServerProcess redis = ServerProcess.startRedis(HOST_BYTES);
+                ServerProcess ours = ServerProcess.startCurrent(HOST_BYTES)) {
+            ServerComparison serverComparison = new ServerComparison(ours, redis, benchmarkOptions);
+            serverComparison.warmUp();
+            return compare(serverComparison);
         }
     }
 
-    private static List<Answer> compare(Duel duel) throws IOException, InterruptedException {
+    private static List<Answer> compare(ServerComparison serverComparison) throws IOException, InterruptedException {
         List<Answer> answers = new ArrayList<>();
         List<Double> gets = new ArrayList<>();
         List<Double> sets = new ArrayList<>();
         for (int bytes : SIZES) {
-            duel.fill(new Load(true, bytes, 1));
+            serverComparison.fill(new ServerLoad(true, bytes, 1));
             for (boolean write : List.of(false, true)) {
                 for (int connections : CONNECTIONS) {
-                    Load load = new Load(write, bytes, connections);
-                    Answer speed = duel.speed(load, CELL, answers);
+                    ServerLoad load = new ServerLoad(write, bytes, connections);
+                    Answer speed = serverComparison.compareSpeed(load, CELL, answers);
                     (write ? sets : gets).add(speed.ratio());
                 }
             }
@@ -55,10 +55,11 @@ final class ValuesPart implements ServerPart {
         return answers;
     }
 
-    private static Answer mean(String name, String operation, List<Double> ratios, Budget budget) {
-        Paired mean = new Paired();
-        mean.add(Paired.geometricMean(ratios), 1);
-        Asked asked = new Asked(name, "What is that on average for " + operation + ", of Redis?", "times");
-        return mean.answer(asked, "Redis", budget);
+    private static Answer mean(String name, String operation, List<Double> ratios, Budget threshold) {
+        PairedSamples mean = new PairedSamples();
+        mean.add(PairedSamples.geometricMean(ratios), 1);
+        MetricSpec metricSpec =
+                new MetricSpec(name, "What is that on average for " + operation + ", of Redis?", "times");
+        return mean.toResult(metricSpec, "Redis", threshold);
     }
 }

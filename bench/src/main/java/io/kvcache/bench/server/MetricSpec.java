@@ -5,4 +5,4 @@ package io.kvcache.bench.server;
 /// @param name short, for a table and for records
 /// @param text in words
 /// @param unit of the number and of what it is held against
-record Asked(String name, String text, String unit) {}
+record MetricSpec(String name, String text, String unit) {}

@@ -8,28 +8,28 @@ import java.util.Locale;
 /// @param write SET, else GET
 /// @param bytes of a value
 /// @param connections each with a thread and one request at a time
-public record Load(boolean write, int bytes, int connections) {
+public record ServerLoad(boolean write, int bytes, int connections) {
 
     /// Keys that take half a GiB together, more than any cache of a processor; small ones less.
-    private static final long WORKING_SET = 512L << 20;
+    private static final long WORKING_SET_BYTES = 512L << 20;
 
     /// Small values take a fill of seconds, one SET after the other; so many are as good.
-    private static final int MOST_KEYS = 16384;
+    private static final int MAX_KEYS = 16384;
 
-    int keys() {
-        return Math.clamp(WORKING_SET / bytes, 8, MOST_KEYS);
+    int keyCount() {
+        return Math.clamp(WORKING_SET_BYTES / bytes, 8, MAX_KEYS);
     }
 
-    LoadRun against(int port) {
-        return new LoadRun(to -> new ValueClient(to, bytes, write), keys(), connections, port);
+    LoadGenerator toGenerator(int port) {
+        return new LoadGenerator(to -> new ValueClient(to, bytes, write), keyCount(), connections, port);
     }
 
     /// Stores every key once, and nothing else.
-    void fill(int port) throws IOException {
+    void fillKeys(int port) throws IOException {
         try (ValueClient client = new ValueClient(port, bytes, true)) {
-            client.forgetAll();
-            for (int key = 0; key < keys(); key++) {
-                client.ask(key);
+            client.flushAll();
+            for (int key = 0; key < keyCount(); key++) {
+                client.roundTrip(key);
             }
         }
     }
@@ -41,7 +41,7 @@ public record Load(boolean write, int bytes, int connections) {
     }
 
     /// In words.
-    String words() {
+    String describe() {
         String size = bytes >= 1 << 20 ? (bytes >> 20) + " MiB" : (bytes >> 10) + " KiB";
         String clients = connections == 1 ? "one connection" : connections + " connections";
         return (write ? "SET" : "GET") + " of " + size + " over " + clients;

@@ -14,7 +14,7 @@ import java.util.function.Consumer;
 
 /// The loads of `bench server` on the servers of two builds, which run at the same time and get each load in turn from
 /// the same clients. Every pair starts both anew, as no two runs of a JVM compile alike.
-public final class ServerTrial implements BuildTrial {
+public final class ServerBuildBenchmark implements BuildTrial {
 
     private static final List<Integer> SIZES = List.of(64 << 10, 1 << 20, 4 << 20);
     private static final List<Integer> CONNECTIONS = List.of(1, 8);
@@ -22,26 +22,26 @@ public final class ServerTrial implements BuildTrial {
     private static final int SMALL_KEYS = 10_000;
     private static final int SMALL_BYTES = 64;
     private static final int SMALL_CONNECTIONS = 2;
-    private static final Duration WARMING = Duration.ofMillis(700);
+    private static final Duration WARMUP = Duration.ofMillis(700);
 
     private final Duration time;
 
     /// Measures `serve`.
     ///
     /// @param time of a load
-    public ServerTrial(Duration time) {
+    public ServerBuildBenchmark(Duration time) {
         this.time = time;
     }
 
     @Override
-    public String suite() {
+    public String suiteName() {
         return "server";
     }
 
     @Override
-    public List<String> cells() {
+    public List<String> cellNames() {
         List<String> cells = new ArrayList<>();
-        for (PipelinedClient.Request request : PipelinedClient.Request.values()) {
+        for (PipelinedClient.SmallRequest request : PipelinedClient.SmallRequest.values()) {
             cells.add(name(request));
         }
         SIZES.forEach(bytes -> loads(bytes).forEach(load -> cells.add(load.name())));
@@ -49,14 +49,14 @@ public final class ServerTrial implements BuildTrial {
     }
 
     @Override
-    public Map<String, Double> pair(
+    public Map<String, Double> measurePair(
             Build older, Build newer, boolean newFirst, Set<String> cells, Consumer<String> progress)
             throws IOException, InterruptedException {
         progress.accept("starting and warming both servers");
         Map<String, Double> ratios = new LinkedHashMap<>();
-        try (Contender first = Contender.of(newFirst ? newer : older, HOST_BYTES);
-                Contender second = Contender.of(newFirst ? older : newer, HOST_BYTES)) {
-            List<Contender> both = List.of(first, second);
+        try (ServerProcess first = ServerProcess.startBuild(newFirst ? newer : older, HOST_BYTES);
+                ServerProcess second = ServerProcess.startBuild(newFirst ? older : newer, HOST_BYTES)) {
+            List<ServerProcess> both = List.of(first, second);
             small(both, cells, ratios, progress);
             values(both, cells, ratios, progress);
         }
@@ -67,78 +67,80 @@ public final class ServerTrial implements BuildTrial {
     }
 
     /// Adds the first server's speed by the second's.
-    private void small(List<Contender> both, Set<String> cells, Map<String, Double> ratios, Consumer<String> progress)
+    private void small(
+            List<ServerProcess> both, Set<String> cells, Map<String, Double> ratios, Consumer<String> progress)
             throws IOException, InterruptedException {
-        List<PipelinedClient.Request> wanted = List.of(PipelinedClient.Request.values()).stream()
+        List<PipelinedClient.SmallRequest> wanted = List.of(PipelinedClient.SmallRequest.values()).stream()
                 .filter(request -> cells.contains(name(request)))
                 .toList();
         if (wanted.isEmpty()) {
             return;
         }
-        for (Contender each : both) {
+        for (ServerProcess each : both) {
             try (ValueClient client = new ValueClient(each.port(), SMALL_BYTES, true)) {
                 for (int key = 0; key < SMALL_KEYS; key++) {
-                    client.ask(key);
+                    client.roundTrip(key);
                 }
             }
-            for (PipelinedClient.Request request : wanted) {
-                small(request, each).run(WARMING);
+            for (PipelinedClient.SmallRequest request : wanted) {
+                small(request, each).run(WARMUP);
             }
         }
-        for (PipelinedClient.Request request : wanted) {
+        for (PipelinedClient.SmallRequest request : wanted) {
             progress.accept(name(request));
             ratios.put(name(request), ratio(small(request, both.getFirst()), small(request, both.getLast())));
         }
     }
 
-    private static LoadRun small(PipelinedClient.Request request, Contender server) {
-        return new LoadRun(
+    private static LoadGenerator small(PipelinedClient.SmallRequest request, ServerProcess server) {
+        return new LoadGenerator(
                 port -> new PipelinedClient(port, request, SMALL_KEYS), SMALL_KEYS, SMALL_CONNECTIONS, server.port());
     }
 
-    private void values(List<Contender> both, Set<String> cells, Map<String, Double> ratios, Consumer<String> progress)
+    private void values(
+            List<ServerProcess> both, Set<String> cells, Map<String, Double> ratios, Consumer<String> progress)
             throws IOException, InterruptedException {
         for (int bytes : SIZES) {
-            List<Load> wanted = loads(bytes).stream()
+            List<ServerLoad> wanted = loads(bytes).stream()
                     .filter(load -> cells.contains(load.name()))
                     .toList();
             if (wanted.isEmpty()) {
                 continue;
             }
-            for (Contender each : both) {
-                new Load(true, bytes, 1).fill(each.port());
+            for (ServerProcess each : both) {
+                new ServerLoad(true, bytes, 1).fillKeys(each.port());
                 for (boolean write : List.of(true, false)) {
-                    new Load(write, bytes, 2).against(each.port()).run(WARMING);
+                    new ServerLoad(write, bytes, 2).toGenerator(each.port()).run(WARMUP);
                 }
             }
-            for (Load load : wanted) {
+            for (ServerLoad load : wanted) {
                 progress.accept(load.name());
                 ratios.put(
                         load.name(),
                         ratio(
-                                load.against(both.getFirst().port()),
-                                load.against(both.getLast().port())));
+                                load.toGenerator(both.getFirst().port()),
+                                load.toGenerator(both.getLast().port())));
             }
         }
     }
 
-    private static List<Load> loads(int bytes) {
-        List<Load> loads = new ArrayList<>();
+    private static List<ServerLoad> loads(int bytes) {
+        List<ServerLoad> loads = new ArrayList<>();
         for (boolean write : List.of(false, true)) {
-            CONNECTIONS.forEach(connections -> loads.add(new Load(write, bytes, connections)));
+            CONNECTIONS.forEach(connections -> loads.add(new ServerLoad(write, bytes, connections)));
         }
         return loads;
     }
 
     /// Requests a second of the first by those of the second, each in two halves around the other's.
-    private double ratio(LoadRun first, LoadRun second) throws IOException, InterruptedException {
+    private double ratio(LoadGenerator first, LoadGenerator second) throws IOException, InterruptedException {
         Duration half = time.dividedBy(2);
         double before = first.run(half).perSecond();
         double between = second.run(half).perSecond() + second.run(half).perSecond();
         return (before + first.run(half).perSecond()) / between;
     }
 
-    private static String name(PipelinedClient.Request request) {
+    private static String name(PipelinedClient.SmallRequest request) {
         return "pipe-" + request.name().toLowerCase(Locale.ROOT);
     }
 }

@@ -15,7 +15,7 @@ import java.util.concurrent.Future;
 ///
 /// Two connections SET keys at random out of four times as many as fit. One more GETs a few keys, which stay as they
 /// are always used again.
-final class EvictionPart implements ServerPart {
+final class EvictionPressureBenchmark implements ServerBenchmark {
 
     private static final long HOST_BYTES = 512L << 20;
     private static final List<Integer> SIZES = List.of(64 << 10, 1 << 20, 4 << 20, 32 << 20);
@@ -41,57 +41,59 @@ final class EvictionPart implements ServerPart {
     }
 
     @Override
-    public List<Answer> run(Rounds rounds) throws IOException, InterruptedException {
+    public List<Answer> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
         List<Answer> answers = new ArrayList<>();
-        try (Contender redis = Contender.redis(HOST_BYTES);
-                Contender ours = Contender.ours(HOST_BYTES)) {
-            Duel duel = new Duel(ours, redis, rounds);
+        try (ServerProcess redis = ServerProcess.startRedis(HOST_BYTES);
+                ServerProcess ours = ServerProcess.startCurrent(HOST_BYTES)) {
+            ServerComparison serverComparison = new ServerComparison(ours, redis, benchmarkOptions);
             for (int bytes : SIZES) {
-                compare(bytes, duel, answers);
+                compare(bytes, serverComparison, answers);
             }
         }
         return answers;
     }
 
-    private static void compare(int bytes, Duel duel, List<Answer> answers) throws IOException, InterruptedException {
-        Load load = new Load(true, bytes, 2);
-        duel.rounds().say("evicting: " + load.words());
-        Duration time = duel.rounds().time().multipliedBy(bytes < LARGE ? 1 : LARGE_TIMES);
-        for (Contender each : List.of(duel.ours(), duel.theirs())) {
-            Pressure.on(each.port(), bytes, time);
+    private static void compare(int bytes, ServerComparison serverComparison, List<Answer> answers)
+            throws IOException, InterruptedException {
+        ServerLoad load = new ServerLoad(true, bytes, 2);
+        serverComparison.options().report("evicting: " + load.describe());
+        Duration time = serverComparison.options().time().multipliedBy(bytes < LARGE ? 1 : LARGE_TIMES);
+        for (ServerProcess each : List.of(serverComparison.ours(), serverComparison.theirs())) {
+            PressureResult.apply(each.port(), bytes, time);
         }
-        Paired sets = new Paired();
-        Paired gets = new Paired();
-        for (int round = 0; round < duel.rounds().count(); round++) {
-            Pressure own = Pressure.on(duel.ours().port(), bytes, time);
-            Pressure other = Pressure.on(duel.theirs().port(), bytes, time);
+        PairedSamples sets = new PairedSamples();
+        PairedSamples gets = new PairedSamples();
+        for (int round = 0; round < serverComparison.options().count(); round++) {
+            PressureResult own = PressureResult.apply(serverComparison.ours().port(), bytes, time);
+            PressureResult other =
+                    PressureResult.apply(serverComparison.theirs().port(), bytes, time);
             sets.add(own.sets().p99Micros(), other.sets().p99Micros());
             gets.add(own.gets().p99Micros(), other.gets().p99Micros());
         }
         String size = load.name().replace("set-", "").replace("-2c", "");
-        answers.add(sets.answer(
-                new Asked("evict-set-" + size + "-p99", "How long do 99 of 100 SETs take that evict?", "us"),
-                duel.theirs().name(),
+        answers.add(sets.toResult(
+                new MetricSpec("evict-set-" + size + "-p99", "How long do 99 of 100 SETs take that evict?", "us"),
+                serverComparison.theirs().name(),
                 new Budget.None()));
-        answers.add(gets.answer(
-                new Asked("evict-get-" + size + "-p99", "And GETs meanwhile?", "us"),
-                duel.theirs().name(),
+        answers.add(gets.toResult(
+                new MetricSpec("evict-get-" + size + "-p99", "And GETs meanwhile?", "us"),
+                serverComparison.theirs().name(),
                 new Budget.None()));
     }
 
     /// What came of a time of eviction.
-    private record Pressure(LoadResult sets, LoadResult gets) {
+    private record PressureResult(LoadResult sets, LoadResult gets) {
 
-        static Pressure on(int port, int bytes, Duration time) throws IOException, InterruptedException {
+        static PressureResult apply(int port, int bytes, Duration time) throws IOException, InterruptedException {
             int keys = OVERFULL * (int) (HOST_BYTES / bytes);
             int hot = (int) Math.min(HOT_KEYS, HOT_BYTES / bytes);
-            LoadRun writers = new LoadRun(to -> new ValueClient(to, bytes, true), keys, 2, port);
-            LoadRun readers = new LoadRun(to -> new HotReader(to, bytes, keys), hot, 1, port);
+            LoadGenerator writers = new LoadGenerator(to -> new ValueClient(to, bytes, true), keys, 2, port);
+            LoadGenerator readers = new LoadGenerator(to -> new HotReader(to, bytes, keys), hot, 1, port);
             writers.run(time); // Fills what is not full yet.
             try (ExecutorService beside = Executors.newSingleThreadExecutor()) {
                 Future<LoadResult> gets = beside.submit(() -> readers.run(time));
                 LoadResult sets = writers.run(time);
-                return new Pressure(sets, gets.get());
+                return new PressureResult(sets, gets.get());
             } catch (ExecutionException failed) {
                 throw new IOException("the reader failed: " + failed.getCause(), failed.getCause());
             }
@@ -99,7 +101,7 @@ final class EvictionPart implements ServerPart {
     }
 
     /// Gets keys that nobody else writes, and sets those that are not there.
-    private static final class HotReader implements Exchange {
+    private static final class HotReader implements BenchClient {
 
         private final ValueClient client;
         private final int bytes;
@@ -112,9 +114,9 @@ final class EvictionPart implements ServerPart {
         }
 
         @Override
-        public void ask(int key) throws IOException {
-            if (!client.get(firstKey + key)) {
-                client.set(firstKey + key, bytes);
+        public void roundTrip(int key) throws IOException {
+            if (!client.getValue(firstKey + key)) {
+                client.setValue(firstKey + key, bytes);
             }
         }
 

@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /// A server in a process of its own, at a port that nobody else uses.
-public final class Contender implements AutoCloseable {
+public final class ServerProcess implements AutoCloseable {
 
     private static final Path REDIS = Path.of("/usr/bin/redis-server");
 
@@ -20,7 +20,7 @@ public final class Contender implements AutoCloseable {
     private final Process process;
     private final int port;
 
-    private Contender(String name, Process process, int port) {
+    private ServerProcess(String name, Process process, int port) {
         this.name = name;
         this.process = process;
         this.port = port;
@@ -29,40 +29,40 @@ public final class Contender implements AutoCloseable {
     /// The server of this checkout, as `./kvcache serve` starts it.
     ///
     /// @param hostBytes for values
-    static Contender ours(long hostBytes) throws IOException, InterruptedException {
+    static ServerProcess startCurrent(long hostBytes) throws IOException, InterruptedException {
         Build build = Build.shipped();
-        List<String> command = unrehearsed(build.classPath());
+        List<String> command = withoutAotCache(build.classPath());
         command.addAll(1, build.rehearsedFlags());
-        return serving("KVCache", command, build.mainClass(), hostBytes);
+        return startServe("KVCache", command, build.mainClass(), hostBytes);
     }
 
     /// The server of any build, under the flags that this JVM has. What was rehearsed for one build fits no other, and
     /// would favour it.
     ///
     /// @param hostBytes for values
-    static Contender of(Build build, long hostBytes) throws IOException, InterruptedException {
-        return serving(build.name(), unrehearsed(build.classPath()), build.mainClass(), hostBytes);
+    static ServerProcess startBuild(Build build, long hostBytes) throws IOException, InterruptedException {
+        return startServe(build.name(), withoutAotCache(build.classPath()), build.mainClass(), hostBytes);
     }
 
-    private static Contender serving(String name, List<String> java, String mainClass, long hostBytes)
+    private static ServerProcess startServe(String name, List<String> java, String mainClass, long hostBytes)
             throws IOException, InterruptedException {
         int port = freePort();
         List<String> command = new ArrayList<>(java);
         command.addAll(List.of(
                 mainClass, "serve", "--port", Integer.toString(port), "--host-bytes", Long.toString(hostBytes)));
-        Contender started = start(name, port, command);
+        ServerProcess started = start(name, port, command);
         started.awaitPong();
         return started;
     }
 
-    /// A [Responder].
-    static Contender responder() throws IOException, InterruptedException {
+    /// A [BaselineServer].
+    static ServerProcess startBaseline() throws IOException, InterruptedException {
         int port = freePort();
-        List<String> command = unrehearsed(System.getProperty("java.class.path"));
-        command.addAll(List.of(Responder.class.getName(), Integer.toString(port)));
-        Contender started = start("bare responder", port, command);
+        List<String> command = withoutAotCache(System.getProperty("java.class.path"));
+        command.addAll(List.of(BaselineServer.class.getName(), Integer.toString(port)));
+        ServerProcess started = start("bare responder", port, command);
         try {
-            Wire.awaitListening(port).close();
+            RawSocket.awaitListening(port).close();
             return started;
         } catch (IOException | InterruptedException failed) {
             started.close();
@@ -71,7 +71,7 @@ public final class Contender implements AutoCloseable {
     }
 
     /// The JVM that this runs in, with the flags that the launcher gave it, but for what was rehearsed.
-    private static List<String> unrehearsed(String classPath) {
+    private static List<String> withoutAotCache(String classPath) {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(ManagementFactory.getRuntimeMXBean().getInputArguments());
@@ -81,7 +81,7 @@ public final class Contender implements AutoCloseable {
     }
 
     /// Whether Debian's Redis is installed.
-    public static boolean redisIsHere() {
+    public static boolean isRedisInstalled() {
         return Files.isExecutable(REDIS);
     }
 
@@ -89,12 +89,12 @@ public final class Contender implements AutoCloseable {
     ///
     /// @param hostBytes for values
     /// @throws IOException when it is not installed
-    public static Contender redis(long hostBytes) throws IOException, InterruptedException {
-        if (!redisIsHere()) {
+    public static ServerProcess startRedis(long hostBytes) throws IOException, InterruptedException {
+        if (!isRedisInstalled()) {
             throw new IOException("there is no " + REDIS + " to compare with; apt-get install redis-server");
         }
         int port = freePort();
-        Contender started = start(
+        ServerProcess started = start(
                 "Redis",
                 port,
                 List.of(
@@ -115,17 +115,17 @@ public final class Contender implements AutoCloseable {
         return started;
     }
 
-    private static Contender start(String name, int port, List<String> command) throws IOException {
+    private static ServerProcess start(String name, int port, List<String> command) throws IOException {
         Process process = new ProcessBuilder(command)
                 .redirectOutput(ProcessBuilder.Redirect.DISCARD)
                 .redirectError(ProcessBuilder.Redirect.DISCARD)
                 .start();
-        return new Contender(name, process, port);
+        return new ServerProcess(name, process, port);
     }
 
     private void awaitPong() throws IOException, InterruptedException {
         try {
-            Wire.awaitPong(port);
+            RawSocket.awaitPong(port);
         } catch (IOException | InterruptedException failed) {
             close();
             throw failed;

@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Locale;
 
 /// Small requests, sixteen at once over each of two connections, beside redis-server.
-final class PipelinePart implements ServerPart {
+final class PipelineBenchmark implements ServerBenchmark {
 
     private static final int KEYS = 10_000;
     private static final int CONNECTIONS = 2;
@@ -27,37 +27,37 @@ final class PipelinePart implements ServerPart {
     }
 
     @Override
-    public List<Answer> run(Rounds rounds) throws IOException, InterruptedException {
-        try (Contender redis = Contender.redis(HOST_BYTES);
-                Contender ours = Contender.ours(HOST_BYTES)) {
+    public List<Answer> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
+        try (ServerProcess redis = ServerProcess.startRedis(HOST_BYTES);
+                ServerProcess ours = ServerProcess.startCurrent(HOST_BYTES)) {
             fill(redis);
             fill(ours);
-            Duel duel = new Duel(ours, redis, rounds);
+            ServerComparison serverComparison = new ServerComparison(ours, redis, benchmarkOptions);
             List<Answer> answers = new ArrayList<>();
-            for (PipelinedClient.Request request : PipelinedClient.Request.values()) {
+            for (PipelinedClient.SmallRequest request : PipelinedClient.SmallRequest.values()) {
                 String name = request.name().toLowerCase(Locale.ROOT);
-                Paired rate = duel.compare(
+                PairedSamples rate = serverComparison.compareLoads(
                         "pipelined " + request,
                         load(request, ours),
                         load(request, redis),
                         result -> result.perSecond() * PipelinedClient.DEPTH / 1e3);
-                answers.add(rate.answer(
-                        new Asked("pipe-" + name, "How many pipelined " + request + " a second?", "thousand"),
+                answers.add(rate.toResult(
+                        new MetricSpec("pipe-" + name, "How many pipelined " + request + " a second?", "thousand"),
                         redis.name(),
-                        request == PipelinedClient.Request.EXISTS ? EXISTS : new Budget.None()));
+                        request == PipelinedClient.SmallRequest.EXISTS ? EXISTS : new Budget.None()));
             }
             return answers;
         }
     }
 
-    private static LoadRun load(PipelinedClient.Request request, Contender server) {
-        return new LoadRun(port -> new PipelinedClient(port, request, KEYS), KEYS, CONNECTIONS, server.port());
+    private static LoadGenerator load(PipelinedClient.SmallRequest request, ServerProcess server) {
+        return new LoadGenerator(port -> new PipelinedClient(port, request, KEYS), KEYS, CONNECTIONS, server.port());
     }
 
-    private static void fill(Contender server) throws IOException {
+    private static void fill(ServerProcess server) throws IOException {
         try (ValueClient client = new ValueClient(server.port(), VALUE_BYTES, true)) {
             for (int key = 0; key < KEYS; key++) {
-                client.ask(key);
+                client.roundTrip(key);
             }
         }
     }

@@ -16,7 +16,7 @@ import org.HdrHistogram.Histogram;
 /// however late its thread begins.
 ///
 /// @param keys asked for, from 0 on
-record LoadRun(Exchange.Opening opening, int keys, int connections, int port) {
+record LoadGenerator(BenchClient.ClientFactory opening, int keys, int connections, int port) {
 
     private static final int DIGITS = 3;
 
@@ -47,10 +47,10 @@ record LoadRun(Exchange.Opening opening, int keys, int connections, int port) {
     private Histogram client(long seed, long end) throws IOException {
         Histogram latency = new Histogram(DIGITS);
         Random random = new Random(seed);
-        try (Exchange exchange = opening.open(port)) {
+        try (BenchClient benchClient = opening.open(port)) {
             long now = System.nanoTime();
             do {
-                exchange.ask(random.nextInt(keys));
+                benchClient.roundTrip(random.nextInt(keys));
                 long after = System.nanoTime();
                 latency.recordValue(Math.min(after - now, TimeUnit.MINUTES.toNanos(1)));
                 now = after;

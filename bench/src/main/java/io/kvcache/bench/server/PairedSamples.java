@@ -8,7 +8,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /// Numbers of ours, each with the number that it is held against in the same round.
-final class Paired {
+final class PairedSamples {
 
     private final List<Double> values = new ArrayList<>();
     private final List<Double> references = new ArrayList<>();
@@ -21,22 +21,22 @@ final class Paired {
     }
 
     /// The middle one of the rounds' ratios.
-    double ratio() {
+    double medianRatio() {
         return median(ratios);
     }
 
     /// @param against what the reference is of
-    Answer answer(Asked asked, String against, Budget budget) {
+    Answer toResult(MetricSpec metricSpec, String against, Budget threshold) {
         double value = median(values);
         double reference = median(references);
-        Question question = new Question(
-                asked.name(),
-                asked.text(),
-                asked.unit(),
+        Question benchmarkSpec = new Question(
+                metricSpec.name(),
+                metricSpec.text(),
+                metricSpec.unit(),
                 new Measure.Counted("KVCache", () -> value),
                 new Measure.Counted(against, () -> reference),
-                budget);
-        return new Answer(question, value, reference, ratio(), values.size(), "");
+                threshold);
+        return new Answer(benchmarkSpec, value, reference, medianRatio(), values.size(), "");
     }
 
     private static double median(List<Double> numbers) {

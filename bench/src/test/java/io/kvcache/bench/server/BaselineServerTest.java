@@ -6,13 +6,14 @@ import java.io.IOException;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 
-class ResponderTest {
+class BaselineServerTest {
 
     @Test
     void givenABareResponder_whenAskedForSizes_thenEachAnswerIsTakenWhole() throws IOException, InterruptedException {
-        try (Contender responder = Contender.responder()) {
+        try (ServerProcess responder = ServerProcess.startBaseline()) {
             for (int bytes : new int[] {1, 65_536, 3_000_000}) {
-                LoadRun load = new LoadRun(port -> new BareClient(port, bytes), 100, 2, responder.port());
+                LoadGenerator load =
+                        new LoadGenerator(port -> new BaselineClient(port, bytes), 100, 2, responder.port());
                 assertThat(load.run(Duration.ofMillis(50)).count()).isPositive();
             }
         }
