@@ -1,6 +1,6 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.sim.RareCounts;
+import io.kvcache.bench.sim.CoverageCounters;
 import io.kvcache.bench.sim.SimSuite;
 import io.kvcache.server.cli.ProgressLine;
 import java.io.PrintWriter;
@@ -48,7 +48,7 @@ final class SimCommand implements Callable<Integer> {
     @Option(
             names = "--ticks",
             paramLabel = "T",
-            defaultValue = "" + SimSuite.USUAL_STEPS,
+            defaultValue = "" + SimSuite.DEFAULT_STEPS,
             description = "Steps of each run. Default: ${DEFAULT-VALUE}.")
     private int steps;
 
@@ -69,14 +69,14 @@ final class SimCommand implements Callable<Integer> {
         }
         // The store's classes are not loaded yet.
         ClassLoader.getSystemClassLoader().setPackageAssertionStatus("io.kvcache", true);
-        long from = first == null ? SimSuite.freshSeed() : first;
+        long from = first == null ? SimSuite.randomSeed() : first;
         PrintWriter out = spec.commandLine().getOut();
         PrintWriter err = spec.commandLine().getErr();
         out.printf("%d seeds from %d on, each twice, %d steps%n", seeds, from, steps);
         out.flush();
         long start = System.nanoTime();
         try (ProgressLine progressLine = new ProgressLine(err)) {
-            RareCounts seen =
+            CoverageCounters seen =
                     new SimSuite(steps, threads, all).run(from, seeds, new ProgressPrinter(progressLine, err, start));
             progressLine.update("");
             seen.all().forEach((what, count) -> out.printf("%12d  %s%n", count, what));
@@ -108,7 +108,7 @@ final class SimCommand implements Callable<Integer> {
     }
 
     /// Says how far it is: on a terminal after each seed, in a log once a minute.
-    private final class ProgressPrinter implements SimSuite.Watcher {
+    private final class ProgressPrinter implements SimSuite.ProgressListener {
         private final ProgressLine progressLine;
         private final PrintWriter err;
         private final long start;

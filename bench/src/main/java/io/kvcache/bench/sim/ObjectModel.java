@@ -1,6 +1,6 @@
 package io.kvcache.bench.sim;
 
-import static io.kvcache.bench.sim.Checks.require;
+import static io.kvcache.bench.sim.SimAssertions.require;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
@@ -36,7 +36,7 @@ final class ObjectModel {
 
     private final SplittableRandom random;
     private final boolean repeats;
-    private final RareCounts rare;
+    private final CoverageCounters coverage;
     private final Consumer<BlockKey> overtaken;
     private final long[] floors = new long[KEYS];
     private final long[] durable = new long[KEYS];
@@ -47,11 +47,11 @@ final class ObjectModel {
 
     /// @param overtaken told each key that is put or dropped: older copies of it count no longer
     /// @param repeats whether half of the puts are of the value before
-    ObjectModel(SplittableRandom random, boolean repeats, Consumer<BlockKey> overtaken, RareCounts rare) {
+    ObjectModel(SplittableRandom random, boolean repeats, Consumer<BlockKey> overtaken, CoverageCounters rare) {
         this.random = random;
         this.repeats = repeats;
         this.overtaken = overtaken;
-        this.rare = rare;
+        this.coverage = rare;
     }
 
     private static byte[] key(int index) {
@@ -67,8 +67,8 @@ final class ObjectModel {
         int some = Long.BYTES + 1 + random.nextInt(random.nextInt(10) == 0 ? LARGE : SMALL);
         boolean again = repeats && random.nextBoolean() && values[index] != 0;
         int bytes = again ? lengths[index] : some;
-        try (ObjectWriter writer = cache.putObject(Corpus.THINGS, key(index), bytes, timeoutNanos)) {
-            rare.count("object put " + writer.outcome());
+        try (ObjectWriter writer = cache.putObject(SimKeySpace.OBJECTS, key(index), bytes, timeoutNanos)) {
+            coverage.count("object put " + writer.outcome());
             if (writer.outcome() != PutOutcome.RESERVED || random.nextInt(20) == 0) {
                 return;
             }
@@ -78,7 +78,7 @@ final class ObjectModel {
             writer.copyFrom(value);
             SealOutcome sealed = writer.seal();
             require(sealed == SealOutcome.SEALED, () -> "an object is " + sealed);
-            rare.countIf("object put again", again);
+            coverage.countIf("object put again", again);
             raise(index, number);
             values[index] = number;
             lengths[index] = bytes;
@@ -86,15 +86,15 @@ final class ObjectModel {
     }
 
     private void raise(int index, long number) {
-        BlockKey key = BlockKey.ofObject(Corpus.THINGS, key(index));
+        BlockKey key = BlockKey.ofObject(SimKeySpace.OBJECTS, key(index));
         floors[index] = number;
         values[index] = 0;
         overtaken.accept(key);
-        rare.countIf("object put or dropped after it left the disk", left.remove(key));
+        coverage.countIf("object put or dropped after it left the disk", left.remove(key));
     }
 
     /// A copy that has left a disk must not come back when its key was put or dropped since.
-    void happened(CacheEvent event) {
+    void onEvent(CacheEvent event) {
         if (event.tier() == TierKind.DISK && event.kind() == EventKind.EVICTED) {
             left.add(new BlockKey(event.keyHi(), event.keyLo()));
         }
@@ -103,12 +103,12 @@ final class ObjectModel {
     void get(KvCache cache, long timeoutNanos) {
         int index = random.nextInt(KEYS);
         boolean resident = timeoutNanos == 0;
-        try (ObjectView view = cache.getObject(Corpus.THINGS, key(index), timeoutNanos)) {
+        try (ObjectView view = cache.getObject(SimKeySpace.OBJECTS, key(index), timeoutNanos)) {
             if (view != null) {
                 check(index, view);
-                rare.countIf("object read with a time-out", !resident);
+                coverage.countIf("object read with a time-out", !resident);
             } else if (resident) {
-                rare.countIf("object expected", cache.prefetchObject(Corpus.THINGS, key(index)));
+                coverage.countIf("object expected", cache.prefetchObject(SimKeySpace.OBJECTS, key(index)));
             }
         }
     }
@@ -127,12 +127,12 @@ final class ObjectModel {
 
     void drop(KvCache cache) {
         int index = random.nextInt(KEYS);
-        rare.countIf("object dropped", cache.dropObject(Corpus.THINGS, key(index)));
+        coverage.countIf("object dropped", cache.dropObject(SimKeySpace.OBJECTS, key(index)));
         raise(index, next++);
     }
 
     void dropAll(KvCache cache) {
-        rare.countIf("objects dropped", cache.drop(Corpus.THINGS) > 0);
+        coverage.countIf("objects dropped", cache.drop(SimKeySpace.OBJECTS) > 0);
         for (int index = 0; index < KEYS; index++) {
             raise(index, next++);
         }
@@ -143,7 +143,7 @@ final class ObjectModel {
         return floors.clone();
     }
 
-    void flushed(long[] then) {
+    void onFlushed(long[] then) {
         for (int index = 0; index < KEYS; index++) {
             durable[index] = Math.max(durable[index], then[index]);
         }
@@ -152,7 +152,7 @@ final class ObjectModel {
     /// What was not flushed may be lost or come back.
     ///
     /// @param promised whether the disks keep what they say they have
-    void restart(boolean promised) {
+    void onRestart(boolean promised) {
         for (int index = 0; index < KEYS; index++) {
             floors[index] = promised ? durable[index] : 0;
         }

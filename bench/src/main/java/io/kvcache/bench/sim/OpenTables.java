@@ -1,6 +1,6 @@
 package io.kvcache.bench.sim;
 
-import static io.kvcache.bench.sim.Checks.require;
+import static io.kvcache.bench.sim.SimAssertions.require;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.identity.BlockChain;
@@ -13,52 +13,52 @@ import java.util.SplittableRandom;
 /// than what was ready, and it ends when its time is over.
 final class OpenTables {
 
-    private static final int MOST = 12;
+    private static final int MAX_TABLES = 12;
 
     /// What of a block is looked at while its table is open; all of it when it closes.
-    private static final int GLANCE_BYTES = 512;
+    private static final int PROBE_BYTES = 512;
 
     private final SimClock clock;
     private final SplittableRandom random;
-    private final RareCounts rare;
-    private final List<Held> held = new ArrayList<>();
+    private final CoverageCounters coverage;
+    private final List<HeldTable> held = new ArrayList<>();
 
-    private static final class Held {
+    private static final class HeldTable {
         final BlockChain chain;
         final BlockTable table;
         final long endsAt;
         int ready;
 
-        Held(BlockChain chain, BlockTable table, long endsAt) {
+        HeldTable(BlockChain chain, BlockTable table, long endsAt) {
             this.chain = chain;
             this.table = table;
             this.endsAt = endsAt;
         }
     }
 
-    OpenTables(SimClock clock, SplittableRandom random, RareCounts rare) {
+    OpenTables(SimClock clock, SplittableRandom random, CoverageCounters rare) {
         this.clock = clock;
         this.random = random;
-        this.rare = rare;
+        this.coverage = rare;
     }
 
     void add(BlockChain chain, BlockTable table, long timeoutNanos) {
-        held.add(new Held(chain, table, clock.nanos() + timeoutNanos));
-        if (held.size() > MOST) {
+        held.add(new HeldTable(chain, table, clock.nanos() + timeoutNanos));
+        if (held.size() > MAX_TABLES) {
             close(held.removeFirst());
         }
     }
 
     /// A glance at each.
-    void check() {
-        held.forEach(each -> check(each, GLANCE_BYTES));
+    void checkAll() {
+        held.forEach(each -> checkAll(each, PROBE_BYTES));
     }
 
-    private void check(Held each, int most) {
+    private void checkAll(HeldTable each, int most) {
         BlockTable table = each.table;
         int ready = table.readyBlocks();
         require(ready >= each.ready, () -> "a table of " + each.ready + " blocks has only " + ready);
-        rare.countIf("block arrived in a table", each.ready > 0 && ready > each.ready);
+        coverage.countIf("block arrived in a table", each.ready > 0 && ready > each.ready);
         each.ready = ready;
         boolean over = clock.nanos() > each.endsAt;
         require(
@@ -67,9 +67,9 @@ final class OpenTables {
         for (int i = table.firstBlock(); i < table.firstBlock() + ready; i++) {
             MemorySegment block = table.segment(i);
             long length = Math.min(block.byteSize(), most);
-            Corpus.content(each.chain.key(i)).requireEqual(block.asSlice(0, length));
+            SimKeySpace.content(each.chain.key(i)).requireEqual(block.asSlice(0, length));
             long tail = block.byteSize() - length;
-            Corpus.content(each.chain.key(i)).requireEqual(tail, block.asSlice(tail));
+            SimKeySpace.content(each.chain.key(i)).requireEqual(tail, block.asSlice(tail));
         }
     }
 
@@ -79,10 +79,11 @@ final class OpenTables {
         }
     }
 
-    private void close(Held each) {
-        check(each, Integer.MAX_VALUE);
-        rare.countIf("table ends before its chain", each.table.endBlock() < each.chain.length());
-        rare.countIf("table closed while blocks come", each.table.endBlock() > each.table.firstBlock() + each.ready);
+    private void close(HeldTable each) {
+        checkAll(each, Integer.MAX_VALUE);
+        coverage.countIf("table ends before its chain", each.table.endBlock() < each.chain.length());
+        coverage.countIf(
+                "table closed while blocks come", each.table.endBlock() > each.table.firstBlock() + each.ready);
         each.table.close();
     }
 
@@ -93,7 +94,7 @@ final class OpenTables {
     }
 
     /// The store is no more.
-    void forget() {
+    void discardAll() {
         held.clear();
     }
 }

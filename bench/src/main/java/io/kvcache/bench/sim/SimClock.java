@@ -9,23 +9,23 @@ final class SimClock implements Clock {
     static final long MILLI = 1_000_000;
     static final long SECOND = 1_000 * MILLI;
 
-    private static final long READING_NANOS = 10_000;
+    private static final long READ_COST_NANOS = 10_000;
 
     /// Of one wait; a longer one makes longer steps.
-    private static final int MOST_STEPS = 100;
+    private static final int MAX_STEPS = 100;
 
-    private final Runnable world;
+    private final Runnable tickListener;
     private long now;
     private boolean inWorld;
 
     /// @param world does what there is to do at a moment
     SimClock(Runnable world) {
-        this.world = world;
+        this.tickListener = world;
     }
 
     @Override
     public long nanos() {
-        now += READING_NANOS;
+        now += READ_COST_NANOS;
         return now;
     }
 
@@ -35,9 +35,9 @@ final class SimClock implements Clock {
     }
 
     @Override
-    public void pause(long nanos) {
+    public void sleep(long nanos) {
         long until = now + nanos;
-        long step = Math.max(MILLI, nanos / MOST_STEPS);
+        long step = Math.max(MILLI, nanos / MAX_STEPS);
         do {
             now = Math.max(now, Math.min(until, now + step));
             tick();
@@ -49,7 +49,7 @@ final class SimClock implements Clock {
         if (!inWorld) {
             inWorld = true;
             try {
-                world.run();
+                tickListener.run();
             } finally {
                 inWorld = false;
             }
@@ -58,6 +58,6 @@ final class SimClock implements Clock {
 
     @Override
     public void await(Object monitor, long nanos) {
-        pause(Math.min(nanos, MILLI));
+        sleep(Math.min(nanos, MILLI));
     }
 }

@@ -13,12 +13,12 @@ final class SimDevice {
 
     private static final int DEPTH = 16;
 
-    private final SimWorld world;
+    private final SimContext context;
     private FaultRates rates;
     private @Nullable FaultyDevice device;
 
-    SimDevice(SimWorld world, FaultRates rates) {
-        this.world = world;
+    SimDevice(SimContext world, FaultRates rates) {
+        this.context = world;
         this.rates = rates;
     }
 
@@ -27,14 +27,14 @@ final class SimDevice {
     /// @param afterwards run when its tier has closed it
     DiskTier.Resources open(MemorySegment storage, Runnable afterwards) {
         FaultyDevice opened = new FaultyDevice(
-                MemoryDevice.create(storage, DEPTH), rates, world.random().nextLong(), world.clock()::millis);
+                MemoryDevice.create(storage, DEPTH), rates, context.random().nextLong(), context.clock()::millis);
         device = opened;
         AutoCloseable owner = () -> {
             opened.close();
             device = null;
             afterwards.run();
         };
-        return new DiskTier.Resources(opened, owner, new LogWorkMemory(world.memory()));
+        return new DiskTier.Resources(opened, owner, new LogWorkMemory(context.memory()));
     }
 
     boolean isOpen() {
@@ -57,7 +57,7 @@ final class SimDevice {
         }
     }
 
-    void full() {
+    void fillUp() {
         FaultyDevice present = device;
         if (present != null) {
             present.setFull(true);

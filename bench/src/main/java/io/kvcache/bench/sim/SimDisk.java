@@ -19,22 +19,22 @@ final class SimDisk implements TierOpener {
 
     private final String name;
     private final MemorySegment storage;
-    private final SimWorld world;
+    private final SimContext context;
     private final SimDevice device;
-    private final @Nullable SimFront front;
-    private RetiredTiers parked = new RetiredTiers();
+    private final @Nullable SimFrontTier front;
+    private RetiredTiers retiredTiers = new RetiredTiers();
     private DiskLogConfig config;
     private boolean incompatible;
     private int offers;
 
     /// @param fronted whether a tier is in front
-    SimDisk(String name, MemorySegment storage, SimWorld world, SimChoices choices, boolean fronted) {
+    SimDisk(String name, MemorySegment storage, SimContext world, SimConfig choices, boolean fronted) {
         this.name = name;
         this.storage = storage;
-        this.world = world;
-        FaultRates rates = choices.weather().rates(world.random());
+        this.context = world;
+        FaultRates rates = choices.faults().faultRates(world.random());
         device = new SimDevice(world, rates);
-        front = fronted ? new SimFront(world, choices, rates) : null;
+        front = fronted ? new SimFrontTier(world, choices, rates) : null;
         config = DiskLogConfig.of(choices.geometry(), 0)
                 .withLimits(choices.log())
                 .withReclaim(choices.reclaim());
@@ -47,41 +47,42 @@ final class SimDisk implements TierOpener {
 
     @Override
     public Tier open(TierListener listener) {
-        SimFront before = front;
+        SimFrontTier before = front;
         return before == null
                 ? openDisk(listener)
-                : new CachedDiskTier(name + "'s front", this::openDisk, before::open, listener, parked);
+                : new CachedDiskTier(name + "'s front", this::openDisk, before::open, listener, retiredTiers);
     }
 
     @Override
-    public void end() {
-        parked.close();
+    public void closeRetired() {
+        retiredTiers.close();
     }
 
     private Tier openDisk(TierListener listener) {
         if (incompatible) {
-            world.rare().count("disk discarded");
+            context.coverage().count("disk discarded");
             config = config.withOnIncompatible(OnIncompatible.DISCARD);
         }
-        DiskTier.Resources beneath = device.open(storage, () -> {});
+        DiskTier.Resources resources = device.open(storage, () -> {});
         offers = 0;
-        OfferWatch watch = new OfferWatch(listener, () -> offers++);
-        return new DiskTier(name, beneath, config.withDeviceId(world.random().nextLong()), watch);
+        ReclaimObserver watch = new ReclaimObserver(listener, () -> offers++);
+        return new DiskTier(
+                name, resources, config.withDeviceId(context.random().nextLong()), watch);
     }
 
     /// A disk that is none any more, because it was written to where it should not have been, is
     /// formatted the next time.
     @Override
-    public RuntimeException refused(Tier tier) {
+    public RuntimeException openFailure(Tier tier) {
         incompatible |= tier.state() == TierState.REFUSED;
-        world.rare().count("opening refused when " + tier.state());
+        context.coverage().count("opening refused when " + tier.state());
         heal(rates());
         return new IllegalStateException(name + " is " + tier.state() + ": " + tier.cause());
     }
 
     /// The power goes.
     void crash() {
-        parked = new RetiredTiers();
+        retiredTiers = new RetiredTiers();
         device.crash();
         if (front != null) {
             front.device().crash();
@@ -89,7 +90,7 @@ final class SimDisk implements TierOpener {
     }
 
     /// Spans that were about to be reclaimed since the opening.
-    int offers() {
+    int reclaimCount() {
         return offers;
     }
 
@@ -100,13 +101,13 @@ final class SimDisk implements TierOpener {
         return inFront && front != null ? front.device() : device;
     }
 
-    boolean fronted() {
+    boolean hasFrontTier() {
         return front != null;
     }
 
     /// Whether what is in front, if anything, serves.
-    boolean whole() {
-        return front == null || front.serves();
+    boolean isFrontServing() {
+        return front == null || front.isServing();
     }
 
     /// Ends what hangs and what is full; faults are as often as these say from here on, also of later

@@ -27,7 +27,7 @@ public final class SimMemory implements HostMemorySource, AutoCloseable {
 
     private final Arena arena = Arena.ofShared();
     private final Map<Long, Deque<MemorySegment>> free = new HashMap<>();
-    private final List<Span> out = new ArrayList<>();
+    private final List<ReservedSpan> reserved = new ArrayList<>();
 
     @Override
     public HostMemory reserve(String purpose, long bytes) {
@@ -38,30 +38,30 @@ public final class SimMemory implements HostMemorySource, AutoCloseable {
         } else if (!purpose.equals(SLOTS)) {
             segment.fill((byte) 0);
         }
-        Span span = new Span(purpose, segment);
-        out.add(span);
+        ReservedSpan span = new ReservedSpan(purpose, segment);
+        reserved.add(span);
         return span;
     }
 
     /// Bytes that are reserved and were not given back.
-    long outBytes() {
-        return out.stream().mapToLong(span -> span.segment.byteSize()).sum();
+    long reservedBytes() {
+        return reserved.stream().mapToLong(span -> span.segment.byteSize()).sum();
     }
 
     /// Whoever had memory is no more; disks keep theirs.
-    void takeBackButDisks() {
-        takeBack(false);
+    void releaseAllButDisks() {
+        releaseSpan(false);
     }
 
     /// The run is over.
-    void takeAllBack() {
-        takeBack(true);
+    void releaseAll() {
+        releaseSpan(true);
     }
 
-    private void takeBack(boolean disks) {
-        List.copyOf(out).stream()
+    private void releaseSpan(boolean disks) {
+        List.copyOf(reserved).stream()
                 .filter(span -> disks || !span.purpose.equals(DISK))
-                .forEach(Span::close);
+                .forEach(ReservedSpan::close);
     }
 
     @Override
@@ -69,11 +69,11 @@ public final class SimMemory implements HostMemorySource, AutoCloseable {
         arena.close();
     }
 
-    private final class Span implements HostMemory {
+    private final class ReservedSpan implements HostMemory {
         private final String purpose;
         private final MemorySegment segment;
 
-        Span(String purpose, MemorySegment segment) {
+        ReservedSpan(String purpose, MemorySegment segment) {
             this.purpose = purpose;
             this.segment = segment;
         }
@@ -90,7 +90,7 @@ public final class SimMemory implements HostMemorySource, AutoCloseable {
 
         @Override
         public void close() {
-            if (!out.remove(this)) {
+            if (!reserved.remove(this)) {
                 throw new IllegalStateException("memory is given back twice");
             }
             free.computeIfAbsent(segment.byteSize(), _ -> new ArrayDeque<>()).push(segment);

@@ -1,6 +1,6 @@
 package io.kvcache.bench.sim;
 
-import static io.kvcache.bench.sim.Checks.require;
+import static io.kvcache.bench.sim.SimAssertions.require;
 
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierState;
@@ -24,32 +24,32 @@ import org.jspecify.annotations.Nullable;
 final class SimStore {
 
     private static final int RESERVE_PERCENT = 12;
-    private static final Duration PATIENCE = Duration.ofSeconds(5);
+    private static final Duration TIMEOUT = Duration.ofSeconds(5);
 
     /// Openings that faults may spoil; the next one is without.
-    private static final int SPOILED_OPENINGS = 10;
+    private static final int MAX_FAILED_OPENS = 10;
 
     private final SimClock clock = new SimClock(this::tick);
     private final SimMemory memory;
-    private final SimChoices choices;
-    private final RareCounts rare;
+    private final SimConfig choices;
+    private final CoverageCounters coverage;
     private final List<SimDisk> disks = new ArrayList<>();
     private final long diskBytes;
     private @Nullable TickDrivenCache life;
 
     /// @param fronted whether a faster tier is in front of each disk
-    SimStore(SimChoices choices, boolean fronted, SimMemory memory, SplittableRandom random, RareCounts rare) {
+    SimStore(SimConfig choices, boolean fronted, SimMemory memory, SplittableRandom random, CoverageCounters rare) {
         this.choices = choices;
         this.memory = memory;
-        this.rare = rare;
+        this.coverage = rare;
         for (int disk = 0; disk < choices.disks(); disk++) {
             MemorySegment storage = memory.reserve(
                             SimMemory.DISK, choices.geometry().deviceBytes())
                     .segment();
-            SimWorld world = new SimWorld(clock, memory, random.split(), rare);
+            SimContext world = new SimContext(clock, memory, random.split(), rare);
             disks.add(new SimDisk("disk-" + disk, storage, world, choices, fronted));
         }
-        diskBytes = memory.outBytes();
+        diskBytes = memory.reservedBytes();
     }
 
     SimClock clock() {
@@ -60,7 +60,7 @@ final class SimStore {
         return disks;
     }
 
-    TickDrivenCache now() {
+    TickDrivenCache current() {
         return Objects.requireNonNull(life, "not open");
     }
 
@@ -76,26 +76,27 @@ final class SimStore {
     /// Opens the store, again and again while faults prevent it.
     void open() {
         for (int attempt = 0; life == null; attempt++) {
-            if (attempt == SPOILED_OPENINGS) {
+            if (attempt == MAX_FAILED_OPENS) {
                 heal();
             }
             try {
-                life = TickDrivenCache.open(setup());
+                life = TickDrivenCache.open(configure());
             } catch (IllegalStateException refused) {
-                powerFails();
+                cutPower();
             }
         }
     }
 
-    private TickDrivenCache.Setup setup() {
+    private TickDrivenCache.Setup configure() {
         long alive = UsableCapacity.liveBytes(choices.geometry(), choices.reclaim(), RESERVE_PERCENT);
         List<TierScheduler.TierSpec> targets = disks.stream()
                 .map(disk -> new TierScheduler.TierSpec(
                         disk, alive, new WriteBudget(choices.bytesPerSecond(), WriteBudget.UNLIMITED)))
                 .toList();
-        TierScheduler.AdmissionConfig admitting = new TierScheduler.AdmissionConfig(
+        TierScheduler.AdmissionConfig admissionConfig = new TierScheduler.AdmissionConfig(
                 choices.admission(), choices.waitingBytes(), maxBlockBytes(), AdmissionKind.defaultGain());
-        return new TickDrivenCache.Setup(choices.host(), memory, clock, targets, admitting, choices.limits(), PATIENCE);
+        return new TickDrivenCache.Setup(
+                choices.host(), memory, clock, targets, admissionConfig, choices.limits(), TIMEOUT);
     }
 
     long maxBlockBytes() {
@@ -104,40 +105,42 @@ final class SimStore {
 
     /// The process and the power go at once.
     void crash() {
-        rare.count("crash");
-        rare.countIf("crash while recovering", now().cache().isRecovering());
-        for (TierTransferStats disk : now().cache().diskStats()) {
-            rare.count("crash when " + disk.state());
+        coverage.count("crash");
+        coverage.countIf("crash while recovering", current().cache().isRecovering());
+        for (TierTransferStats disk : current().cache().diskStats()) {
+            coverage.count("crash when " + disk.state());
         }
         life = null;
-        powerFails();
+        cutPower();
     }
 
-    private void powerFails() {
+    private void cutPower() {
         disks.forEach(SimDisk::crash);
-        memory.takeBackButDisks();
+        memory.releaseAllButDisks();
     }
 
     /// Closes the store, when nobody holds anything.
     void close() {
         disks.forEach(disk -> disk.heal(disk.rates()));
-        clock.pause(Traffic.LONGEST_PIN_NANOS);
+        clock.sleep(SimWorkload.MAX_PIN_NANOS);
         requireUnpinned();
         List<FaultRates> rates = disks.stream().map(SimDisk::rates).toList();
         heal(); // a disk that hangs now could not be let go of
-        now().cache().close();
+        current().cache().close();
         life = null;
         for (int disk = 0; disk < rates.size(); disk++) {
             disks.get(disk).heal(rates.get(disk));
         }
-        require(memory.outBytes() == diskBytes, () -> memory.outBytes() - diskBytes + " bytes were not given back");
-        rare.count("close");
+        require(
+                memory.reservedBytes() == diskBytes,
+                () -> memory.reservedBytes() - diskBytes + " bytes were not given back");
+        coverage.count("close");
     }
 
     private void requireUnpinned() {
-        now().cache().stats(); // lets go of pins whose time is over
-        RecordPool records = now().store().records();
-        long writing = now().cache().offloadStats().writing();
+        current().cache().stats(); // lets go of pins whose time is over
+        RecordPool records = current().store().records();
+        long writing = current().cache().offloadStats().writing();
         for (int i = 0; i < records.highWaterMark() && writing == 0; i++) {
             int record = i;
             long control = records.control(record);
@@ -152,40 +155,40 @@ final class SimStore {
         disks.forEach(disk -> disk.heal(FaultRates.none()));
     }
 
-    boolean allServe() {
-        return now().cache().diskStats().stream().allMatch(disk -> disk.state() == TierState.SERVING);
+    boolean allServing() {
+        return current().cache().diskStats().stream().allMatch(disk -> disk.state() == TierState.SERVING);
     }
 
     /// Whether all that is in front of disks serves; it may be out for minutes.
-    boolean frontsServe() {
-        return disks.stream().allMatch(SimDisk::whole);
+    boolean frontTiersServing() {
+        return disks.stream().allMatch(SimDisk::isFrontServing);
     }
 
     /// Whether every disk has told what it had without having been out.
-    boolean toldAll() {
-        return !now().cache().isRecovering()
-                && now().cache().diskStats().stream()
+    boolean allRecovered() {
+        return !current().cache().isRecovering()
+                && current().cache().diskStats().stream()
                         .allMatch(disk -> disk.opened() == 1 && disk.state().isReadable());
     }
 
     /// Whether a life, which may be over, has given up nothing for want of room since its opening: no region
     /// reclaimed, no record too few.
-    boolean keptAll(TickDrivenCache of) {
+    boolean lostNothing(TickDrivenCache of) {
         return of.store().tierPort().stats().withoutRecord() == 0
                 && of.tierScheduler().stats().stream().allMatch(disk -> disk.opened() == 1)
-                && disks.stream().allMatch(disk -> disk.offers() == 0);
+                && disks.stream().allMatch(disk -> disk.reclaimCount() == 0);
     }
 
-    boolean idle() {
-        for (int disk = 0; disk < now().tierScheduler().tierCount(); disk++) {
-            if (!now().tierScheduler().isIdle(disk)) {
+    boolean isIdle() {
+        for (int disk = 0; disk < current().tierScheduler().tierCount(); disk++) {
+            if (!current().tierScheduler().isIdle(disk)) {
                 return false;
             }
         }
         return true;
     }
 
-    long outBytes() {
-        return memory.outBytes();
+    long reservedBytes() {
+        return memory.reservedBytes();
     }
 }

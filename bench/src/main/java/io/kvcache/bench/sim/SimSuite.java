@@ -15,16 +15,16 @@ import org.jspecify.annotations.Nullable;
 public final class SimSuite {
 
     /// Steps of a run when nobody says how many.
-    public static final int USUAL_STEPS = 400;
+    public static final int DEFAULT_STEPS = 400;
 
     /// What makes a log line of each fault.
     private static final Logger LOG = Logger.getLogger("io.kvcache.tiers");
 
     /// First seeds that are drawn are below: short enough to be typed.
-    private static final long DRAWN_SEEDS = 1_000_000_000;
+    private static final long SEED_RANGE = 1_000_000_000;
 
     /// Seeds that a thread runs over the same native memory, which keeps what any of them took of each size.
-    private static final int SEEDS_OF_MEMORY = 50;
+    private static final int SEEDS_PER_MEMORY = 50;
 
     private final int steps;
     private final int threads;
@@ -47,52 +47,52 @@ public final class SimSuite {
 
     /// Hears how far a suite is.
     @FunctionalInterface
-    public interface Watcher {
+    public interface ProgressListener {
 
         /// A seed has ended.
         ///
         /// @param done seeds by now
         /// @param failed what is wrong, or null
-        void ended(long done, @Nullable AssertionError failed);
+        void onSeedEnded(long done, @Nullable AssertionError failed);
     }
 
     /// A first seed that no run began with before, as far as chance can do that.
-    public static long freshSeed() {
-        return ThreadLocalRandom.current().nextLong(1, DRAWN_SEEDS);
+    public static long randomSeed() {
+        return ThreadLocalRandom.current().nextLong(1, SEED_RANGE);
     }
 
     /// Runs seeds from the first one on.
     ///
-    /// @param watcher hears what ended, from one thread at a time
+    /// @param progressListener hears what ended, from one thread at a time
     /// @return what they have seen
     /// @throws AssertionError that begins with the command which repeats the lowest seed that failed; it suppresses
     ///     those of the others
-    public RareCounts run(long firstSeed, long seeds, Watcher watcher) {
-        Work work = new Work(firstSeed, seeds, watcher);
+    public CoverageCounters run(long firstSeed, long seeds, ProgressListener progressListener) {
+        SeedQueue seedQueue = new SeedQueue(firstSeed, seeds, progressListener);
         Level before = LOG.getLevel();
         LOG.setLevel(Level.OFF);
         try {
-            work.runAll();
+            seedQueue.runAll();
         } finally {
             LOG.setLevel(before);
         }
-        return work.outcome();
+        return seedQueue.outcome();
     }
 
     /// The seeds of one call, which threads take in their order: so all below one that failed were taken.
-    private final class Work {
+    private final class SeedQueue {
         private final long seeds;
         private final long end;
         private final AtomicLong next;
-        private final Watcher watcher;
-        private final RareCounts seen = new RareCounts();
+        private final ProgressListener progressListener;
+        private final CoverageCounters seen = new CoverageCounters();
         private final NavigableMap<Long, AssertionError> failed = new ConcurrentSkipListMap<>();
         private long done;
 
-        Work(long firstSeed, long seeds, Watcher watcher) {
+        SeedQueue(long firstSeed, long seeds, ProgressListener progressListener) {
             this.seeds = seeds;
             end = firstSeed + seeds;
-            this.watcher = watcher;
+            this.progressListener = progressListener;
             next = new AtomicLong(firstSeed);
         }
 
@@ -108,7 +108,7 @@ public final class SimSuite {
             boolean more = true;
             while (more) {
                 try (SimMemory memory = new SimMemory()) {
-                    for (int i = 0; i < SEEDS_OF_MEMORY && more; i++) {
+                    for (int i = 0; i < SEEDS_PER_MEMORY && more; i++) {
                         more = runNext(memory);
                     }
                 }
@@ -123,22 +123,22 @@ public final class SimSuite {
                 return false;
             }
             try {
-                ended(twice(seed, memory), null);
+                ended(runTwice(seed, memory), null);
             } catch (AssertionError wrong) {
                 failed.put(seed, wrong);
-                ended(new RareCounts(), wrong);
+                ended(new CoverageCounters(), wrong);
             }
             return true;
         }
 
-        private synchronized void ended(RareCounts rare, @Nullable AssertionError wrong) {
+        private synchronized void ended(CoverageCounters rare, @Nullable AssertionError wrong) {
             seen.addAll(rare);
-            watcher.ended(++done, wrong);
+            progressListener.onSeedEnded(++done, wrong);
         }
 
-        RareCounts outcome() {
+        CoverageCounters outcome() {
             if (failed.isEmpty()) {
-                Checks.require(done == seeds, () -> "only " + done + " of " + seeds + " seeds were run");
+                SimAssertions.require(done == seeds, () -> "only " + done + " of " + seeds + " seeds were run");
                 return seen;
             }
             AssertionError lowest = failed.firstEntry().getValue();
@@ -147,13 +147,13 @@ public final class SimSuite {
         }
     }
 
-    private RareCounts twice(long seed, SimMemory memory) {
+    private CoverageCounters runTwice(long seed, SimMemory memory) {
         try {
-            RareCounts rare = new RareCounts();
-            RareCounts again = new RareCounts();
+            CoverageCounters rare = new CoverageCounters();
+            CoverageCounters again = new CoverageCounters();
             String end = Simulation.run(seed, steps, memory, rare) + rare;
             String other = Simulation.run(seed, steps, memory, again) + again;
-            Checks.require(
+            SimAssertions.require(
                     end.equals(other), () -> "the same seed ends otherwise the second time:\n" + end + "\n" + other);
             return rare;
         } catch (Exception | Error failed) {

@@ -1,6 +1,6 @@
 package io.kvcache.bench.sim;
 
-import static io.kvcache.bench.sim.Checks.require;
+import static io.kvcache.bench.sim.SimAssertions.require;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockKey;
@@ -12,63 +12,64 @@ import java.util.List;
 import java.util.SplittableRandom;
 
 /// One run of one seed: the production store, its tables, its movement, its tiers and its logs, in one
-/// thread over disks in memory that fail as [Weather] says, by a clock that only the run moves.
+/// thread over disks in memory that fail as [FaultProfile] says, by a clock that only the run moves.
 ///
 /// After each step it checks that
 ///
 /// - every byte that is returned is the one that was put there, by [OpenTables] and [ObjectModel];
 /// - all slots, records and links agree, and what is resident or on disk has its parent there, by
 ///   [TieredKvCache#validate];
-/// - nobody uses a slot that was given back, by [SlotPoison];
-/// - what a flush has promised is on disk, and after a crash found, by [Promises];
+/// - nobody uses a slot that was given back, by [SlotPoisoner];
+/// - what a flush has promised is on disk, and after a crash found, by [DurabilityOracle];
 /// - memory is that which was reserved at the start;
 ///
-/// and at the end, when faults have stopped, that whatever is under way ends in [#PATIENCE_NANOS], that
+/// and at the end, when faults have stopped, that whatever is under way ends in [#TIMEOUT_NANOS], that
 /// all disks come back, that no pin is left, and that all memory is given back. On sound disks nothing
 /// may fail at all.
 public final class Simulation {
 
     /// One seed in so many has a faster tier in front of each disk.
-    private static final int FRONTED = 4;
+    private static final int FRONT_TIER_MODULUS = 4;
 
     /// One seed in so many writes by value.
-    private static final int VALUED = 5;
+    private static final int VALUE_ADMISSION_MODULUS = 5;
 
     /// One seed in so many puts objects again that are there, and flushes before it closes.
-    private static final int SETTLED = 4;
+    private static final int SETTLED_MODULUS = 4;
 
     /// What is under way once faults stop ends in so long.
-    private static final long PATIENCE_NANOS = 120 * SimClock.SECOND;
+    private static final long TIMEOUT_NANOS = 120 * SimClock.SECOND;
 
     /// How long a flush before closing is waited for.
     private static final long FLUSH_NANOS = 5 * SimClock.SECOND;
 
     private final SplittableRandom random;
-    private final RareCounts rare;
-    private final SimChoices choices;
+    private final CoverageCounters coverage;
+    private final SimConfig choices;
     private final boolean settled;
     private final SimStore store;
-    private final Corpus corpus;
+    private final SimKeySpace simKeySpace;
     private final ObjectModel objects;
-    private final Promises promises;
+    private final DurabilityOracle durabilityOracle;
     private final OpenTables tables;
-    private final Traffic traffic;
-    private SlotPoison poison;
+    private final SimWorkload simWorkload;
+    private SlotPoisoner poison;
     private boolean told;
     private long steadyBytes;
 
-    private Simulation(long seed, SimMemory memory, RareCounts rare) {
+    private Simulation(long seed, SimMemory memory, CoverageCounters rare) {
         random = new SplittableRandom(seed);
-        this.rare = rare;
-        SimChoices chosen = SimChoices.of(random);
-        choices = seed % VALUED == 4 ? chosen.withAdmission(AdmissionKind.VALUE) : chosen;
-        settled = seed % SETTLED == 0;
-        store = new SimStore(choices, seed % FRONTED == 2, memory, random.split(), rare);
-        corpus = new Corpus(random.split());
-        promises = new Promises(corpus, this::unwritable, choices.weather().keepsPromises(), rare);
-        objects = new ObjectModel(random.split(), settled, promises::overtaken, rare);
+        this.coverage = rare;
+        SimConfig chosen = SimConfig.of(random);
+        choices = seed % VALUE_ADMISSION_MODULUS == 4 ? chosen.withAdmission(AdmissionKind.VALUE) : chosen;
+        settled = seed % SETTLED_MODULUS == 0;
+        store = new SimStore(choices, seed % FRONT_TIER_MODULUS == 2, memory, random.split(), rare);
+        simKeySpace = new SimKeySpace(random.split());
+        durabilityOracle = new DurabilityOracle(
+                simKeySpace, this::unwritable, choices.faults().isDurable(), rare);
+        objects = new ObjectModel(random.split(), settled, durabilityOracle::discardUnreported, rare);
         tables = new OpenTables(store.clock(), random.split(), rare);
-        traffic = new Traffic(store.clock(), corpus, random.split(), rare);
+        simWorkload = new SimWorkload(store.clock(), simKeySpace, random.split(), rare);
         open();
     }
 
@@ -78,7 +79,7 @@ public final class Simulation {
     /// @param rare counts what happened
     /// @return the end: the same each time
     /// @throws AssertionError when anything is not as it must be
-    public static String run(long seed, int steps, SimMemory memory, RareCounts rare) {
+    public static String run(long seed, int steps, SimMemory memory, CoverageCounters rare) {
         try {
             Simulation simulation = new Simulation(seed, memory, rare);
             for (int i = 0; i < steps; i++) {
@@ -86,24 +87,25 @@ public final class Simulation {
             }
             return simulation.end();
         } finally {
-            memory.takeAllBack();
+            memory.releaseAll();
         }
     }
 
     private boolean unwritable(BlockKey key) {
-        return corpus.spaces().stream()
-                .anyMatch(space -> Corpus.bytes(space) > store.maxBlockBytes() && corpus.isOf(key, space));
+        return simKeySpace.namespaces().stream()
+                .anyMatch(space ->
+                        SimKeySpace.blockBytes(space) > store.maxBlockBytes() && simKeySpace.belongsTo(key, space));
     }
 
     private TieredKvCache cache() {
-        return store.now().cache();
+        return store.current().cache();
     }
 
     private void open() {
         store.open();
-        corpus.spaces().forEach(cache()::register);
-        cache().register(Corpus.THINGS);
-        poison = new SlotPoison(store.now().store());
+        simKeySpace.namespaces().forEach(cache()::register);
+        cache().register(SimKeySpace.OBJECTS);
+        poison = new SlotPoisoner(store.current().store());
         told = false;
     }
 
@@ -111,33 +113,34 @@ public final class Simulation {
         int dice = random.nextInt(1000);
         KvCache cache = cache();
         if (dice < 300) {
-            traffic.put(cache);
+            simWorkload.putPrompt(cache);
         } else if (dice < 520) {
-            traffic.acquire(cache, tables);
+            simWorkload.acquirePrompt(cache, tables);
         } else if (dice < 640) {
             tables.closeOne();
         } else if (dice < 680) {
-            traffic.endWriter();
+            simWorkload.endWriter();
         } else if (dice < 840) {
-            traffic.objects(cache, objects);
+            simWorkload.useObjects(cache, objects);
         } else if (dice < 880) {
-            traffic.hint(cache);
+            simWorkload.giveHint(cache);
         } else if (dice < 905) {
-            follow();
-            traffic.drop(cache, promises);
+            pollEvents();
+            simWorkload.drop(cache, durabilityOracle);
         } else if (dice < 908) {
             dropAll(cache);
         } else if (dice < 935) {
-            promises.flush(store.now(), objects.floors(), store.clock().nanos());
+            durabilityOracle.beginFlush(
+                    store.current(), objects.floors(), store.clock().nanos());
         } else if (dice < 950) {
-            traffic.letTimePass();
+            simWorkload.advanceTime();
         } else if (dice < 970) {
-            trouble();
+            injectFault();
         } else if (dice < 978) {
             restart();
         }
         for (int ticks = random.nextInt(4); ticks > 0; ticks--) {
-            store.clock().pause(SimClock.MILLI);
+            store.clock().sleep(SimClock.MILLI);
         }
         check();
     }
@@ -146,20 +149,20 @@ public final class Simulation {
         if (random.nextInt(3) == 0) {
             objects.dropAll(cache);
         } else {
-            follow();
-            traffic.dropAll(cache, promises);
+            pollEvents();
+            simWorkload.dropAll(cache, durabilityOracle);
         }
     }
 
-    private void trouble() {
+    private void injectFault() {
         int disk = random.nextInt(choices.disks());
-        if (choices.weather() == Weather.CALM || choices.weather() == Weather.LYING) {
+        if (choices.faults() == FaultProfile.CALM || choices.faults() == FaultProfile.LYING) {
             cache().reopenDisk(disk);
             return;
         }
         switch (random.nextInt(8)) {
             case 0 -> device(disk).hang();
-            case 1 -> device(disk).full();
+            case 1 -> device(disk).fillUp();
             case 2, 3 -> cache().reopenDisk(disk);
             default -> store.disks().get(disk).heal(store.disks().get(disk).rates());
         }
@@ -167,76 +170,79 @@ public final class Simulation {
 
     private SimDevice device(int disk) {
         SimDisk present = store.disks().get(disk);
-        return present.device(present.fronted() && random.nextBoolean());
+        return present.device(present.hasFrontTier() && random.nextBoolean());
     }
 
     private void restart() {
-        follow();
-        Outcome.count(cache(), rare);
+        pollEvents();
+        SimEndState.countCoverage(cache(), coverage);
         if (random.nextInt(3) == 0) {
-            traffic.endWriters();
+            simWorkload.endWriters();
             tables.closeAll();
             if (settled) {
                 flushBeforeClosing();
             }
-            TickDrivenCache closing = store.now();
+            TickDrivenCache closing = store.current();
             store.close();
-            promises.readEvents(closing);
-            releaseUntold(closing);
+            durabilityOracle.readEvents(closing);
+            releaseUnreported(closing);
         } else {
-            releaseUntold(store.now());
+            releaseUnreported(store.current());
             store.crash();
         }
-        tables.forget();
-        traffic.forget();
-        promises.restart();
-        objects.restart(choices.weather().keepsPromises());
+        tables.discardAll();
+        simWorkload.discardAll();
+        durabilityOracle.onRestart();
+        objects.onRestart(choices.faults().isDurable());
         open();
     }
 
     /// As a caller does who wants all of it kept; a disk that hangs or was refused may prevent that.
     private void flushBeforeClosing() {
-        promises.flush(store.now(), objects.floors(), store.clock().nanos());
+        durabilityOracle.beginFlush(
+                store.current(), objects.floors(), store.clock().nanos());
         long since = store.clock().nanos();
-        while (promises.oldestNanos() < Long.MAX_VALUE && store.clock().nanos() - since < FLUSH_NANOS) {
-            store.clock().pause(10 * SimClock.MILLI);
-            follow();
+        while (durabilityOracle.oldestFlushNanos() < Long.MAX_VALUE
+                && store.clock().nanos() - since < FLUSH_NANOS) {
+            store.clock().sleep(10 * SimClock.MILLI);
+            pollEvents();
         }
-        rare.countIf("flush before closing", promises.oldestNanos() == Long.MAX_VALUE);
+        coverage.countIf("flush before closing", durabilityOracle.oldestFlushNanos() == Long.MAX_VALUE);
     }
 
     /// What no disk has told of may have been given up with nobody hearing of it.
-    private void releaseUntold(TickDrivenCache life) {
-        if (!told && !store.keptAll(life)) {
-            promises.release();
+    private void releaseUnreported(TickDrivenCache life) {
+        if (!told && !store.lostNothing(life)) {
+            durabilityOracle.releaseUnreported();
         }
     }
 
-    private void follow() {
-        promises.follow(store.now(), objects);
+    private void pollEvents() {
+        durabilityOracle.pollEvents(store.current(), objects);
     }
 
     private void check() {
         cache().validate();
-        poison.fill();
-        tables.check();
-        follow();
-        if (!told && store.toldAll()) {
+        poison.poisonFreeSlots();
+        tables.checkAll();
+        pollEvents();
+        if (!told && store.allRecovered()) {
             told = true;
-            promises.recovered(store.now().store(), choices.weather().keepsPromises() && store.keptAll(store.now()));
+            durabilityOracle.verifyRecovered(
+                    store.current().store(), choices.faults().isDurable() && store.lostNothing(store.current()));
         }
-        if (store.allServe() && store.frontsServe() && told) {
-            steadyBytes = steadyBytes == 0 ? store.outBytes() : steadyBytes;
+        if (store.allServing() && store.frontTiersServing() && told) {
+            steadyBytes = steadyBytes == 0 ? store.reservedBytes() : steadyBytes;
             require(
-                    store.outBytes() == steadyBytes,
-                    () -> store.outBytes() + " bytes of memory are reserved, and were " + steadyBytes);
+                    store.reservedBytes() == steadyBytes,
+                    () -> store.reservedBytes() + " bytes of memory are reserved, and were " + steadyBytes);
         }
-        requireCalm(cache().diskStats()); // asked each time, so that what they say is never older than a tick
+        requireNoFaults(cache().diskStats()); // asked each time, so that what they say is never older than a tick
     }
 
     /// On sound disks nothing fails, and a flush ends soon.
-    private void requireCalm(List<TierTransferStats> disks) {
-        if (choices.weather() != Weather.CALM) {
+    private void requireNoFaults(List<TierTransferStats> disks) {
+        if (choices.faults() != FaultProfile.CALM) {
             return;
         }
         for (TierTransferStats disk : disks) {
@@ -245,8 +251,10 @@ public final class Simulation {
         }
         require(
                 store.clock().nanos()
-                                - Math.min(promises.oldestNanos(), store.clock().nanos())
-                        < PATIENCE_NANOS,
+                                - Math.min(
+                                        durabilityOracle.oldestFlushNanos(),
+                                        store.clock().nanos())
+                        < TIMEOUT_NANOS,
                 () -> "a flush does not end: " + cache().offloadStats() + " " + cache().diskStats());
     }
 
@@ -258,20 +266,21 @@ public final class Simulation {
             cache().reopenDisk(disk);
         }
         settle();
-        for (long waited = 0; !store.allServe(); waited += SimClock.SECOND) {
+        for (long waited = 0; !store.allServing(); waited += SimClock.SECOND) {
             String states = cache().diskStats().toString();
-            require(waited < PATIENCE_NANOS, () -> "a disk does not come back: " + states);
-            store.clock().pause(SimClock.SECOND);
+            require(waited < TIMEOUT_NANOS, () -> "a disk does not come back: " + states);
+            store.clock().sleep(SimClock.SECOND);
         }
-        promises.flush(store.now(), objects.floors(), store.clock().nanos());
+        durabilityOracle.beginFlush(
+                store.current(), objects.floors(), store.clock().nanos());
         settle();
-        Outcome.count(cache(), rare);
-        follow();
-        String state = Outcome.state(store);
-        releaseUntold(store.now());
+        SimEndState.countCoverage(cache(), coverage);
+        pollEvents();
+        String state = SimEndState.describe(store);
+        releaseUnreported(store.current());
         store.crash();
-        promises.restart();
-        objects.restart(choices.weather().keepsPromises());
+        durabilityOracle.onRestart();
+        objects.onRestart(choices.faults().isDurable());
         open();
         settle();
         check();
@@ -279,30 +288,30 @@ public final class Simulation {
         check();
         tables.closeAll();
         settle();
-        String last = Outcome.state(store);
+        String last = SimEndState.describe(store);
         store.close();
-        return choices.weather() + " " + state + "\n" + last;
+        return choices.faults() + " " + state + "\n" + last;
     }
 
     private void settle() {
-        traffic.endWriters();
+        simWorkload.endWriters();
         tables.closeAll();
         long since = store.clock().nanos();
         do {
-            store.clock().pause(10 * SimClock.MILLI);
+            store.clock().sleep(10 * SimClock.MILLI);
             check();
             require(
-                    store.clock().nanos() - since < PATIENCE_NANOS,
+                    store.clock().nanos() - since < TIMEOUT_NANOS,
                     () -> "something does not end: " + cache().offloadStats() + " " + cache().diskStats());
-        } while (!store.idle() || cache().isRecovering() || promises.oldestNanos() < Long.MAX_VALUE);
+        } while (!store.isIdle() || cache().isRecovering() || durabilityOracle.oldestFlushNanos() < Long.MAX_VALUE);
     }
 
     private void readAll() {
         for (int i = 0; i < 40; i++) {
-            traffic.acquire(cache(), tables);
+            simWorkload.acquirePrompt(cache(), tables);
             objects.get(cache(), SimClock.SECOND);
-            store.clock().pause(20 * SimClock.MILLI);
-            tables.check();
+            store.clock().sleep(20 * SimClock.MILLI);
+            tables.checkAll();
         }
     }
 }

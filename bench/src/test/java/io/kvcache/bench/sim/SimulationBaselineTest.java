@@ -21,8 +21,8 @@ final class SimulationBaselineTest {
         List<String> ends = new ArrayList<>();
         try (SimMemory memory = new SimMemory()) {
             for (long seed = 1; seed <= SEEDS; seed++) {
-                RareCounts rare = new RareCounts();
-                String end = Simulation.run(seed, SimSuite.USUAL_STEPS, memory, rare);
+                CoverageCounters rare = new CoverageCounters();
+                String end = Simulation.run(seed, SimSuite.DEFAULT_STEPS, memory, rare);
                 String last = end.substring(end.lastIndexOf('\n') + 1);
                 ends.add(seed + " " + Baseline.digest(end + rare) + " " + last);
             }

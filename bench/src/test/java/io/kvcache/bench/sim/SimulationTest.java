@@ -17,13 +17,13 @@ import org.junit.jupiter.api.Timeout;
 /// says how it is run again.
 final class SimulationTest {
 
-    private static final long FIRST = Long.getLong("kvcache.sim.first", SimSuite.freshSeed());
+    private static final long FIRST = Long.getLong("kvcache.sim.first", SimSuite.randomSeed());
     private static final long SEEDS = Long.getLong("kvcache.sim.seeds", 100);
     private static final int STEPS = 120;
 
     /// The rarest of [#RARE] comes about three times in a hundred seeds; so a thousand that miss it are a thing that
     /// cannot happen any more, and no bad luck.
-    private static final long MOST_SEEDS = 1000;
+    private static final long MAX_SEEDS = 1000;
 
     private static final long MORE_SEEDS = 50;
 
@@ -36,7 +36,7 @@ final class SimulationTest {
         for (long seeds = SEEDS; seeds > 0; seeds = seen.containsAll(RARE) ? 0 : MORE_SEEDS) {
             assertThat(next - FIRST)
                     .as("seeds from %d on, which have never seen %s", FIRST, missing(seen))
-                    .isLessThan(Math.max(SEEDS, MOST_SEEDS));
+                    .isLessThan(Math.max(SEEDS, MAX_SEEDS));
             seen.addAll(suite.run(next, seeds, (_, _) -> {}).all().keySet());
             next += seeds;
         }

@@ -3,9 +3,9 @@ package io.kvcache.bench.sim;
 import java.util.function.Supplier;
 
 /// Assertions of a simulation, which hold whether or not the JVM has assertions on.
-final class Checks {
+final class SimAssertions {
 
-    private Checks() {}
+    private SimAssertions() {}
 
     /// @throws AssertionError that says what does not hold
     static void require(boolean holds, Supplier<String> what) {

@@ -5,7 +5,7 @@ import io.kvcache.tiers.simulation.FaultRates;
 import java.util.SplittableRandom;
 
 /// What the disks of a run do wrong.
-enum Weather {
+enum FaultProfile {
     /// Nothing; they lose what was not synced at a crash.
     CALM,
     /// They fail, and say so: writes, syncs, no space, operations that hang.
@@ -15,25 +15,25 @@ enum Weather {
     /// They say that they wrote what they did not write, or not there.
     LYING;
 
-    private static final double MOST_OFTEN = 0.02;
-    private static final int MOST_LATENCY_MILLIS = 6;
+    private static final double MAX_PROBABILITY = 0.02;
+    private static final int MAX_LATENCY_MILLIS = 6;
 
     /// Of what ends the writing or all of a disk; it should live for a while.
-    private static final int RARER = 20;
+    private static final int RARE_DIVISOR = 20;
 
     /// Whether what was promised is there after a crash.
-    boolean keepsPromises() {
+    boolean isDurable() {
         return this == CALM || this == HONEST;
     }
 
-    FaultRates rates(SplittableRandom random) {
-        FaultRates quiet = FaultRates.none().withMaxLatencyTicks(random.nextInt(MOST_LATENCY_MILLIS));
-        double often = random.nextDouble() * MOST_OFTEN;
+    FaultRates faultRates(SplittableRandom random) {
+        FaultRates quiet = FaultRates.none().withMaxLatencyTicks(random.nextInt(MAX_LATENCY_MILLIS));
+        double often = random.nextDouble() * MAX_PROBABILITY;
         return switch (this) {
             case CALM -> quiet;
-            case HONEST -> honest(quiet, often);
+            case HONEST -> reportedFaults(quiet, often);
             case UNREADABLE ->
-                honest(quiet, often).with(Fault.READ_ERROR, often).with(Fault.BIT_FLIP, often);
+                reportedFaults(quiet, often).with(Fault.READ_ERROR, often).with(Fault.BIT_FLIP, often);
             case LYING ->
                 quiet.with(Fault.LOST_WRITE, often)
                         .with(Fault.TORN_WRITE, often)
@@ -42,10 +42,10 @@ enum Weather {
         };
     }
 
-    private static FaultRates honest(FaultRates rates, double often) {
+    private static FaultRates reportedFaults(FaultRates rates, double often) {
         return rates.with(Fault.WRITE_ERROR, often)
-                .with(Fault.SYNC_ERROR, often / RARER)
-                .with(Fault.NO_SPACE, often / RARER)
-                .with(Fault.HANG, often / RARER);
+                .with(Fault.SYNC_ERROR, often / RARE_DIVISOR)
+                .with(Fault.NO_SPACE, often / RARE_DIVISOR)
+                .with(Fault.HANG, often / RARE_DIVISOR);
     }
 }

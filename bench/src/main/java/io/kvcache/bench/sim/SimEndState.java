@@ -12,16 +12,16 @@ import java.util.StringJoiner;
 import java.util.TreeMap;
 
 /// What a run, or one life of its store, ends with.
-final class Outcome {
+final class SimEndState {
 
-    private Outcome() {}
+    private SimEndState() {}
 
     /// The end state as values without names of classes or fields, so that a recorded one outlives a rename: the same
     /// for the same seed.
-    static String state(SimStore store) {
-        TieredKvCache cache = store.now().cache();
+    static String describe(SimStore store) {
+        TieredKvCache cache = store.current().cache();
         TreeMap<String, Boolean> keys = new TreeMap<>();
-        Promises.known(store.now().store())
+        DurabilityOracle.knownKeys(store.current().store())
                 .forEach((key, onDisk) -> keys.put("%016x%016x".formatted(key.hi(), key.lo()), onDisk));
         StringJoiner text = new StringJoiner("\n");
         text.add("cache " + values(cache.stats()));
@@ -108,7 +108,7 @@ final class Outcome {
     }
 
     /// What a life has seen.
-    static void count(TieredKvCache cache, RareCounts rare) {
+    static void countCoverage(TieredKvCache cache, CoverageCounters rare) {
         DiskTierStats offload = cache.offloadStats();
         rare.countIf("write in vain", offload.notWritten() > 0);
         rare.countIf("write queue full", offload.queueFull() > 0);

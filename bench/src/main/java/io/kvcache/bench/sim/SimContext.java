@@ -6,4 +6,4 @@ import java.util.SplittableRandom;
 ///
 /// @param memory of logs
 /// @param random of the faults
-record SimWorld(SimClock clock, SimMemory memory, SplittableRandom random, RareCounts rare) {}
+record SimContext(SimClock clock, SimMemory memory, SplittableRandom random, CoverageCounters coverage) {}

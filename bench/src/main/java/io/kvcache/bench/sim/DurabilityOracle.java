@@ -1,6 +1,6 @@
 package io.kvcache.bench.sim;
 
-import static io.kvcache.bench.sim.Checks.require;
+import static io.kvcache.bench.sim.SimAssertions.require;
 
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
@@ -32,33 +32,33 @@ import java.util.stream.IntStream;
 /// unless it or a block above it was dropped or evicted from disk while the disks were still telling what
 /// they have, a region was reclaimed meanwhile, or there were more keys than records.
 ///
-/// What was dropped is [Gone].
-final class Promises {
+/// What was dropped is [DroppedBlocks].
+final class DurabilityOracle {
 
     private static final int EVENTS = 1 << 16;
 
-    private final Corpus corpus;
-    private final RareCounts rare;
-    private final Set<BlockKey> promised = new HashSet<>();
-    private final Set<BlockKey> owed = new HashSet<>();
-    private final Set<BlockKey> leftWhileTold = new HashSet<>();
-    private final List<Pending> pending = new ArrayList<>();
+    private final SimKeySpace simKeySpace;
+    private final CoverageCounters coverage;
+    private final Set<BlockKey> durableKeys = new HashSet<>();
+    private final Set<BlockKey> expectedKeys = new HashSet<>();
+    private final Set<BlockKey> evictedDuringRecovery = new HashSet<>();
+    private final List<PendingFlush> pending = new ArrayList<>();
     private final Predicate<BlockKey> unwritable;
-    private final Gone gone;
+    private final DroppedBlocks droppedBlocks;
     private boolean told;
     private long nextEvent;
 
     /// A flush under way.
-    private static final class Pending {
-        final FlushOperation flush;
+    private static final class PendingFlush {
+        final FlushOperation flushOperation;
         final Set<BlockKey> keys;
         final Set<BlockKey> left = new HashSet<>();
         final long lastDrop;
         final long[] floors;
         final long sinceNanos;
 
-        Pending(FlushOperation flush, Set<BlockKey> keys, long lastDrop, long[] floors, long sinceNanos) {
-            this.flush = flush;
+        PendingFlush(FlushOperation flushOperation, Set<BlockKey> keys, long lastDrop, long[] floors, long sinceNanos) {
+            this.flushOperation = flushOperation;
             this.keys = keys;
             this.lastDrop = lastDrop;
             this.floors = floors;
@@ -68,23 +68,24 @@ final class Promises {
 
     /// @param unwritable keys of blocks that are too large for a disk
     /// @param kept whether the disks keep what they say they have
-    Promises(Corpus corpus, Predicate<BlockKey> unwritable, boolean kept, RareCounts rare) {
-        gone = new Gone(kept);
-        this.corpus = corpus;
+    DurabilityOracle(SimKeySpace simKeySpace, Predicate<BlockKey> unwritable, boolean kept, CoverageCounters rare) {
+        droppedBlocks = new DroppedBlocks(kept);
+        this.simKeySpace = simKeySpace;
         this.unwritable = unwritable;
-        this.rare = rare;
+        this.coverage = rare;
     }
 
-    /// Begins a flush; [#follow] ends it.
-    void flush(TickDrivenCache store, long[] floors, long nowNanos) {
+    /// Begins a flush; [#pollEvents] ends it.
+    void beginFlush(TickDrivenCache store, long[] floors, long nowNanos) {
         Set<BlockKey> keys = sealed(store.store());
-        pending.add(new Pending(store.tierScheduler().flushOperation(), keys, gone.last(), floors, nowNanos));
+        pending.add(new PendingFlush(
+                store.tierScheduler().flushOperation(), keys, droppedBlocks.lastDrop(), floors, nowNanos));
     }
 
     /// Reads the events, and looks whether flushes have ended.
-    void follow(TickDrivenCache store, ObjectModel objects) {
-        readEvents(store).forEach(objects::happened);
-        pending.removeIf(each -> each.flush.advance() && end(each, store, objects));
+    void pollEvents(TickDrivenCache store, ObjectModel objects) {
+        readEvents(store).forEach(objects::onEvent);
+        pending.removeIf(each -> each.flushOperation.advance() && onFlushEnded(each, store, objects));
     }
 
     /// Reads the events, also of a store that was closed.
@@ -92,34 +93,34 @@ final class Promises {
         EventBatch batch = store.store().storeStats().since(nextEvent, EVENTS);
         require(!batch.hasGap(), () -> "more events than are kept");
         nextEvent = batch.nextSequence();
-        batch.events().forEach(this::happened);
+        batch.events().forEach(this::onEvent);
         return batch.events();
     }
 
-    private void happened(CacheEvent event) {
+    private void onEvent(CacheEvent event) {
         BlockKey key = new BlockKey(event.keyHi(), event.keyLo());
         if (event.kind().isAddition()) {
-            gone.entered(key, event.tier());
+            droppedBlocks.onStored(key, event.tier());
             return;
         }
-        rare.count(event.tier() + " " + event.kind());
+        coverage.count(event.tier() + " " + event.kind());
         if (event.kind() == EventKind.DROPPED) {
-            gone.dropped(key);
+            droppedBlocks.onDropped(key);
         }
         pending.forEach(each -> each.left.add(key));
         if (!told && (event.tier() == TierKind.DISK || event.kind() != EventKind.EVICTED)) {
-            leftWhileTold.add(key);
+            evictedDuringRecovery.add(key);
         }
         if (event.tier() == TierKind.DISK) {
-            promised.remove(key);
+            durableKeys.remove(key);
             pending.forEach(each -> each.keys.remove(key));
         }
     }
 
-    private boolean end(Pending each, TickDrivenCache store, ObjectModel objects) {
-        rare.count(each.flush.isDurable() ? "flush durable" : "flush not durable");
-        if (each.flush.isDurable()) {
-            Map<BlockKey, Boolean> known = known(store.store());
+    private boolean onFlushEnded(PendingFlush each, TickDrivenCache store, ObjectModel objects) {
+        coverage.count(each.flushOperation.isDurable() ? "flush durable" : "flush not durable");
+        if (each.flushOperation.isDurable()) {
+            Map<BlockKey, Boolean> known = knownKeys(store.store());
             for (BlockKey key : each.keys) {
                 boolean onDisk = known.getOrDefault(key, false);
                 require(
@@ -127,76 +128,76 @@ final class Promises {
                         () -> key + " was there when a flush began that ended with true, and is not on disk: "
                                 + store.cache().offloadStats() + " " + describe(store.store(), key));
                 if (onDisk) {
-                    promised.add(key);
+                    durableKeys.add(key);
                 }
             }
-            gone.flushed(each.lastDrop);
-            objects.flushed(each.floors);
+            droppedBlocks.onFlushed(each.lastDrop);
+            objects.onFlushed(each.floors);
         }
         return true;
     }
 
     /// When the oldest flush under way began; far in the future when there is none.
-    long oldestNanos() {
+    long oldestFlushNanos() {
         return pending.stream().mapToLong(each -> each.sinceNanos).min().orElse(Long.MAX_VALUE);
     }
 
     /// Blocks of a chain from one on and all below that are dropped, also those that no disk has told of
     /// yet. All events before were read.
-    void dropped(BlockChain chain, int from) {
-        overtaken(chain.key(from));
-        IntStream.range(from, chain.length()).mapToObj(chain::key).forEach(gone::dropped);
+    void onDropped(BlockChain chain, int from) {
+        discardUnreported(chain.key(from));
+        IntStream.range(from, chain.length()).mapToObj(chain::key).forEach(droppedBlocks::onDropped);
     }
 
     /// All blocks of a namespace are dropped. All events before were read.
-    void dropped(Namespace space) {
-        owed.removeIf(key -> corpus.isOf(key, space));
-        corpus.of(space).forEach(gone::dropped);
+    void onDropped(Namespace space) {
+        expectedKeys.removeIf(key -> simKeySpace.belongsTo(key, space));
+        simKeySpace.keysOf(space).forEach(droppedBlocks::onDropped);
     }
 
     /// What no disk has told of yet, of a key and below it, counts no longer.
-    void overtaken(BlockKey block) {
-        owed.removeIf(key -> corpus.above(key, block::equals));
+    void discardUnreported(BlockKey block) {
+        expectedKeys.removeIf(key -> simKeySpace.anyInPath(key, block::equals));
     }
 
     /// What was found may have been given up before all was told, and nobody has heard of it.
-    void release() {
-        owed.clear();
+    void releaseUnreported() {
+        expectedKeys.clear();
     }
 
     /// The store is no more, and opened anew.
-    void restart() {
-        gone.restart();
-        owed.removeIf(this::leftWhileTold);
-        owed.addAll(promised);
-        promised.clear();
-        leftWhileTold.clear();
+    void onRestart() {
+        droppedBlocks.onRestart();
+        expectedKeys.removeIf(this::evictedDuringRecovery);
+        expectedKeys.addAll(durableKeys);
+        durableKeys.clear();
+        evictedDuringRecovery.clear();
         told = false;
         pending.clear();
         nextEvent = 0;
     }
 
-    private boolean leftWhileTold(BlockKey key) {
-        return corpus.above(key, leftWhileTold::contains);
+    private boolean evictedDuringRecovery(BlockKey key) {
+        return simKeySpace.anyInPath(key, evictedDuringRecovery::contains);
     }
 
     /// The disks have told what they have.
     ///
     /// @param binding whether all of it must be there
-    void recovered(HostStore store, boolean binding) {
-        Map<BlockKey, Boolean> known = known(store);
-        for (BlockKey key : owed) {
+    void verifyRecovered(HostStore store, boolean binding) {
+        Map<BlockKey, Boolean> known = knownKeys(store);
+        for (BlockKey key : expectedKeys) {
             boolean there = known.containsKey(key);
             require(
-                    there || !binding || leftWhileTold(key),
+                    there || !binding || evictedDuringRecovery(key),
                     () -> key + " was flushed, has not left the disk, and is not found after the crash: "
                             + store.tierPort().stats());
             if (known.getOrDefault(key, false)) {
-                promised.add(key);
+                durableKeys.add(key);
             }
-            rare.countIf("promise kept", there && binding);
+            coverage.countIf("promise kept", there && binding);
         }
-        owed.clear();
+        expectedKeys.clear();
         told = true;
     }
 
@@ -228,7 +229,7 @@ final class Promises {
     }
 
     /// Known keys, and whether they lie on disk.
-    static Map<BlockKey, Boolean> known(HostStore store) {
+    static Map<BlockKey, Boolean> knownKeys(HostStore store) {
         RecordPool records = store.records();
         Map<BlockKey, Boolean> known = new HashMap<>();
         for (int record = 0; record < records.highWaterMark(); record++) {

@@ -17,8 +17,8 @@ import java.util.SplittableRandom;
 ///
 /// @param disks one or two
 /// @param bytesPerSecond that each disk may be written
-record SimChoices(
-        Weather weather,
+record SimConfig(
+        FaultProfile faults,
         HostStoreConfig host,
         AdmissionKind admission,
         TierWorkerLimits limits,
@@ -29,18 +29,17 @@ record SimChoices(
         ReclaimConfig reclaim,
         long bytesPerSecond) {
 
-    private static final List<Weather> WEATHERS = List.of(Weather.values());
+    private static final List<FaultProfile> FAULT_PROFILES = List.of(FaultProfile.values());
     private static final List<PolicyKind> POLICIES = List.of(PolicyKind.values());
     private static final int EVENTS = 1 << 16;
     static final long MIB = 1L << 20;
     private static final long HANG_NANOS = 50 * SimClock.MILLI;
 
-    SimChoices withAdmission(AdmissionKind change) {
-        return new SimChoices(
-                weather, host, change, limits, waitingBytes, disks, geometry, log, reclaim, bytesPerSecond);
+    SimConfig withAdmission(AdmissionKind change) {
+        return new SimConfig(faults, host, change, limits, waitingBytes, disks, geometry, log, reclaim, bytesPerSecond);
     }
 
-    static SimChoices of(SplittableRandom random) {
+    static SimConfig of(SplittableRandom random) {
         long slabs = 2L + random.nextInt(2);
         HostStoreConfig host = new HostStoreConfig(
                 slabs * SlabPool.SLAB_BYTES,
@@ -49,8 +48,8 @@ record SimChoices(
                 EVENTS);
         long region = (1L + random.nextInt(2)) * MIB;
         DiskGeometry geometry = new DiskGeometry(2 * MIB + (6L + random.nextInt(10)) * region, region);
-        return new SimChoices(
-                WEATHERS.get(random.nextInt(WEATHERS.size())),
+        return new SimConfig(
+                FAULT_PROFILES.get(random.nextInt(FAULT_PROFILES.size())),
                 host,
                 random.nextInt(3) > 0 ? AdmissionKind.ALWAYS : AdmissionKind.SECOND_HIT,
                 new TierWorkerLimits(

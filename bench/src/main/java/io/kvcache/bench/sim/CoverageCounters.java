@@ -5,7 +5,7 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /// How often something happened that a suite must have seen.
-public final class RareCounts {
+public final class CoverageCounters {
 
     private final Map<String, Long> counts = new TreeMap<>();
 
@@ -23,7 +23,7 @@ public final class RareCounts {
         }
     }
 
-    void addAll(RareCounts others) {
+    void addAll(CoverageCounters others) {
         others.counts.forEach(this::add);
     }
 

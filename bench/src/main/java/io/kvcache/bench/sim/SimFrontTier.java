@@ -14,19 +14,19 @@ import org.jspecify.annotations.Nullable;
 ///
 /// It is a log over memory, as that one can be made to fail in every way; what device memory does is in gpu-bridge's
 /// own tests.
-final class SimFront {
+final class SimFrontTier {
 
     private static final int REGIONS = 6;
 
-    private final SimWorld world;
+    private final SimContext context;
     private final DiskLogConfig config;
     private final SimDevice device;
     private @Nullable Tier tier;
 
-    SimFront(SimWorld world, SimChoices choices, FaultRates rates) {
-        this.world = world;
+    SimFrontTier(SimContext world, SimConfig choices, FaultRates rates) {
+        this.context = world;
         long region = choices.geometry().regionBytes();
-        config = DiskLogConfig.of(new DiskGeometry(2 * SimChoices.MIB + REGIONS * region, region), 0)
+        config = DiskLogConfig.of(new DiskGeometry(2 * SimConfig.MIB + REGIONS * region, region), 0)
                 .withLimits(choices.log())
                 .withReclaim(choices.reclaim());
         device = new SimDevice(world, rates);
@@ -37,16 +37,16 @@ final class SimFront {
     }
 
     Tier open(TierListener listener) {
-        HostMemory memory = world.memory().reserve("front", config.geometry().deviceBytes());
-        DiskTier.Resources beneath = device.open(memory.segment(), memory::close);
+        HostMemory memory = context.memory().reserve("front", config.geometry().deviceBytes());
+        DiskTier.Resources resources = device.open(memory.segment(), memory::close);
         Tier opened = new DiskTier(
-                "in front", beneath, config.withDeviceId(world.random().nextLong()), listener);
+                "in front", resources, config.withDeviceId(context.random().nextLong()), listener);
         tier = opened;
         return opened;
     }
 
     /// Whether it is there, and has all that it needs.
-    boolean serves() {
+    boolean isServing() {
         return device.isOpen() && tier != null && tier.state() == TierState.SERVING;
     }
 }

@@ -14,18 +14,18 @@ import java.util.TreeMap;
 ///
 /// What is given back is found by looking at all records again, which costs the store nothing. A slot
 /// that has a new owner by then is left alone.
-final class SlotPoison {
+final class SlotPoisoner {
 
     private static final byte POISON = (byte) 0xDD;
 
     private final HostStore store;
     private TreeMap<Long, MemorySegment> held = new TreeMap<>();
 
-    SlotPoison(HostStore store) {
+    SlotPoisoner(HostStore store) {
         this.store = store;
     }
 
-    void fill() {
+    void poisonFreeSlots() {
         TreeMap<Long, MemorySegment> now = new TreeMap<>();
         RecordPool records = store.records();
         for (int record = 0; record < records.highWaterMark(); record++) {

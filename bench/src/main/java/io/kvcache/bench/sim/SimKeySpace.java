@@ -20,50 +20,50 @@ import org.jspecify.annotations.Nullable;
 
 /// The sequences of a run: in each namespace a few trunks with a few branches, of which prompts have a
 /// prefix. The bytes of a block follow from its key.
-final class Corpus {
+final class SimKeySpace {
 
-    static final Namespace THINGS = Namespace.objects("things", "sim");
+    static final Namespace OBJECTS = Namespace.objects("things", "sim");
 
     private static final int BLOCK_TOKENS = 16;
     private static final int TRUNKS = 6;
     private static final int BRANCHES = 4;
-    private static final int LONGEST = 16;
+    private static final int MAX_BLOCKS = 16;
 
     /// Blocks of 8 KiB for each, mostly small ones for speed; those of 130 layers do not fit a region of
     /// 1 MiB.
     private static final int[] LAYERS = {1, 1, 2, 2, 3, 3, 5, 8, 12, 24, 60, 130};
 
-    private final List<Namespace> spaces = new ArrayList<>();
+    private final List<Namespace> namespaces = new ArrayList<>();
     private final Map<BlockKey, BlockKey> parents = new HashMap<>();
-    private final Map<BlockKey, Namespace> homes = new HashMap<>();
+    private final Map<BlockKey, Namespace> namespaceOfKey = new HashMap<>();
     private final SplittableRandom random;
 
-    Corpus(SplittableRandom random) {
+    SimKeySpace(SplittableRandom random) {
         this.random = random;
         for (int i = 0; i < 2 + random.nextInt(2); i++) {
             int layers = LAYERS[random.nextInt(LAYERS.length)];
-            spaces.add(Namespace.of("model-" + i, BlockShape.kv(layers, 2, 64, BLOCK_TOKENS, Dtype.BF16)));
+            namespaces.add(Namespace.of("model-" + i, BlockShape.kv(layers, 2, 64, BLOCK_TOKENS, Dtype.BF16)));
         }
     }
 
-    List<Namespace> spaces() {
-        return spaces;
+    List<Namespace> namespaces() {
+        return namespaces;
     }
 
-    Namespace space() {
-        return spaces.get(random.nextInt(spaces.size()));
+    Namespace randomNamespace() {
+        return namespaces.get(random.nextInt(namespaces.size()));
     }
 
     /// Some prompt. Those of the last namespace are named by an engine.
-    BlockChain chain() {
-        int space = random.nextInt(spaces.size());
+    BlockChain randomChain() {
+        int space = random.nextInt(namespaces.size());
         int trunk = random.nextInt(TRUNKS);
         int branch = random.nextInt(BRANCHES);
         int fork = 1 + trunk % 5;
-        int blocks = 1 + random.nextInt(LONGEST);
+        int blocks = 1 + random.nextInt(MAX_BLOCKS);
         BlockChain chain = space == 2
                 ? BlockChain.ofEngineKeys(
-                        spaces.get(space),
+                        namespaces.get(space),
                         IntStream.range(0, blocks)
                                 .mapToObj(i -> ByteBuffer.allocate(12)
                                         .putInt(trunk)
@@ -72,7 +72,7 @@ final class Corpus {
                                         .array())
                                 .toList())
                 : BlockChain.of(
-                        spaces.get(space),
+                        namespaces.get(space),
                         IntStream.range(0, blocks * BLOCK_TOKENS)
                                 .map(i -> i / BLOCK_TOKENS < fork ? trunk : trunk << 8 | branch + 1)
                                 .toArray());
@@ -81,7 +81,9 @@ final class Corpus {
     }
 
     private void remember(BlockChain chain) {
-        for (int i = chain.length() - 1; i >= 0 && homes.putIfAbsent(chain.key(i), chain.namespace()) == null; i--) {
+        for (int i = chain.length() - 1;
+                i >= 0 && namespaceOfKey.putIfAbsent(chain.key(i), chain.namespace()) == null;
+                i--) {
             if (i > 0) {
                 parents.put(chain.key(i), chain.key(i - 1));
             }
@@ -89,7 +91,7 @@ final class Corpus {
     }
 
     /// Whether a block, or one above it, is such.
-    boolean above(BlockKey block, Predicate<BlockKey> such) {
+    boolean anyInPath(BlockKey block, Predicate<BlockKey> such) {
         for (@Nullable BlockKey at = block; at != null; at = parents.get(at)) {
             if (such.test(at)) {
                 return true;
@@ -98,14 +100,14 @@ final class Corpus {
         return false;
     }
 
-    boolean isOf(BlockKey block, Namespace space) {
-        Namespace home = homes.get(block);
+    boolean belongsTo(BlockKey block, Namespace space) {
+        Namespace home = namespaceOfKey.get(block);
         return home != null && home.equals(space);
     }
 
     /// The blocks of a namespace that were ever named.
-    Set<BlockKey> of(Namespace space) {
-        return homes.entrySet().stream()
+    Set<BlockKey> keysOf(Namespace space) {
+        return namespaceOfKey.entrySet().stream()
                 .filter(home -> home.getValue().equals(space))
                 .map(Map.Entry::getKey)
                 .collect(Collectors.toSet());
@@ -115,7 +117,7 @@ final class Corpus {
         return BlockContent.of(key);
     }
 
-    static int bytes(Namespace space) {
+    static int blockBytes(Namespace space) {
         return Math.toIntExact(space.parts().getFirst().bytes());
     }
 }
