@@ -1,6 +1,6 @@
 package io.kvcache.bench.capture;
 
-import io.kvcache.bench.store.ReplayedChains;
+import io.kvcache.bench.store.TraceChains;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
@@ -169,7 +169,7 @@ public final class CaptureReplay {
             Namespace namespace = isOfBlocks(number)
                     ? Namespace.of(
                             "capture-" + number,
-                            ReplayedChains.shapeOf(line.get("bytes").intValue()))
+                            TraceChains.shapeOf(line.get("bytes").intValue()))
                     : Namespace.objects("capture-" + number, "default");
             cache.register(namespace);
             return namespace;

@@ -3,7 +3,7 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.store.TierFiles;
+import io.kvcache.bench.store.RunDirectory;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.store.TierReplay.Settings;
 import io.kvcache.bench.store.TierReplayResult;
@@ -96,18 +96,18 @@ final class DiskReplayRunner {
     }
 
     private JsonLine replay(PrefixForest forest, Settings settings, int warmup) throws IOException {
-        TierFiles.requireEmpty(disk.directory());
+        RunDirectory.requireEmpty(disk.directory());
         String what = settings.admission().commandName() + " with " + settings.hostBlocks() + " blocks in host memory";
         TierReplayResult result;
         try {
             result = TierReplay.run(
                     forest,
                     settings,
-                    TierReplay.Span.of(forest, warmup),
+                    TierReplay.RequestRange.of(forest, warmup),
                     (request, _, _) ->
                             output.progress().update(what + ": request " + request + " of " + forest.requestCount()));
         } finally {
-            TierFiles.remove(disk.directory());
+            RunDirectory.deleteTier(disk.directory());
         }
         output.progress().close();
         HitTotals one = new PolicyReplay(PolicyKind.LRU).run(forest, settings.diskBlocks(), warmup);
@@ -137,8 +137,8 @@ final class DiskReplayRunner {
                 result.written().putBytes(),
                 result.written().blockBytes(),
                 result.written().allBytes(),
-                result.written().amplification(),
-                result.written().saved(),
+                result.written().writeAmplification(),
+                result.written().savedShare(),
                 result.written().evictedUnwritten(),
                 result.check().blocksServed(),
                 result.check().wrongBlocks(),

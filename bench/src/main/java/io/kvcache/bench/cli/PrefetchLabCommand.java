@@ -4,7 +4,7 @@ import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.store.PrefetchReplay;
 import io.kvcache.bench.store.PrefetchReplay.Result;
-import io.kvcache.bench.store.TierFiles;
+import io.kvcache.bench.store.RunDirectory;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.server.cli.ProgressLine;
@@ -101,7 +101,7 @@ final class PrefetchLabCommand implements Callable<Integer> {
                 ReplayRule.FULL_BLOCKS);
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-prefetch") : chosen;
-        TierFiles.requireEmpty(place);
+        RunDirectory.requireEmpty(place);
         PrefetchReplay.Results results;
         try (ProgressLine progressLine = new ProgressLine(spec.commandLine().getErr())) {
             results = new PrefetchReplay(forest, settings)
@@ -110,8 +110,8 @@ final class PrefetchLabCommand implements Callable<Integer> {
                             place,
                             request -> progressLine.update("request " + request + " of " + forest.requestCount()));
         } finally {
-            TierFiles.remove(place.resolve("without"));
-            TierFiles.remove(place.resolve("with"));
+            RunDirectory.deleteTier(place.resolve("without"));
+            RunDirectory.deleteTier(place.resolve("with"));
             if (chosen == null) {
                 Files.deleteIfExists(place);
             }

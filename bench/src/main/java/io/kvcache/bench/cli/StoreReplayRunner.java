@@ -3,10 +3,10 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.Replay;
-import io.kvcache.bench.store.MemoryCopy;
-import io.kvcache.bench.store.ReplayedChains;
+import io.kvcache.bench.store.MemoryCopySpeed;
 import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.store.StoreReplayResult;
+import io.kvcache.bench.store.TraceChains;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.cli.ByteSizeText;
@@ -54,7 +54,7 @@ final class StoreReplayRunner {
             throw new IllegalArgumentException(
                     "--bytes is '" + size + "', must be: up to " + new ByteSizeText(BlockShape.MAX_BYTES));
         }
-        ReplayedChains.shapeOf((int) size.bytes());
+        TraceChains.shapeOf((int) size.bytes());
         for (String policy : policies) {
             if (PolicyKind.fromName(policy).isEmpty()) {
                 throw new IllegalArgumentException("--policy is '" + policy
@@ -67,7 +67,7 @@ final class StoreReplayRunner {
     ///
     /// @return whether every byte was right and nothing leaked
     boolean run(PrefixForest forest, int warmup) {
-        double copy = MemoryCopy.gigabytesPerSecond(blockBytes);
+        double copy = MemoryCopySpeed.gigabytesPerSecond(blockBytes);
         boolean correct = true;
         for (int blocks : choices.capacities().blocks(forest.blockTokens())) {
             for (Replay each : choices.replays()) {

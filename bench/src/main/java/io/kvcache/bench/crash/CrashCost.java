@@ -1,8 +1,8 @@
 package io.kvcache.bench.crash;
 
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.store.QuietDevices;
-import io.kvcache.bench.store.TierFiles;
+import io.kvcache.bench.store.DeviceLogSilencer;
+import io.kvcache.bench.store.RunDirectory;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.store.TierReplayResult;
 import io.kvcache.core.tier.AdmissionKind;
@@ -44,18 +44,18 @@ public record CrashCost(int killedAfter, TierReplayResult uninterrupted, TierRep
     /// @param end after the last request
     public static CrashCost of(Path directory, String trace, PrefixForest forest, int killAt, int end)
             throws IOException {
-        QuietDevices.begin();
+        DeviceLogSilencer.silence();
         ReplayCrashProcess.ReplayScript script = new ReplayCrashProcess.ReplayScript(
                 directory, trace, HOST_BLOCKS, DISK_BLOCKS, BLOCK_BYTES, AdmissionKind.ALWAYS, -1);
-        TierFiles.requireEmpty(directory);
+        RunDirectory.requireEmpty(directory);
         try {
             int killedAfter = kill(script, killAt);
             TierReplayResult interrupted = run(script, forest, killedAfter + 1, killedAfter + 1, end);
-            TierFiles.remove(directory);
+            RunDirectory.deleteTier(directory);
             TierReplayResult uninterrupted = run(script, forest, 0, killedAfter + 1, end);
             return new CrashCost(killedAfter, uninterrupted, interrupted);
         } finally {
-            TierFiles.remove(directory);
+            RunDirectory.deleteTier(directory);
         }
     }
 
@@ -74,7 +74,7 @@ public record CrashCost(int killedAfter, TierReplayResult uninterrupted, TierRep
 
     private static TierReplayResult run(
             ReplayCrashProcess.ReplayScript script, PrefixForest forest, int first, int counted, int end) {
-        TierReplay.Span requestRange = new TierReplay.Span(first, end, counted);
+        TierReplay.RequestRange requestRange = new TierReplay.RequestRange(first, end, counted);
         return TierReplay.run(forest, script.settings(), requestRange, (_, _, _) -> {});
     }
 }

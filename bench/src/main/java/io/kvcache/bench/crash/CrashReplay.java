@@ -1,9 +1,9 @@
 package io.kvcache.bench.crash;
 
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.store.QuietDevices;
-import io.kvcache.bench.store.ReplayedChains;
+import io.kvcache.bench.store.DeviceLogSilencer;
 import io.kvcache.bench.store.TierReplay;
+import io.kvcache.bench.store.TraceChains;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.tier.AdmissionKind;
@@ -62,7 +62,7 @@ public record CrashReplay(
     /// @param trace as `--trace` takes it
     /// @param forest of that trace
     public static CrashReplay of(Path directory, String trace, PrefixForest forest) throws IOException {
-        QuietDevices.begin();
+        DeviceLogSilencer.silence();
         int flushAfter = Math.min(REQUESTS_BEFORE, forest.requestCount() / 2);
         int killAfter = Math.min(flushAfter + REQUESTS_AFTER, forest.requestCount() - 1);
         ReplayCrashProcess.ReplayScript script = new ReplayCrashProcess.ReplayScript(
@@ -97,7 +97,7 @@ public record CrashReplay(
 
     private static CrashReplay reopen(
             ReplayCrashProcess.ReplayScript script, PrefixForest forest, ProcessOutput processOutput) {
-        ReplayedChains chains = new ReplayedChains(forest, script.blockBytes());
+        TraceChains chains = new TraceChains(forest, script.blockBytes());
         long start = System.nanoTime();
         try (TieredKvCache cache = TierReplay.open(script.settings())) {
             cache.register(chains.namespace());
@@ -109,12 +109,12 @@ public record CrashReplay(
             BitSet present = new BitSet();
             BitSet wrong = new BitSet();
             processOutput.promises.forEach((request, blocks) -> {
-                BlockChain chain = chains.chain(request).prefix(blocks);
+                BlockChain chain = chains.chainOf(request).prefix(blocks);
                 try (BlockTable table = cache.acquire(chain, 0, TIMEOUT_NANOS)) {
                     int ready = table.await(blocks, TIMEOUT_NANOS);
                     for (int i = 0; i < blocks; i++) {
                         promised.set(forest.node(request, i));
-                        boolean right = i < ready && ReplayedChains.right(chain, i, table.segment(i));
+                        boolean right = i < ready && TraceChains.matches(chain, i, table.segment(i));
                         present.set(forest.node(request, i), right);
                         wrong.set(forest.node(request, i), i < ready && !right);
                     }

@@ -1,7 +1,7 @@
 package io.kvcache.bench.crash;
 
-import io.kvcache.bench.store.QuietDevices;
-import io.kvcache.bench.store.TierFiles;
+import io.kvcache.bench.store.DeviceLogSilencer;
+import io.kvcache.bench.store.RunDirectory;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -41,15 +41,15 @@ public final class CrashTestRunner {
     ///
     /// @return whether all of them passed
     public boolean run(int rounds) throws IOException {
-        QuietDevices.begin();
+        DeviceLogSilencer.silence();
         Path directory = folder.resolve("crash-tier");
-        TierFiles.requireEmpty(directory);
+        RunDirectory.requireEmpty(directory);
         boolean passed = true;
         try {
             for (int number = 0; number < rounds; number++) {
                 int site = number / ROUNDS_IN_A_DIRECTORY;
                 if (number % ROUNDS_IN_A_DIRECTORY == 0) {
-                    TierFiles.remove(directory);
+                    RunDirectory.deleteTier(directory);
                     aftermaths.clear();
                 }
                 boolean tight = site % TIGHT_ROUND_INTERVAL == TIGHT_ROUND_INTERVAL - 1;
@@ -59,7 +59,7 @@ public final class CrashTestRunner {
                 passed &= round.passed();
             }
         } finally {
-            TierFiles.remove(directory);
+            RunDirectory.deleteTier(directory);
         }
         return passed;
     }

@@ -2,9 +2,9 @@ package io.kvcache.bench.crash;
 
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.store.QuietDevices;
-import io.kvcache.bench.store.ReplayedChains;
+import io.kvcache.bench.store.DeviceLogSilencer;
 import io.kvcache.bench.store.TierReplay;
+import io.kvcache.bench.store.TraceChains;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
@@ -25,11 +25,11 @@ public final class ReplayCrashProcess {
     private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     private final ReplayScript script;
-    private final ReplayedChains chains;
+    private final TraceChains chains;
 
     private ReplayCrashProcess(ReplayScript script, PrefixForest forest) {
         this.script = script;
-        chains = new ReplayedChains(forest, script.blockBytes);
+        chains = new TraceChains(forest, script.blockBytes);
     }
 
     /// What is replayed.
@@ -84,11 +84,11 @@ public final class ReplayCrashProcess {
 
     /// Replays, and then waits for its end.
     public static void main(String... arguments) throws IOException {
-        QuietDevices.begin();
+        DeviceLogSilencer.silence();
         ReplayScript script = ReplayScript.of(arguments);
         PrefixForest forest = script.forest();
         ReplayCrashProcess victim = new ReplayCrashProcess(script, forest);
-        TierReplay.run(forest, script.settings(), TierReplay.Span.of(forest, 0), victim::onServed);
+        TierReplay.run(forest, script.settings(), TierReplay.RequestRange.of(forest, 0), victim::onServed);
         System.in.read();
     }
 
@@ -102,7 +102,7 @@ public final class ReplayCrashProcess {
     private void flush(int last, TieredKvCache cache) {
         int[] known = new int[last + 1];
         for (int request = 0; request <= last; request++) {
-            known[request] = cache.match(chains.chain(request)).blocks();
+            known[request] = cache.match(chains.chainOf(request)).blocks();
         }
         if (!cache.flush(TIMEOUT_NANOS)) {
             throw new IllegalStateException("the disk did not become durable within a minute");

@@ -1,6 +1,6 @@
 package io.kvcache.bench.crash;
 
-import io.kvcache.bench.store.QuietDevices;
+import io.kvcache.bench.store.DeviceLogSilencer;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
@@ -29,7 +29,7 @@ public final class StepCrashProcess {
     ///
     /// @param arguments directory and bytes of the tier, and a seed
     public static void main(String... arguments) throws IOException {
-        QuietDevices.begin();
+        DeviceLogSilencer.silence();
         CrashDir site = CrashDir.of(arguments[0], Long.parseLong(arguments[1]));
         long seed = Long.parseLong(arguments[2]);
         try (TieredKvCache cache = site.open()) {

@@ -6,10 +6,10 @@ import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.store.MemoryCopy;
+import io.kvcache.bench.store.MemoryCopySpeed;
+import io.kvcache.bench.store.RunDirectory;
 import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.store.StoreReplayResult;
-import io.kvcache.bench.store.TierFiles;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.policy.PolicyKind;
 import java.io.IOException;
@@ -50,7 +50,7 @@ public final class Demo {
     /// @throws IOException when the process with the disk tier fails
     public DemoResult run() throws IOException {
         StoreReplayResult real = replayStore();
-        double copy = MemoryCopy.gigabytesPerSecond(settings.blockBytes());
+        double copy = MemoryCopySpeed.gigabytesPerSecond(settings.blockBytes());
         List<Candidate> candidates = Arrays.stream(PolicyKind.values())
                 .map(this::replayAtAllCapacities)
                 .toList();
@@ -87,7 +87,7 @@ public final class Demo {
         try {
             return CrashReplay.of(disk, settings.trace(), forest);
         } finally {
-            TierFiles.remove(disk);
+            RunDirectory.deleteTier(disk);
             Files.delete(folder);
         }
     }

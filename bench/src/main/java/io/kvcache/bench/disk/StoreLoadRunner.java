@@ -1,6 +1,6 @@
 package io.kvcache.bench.disk;
 
-import io.kvcache.bench.store.ReplayedChains;
+import io.kvcache.bench.store.TraceChains;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.check.BlockContent;
@@ -46,7 +46,7 @@ final class StoreLoadRunner implements AutoCloseable {
     private StoreLoadRunner(Path folder, int blockBytes) {
         this.folder = folder;
         this.blockBytes = blockBytes;
-        Namespace namespace = Namespace.of("onboard", ReplayedChains.shapeOf(blockBytes));
+        Namespace namespace = Namespace.of("onboard", TraceChains.shapeOf(blockBytes));
         chains = IntStream.range(0, CHAINS)
                 .mapToObj(chain -> chain(namespace, chain))
                 .toList();

@@ -3,8 +3,8 @@ package io.kvcache.bench.lab;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.store.QuietDevices;
-import io.kvcache.bench.store.TierFiles;
+import io.kvcache.bench.store.DeviceLogSilencer;
+import io.kvcache.bench.store.RunDirectory;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.store.TierReplayResult;
 import io.kvcache.bench.trace.Trace;
@@ -76,7 +76,7 @@ public final class TierComparison {
     ///
     /// @throws IOException when it is not empty
     public void requireEmpty() throws IOException {
-        TierFiles.requireEmpty(folder);
+        RunDirectory.requireEmpty(folder);
     }
 
     /// Runs one policy with one rule of admission through the store.
@@ -91,21 +91,21 @@ public final class TierComparison {
                 TierReplay.Settings.disk(folder, capacity.diskBlocks, capacity.blockBytes),
                 admission);
         EngineReplay engineReplay = new EngineReplay();
-        TierFiles.requireEmpty(folder);
-        QuietDevices.begin();
+        RunDirectory.requireEmpty(folder);
+        DeviceLogSilencer.silence();
         try {
             return row(
                     settings,
-                    TierReplay.run(forest, settings, TierReplay.Span.of(forest, 0), engineReplay),
+                    TierReplay.run(forest, settings, TierReplay.RequestRange.of(forest, 0), engineReplay),
                     engineReplay);
         } finally {
-            TierFiles.remove(folder);
+            RunDirectory.deleteTier(folder);
         }
     }
 
     private TierRow row(TierReplay.Settings settings, TierReplayResult result, EngineReplay engineReplay) {
         TierCapacity capacity = new TierCapacity(settings.hostBlocks(), settings.diskBlocks(), settings.blockBytes());
-        TierReplayResult.Written diskWrites = result.written();
+        TierReplayResult.DiskWrites diskWrites = result.written();
         double scale = (double) trace.blockBytes(model) / settings.blockBytes();
         return TierRow.of(
                 setting(
@@ -123,8 +123,8 @@ public final class TierComparison {
                 new TierRow.Written(
                         Math.round(diskWrites.allBytes() * scale),
                         diskWrites.blockBytes() / settings.blockBytes(),
-                        1 - diskWrites.saved(),
-                        diskWrites.allOfPut()),
+                        1 - diskWrites.savedShare(),
+                        diskWrites.bytesPerPutByte()),
                 new TierRow.Check(result.check().wrongBlocks(), result.seconds()));
     }
 
@@ -171,7 +171,7 @@ public final class TierComparison {
         return BLOCK_BYTES[BLOCK_BYTES.length - 1];
     }
 
-    private final class EngineReplay implements TierReplay.Watcher {
+    private final class EngineReplay implements TierReplay.RequestListener {
 
         private final EngineFeed engineFeed = new EngineFeed(trace, hardware, 0);
         private final Occupancy host = new Occupancy();

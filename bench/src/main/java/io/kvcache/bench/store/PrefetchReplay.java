@@ -27,12 +27,12 @@ import java.util.concurrent.locks.LockSupport;
 /// **Ownership.** Opens its stores and closes them strictly.
 public final class PrefetchReplay {
 
-    private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
 
-    private static final long PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
+    private static final long POLL_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
 
     private final Settings settings;
-    private final ReplayedChains chains;
+    private final TraceChains chains;
 
     /// What to run.
     ///
@@ -74,20 +74,20 @@ public final class PrefetchReplay {
 
     /// Hears of each request that both have served.
     @FunctionalInterface
-    public interface Watcher {
+    public interface ProgressListener {
 
         /// A request was served.
-        void served(int request);
+        void onServed(int request);
     }
 
-    private static final class Side {
+    private static final class StoreRun {
         private final TieredKvCache cache;
         private final long[] nanos;
         private int waited;
         private long blocks;
         private long wrong;
 
-        Side(TieredKvCache cache, int requests) {
+        StoreRun(TieredKvCache cache, int requests) {
             this.cache = cache;
             nanos = new long[requests];
         }
@@ -96,23 +96,23 @@ public final class PrefetchReplay {
     /// @throws IllegalArgumentException when there is no block of that size
     public PrefetchReplay(PrefixForest forest, Settings settings) {
         this.settings = settings;
-        chains = new ReplayedChains(forest, settings.blockBytes);
+        chains = new TraceChains(forest, settings.blockBytes);
     }
 
     /// Serves the first requests.
     ///
     /// @param folder for the disks of both, in folders `without` and `with` that are not there yet
-    public Results run(int requests, Path folder, Watcher watcher) {
+    public Results run(int requests, Path folder, ProgressListener progressListener) {
         try (TieredKvCache without = open(folder.resolve("without"), false);
                 TieredKvCache with = open(folder.resolve("with"), true)) {
-            Side[] sides = {new Side(without, requests), new Side(with, requests)};
+            StoreRun[] sides = {new StoreRun(without, requests), new StoreRun(with, requests)};
             boolean[] timed = new boolean[requests];
             for (int request = 0; request < requests; request++) {
-                BlockChain chain = chains.chain(request);
+                BlockChain chain = chains.chainOf(request);
                 timed[request] = sides[0].cache.match(chain).diskBlocks() > 0;
                 serve(sides[request % 2], chain, request);
                 serve(sides[1 - request % 2], chain, request);
-                watcher.served(request);
+                progressListener.onServed(request);
             }
             without.validate();
             with.validate();
@@ -122,7 +122,7 @@ public final class PrefetchReplay {
 
     private TieredKvCache open(Path folder, boolean prefetch) {
         long hostBytes = StoreReplay.Settings.hostBytes(settings.hostBlocks, settings.blockBytes);
-        DiskOptions disk = LiveBlocks.disk(folder, settings.diskBlocks, settings.blockBytes);
+        DiskOptions disk = LiveBlockCapacity.smallestDisk(folder, settings.diskBlocks, settings.blockBytes);
         TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(hostBytes)
                 .records(Math.toIntExact(settings.diskBlocks + 2 * hostBytes / settings.blockBytes))
@@ -138,35 +138,35 @@ public final class PrefetchReplay {
         return cache;
     }
 
-    private void serve(Side side, BlockChain chain, int request) {
-        TieredKvCache cache = side.cache;
+    private void serve(StoreRun storeRun, BlockChain chain, int request) {
+        TieredKvCache cache = storeRun.cache;
         var _ = cache.match(chain);
         LockSupport.parkNanos(settings.queueNanos);
         int here = cache.match(chain, 0).hostBlocks();
         long start = System.nanoTime();
-        try (BlockTable table = cache.acquire(chain, 0, PATIENCE_NANOS)) {
-            int ready = table.await(chain.length(), PATIENCE_NANOS);
-            side.nanos[request] = System.nanoTime() - start;
-            side.waited += ready > here ? 1 : 0;
-            side.blocks += ready;
-            side.wrong += ReplayedChains.wrong(table, chain, ready);
+        try (BlockTable table = cache.acquire(chain, 0, TIMEOUT_NANOS)) {
+            int ready = table.await(chain.length(), TIMEOUT_NANOS);
+            storeRun.nanos[request] = System.nanoTime() - start;
+            storeRun.waited += ready > here ? 1 : 0;
+            storeRun.blocks += ready;
+            storeRun.wrong += TraceChains.countWrong(table, chain, ready);
             put(cache, chain, ready);
         }
         while (!isSettled(cache)) {
-            if (System.nanoTime() - start > PATIENCE_NANOS) {
+            if (System.nanoTime() - start > TIMEOUT_NANOS) {
                 throw new IllegalStateException("a minute has passed, and not all is written and read");
             }
-            LockSupport.parkNanos(PAUSE_NANOS);
+            LockSupport.parkNanos(POLL_NANOS);
         }
     }
 
     private static void put(TieredKvCache cache, BlockChain chain, int from) {
         for (int index = from; index < chain.length(); index++) {
-            try (BlockWriter writer = cache.put(chain, index, 0, PATIENCE_NANOS)) {
+            try (BlockWriter writer = cache.put(chain, index, 0, TIMEOUT_NANOS)) {
                 if (writer.outcome() != PutOutcome.RESERVED) {
                     return;
                 }
-                ReplayedChains.fill(chain, index, writer.segment());
+                TraceChains.fill(chain, index, writer.segment());
                 writer.seal();
             }
         }
@@ -187,21 +187,21 @@ public final class PrefetchReplay {
         return count;
     }
 
-    private Result result(Side side, boolean[] timed) {
+    private Result result(StoreRun storeRun, boolean[] timed) {
         long[] nanos = new long[count(timed)];
         int at = 0;
         for (int request = 0; request < timed.length; request++) {
             if (timed[request]) {
-                nanos[at++] = side.nanos[request];
+                nanos[at++] = storeRun.nanos[request];
             }
         }
         Arrays.sort(nanos);
-        PrefetchStats guesses = side.cache.prefetchStats();
+        PrefetchStats guesses = storeRun.cache.prefetchStats();
         return new Result(
                 timed.length,
-                side.waited,
-                side.blocks,
-                side.wrong,
+                storeRun.waited,
+                storeRun.blocks,
+                storeRun.wrong,
                 Arrays.stream(nanos).average().orElse(0),
                 at == 0 ? 0 : nanos[at / 2],
                 at == 0 ? 0 : nanos[(int) Math.min(at - 1L, Math.round(0.99 * at))],

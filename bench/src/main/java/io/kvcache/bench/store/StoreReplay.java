@@ -66,7 +66,7 @@ public final class StoreReplay {
     ///
     /// @param progress is told the number of requests served, now and then
     public StoreReplayResult run(IntConsumer progress) {
-        ReplayedChains chains = new ReplayedChains(forest, settings.blockBytes());
+        TraceChains chains = new TraceChains(forest, settings.blockBytes());
         long start = System.nanoTime();
         CacheStats stats;
         try (TieredKvCache cache = open();
@@ -74,7 +74,7 @@ public final class StoreReplay {
             cache.register(chains.namespace());
             MemorySegment out = arena.allocate(settings.blockBytes(), 4096);
             for (int request = 0; request < forest.requestCount(); request++) {
-                serve(cache, chains.chain(request), request, out);
+                serve(cache, chains.chainOf(request), request, out);
                 if ((request & 0xff) == 0) {
                     progress.accept(request);
                 }
@@ -84,7 +84,7 @@ public final class StoreReplay {
         }
         return new StoreReplayResult(
                 counter.totals(),
-                new StoreReplayResult.Bytes(bytesServed, bytesStored, copyNanos),
+                new StoreReplayResult.BytesMoved(bytesServed, bytesStored, copyNanos),
                 new StoreReplayResult.Check(blocksServed, wrongBlocks, stats.openTables()),
                 lookupNanos,
                 (System.nanoTime() - start) / 1e9);
@@ -115,28 +115,28 @@ public final class StoreReplay {
             }
             counter.onRequest(request, ready);
             for (int i = 0; i < ready; i++) {
-                read(table, chain, i, out);
+                copyAndVerify(table, chain, i, out);
             }
-            store(cache, chain, ready);
+            putMissing(cache, chain, ready);
         }
     }
 
-    private void read(BlockTable table, BlockChain chain, int index, MemorySegment out) {
+    private void copyAndVerify(BlockTable table, BlockChain chain, int index, MemorySegment out) {
         long start = System.nanoTime();
         table.copyTo(index, out);
         copyNanos += System.nanoTime() - start;
         bytesServed += out.byteSize();
         blocksServed++;
-        wrongBlocks += ReplayedChains.right(chain, index, out) ? 0 : 1;
+        wrongBlocks += TraceChains.matches(chain, index, out) ? 0 : 1;
     }
 
-    private void store(TieredKvCache cache, BlockChain chain, int from) {
+    private void putMissing(TieredKvCache cache, BlockChain chain, int from) {
         for (int i = from; i < chain.length(); i++) {
             try (BlockWriter writer = cache.put(chain, i, 0, 0)) {
                 if (writer.outcome() != PutOutcome.RESERVED) {
                     return;
                 }
-                ReplayedChains.fill(chain, i, writer.segment());
+                TraceChains.fill(chain, i, writer.segment());
                 writer.seal();
                 bytesStored += settings.blockBytes();
             }

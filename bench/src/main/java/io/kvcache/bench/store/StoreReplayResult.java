@@ -8,12 +8,13 @@ import org.HdrHistogram.Histogram;
 /// @param totals hits, counted as in the metadata-only replay
 /// @param lookupNanos of each request's match, divided by the blocks of its chain
 /// @param seconds of everything: making the contents, storing, serving, verifying
-public record StoreReplayResult(HitTotals totals, Bytes bytes, Check check, Histogram lookupNanos, double seconds) {
+public record StoreReplayResult(
+        HitTotals totals, BytesMoved bytes, Check check, Histogram lookupNanos, double seconds) {
 
     /// What moved.
     ///
     /// @param copyNanos time spent copying served blocks out of the store
-    public record Bytes(long served, long stored, long copyNanos) {
+    public record BytesMoved(long served, long stored, long copyNanos) {
 
         /// Speed at which blocks were copied out.
         public double gigabytesPerSecond() {

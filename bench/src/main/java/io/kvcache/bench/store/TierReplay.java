@@ -34,15 +34,15 @@ import org.jspecify.annotations.Nullable;
 public final class TierReplay {
 
     /// Longer than a disk takes for anything; whoever waits for so long reports an error.
-    private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
 
-    private static final long PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
+    private static final long POLL_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
 
     private final Settings settings;
-    private final ReplayedChains chains;
-    private final HitCounter all;
-    private final HitCounter host;
-    private final HitCounter onDevice;
+    private final TraceChains chains;
+    private final HitCounter allHits;
+    private final HitCounter hostHits;
+    private final HitCounter deviceHits;
     private final @Nullable CudaTier device;
     private long putBytes;
     private long blocksServed;
@@ -69,7 +69,7 @@ public final class TierReplay {
 
         /// A disk with room for so many blocks that are alive.
         public static DiskOptions disk(Path directory, long liveBlocks, int blockBytes) {
-            return LiveBlocks.disk(directory, liveBlocks, blockBytes);
+            return LiveBlockCapacity.smallestDisk(directory, liveBlocks, blockBytes);
         }
 
         /// The same with another rule for what is written.
@@ -79,7 +79,7 @@ public final class TierReplay {
 
         /// Blocks that may be alive on the disk.
         public int diskBlocks() {
-            return Math.toIntExact(LiveBlocks.on(disk, blockBytes));
+            return Math.toIntExact(LiveBlockCapacity.capacityOf(disk, blockBytes));
         }
     }
 
@@ -88,20 +88,20 @@ public final class TierReplay {
     /// @param first that is served
     /// @param end after the last
     /// @param counted first that counts as hit or miss
-    public record Span(int first, int end, int counted) {
+    public record RequestRange(int first, int end, int counted) {
 
         /// All of them, the first few not counted.
-        public static Span of(PrefixForest forest, int warmup) {
-            return new Span(0, forest.requestCount(), warmup);
+        public static RequestRange of(PrefixForest forest, int warmup) {
+            return new RequestRange(0, forest.requestCount(), warmup);
         }
     }
 
     private TierReplay(PrefixForest forest, Settings settings, int counted) {
         this.settings = settings;
-        chains = new ReplayedChains(forest, settings.blockBytes());
-        all = new HitCounter(forest, counted);
-        host = new HitCounter(forest, counted);
-        onDevice = new HitCounter(forest, counted);
+        chains = new TraceChains(forest, settings.blockBytes());
+        allHits = new HitCounter(forest, counted);
+        hostHits = new HitCounter(forest, counted);
+        deviceHits = new HitCounter(forest, counted);
         device = settings.deviceBytes == 0 ? null : device(settings.deviceBytes);
     }
 
@@ -111,12 +111,12 @@ public final class TierReplay {
 
     /// Hears of each request that was served, when all writes have ended.
     @FunctionalInterface
-    public interface Watcher {
+    public interface RequestListener {
 
         /// A request was served.
         ///
         /// @param put bytes of blocks that were put so far
-        void served(int request, TieredKvCache cache, long put);
+        void onServed(int request, TieredKvCache cache, long put);
 
         /// A request has found its leading blocks.
         ///
@@ -126,29 +126,30 @@ public final class TierReplay {
     }
 
     /// Serves requests, once.
-    public static TierReplayResult run(PrefixForest forest, Settings settings, Span span, Watcher watcher) {
-        return new TierReplay(forest, settings, span.counted).run(span, watcher);
+    public static TierReplayResult run(
+            PrefixForest forest, Settings settings, RequestRange requestRange, RequestListener requestListener) {
+        return new TierReplay(forest, settings, requestRange.counted).run(requestRange, requestListener);
     }
 
-    private TierReplayResult run(Span span, Watcher watcher) {
+    private TierReplayResult run(RequestRange requestRange, RequestListener requestListener) {
         long start = System.nanoTime();
-        TierReplayResult.Written written;
+        TierReplayResult.DiskWrites diskWrites;
         try (TieredKvCache cache = open(settings, device)) {
             cache.register(chains.namespace());
             await("what the disk held is told", () -> !cache.isRecovering());
-            for (int request = span.first; request < span.end; request++) {
-                serve(cache, chains.chain(request), request, watcher);
-                await("all is written", () -> settled(cache.offloadStats()));
-                watcher.served(request, cache, putBytes);
+            for (int request = requestRange.first; request < requestRange.end; request++) {
+                serve(cache, chains.chainOf(request), request, requestListener);
+                await("all is written", () -> isSettled(cache.offloadStats()));
+                requestListener.onServed(request, cache, putBytes);
             }
             cache.validate();
-            written = written(cache);
+            diskWrites = writtenBytes(cache);
         }
         return new TierReplayResult(
-                all.totals(),
-                host.totals().blockHits(),
-                onDevice.totals().blockHits(),
-                written,
+                allHits.totals(),
+                hostHits.totals().blockHits(),
+                deviceHits.totals().blockHits(),
+                diskWrites,
                 new TierReplayResult.Check(blocksServed, wrongBlocks, notArrived),
                 (System.nanoTime() - start) / 1e9);
     }
@@ -173,52 +174,52 @@ public final class TierReplay {
     }
 
     /// An engine looks on the device first.
-    private void askDevice(CudaTier present, BlockChain chain, int request) {
+    private void acquireFromDevice(CudaTier present, BlockChain chain, int request) {
         try (DeviceBlockTable table = present.acquire(chain, 0)) {
-            onDevice.onRequest(request, table.endBlock());
+            deviceHits.onRequest(request, table.endBlock());
         }
     }
 
-    private void serve(TieredKvCache cache, BlockChain chain, int request, Watcher watcher) {
+    private void serve(TieredKvCache cache, BlockChain chain, int request, RequestListener requestListener) {
         if (device != null) {
-            askDevice(device, chain, request);
+            acquireFromDevice(device, chain, request);
         }
         Match match = cache.match(chain);
-        try (BlockTable table = cache.acquire(chain, 0, PATIENCE_NANOS)) {
-            int ready = table.await(match.blocks(), PATIENCE_NANOS);
+        try (BlockTable table = cache.acquire(chain, 0, TIMEOUT_NANOS)) {
+            int ready = table.await(match.blocks(), TIMEOUT_NANOS);
             notArrived += Math.max(0, match.blocks() - ready);
-            host.onRequest(request, Math.min(match.hostBlocks(), ready));
-            all.onRequest(request, ready);
-            watcher.found(request, Math.min(match.hostBlocks(), ready), ready);
+            hostHits.onRequest(request, Math.min(match.hostBlocks(), ready));
+            allHits.onRequest(request, ready);
+            requestListener.found(request, Math.min(match.hostBlocks(), ready), ready);
             blocksServed += ready;
-            wrongBlocks += ReplayedChains.wrong(table, chain, ready);
-            store(cache, chain, ready);
+            wrongBlocks += TraceChains.countWrong(table, chain, ready);
+            putMissing(cache, chain, ready);
         }
     }
 
-    private void store(TieredKvCache cache, BlockChain chain, int from) {
+    private void putMissing(TieredKvCache cache, BlockChain chain, int from) {
         for (int i = from; i < chain.length(); i++) {
-            try (BlockWriter writer = cache.put(chain, i, 0, PATIENCE_NANOS)) {
+            try (BlockWriter writer = cache.put(chain, i, 0, TIMEOUT_NANOS)) {
                 if (writer.outcome() != PutOutcome.RESERVED) {
                     return;
                 }
-                ReplayedChains.fill(chain, i, writer.segment());
+                TraceChains.fill(chain, i, writer.segment());
                 writer.seal();
                 putBytes += settings.blockBytes();
             }
         }
     }
 
-    private static boolean settled(DiskTierStats stats) {
+    private static boolean isSettled(DiskTierStats stats) {
         return stats.waitingBytes() == 0 && stats.writing() == 0;
     }
 
     /// A tier tells what it has done a moment later.
-    private TierReplayResult.Written written(TieredKvCache cache) {
+    private TierReplayResult.DiskWrites writtenBytes(TieredKvCache cache) {
         long blocks = cache.offloadStats().written();
         await("the disk tells what it wrote", () -> tier(cache).blocksWritten() >= blocks);
         TierStats tier = tier(cache);
-        return new TierReplayResult.Written(
+        return new TierReplayResult.DiskWrites(
                 putBytes,
                 tier.blockBytesWritten(),
                 tier.allBytesWritten(),
@@ -232,10 +233,10 @@ public final class TierReplay {
     private static void await(String what, BooleanSupplier reached) {
         long start = System.nanoTime();
         while (!reached.getAsBoolean()) {
-            if (System.nanoTime() - start > PATIENCE_NANOS) {
+            if (System.nanoTime() - start > TIMEOUT_NANOS) {
                 throw new IllegalStateException("a minute has passed, and it is not so that " + what);
             }
-            LockSupport.parkNanos(PAUSE_NANOS);
+            LockSupport.parkNanos(POLL_NANOS);
         }
     }
 }

@@ -9,7 +9,7 @@ import io.kvcache.bench.replay.HitTotals;
 /// @param deviceHits leading blocks that a device in front of the disk had, wherever else they were
 /// @param seconds of everything: making the contents, storing, writing, serving, verifying
 public record TierReplayResult(
-        HitTotals totals, long hostHits, long deviceHits, Written written, Check check, double seconds) {
+        HitTotals totals, long hostHits, long deviceHits, DiskWrites written, Check check, double seconds) {
 
     /// What went to the disk.
     ///
@@ -17,20 +17,20 @@ public record TierReplayResult(
     /// @param blockBytes of those and of others, written once or more
     /// @param allBytes that the disk was given for that: tables, and blocks that were written again to make room
     /// @param evictedUnwritten blocks that left host memory and were on no disk
-    public record Written(long putBytes, long blockBytes, long allBytes, long evictedUnwritten) {
+    public record DiskWrites(long putBytes, long blockBytes, long allBytes, long evictedUnwritten) {
 
         /// The share of a write-through store's writes that were saved.
-        public double saved() {
+        public double savedShare() {
             return putBytes == 0 ? 0 : 1 - (double) blockBytes / putBytes;
         }
 
         /// Bytes that the disk was given, whatever for, for each byte of blocks that were put.
-        public double allOfPut() {
+        public double bytesPerPutByte() {
             return putBytes == 0 ? 0 : (double) allBytes / putBytes;
         }
 
         /// Bytes that the disk was given for each byte of blocks.
-        public double amplification() {
+        public double writeAmplification() {
             return blockBytes == 0 ? 0 : (double) allBytes / blockBytes;
         }
     }

@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.within;
 import io.kvcache.bench.opaque.LmcacheReplay;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.store.ReplayedChains;
+import io.kvcache.bench.store.TraceChains;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
 import io.kvcache.core.BlockTable;
@@ -107,7 +107,7 @@ final class CaptureReplayTest {
                 "memory.host_bytes", new ConfigReader.Option("host", Long.toString(2L * SlabPool.SLAB_BYTES)),
                 "memory.prefault", new ConfigReader.Option("prefault", "off"),
                 "trace.out", new ConfigReader.Option("trace", file.toString()));
-        ReplayedChains chains = new ReplayedChains(FOREST, SLOT_BYTES);
+        TraceChains chains = new TraceChains(FOREST, SLOT_BYTES);
         try (CacheServer server = CacheServer.start(
                 new ConfigReader(HostResources.detect(), Map.of()).read(ConfigReader.Source.NONE, options))) {
             InetSocketAddress address = Objects.requireNonNull(server.remoteAddress());
@@ -116,7 +116,7 @@ final class CaptureReplayTest {
                     .connect()) {
                 cache.register(chains.namespace());
                 for (int request = 0; request < FOREST.requestCount(); request++) {
-                    serve(cache, chains.chain(request));
+                    serve(cache, chains.chainOf(request));
                 }
             }
             URI page = URI.create("http://127.0.0.1:" + server.address().getPort() + "/v1/stats");

@@ -37,7 +37,7 @@ final class TierReplayTest {
     @TempDir
     private Path folder;
 
-    enum Source {
+    enum TestTrace {
         CONVERSATION {
             @Override
             Trace trace() {
@@ -94,13 +94,13 @@ final class TierReplayTest {
         TierReplay.Settings settings =
                 new TierReplay.Settings(PolicyKind.LRU, HOST_BLOCKS, BLOCK_BYTES, disk, admission);
         assertThat(settings.diskBlocks()).isEqualTo(DISK_BLOCKS);
-        return TierReplay.run(forest, settings, TierReplay.Span.of(forest, 0), (request, cache, put) -> {});
+        return TierReplay.run(forest, settings, TierReplay.RequestRange.of(forest, 0), (request, cache, put) -> {});
     }
 
     @ParameterizedTest
     @EnumSource
-    void givenEveryBlockIsWritten_whenReplayedOverTwoTiers_thenTheyHitAsOneLruDoes(Source source) {
-        PrefixForest forest = source.forest();
+    void givenEveryBlockIsWritten_whenReplayedOverTwoTiers_thenTheyHitAsOneLruDoes(TestTrace testTrace) {
+        PrefixForest forest = testTrace.forest();
         TierReplayResult result = run(forest, AdmissionKind.ALWAYS);
         double one =
                 new PolicyReplay(PolicyKind.LRU).run(forest, DISK_BLOCKS, 0).blockHitRatio();
@@ -113,23 +113,24 @@ final class TierReplayTest {
 
     @ParameterizedTest
     @EnumSource
-    void givenOnlyWhatIsUsedAgainIsWritten_whenReplayed_thenManyWritesAreSaved(Source source) {
-        TierReplayResult result = run(source.forest(), AdmissionKind.SECOND_HIT);
+    void givenOnlyWhatIsUsedAgainIsWritten_whenReplayed_thenManyWritesAreSaved(TestTrace testTrace) {
+        TierReplayResult result = run(testTrace.forest(), AdmissionKind.SECOND_HIT);
         assertThat(result.check().wrongBlocks()).isZero();
-        assertThat(result.written().saved()).isGreaterThan(source.leastSaved());
-        assertThat(result.written().amplification()).isGreaterThanOrEqualTo(1);
+        assertThat(result.written().savedShare()).isGreaterThan(testTrace.leastSaved());
+        assertThat(result.written().writeAmplification()).isGreaterThanOrEqualTo(1);
         assertThat(result.totals().blockHits()).isPositive();
     }
 
     @ParameterizedTest
     @EnumSource
-    void givenADeviceInFront_whenReplayed_thenEnginesFindBlocksThereAndImportanceNoFewerThanRecency(Source source) {
-        PrefixForest forest = source.forest();
+    void givenADeviceInFront_whenReplayed_thenEnginesFindBlocksThereAndImportanceNoFewerThanRecency(
+            TestTrace testTrace) {
+        PrefixForest forest = testTrace.forest();
         double recent = onDevice(forest, PolicyKind.LRU);
         double important = onDevice(forest, PolicyKind.IMPORTANCE);
         System.out.printf("found on a device: %.4f by last use, %.4f by importance%n", recent, important);
         assertThat(recent).isPositive();
-        assertThat(important).isGreaterThan(recent - source.noise());
+        assertThat(important).isGreaterThan(recent - testTrace.noise());
     }
 
     private double onDevice(PrefixForest forest, PolicyKind policy) {
@@ -137,7 +138,7 @@ final class TierReplayTest {
         TierReplay.Settings settings = new TierReplay.Settings(
                 policy, HOST_BLOCKS, BLOCK_BYTES, disk, AdmissionKind.ALWAYS, DISK_BLOCKS / 4L * BLOCK_BYTES);
         TierReplayResult result =
-                TierReplay.run(forest, settings, TierReplay.Span.of(forest, 0), (request, cache, put) -> {});
+                TierReplay.run(forest, settings, TierReplay.RequestRange.of(forest, 0), (request, cache, put) -> {});
         assertThat(result.check().wrongBlocks()).isZero();
         return result.deviceHitRatio();
     }

@@ -22,14 +22,14 @@ import org.junit.jupiter.api.Test;
 /// Of eight new prompts seven come once and one comes back, with two blocks more, 300 to 900
 /// requests later, which is longer than the store can keep everything. All are of eight blocks and
 /// look alike.
-final class LabelledTrafficTest {
+final class RequestLabelsTest {
 
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 1, 256, 16, Dtype.BF16));
     private static final int REQUESTS = 16_000;
     private static final int BLOCKS = 8;
     private static final int ADDED = 2;
-    private static final int LONGEST_GAP = 900;
-    private static final int SHORTEST_GAP = 300;
+    private static final int MAX_GAP = 900;
+    private static final int MIN_GAP = 300;
 
     /// Whether requests are labelled, and by what.
     private enum Labels {
@@ -41,7 +41,7 @@ final class LabelledTrafficTest {
     private static double hitRatio(PolicyKind policy, Labels labels) {
         Random random = new Random(3);
         Random lots = new Random(4);
-        int[] due = new int[REQUESTS + LONGEST_GAP];
+        int[] due = new int[REQUESTS + MAX_GAP];
         long asked = 0;
         long found = 0;
         try (TieredKvCache cache = TieredKvCache.builder()
@@ -54,7 +54,7 @@ final class LabelledTrafficTest {
                 boolean second = due[i] != 0;
                 boolean returns = !second && random.nextInt(8) == 0;
                 if (returns) {
-                    due[i + SHORTEST_GAP + random.nextInt(LONGEST_GAP - SHORTEST_GAP)] = i;
+                    due[i + MIN_GAP + random.nextInt(MAX_GAP - MIN_GAP)] = i;
                 }
                 BlockChain chain = second ? chain(due[i], BLOCKS + ADDED) : chain(i, BLOCKS);
                 asked += chain.length();

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Test;
 ///
 /// The store is the production one, of 2,048 blocks of 16 KiB; nine tenths are the honest tenant's by
 /// weight.
-final class LyingTenantTest {
+final class AdversarialTenantTest {
 
     private static final BlockShape SHAPE = BlockShape.kv(1, 1, 256, 16, Dtype.BF16);
     private static final long HOST_BYTES = 32L << 20;

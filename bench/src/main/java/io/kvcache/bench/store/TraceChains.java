@@ -13,15 +13,15 @@ import java.util.ArrayList;
 import java.util.List;
 
 /// A trace's requests as chains of blocks with real bytes, which are a pure function of their keys.
-public final class ReplayedChains {
+public final class TraceChains {
 
     /// Largest head dimension and largest block, in tokens.
-    private static final int MOST_PER_AXIS = 65_536;
+    private static final int MAX_PER_AXIS = 65_536;
 
     private final PrefixForest forest;
     private final Namespace namespace;
 
-    public ReplayedChains(PrefixForest forest, int blockBytes) {
+    public TraceChains(PrefixForest forest, int blockBytes) {
         this.forest = forest;
         namespace = Namespace.of("replay", shapeOf(blockBytes, forest.blockTokens()));
     }
@@ -29,7 +29,7 @@ public final class ReplayedChains {
     /// Some shape of exactly this size and, if there is one, with so many tokens: what a block costs goes by how
     /// many come before it.
     private static BlockShape shapeOf(int bytes, int tokens) {
-        boolean exact = bytes % tokens == 0 && tokens <= MOST_PER_AXIS && bytes / tokens <= MOST_PER_AXIS;
+        boolean exact = bytes % tokens == 0 && tokens <= MAX_PER_AXIS && bytes / tokens <= MAX_PER_AXIS;
         return exact ? BlockShape.mla(1, bytes / tokens, tokens, Dtype.INT8) : shapeOf(bytes);
     }
 
@@ -37,8 +37,8 @@ public final class ReplayedChains {
     ///
     /// @throws IllegalArgumentException when there is none, as for a large prime
     public static BlockShape shapeOf(int bytes) {
-        for (int dim = Math.min(MOST_PER_AXIS, bytes); dim > 0; dim--) {
-            if (bytes % dim == 0 && bytes / dim <= MOST_PER_AXIS) {
+        for (int dim = Math.min(MAX_PER_AXIS, bytes); dim > 0; dim--) {
+            if (bytes % dim == 0 && bytes / dim <= MAX_PER_AXIS) {
                 return BlockShape.mla(1, dim, bytes / dim, Dtype.INT8);
             }
         }
@@ -50,7 +50,7 @@ public final class ReplayedChains {
         return namespace;
     }
 
-    public BlockChain chain(int request) {
+    public BlockChain chainOf(int request) {
         List<byte[]> keys = new ArrayList<>();
         for (int i = 0; i < forest.storedBlocks(request); i++) {
             keys.add(Integer.toString(forest.node(request, i)).getBytes(StandardCharsets.US_ASCII));
@@ -64,15 +64,15 @@ public final class ReplayedChains {
     }
 
     /// Whether the bytes are those of the block.
-    public static boolean right(BlockChain chain, int index, MemorySegment bytes) {
+    public static boolean matches(BlockChain chain, int index, MemorySegment bytes) {
         return BlockContent.of(chain.keyHi(index), chain.keyLo(index)).mismatch(bytes) < 0;
     }
 
     /// How many of a table's blocks, which begin with the chain's first, have other bytes.
-    public static int wrong(BlockTable table, BlockChain chain, int blocks) {
+    public static int countWrong(BlockTable table, BlockChain chain, int blocks) {
         int wrong = 0;
         for (int i = 0; i < blocks; i++) {
-            wrong += right(chain, i, table.segment(i)) ? 0 : 1;
+            wrong += matches(chain, i, table.segment(i)) ? 0 : 1;
         }
         return wrong;
     }

@@ -8,13 +8,13 @@ import java.util.Random;
 /// How fast this machine copies memory right now: the limit that serving from host memory is compared with.
 ///
 /// Copies blocks from random places of a pool larger than the caches into one buffer, which is what serving does.
-public final class MemoryCopy {
+public final class MemoryCopySpeed {
 
     private static final long POOL_BYTES = 256L << 20;
     private static final int ROUNDS = 5;
     private static final long SEED = 42;
 
-    private MemoryCopy() {}
+    private MemoryCopySpeed() {}
 
     /// Median over a few rounds, in gigabytes (10^9 bytes) a second.
     ///
@@ -26,16 +26,16 @@ public final class MemoryCopy {
             pool.fill((byte) 1);
             Random random = new Random(SEED);
             double[] speeds = new double[ROUNDS];
-            round(pool, out, random);
+            measureRound(pool, out, random);
             for (int i = 0; i < ROUNDS; i++) {
-                speeds[i] = round(pool, out, random);
+                speeds[i] = measureRound(pool, out, random);
             }
             Arrays.sort(speeds);
             return speeds[ROUNDS / 2];
         }
     }
 
-    private static double round(MemorySegment pool, MemorySegment out, Random random) {
+    private static double measureRound(MemorySegment pool, MemorySegment out, Random random) {
         int blocks = (int) (pool.byteSize() / out.byteSize());
         long nanos = 0;
         for (int i = 0; i < blocks; i++) {

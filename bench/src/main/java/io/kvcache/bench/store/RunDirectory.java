@@ -6,9 +6,9 @@ import java.nio.file.Path;
 import java.util.stream.Stream;
 
 /// The directory of a disk tier that a run makes for itself.
-public final class TierFiles {
+public final class RunDirectory {
 
-    private TierFiles() {}
+    private RunDirectory() {}
 
     /// A run begins with nothing, and touches nothing of others.
     ///
@@ -24,7 +24,7 @@ public final class TierFiles {
     }
 
     /// Removes a tier and its directory.
-    public static void remove(Path directory) throws IOException {
+    public static void deleteTier(Path directory) throws IOException {
         Files.deleteIfExists(directory.resolve("tier"));
         Files.deleteIfExists(directory.resolve("lock"));
         Files.deleteIfExists(directory);

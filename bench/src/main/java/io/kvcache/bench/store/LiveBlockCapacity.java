@@ -5,15 +5,15 @@ import io.kvcache.tiers.disk.DiskGeometry;
 import java.nio.file.Path;
 
 /// A disk tier by the number of blocks that may be alive on it, all that is kept in reserve left out.
-final class LiveBlocks {
+final class LiveBlockCapacity {
 
     /// The least change of a file that makes its regions larger by a page.
     private static final long STEP_BYTES = 200L * DiskGeometry.PAGE_BYTES;
 
-    private LiveBlocks() {}
+    private LiveBlockCapacity() {}
 
     /// The smallest disk that has room for exactly so many.
-    static DiskOptions disk(Path directory, long blocks, int blockBytes) {
+    static DiskOptions smallestDisk(Path directory, long blocks, int blockBytes) {
         long wanted = blocks * slotBytes(blockBytes);
         DiskOptions disk = DiskOptions.of(directory, DiskGeometry.MIN_DEVICE_BYTES + wanted);
         while (disk.liveBytes() < wanted) {
@@ -24,7 +24,7 @@ final class LiveBlocks {
     }
 
     /// How many have room on a disk.
-    static long on(DiskOptions disk, int blockBytes) {
+    static long capacityOf(DiskOptions disk, int blockBytes) {
         return disk.liveBytes() / slotBytes(blockBytes);
     }
 

@@ -4,15 +4,15 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /// Keeps the device from saying at each of many openings what path it takes.
-public final class QuietDevices {
+public final class DeviceLogSilencer {
 
     /// Held here, as loggers that nobody holds forget their level.
-    private static final Logger DEVICE = Logger.getLogger("io.kvcache.tiers.device");
+    private static final Logger DEVICE_LOGGER = Logger.getLogger("io.kvcache.tiers.device");
 
-    private QuietDevices() {}
+    private DeviceLogSilencer() {}
 
     /// From now on, in this JVM.
-    public static void begin() {
-        DEVICE.setLevel(Level.WARNING);
+    public static void silence() {
+        DEVICE_LOGGER.setLevel(Level.WARNING);
     }
 }
