@@ -2,7 +2,7 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.disk.DiskBenchDirs;
 import io.kvcache.bench.disk.MissingToolException;
-import io.kvcache.bench.suite.Suite;
+import io.kvcache.bench.suite.BenchmarkSuite;
 import io.kvcache.bench.suite.SuiteCatalogue;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -58,28 +58,28 @@ final class BenchCommand implements Callable<Integer> {
             options.print("gpu: blocks, pages and kernels on a GPU beside bare copies; see bench gpu --help\n");
             return 0;
         }
-        Suite chosen = chosen();
-        if (folder != null && !chosen.movesBytes()) {
+        BenchmarkSuite chosen = chosen();
+        if (folder != null && !chosen.needsFiles()) {
             throw new ParameterException(spec.commandLine(), "kvcache bench: only disk takes a DIR");
         }
-        return chosen.movesBytes()
+        return chosen.needsFiles()
                 ? runOnFiles(chosen)
                 : options.reportResults(chosen, options.createRunner().run(chosen));
     }
 
-    private int runOnFiles(Suite chosen) throws IOException {
+    private int runOnFiles(BenchmarkSuite chosen) throws IOException {
         try {
             Path disk = folder == null ? Path.of(System.getProperty("java.io.tmpdir")) : folder;
             DiskBenchDirs places = DiskBenchDirs.find(disk);
             places.remarks().forEach(options::printError);
-            Suite possible = chosen.within(places.folders().keySet());
+            BenchmarkSuite possible = chosen.onMedia(places.folders().keySet());
             return options.reportResults(possible, options.createRunner().run(possible, places));
         } catch (MissingToolException missing) {
             throw new ParameterException(spec.commandLine(), "kvcache bench: " + missing.getMessage(), missing);
         }
     }
 
-    private Suite chosen() {
+    private BenchmarkSuite chosen() {
         return options.filterSuite(SuiteCatalogue.named(suite)
                 .orElseThrow(() -> options.invalidValue(
                         "SUITE", suite, SuiteCatalogue.names() + ", server, transport, gpu, list")));

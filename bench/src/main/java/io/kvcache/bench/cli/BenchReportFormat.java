@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.suite.Answer;
-import io.kvcache.bench.suite.Suite;
+import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.BenchmarkSuite;
 import java.util.ArrayList;
 import java.util.IntSummaryStatistics;
 import java.util.LinkedHashMap;
@@ -14,7 +14,7 @@ sealed interface BenchReportFormat
         permits BenchReportFormat.TextTable, BenchReportFormat.JsonLines, BenchReportFormat.MarkdownTable {
 
     /// The whole report, lines ended by a line feed.
-    String format(Suite suite, List<Answer> answers);
+    String format(BenchmarkSuite suite, List<BenchResult> answers);
 
     /// An aligned table for people.
     record TextTable() implements BenchReportFormat {
@@ -22,20 +22,20 @@ sealed interface BenchReportFormat
         private static final String ROW = "%-18s %10s %-10s  %-24s %10s %7s  %-14s %s%n";
 
         @Override
-        public String format(Suite suite, List<Answer> answers) {
+        public String format(BenchmarkSuite suite, List<BenchResult> answers) {
             StringBuilder text = new StringBuilder(
                     String.format(Locale.ROOT, ROW, suite.name(), "", "", "against", "", "ratio", "budget", ""));
-            for (Answer benchResult : answers) {
+            for (BenchResult benchResult : answers) {
                 text.append(String.format(
                         Locale.ROOT,
                         ROW,
-                        benchResult.question().name(),
+                        benchResult.spec().name(),
                         number(benchResult.value()),
-                        benchResult.question().unit(),
-                        benchResult.question().against().name(),
-                        number(benchResult.againstValue()),
+                        benchResult.spec().unit(),
+                        benchResult.spec().reference().name(),
+                        number(benchResult.referenceValue()),
                         number(benchResult.ratio()),
-                        benchResult.question().budget().describe(),
+                        benchResult.spec().threshold().describe(),
                         verdict(benchResult)));
             }
             return text.append(legend(answers)).toString();
@@ -45,7 +45,7 @@ sealed interface BenchReportFormat
     /// One JSON object a line, for programs.
     record JsonLines() implements BenchReportFormat {
         @Override
-        public String format(Suite suite, List<Answer> answers) {
+        public String format(BenchmarkSuite suite, List<BenchResult> answers) {
             StringBuilder text = new StringBuilder();
             answers.forEach(benchResult ->
                     text.append(BenchResultJson.of(benchResult).toJson()).append('\n'));
@@ -56,21 +56,21 @@ sealed interface BenchReportFormat
     /// A table for a document, with the questions in full.
     record MarkdownTable() implements BenchReportFormat {
         @Override
-        public String format(Suite suite, List<Answer> answers) {
+        public String format(BenchmarkSuite suite, List<BenchResult> answers) {
             StringBuilder text = new StringBuilder("| question | value | against | ratio | budget | |\n");
             text.append("|---|---|---|---|---|---|\n");
-            for (Answer benchResult : answers) {
+            for (BenchResult benchResult : answers) {
                 text.append(String.format(
                         Locale.ROOT,
                         "| **%s** %s | %s %s | %s: %s | %s | %s | %s |%n",
-                        benchResult.question().name(),
-                        benchResult.question().text(),
+                        benchResult.spec().name(),
+                        benchResult.spec().text(),
                         number(benchResult.value()),
-                        benchResult.question().unit(),
-                        benchResult.question().against().name(),
-                        number(benchResult.againstValue()),
+                        benchResult.spec().unit(),
+                        benchResult.spec().reference().name(),
+                        number(benchResult.referenceValue()),
                         number(benchResult.ratio()),
-                        benchResult.question().budget().describe(),
+                        benchResult.spec().threshold().describe(),
                         verdict(benchResult)));
             }
             return text.append('\n').append(legend(answers)).toString();
@@ -79,8 +79,9 @@ sealed interface BenchReportFormat
 
     /// What the figures are, as the ratio is not always the quotient of the two beside it, and how bytes
     /// travelled.
-    private static String legend(List<Answer> answers) {
-        IntSummaryStatistics rounds = answers.stream().mapToInt(Answer::runs).summaryStatistics();
+    private static String legend(List<BenchResult> answers) {
+        IntSummaryStatistics rounds =
+                answers.stream().mapToInt(BenchResult::runs).summaryStatistics();
         boolean same = rounds.getMin() == rounds.getMax();
         StringBuilder text = new StringBuilder(String.format(
                 Locale.ROOT,
@@ -90,14 +91,14 @@ sealed interface BenchReportFormat
         answers.stream()
                 .filter(benchResult -> !benchResult.path().isEmpty())
                 .forEach(benchResult -> paths.computeIfAbsent(benchResult.path(), _ -> new ArrayList<>())
-                        .add(benchResult.question().name()));
+                        .add(benchResult.spec().name()));
         paths.forEach((path, names) ->
                 text.append(String.format(Locale.ROOT, "%nBy %s: %s.%n", path, String.join(", ", names))));
         return text.toString();
     }
 
-    private static String verdict(Answer benchResult) {
-        return benchResult.ok() ? "ok" : "MISSED";
+    private static String verdict(BenchResult benchResult) {
+        return benchResult.isWithinThreshold() ? "ok" : "MISSED";
     }
 
     /// Three digits or so.

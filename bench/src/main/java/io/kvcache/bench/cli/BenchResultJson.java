@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
-import io.kvcache.bench.suite.Answer;
+import io.kvcache.bench.suite.BenchResult;
 import tools.jackson.databind.json.JsonMapper;
 
 /// The fields of a line of `bench --json`. Their names are what programs rely on.
@@ -21,16 +21,16 @@ record BenchResultJson(
 
     private static final JsonMapper JSON = JsonMapper.builder().build();
 
-    static BenchResultJson of(Answer benchResult) {
+    static BenchResultJson of(BenchResult benchResult) {
         return new BenchResultJson(
-                benchResult.question().name(),
+                benchResult.spec().name(),
                 benchResult.value(),
-                benchResult.question().unit(),
-                benchResult.question().against().name(),
-                benchResult.againstValue(),
+                benchResult.spec().unit(),
+                benchResult.spec().reference().name(),
+                benchResult.referenceValue(),
                 benchResult.ratio(),
-                benchResult.question().budget().describe(),
-                benchResult.ok(),
+                benchResult.spec().threshold().describe(),
+                benchResult.isWithinThreshold(),
                 benchResult.runs(),
                 benchResult.path());
     }

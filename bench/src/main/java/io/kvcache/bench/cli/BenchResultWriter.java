@@ -1,8 +1,8 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.suite.Answer;
-import io.kvcache.bench.suite.Machine;
-import io.kvcache.bench.suite.Suite;
+import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.BenchmarkSuite;
+import io.kvcache.bench.suite.MachineInfo;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -23,7 +23,7 @@ record BenchResultWriter(Path folder, String command) {
     /// Writes what a command that was just typed has found, today, where all records of this checkout are.
     ///
     /// @return the page
-    static Path write(CommandSpec spec, Suite suite, List<Answer> answers) throws IOException {
+    static Path write(CommandSpec spec, BenchmarkSuite suite, List<BenchResult> answers) throws IOException {
         String typed = "kvcache "
                 + String.join(" ", spec.root().commandLine().getParseResult().originalArgs());
         return new BenchResultWriter(RECORDS, typed).write(suite, answers, LocalDate.now(ZoneId.systemDefault()));
@@ -32,9 +32,9 @@ record BenchResultWriter(Path folder, String command) {
     /// Writes the page, and the lines beside it with `.jsonl` in place of `.md`.
     ///
     /// @return the page
-    Path write(Suite suite, List<Answer> answers, LocalDate day) throws IOException {
+    Path write(BenchmarkSuite suite, List<BenchResult> answers, LocalDate day) throws IOException {
         Files.createDirectories(folder);
-        Machine machineInfo = Machine.here();
+        MachineInfo machineInfo = MachineInfo.current();
         String name = suite.name() + "-" + day + (machineInfo.commit().isEmpty() ? "" : "-" + machineInfo.commit());
         Path page = folder.resolve(name + ".md");
         String head = String.format(

@@ -2,10 +2,10 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.server.ServerBuildBenchmark;
 import io.kvcache.bench.suite.Build;
-import io.kvcache.bench.suite.BuildPairs;
-import io.kvcache.bench.suite.BuildTrial;
-import io.kvcache.bench.suite.CoreTrial;
-import io.kvcache.bench.suite.Machine;
+import io.kvcache.bench.suite.BuildBenchmark;
+import io.kvcache.bench.suite.BuildComparison;
+import io.kvcache.bench.suite.CoreBuildBenchmark;
+import io.kvcache.bench.suite.MachineInfo;
 import io.kvcache.bench.suite.SpeedRatio;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -88,38 +88,39 @@ final class BuildComparisonCommand implements Callable<Integer> {
         if (pairs < 1 || pairs > MAX_PAIRS) {
             throw invalidValue("--pairs", String.valueOf(pairs), "1 to " + MAX_PAIRS);
         }
-        Map<BuildTrial, Set<String>> chosen = chosen();
+        Map<BuildBenchmark, Set<String>> chosen = chosen();
         if (pairs < MIN_PAIRS) {
             printError("fewer than " + MIN_PAIRS + " pairs decide nothing: chance makes cells slower");
         }
-        Build other = Build.at(older);
-        Build ours = newer == null ? Build.running() : Build.at(newer);
-        BuildPairs comparison = new BuildPairs(other, ours, pairs, this::printError);
+        Build other = Build.locate(older);
+        Build ours = newer == null ? Build.running() : Build.locate(newer);
+        BuildComparison comparison = new BuildComparison(other, ours, pairs, this::printError);
         boolean ok = true;
-        for (Map.Entry<BuildTrial, Set<String>> each : chosen.entrySet()) {
-            printError(each.getKey().suite() + ", load " + Machine.here().load());
-            BuildPairs.Outcome suiteComparison = comparison.run(each.getKey(), each.getValue());
+        for (Map.Entry<BuildBenchmark, Set<String>> each : chosen.entrySet()) {
+            printError(each.getKey().suiteName() + ", load "
+                    + MachineInfo.current().load());
+            BuildComparison.SuiteComparison suiteComparison = comparison.run(each.getKey(), each.getValue());
             print(json ? lines(suiteComparison) : table(suiteComparison));
-            ok &= suiteComparison.ok();
+            ok &= suiteComparison.isNotSlower();
         }
-        printError("load " + Machine.here().load() + " at the end");
+        printError("load " + MachineInfo.current().load() + " at the end");
         return ok ? 0 : 1;
     }
 
-    private Map<BuildTrial, Set<String>> chosen() {
-        List<BuildTrial> all = List.of(new CoreTrial(), new ServerBuildBenchmark(time));
-        String known = all.stream().map(BuildTrial::suite).collect(Collectors.joining(", "));
+    private Map<BuildBenchmark, Set<String>> chosen() {
+        List<BuildBenchmark> all = List.of(new CoreBuildBenchmark(), new ServerBuildBenchmark(time));
+        String known = all.stream().map(BuildBenchmark::suiteName).collect(Collectors.joining(", "));
         for (String name : suites) {
-            if (all.stream().noneMatch(trial -> trial.suite().equals(name))) {
+            if (all.stream().noneMatch(trial -> trial.suiteName().equals(name))) {
                 throw invalidValue("--suite", name, "one of " + known);
             }
         }
-        List<BuildTrial> trials =
-                all.stream().filter(trial -> suites.contains(trial.suite())).toList();
+        List<BuildBenchmark> trials =
+                all.stream().filter(trial -> suites.contains(trial.suiteName())).toList();
         Pattern wanted = pattern();
-        Map<BuildTrial, Set<String>> chosen = new LinkedHashMap<>();
-        for (BuildTrial trial : trials) {
-            Set<String> found = trial.cells().stream()
+        Map<BuildBenchmark, Set<String>> chosen = new LinkedHashMap<>();
+        for (BuildBenchmark trial : trials) {
+            Set<String> found = trial.cellNames().stream()
                     .filter(cell -> wanted.matcher(cell).find())
                     .collect(Collectors.toCollection(LinkedHashSet::new));
             if (!found.isEmpty()) {
@@ -132,7 +133,7 @@ final class BuildComparisonCommand implements Callable<Integer> {
                     cells,
                     "found in one of "
                             + trials.stream()
-                                    .flatMap(trial -> trial.cells().stream())
+                                    .flatMap(trial -> trial.cellNames().stream())
                                     .collect(Collectors.joining(", ")));
         }
         return chosen;
@@ -146,11 +147,11 @@ final class BuildComparisonCommand implements Callable<Integer> {
         }
     }
 
-    private static String table(BuildPairs.Outcome suiteComparison) {
+    private static String table(BuildComparison.SuiteComparison suiteComparison) {
         StringBuilder text = new StringBuilder(String.format(
                 Locale.ROOT, "%-18s %8s %18s %6s%n", suiteComparison.suite(), "new/old", "90 % interval", "pairs"));
         suiteComparison.first().forEach(ratio -> text.append(line(ratio, "")));
-        suiteComparison.again().forEach(ratio -> text.append(line(ratio, " again")));
+        suiteComparison.repeat().forEach(ratio -> text.append(line(ratio, " again")));
         for (String cell : suiteComparison.missing()) {
             text.append(String.format(Locale.ROOT, "%-18s one of the builds does not have it%n", cell));
         }
@@ -158,16 +159,16 @@ final class BuildComparisonCommand implements Callable<Integer> {
                 Locale.ROOT,
                 "%-18s %8.3f  geometric mean, wanted >= %.2f: %s%n",
                 suiteComparison.suite(),
-                suiteComparison.mean(),
-                SpeedRatio.LEAST_MEAN,
-                suiteComparison.mean() >= SpeedRatio.LEAST_MEAN ? "ok" : "SLOWER"));
-        String slower = String.join(", ", suiteComparison.slower());
+                suiteComparison.meanRatio(),
+                SpeedRatio.MIN_MEAN,
+                suiteComparison.meanRatio() >= SpeedRatio.MIN_MEAN ? "ok" : "SLOWER"));
+        String slower = String.join(", ", suiteComparison.slowerCells());
         text.append(String.format(
                 Locale.ROOT,
                 "%-18s %s%n",
                 suiteComparison.suite(),
                 slower.isEmpty()
-                        ? "no cell is slower: under " + SpeedRatio.LEAST + " with the whole interval in two runs"
+                        ? "no cell is slower: under " + SpeedRatio.MIN_MEDIAN + " with the whole interval in two runs"
                         : "SLOWER in two runs: " + slower));
         return text.toString();
     }
@@ -191,11 +192,11 @@ final class BuildComparisonCommand implements Callable<Integer> {
     private record JsonLine(
             String suite, String cell, int run, int pairs, double median, double low, double high, boolean slower) {}
 
-    private static String lines(BuildPairs.Outcome suiteComparison) {
+    private static String lines(BuildComparison.SuiteComparison suiteComparison) {
         JsonMapper mapper = JsonMapper.builder().build();
         List<String> lines = new ArrayList<>();
         Stream.of(1, 2)
-                .forEach(run -> (run == 1 ? suiteComparison.first() : suiteComparison.again())
+                .forEach(run -> (run == 1 ? suiteComparison.first() : suiteComparison.repeat())
                         .forEach(ratio -> lines.add(mapper.writeValueAsString(new JsonLine(
                                 suiteComparison.suite(),
                                 ratio.cell(),
@@ -209,9 +210,9 @@ final class BuildComparisonCommand implements Callable<Integer> {
                 "suite",
                 suiteComparison.suite(),
                 "geometricMean",
-                suiteComparison.mean(),
+                suiteComparison.meanRatio(),
                 "ok",
-                suiteComparison.ok())));
+                suiteComparison.isNotSlower())));
         return String.join("\n", lines) + "\n";
     }
 

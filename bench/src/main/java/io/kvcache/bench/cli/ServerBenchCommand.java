@@ -3,9 +3,9 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.server.BenchmarkOptions;
 import io.kvcache.bench.server.ServerBenchmark;
 import io.kvcache.bench.server.ServerBenchmarks;
-import io.kvcache.bench.suite.Answer;
-import io.kvcache.bench.suite.Machine;
-import io.kvcache.bench.suite.Suite;
+import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.BenchmarkSuite;
+import io.kvcache.bench.suite.MachineInfo;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.time.Duration;
@@ -62,12 +62,12 @@ final class ServerBenchCommand implements Callable<Integer> {
     public Integer call() throws IOException, InterruptedException {
         BenchmarkOptions benchmarkOptions =
                 quick ? BenchmarkOptions.quick(this::printError) : BenchmarkOptions.full(this::printError);
-        List<Answer> answers = new ArrayList<>();
+        List<BenchResult> answers = new ArrayList<>();
         for (ServerBenchmark part : chosen()) {
-            printError(part.title() + ", load " + Machine.here().load());
+            printError(part.title() + ", load " + MachineInfo.current().load());
             answers.addAll(part.run(benchmarkOptions));
         }
-        printError("load " + Machine.here().load() + " at the end");
+        printError("load " + MachineInfo.current().load() + " at the end");
         return report(answers);
     }
 
@@ -88,11 +88,11 @@ final class ServerBenchCommand implements Callable<Integer> {
                 .toList();
     }
 
-    private int report(List<Answer> answers) throws IOException {
-        Suite suite = new Suite(
+    private int report(List<BenchResult> answers) throws IOException {
+        BenchmarkSuite suite = new BenchmarkSuite(
                 "server",
                 "the cache server beside redis-server",
-                answers.stream().map(Answer::question).toList());
+                answers.stream().map(BenchResult::spec).toList());
         PrintWriter out = spec.commandLine().getOut();
         out.print(
                 (json ? new BenchReportFormat.JsonLines() : new BenchReportFormat.TextTable()).format(suite, answers));
@@ -100,7 +100,7 @@ final class ServerBenchCommand implements Callable<Integer> {
         if (recorded) {
             printError("recorded in " + BenchResultWriter.write(spec, suite, answers));
         }
-        return strict && !answers.stream().allMatch(Answer::ok) ? 1 : 0;
+        return strict && !answers.stream().allMatch(BenchResult::isWithinThreshold) ? 1 : 0;
     }
 
     private void printError(String step) {

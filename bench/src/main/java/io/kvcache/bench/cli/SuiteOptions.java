@@ -1,9 +1,9 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.suite.Answer;
-import io.kvcache.bench.suite.Effort;
-import io.kvcache.bench.suite.Question;
-import io.kvcache.bench.suite.Suite;
+import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.BenchmarkSpec;
+import io.kvcache.bench.suite.BenchmarkSuite;
+import io.kvcache.bench.suite.RunLength;
 import io.kvcache.bench.suite.SuiteRunner;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -15,7 +15,8 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/// The options of a command that runs a [Suite], a picocli mixin: which questions, how long, and where the answers go.
+/// The options of a command that runs a [BenchmarkSuite], a picocli mixin: which questions, how long, and where the
+/// answers go.
 public final class SuiteOptions {
 
     @Spec(Spec.Target.MIXEE)
@@ -39,10 +40,10 @@ public final class SuiteOptions {
     /// Returns the suite with the questions that `--filter` selects.
     ///
     /// @throws ParameterException when it selects none
-    public Suite filterSuite(Suite suite) {
-        Suite chosen = suite.filtered(filter);
-        if (chosen.questions().isEmpty()) {
-            String names = suite.questions().stream().map(Question::name).collect(Collectors.joining(", "));
+    public BenchmarkSuite filterSuite(BenchmarkSuite suite) {
+        BenchmarkSuite chosen = suite.filterByName(filter);
+        if (chosen.specs().isEmpty()) {
+            String names = suite.specs().stream().map(BenchmarkSpec::name).collect(Collectors.joining(", "));
             throw invalidValue("--filter", filter, "in one of " + names);
         }
         return chosen;
@@ -50,30 +51,30 @@ public final class SuiteOptions {
 
     /// Returns a runner that takes its time as `--quick` says, and reports its progress to standard error.
     public SuiteRunner createRunner() {
-        return new SuiteRunner(quick ? Effort.QUICK : Effort.FULL, this::printError);
+        return new SuiteRunner(quick ? RunLength.QUICK : RunLength.FULL, this::printError);
     }
 
     /// Prints the answers, and records them when `--record` asks for it.
     ///
     /// @return the exit code
     /// @throws IOException when the record cannot be written
-    public int reportResults(Suite suite, List<Answer> answers) throws IOException {
+    public int reportResults(BenchmarkSuite suite, List<BenchResult> answers) throws IOException {
         print((json ? new BenchReportFormat.JsonLines() : new BenchReportFormat.TextTable()).format(suite, answers));
         if (recorded) {
             printError("recorded in " + BenchResultWriter.write(spec, suite, answers));
         }
-        return strict && !answers.stream().allMatch(Answer::ok) ? 1 : 0;
+        return strict && !answers.stream().allMatch(BenchResult::isWithinThreshold) ? 1 : 0;
     }
 
     /// Prints the questions of a suite with their budgets.
-    public void printSpecs(Suite suite) {
+    public void printSpecs(BenchmarkSuite suite) {
         print(String.format(Locale.ROOT, "%s: %s%n", suite.name(), suite.title()));
-        suite.questions()
+        suite.specs()
                 .forEach(benchmarkSpec -> print(String.format(
                         Locale.ROOT,
                         "  %-18s %-14s %-10s %s%n",
                         benchmarkSpec.name(),
-                        benchmarkSpec.budget().describe(),
+                        benchmarkSpec.threshold().describe(),
                         benchmarkSpec.unit(),
                         benchmarkSpec.text())));
     }

@@ -1,9 +1,9 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.server.ServerProcess;
-import io.kvcache.bench.suite.Answer;
-import io.kvcache.bench.suite.Budget;
-import io.kvcache.bench.suite.Suite;
+import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.BenchmarkSuite;
+import io.kvcache.bench.suite.Threshold;
 import io.kvcache.bench.transport.HeapCell;
 import io.kvcache.bench.transport.HeapComparison;
 import io.kvcache.bench.transport.MatchCell;
@@ -82,7 +82,7 @@ final class TransportBenchCommand implements Callable<Integer> {
     @Option(names = "--record", description = "Also write page and lines to bench/results, with machine and commit.")
     private boolean recorded;
 
-    private final List<Answer> answers = new ArrayList<>();
+    private final List<BenchResult> answers = new ArrayList<>();
 
     @Override
     public Integer call() throws IOException, InterruptedException {
@@ -93,7 +93,7 @@ final class TransportBenchCommand implements Callable<Integer> {
             for (Comparison comparison : parts) {
                 int before = answers.size();
                 measure(comparison, rounds, time, table);
-                List<Answer> found = answers.subList(before, answers.size());
+                List<BenchResult> found = answers.subList(before, answers.size());
                 table.printMissed(found);
                 if (json) {
                     out().print(new BenchReportFormat.JsonLines().format(suite(found), found));
@@ -105,7 +105,7 @@ final class TransportBenchCommand implements Callable<Integer> {
                 record();
             }
         }
-        return !strict || answers.stream().allMatch(Answer::ok) ? 0 : 1;
+        return !strict || answers.stream().allMatch(BenchResult::isWithinThreshold) ? 0 : 1;
     }
 
     private PrintWriter out() {
@@ -116,11 +116,11 @@ final class TransportBenchCommand implements Callable<Integer> {
         printError("kvcache bench: recorded in " + BenchResultWriter.write(spec, suite(answers), answers));
     }
 
-    private static Suite suite(List<Answer> answers) {
-        return new Suite(
+    private static BenchmarkSuite suite(List<BenchResult> answers) {
+        return new BenchmarkSuite(
                 "transport",
                 "the remote cache beside the limits of what carries its blocks",
-                answers.stream().map(Answer::question).toList());
+                answers.stream().map(BenchResult::spec).toList());
     }
 
     private void measure(Comparison part, int rounds, Duration time, TransportTextReport table)
@@ -144,7 +144,7 @@ final class TransportBenchCommand implements Callable<Integer> {
             }
             case UDP -> {
                 List<TransportCell> cells = comparison.runAeronUdp(termBytes);
-                addResults("aeron-udp", "TCP", cells, transferSpec -> new Budget.None());
+                addResults("aeron-udp", "TCP", cells, transferSpec -> new Threshold.NoThreshold());
                 table.print(cells, "Aeron by UDP", "over TCP");
             }
             case UCX -> ucx(comparison, table);
@@ -175,7 +175,7 @@ final class TransportBenchCommand implements Callable<Integer> {
             return;
         }
         List<TransportCell> cells = comparison.runStaged();
-        addResults("staged", "TCP", cells, transferSpec -> new Budget.None());
+        addResults("staged", "TCP", cells, transferSpec -> new Threshold.NoThreshold());
         table.print(cells, "put through shared memory", "over TCP");
     }
 
@@ -198,7 +198,7 @@ final class TransportBenchCommand implements Callable<Integer> {
         }
         for (String transports : List.of("tcp", "shm")) {
             List<TransportCell> cells = comparison.runUcx(transports);
-            addResults("ucx-" + transports, "TCP", cells, transferSpec -> new Budget.None());
+            addResults("ucx-" + transports, "TCP", cells, transferSpec -> new Threshold.NoThreshold());
             table.print(cells, "UCX over " + transports, "over TCP");
         }
     }

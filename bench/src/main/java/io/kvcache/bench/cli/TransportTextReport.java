@@ -1,6 +1,6 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.suite.Answer;
+import io.kvcache.bench.suite.BenchResult;
 import io.kvcache.bench.transport.Cost;
 import io.kvcache.bench.transport.HeapCell;
 import io.kvcache.bench.transport.MatchCell;
@@ -96,17 +96,17 @@ record TransportTextReport(PrintWriter out) {
     }
 
     /// The answers that are beyond their budgets.
-    void printMissed(List<Answer> answers) {
-        for (Answer benchResult : answers) {
-            if (!benchResult.ok()) {
+    void printMissed(List<BenchResult> answers) {
+        for (BenchResult benchResult : answers) {
+            if (!benchResult.isWithinThreshold()) {
                 say(String.format(
                         Locale.ROOT,
                         "missed: %s is %.2f %s, ratio %.2f; wanted %s",
-                        benchResult.question().name(),
+                        benchResult.spec().name(),
                         benchResult.value(),
-                        benchResult.question().unit(),
+                        benchResult.spec().unit(),
                         benchResult.ratio(),
-                        benchResult.question().budget().describe()));
+                        benchResult.spec().threshold().describe()));
             }
         }
     }

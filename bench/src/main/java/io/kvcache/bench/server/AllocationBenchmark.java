@@ -1,7 +1,7 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.suite.Answer;
-import io.kvcache.bench.suite.Budget;
+import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.Threshold;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -14,7 +14,7 @@ final class AllocationBenchmark implements ServerBenchmark {
 
     private static final long HOST_BYTES = 2L << 30;
     private static final List<Integer> SIZES = List.of(4 << 10, 64 << 10, 1 << 20, 4 << 20, 32 << 20);
-    private static final Budget THRESHOLD = new Budget.AtMost(1024);
+    private static final Threshold THRESHOLD = new Threshold.AtMost(1024);
 
     @Override
     public String name() {
@@ -27,8 +27,8 @@ final class AllocationBenchmark implements ServerBenchmark {
     }
 
     @Override
-    public List<Answer> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
-        List<Answer> answers = new ArrayList<>();
+    public List<BenchResult> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
+        List<BenchResult> answers = new ArrayList<>();
         try (ServerProcess ours = ServerProcess.startCurrent(benchmarkOptions.limitHostBytes(HOST_BYTES));
                 AllocationMeter meter = AllocationMeter.attach(ours.processId())) {
             for (int bytes : SIZES) {
@@ -38,7 +38,7 @@ final class AllocationBenchmark implements ServerBenchmark {
         return answers;
     }
 
-    private static Answer measure(
+    private static BenchResult measure(
             ServerLoad load, ServerProcess ours, AllocationMeter meter, BenchmarkOptions benchmarkOptions)
             throws IOException, InterruptedException {
         benchmarkOptions.report("allocation of " + load.describe());

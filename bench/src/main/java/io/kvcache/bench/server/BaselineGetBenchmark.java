@@ -1,7 +1,7 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.suite.Answer;
-import io.kvcache.bench.suite.Budget;
+import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.Threshold;
 import java.io.IOException;
 import java.util.List;
 import java.util.function.ToDoubleFunction;
@@ -27,7 +27,7 @@ final class BaselineGetBenchmark implements ServerBenchmark {
     }
 
     @Override
-    public List<Answer> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
+    public List<BenchResult> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
         try (ServerProcess bare = ServerProcess.startBaseline();
                 ServerProcess ours = ServerProcess.startCurrent(HOST_BYTES)) {
             PairedSamples speed = compare(
@@ -37,8 +37,8 @@ final class BaselineGetBenchmark implements ServerBenchmark {
             PairedSamples latency =
                     compare(SMALL, new ServerComparison(ours, bare, benchmarkOptions), LoadResult::p50Micros);
             return List.of(
-                    speed.toResult(SPEED, bare.name(), new Budget.RatioAtLeast(0.85)),
-                    latency.toResult(LATENCY, bare.name(), new Budget.RatioAtMost(1.2)));
+                    speed.toResult(SPEED, bare.name(), new Threshold.RatioAtLeast(0.85)),
+                    latency.toResult(LATENCY, bare.name(), new Threshold.RatioAtMost(1.2)));
         }
     }
 

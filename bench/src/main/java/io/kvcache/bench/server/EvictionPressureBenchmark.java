@@ -1,7 +1,7 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.suite.Answer;
-import io.kvcache.bench.suite.Budget;
+import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.Threshold;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -41,8 +41,8 @@ final class EvictionPressureBenchmark implements ServerBenchmark {
     }
 
     @Override
-    public List<Answer> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
-        List<Answer> answers = new ArrayList<>();
+    public List<BenchResult> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
+        List<BenchResult> answers = new ArrayList<>();
         try (ServerProcess redis = ServerProcess.startRedis(HOST_BYTES);
                 ServerProcess ours = ServerProcess.startCurrent(HOST_BYTES)) {
             ServerComparison serverComparison = new ServerComparison(ours, redis, benchmarkOptions);
@@ -53,7 +53,7 @@ final class EvictionPressureBenchmark implements ServerBenchmark {
         return answers;
     }
 
-    private static void compare(int bytes, ServerComparison serverComparison, List<Answer> answers)
+    private static void compare(int bytes, ServerComparison serverComparison, List<BenchResult> answers)
             throws IOException, InterruptedException {
         ServerLoad load = new ServerLoad(true, bytes, 2);
         serverComparison.options().report("evicting: " + load.describe());
@@ -74,11 +74,11 @@ final class EvictionPressureBenchmark implements ServerBenchmark {
         answers.add(sets.toResult(
                 new MetricSpec("evict-set-" + size + "-p99", "How long do 99 of 100 SETs take that evict?", "us"),
                 serverComparison.theirs().name(),
-                new Budget.None()));
+                new Threshold.NoThreshold()));
         answers.add(gets.toResult(
                 new MetricSpec("evict-get-" + size + "-p99", "And GETs meanwhile?", "us"),
                 serverComparison.theirs().name(),
-                new Budget.None()));
+                new Threshold.NoThreshold()));
     }
 
     /// What came of a time of eviction.

@@ -1,7 +1,7 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.suite.Answer;
-import io.kvcache.bench.suite.Budget;
+import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.Threshold;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -11,9 +11,9 @@ final class GetSetBenchmark implements ServerBenchmark {
 
     private static final List<Integer> SIZES = List.of(64 << 10, 1 << 20, 4 << 20, 32 << 20);
     private static final List<Integer> CONNECTIONS = List.of(1, 2, 8);
-    private static final Budget CELL = new Budget.RatioAtLeast(0.9);
-    private static final Budget MEAN_OF_GET = new Budget.RatioAtLeast(1.3);
-    private static final Budget MEAN_OF_SET = new Budget.RatioAtLeast(1.0);
+    private static final Threshold CELL = new Threshold.RatioAtLeast(0.9);
+    private static final Threshold MEAN_OF_GET = new Threshold.RatioAtLeast(1.3);
+    private static final Threshold MEAN_OF_SET = new Threshold.RatioAtLeast(1.0);
     private static final long HOST_BYTES = 2L << 30;
 
     @Override
@@ -27,7 +27,7 @@ final class GetSetBenchmark implements ServerBenchmark {
     }
 
     @Override
-    public List<Answer> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
+    public List<BenchResult> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
         try (ServerProcess redis = ServerProcess.startRedis(HOST_BYTES);
                 ServerProcess ours = ServerProcess.startCurrent(HOST_BYTES)) {
             ServerComparison serverComparison = new ServerComparison(ours, redis, benchmarkOptions);
@@ -36,8 +36,9 @@ final class GetSetBenchmark implements ServerBenchmark {
         }
     }
 
-    private static List<Answer> compare(ServerComparison serverComparison) throws IOException, InterruptedException {
-        List<Answer> answers = new ArrayList<>();
+    private static List<BenchResult> compare(ServerComparison serverComparison)
+            throws IOException, InterruptedException {
+        List<BenchResult> answers = new ArrayList<>();
         List<Double> gets = new ArrayList<>();
         List<Double> sets = new ArrayList<>();
         for (int bytes : SIZES) {
@@ -45,7 +46,7 @@ final class GetSetBenchmark implements ServerBenchmark {
             for (boolean write : List.of(false, true)) {
                 for (int connections : CONNECTIONS) {
                     ServerLoad load = new ServerLoad(write, bytes, connections);
-                    Answer speed = serverComparison.compareSpeed(load, CELL, answers);
+                    BenchResult speed = serverComparison.compareSpeed(load, CELL, answers);
                     (write ? sets : gets).add(speed.ratio());
                 }
             }
@@ -55,7 +56,7 @@ final class GetSetBenchmark implements ServerBenchmark {
         return answers;
     }
 
-    private static Answer mean(String name, String operation, List<Double> ratios, Budget threshold) {
+    private static BenchResult mean(String name, String operation, List<Double> ratios, Threshold threshold) {
         PairedSamples mean = new PairedSamples();
         mean.add(PairedSamples.geometricMean(ratios), 1);
         MetricSpec metricSpec =

@@ -1,9 +1,9 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.suite.Answer;
-import io.kvcache.bench.suite.Budget;
-import io.kvcache.bench.suite.Measure;
-import io.kvcache.bench.suite.Question;
+import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.BenchmarkSpec;
+import io.kvcache.bench.suite.MetricSource;
+import io.kvcache.bench.suite.Threshold;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -26,17 +26,17 @@ final class PairedSamples {
     }
 
     /// @param against what the reference is of
-    Answer toResult(MetricSpec metricSpec, String against, Budget threshold) {
+    BenchResult toResult(MetricSpec metricSpec, String against, Threshold threshold) {
         double value = median(values);
         double reference = median(references);
-        Question benchmarkSpec = new Question(
+        BenchmarkSpec benchmarkSpec = new BenchmarkSpec(
                 metricSpec.name(),
                 metricSpec.text(),
                 metricSpec.unit(),
-                new Measure.Counted("KVCache", () -> value),
-                new Measure.Counted(against, () -> reference),
+                new MetricSource.ConstantMetric("KVCache", () -> value),
+                new MetricSource.ConstantMetric(against, () -> reference),
                 threshold);
-        return new Answer(benchmarkSpec, value, reference, medianRatio(), values.size(), "");
+        return new BenchResult(benchmarkSpec, value, reference, medianRatio(), values.size(), "");
     }
 
     private static double median(List<Double> numbers) {

@@ -1,7 +1,7 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.suite.Answer;
-import io.kvcache.bench.suite.Budget;
+import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.Threshold;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -14,7 +14,7 @@ final class PipelineBenchmark implements ServerBenchmark {
     private static final int CONNECTIONS = 2;
     private static final int VALUE_BYTES = 64;
     private static final long HOST_BYTES = 1L << 30;
-    private static final Budget EXISTS = new Budget.RatioAtLeast(0.7);
+    private static final Threshold EXISTS = new Threshold.RatioAtLeast(0.7);
 
     @Override
     public String name() {
@@ -27,13 +27,13 @@ final class PipelineBenchmark implements ServerBenchmark {
     }
 
     @Override
-    public List<Answer> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
+    public List<BenchResult> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
         try (ServerProcess redis = ServerProcess.startRedis(HOST_BYTES);
                 ServerProcess ours = ServerProcess.startCurrent(HOST_BYTES)) {
             fill(redis);
             fill(ours);
             ServerComparison serverComparison = new ServerComparison(ours, redis, benchmarkOptions);
-            List<Answer> answers = new ArrayList<>();
+            List<BenchResult> answers = new ArrayList<>();
             for (PipelinedClient.SmallRequest request : PipelinedClient.SmallRequest.values()) {
                 String name = request.name().toLowerCase(Locale.ROOT);
                 PairedSamples rate = serverComparison.compareLoads(
@@ -44,7 +44,7 @@ final class PipelineBenchmark implements ServerBenchmark {
                 answers.add(rate.toResult(
                         new MetricSpec("pipe-" + name, "How many pipelined " + request + " a second?", "thousand"),
                         redis.name(),
-                        request == PipelinedClient.SmallRequest.EXISTS ? EXISTS : new Budget.None()));
+                        request == PipelinedClient.SmallRequest.EXISTS ? EXISTS : new Threshold.NoThreshold()));
             }
             return answers;
         }

@@ -1,7 +1,7 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.suite.Answer;
-import io.kvcache.bench.suite.Budget;
+import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.Threshold;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -12,7 +12,7 @@ final class RedisToolBenchmark implements ServerBenchmark {
     private static final List<Integer> SIZES = List.of(64 << 10, 1 << 20, 4 << 20, 32 << 20);
     private static final List<Integer> CONNECTIONS = List.of(1, 2, 8);
     private static final long HOST_BYTES = 2L << 30;
-    private static final Budget MEAN = new Budget.RatioAtLeast(0.9);
+    private static final Threshold MEAN = new Threshold.RatioAtLeast(0.9);
 
     @Override
     public String name() {
@@ -25,12 +25,12 @@ final class RedisToolBenchmark implements ServerBenchmark {
     }
 
     @Override
-    public List<Answer> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
+    public List<BenchResult> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
         try (ServerProcess redis = ServerProcess.startRedis(HOST_BYTES);
                 ServerProcess ours = ServerProcess.startCurrent(HOST_BYTES)) {
             ServerComparison serverComparison = new ServerComparison(ours, redis, benchmarkOptions);
             serverComparison.warmUp();
-            List<Answer> answers = new ArrayList<>();
+            List<BenchResult> answers = new ArrayList<>();
             for (int bytes : SIZES) {
                 serverComparison.fill(new ServerLoad(true, bytes, 1));
                 for (boolean write : List.of(false, true)) {
@@ -42,7 +42,7 @@ final class RedisToolBenchmark implements ServerBenchmark {
             PairedSamples mean = new PairedSamples();
             mean.add(
                     PairedSamples.geometricMean(
-                            answers.stream().map(Answer::ratio).toList()),
+                            answers.stream().map(BenchResult::ratio).toList()),
                     1);
             answers.add(mean.toResult(
                     new MetricSpec("tool-mean", "What is that on average, of Redis?", "times"), "Redis", MEAN));
@@ -50,7 +50,7 @@ final class RedisToolBenchmark implements ServerBenchmark {
         }
     }
 
-    private static Answer cell(ServerLoad load, ServerComparison serverComparison)
+    private static BenchResult cell(ServerLoad load, ServerComparison serverComparison)
             throws IOException, InterruptedException {
         BenchmarkOptions benchmarkOptions = serverComparison.options();
         benchmarkOptions.report("redis-benchmark: " + load.describe());
@@ -65,6 +65,6 @@ final class RedisToolBenchmark implements ServerBenchmark {
         return speed.toResult(
                 new MetricSpec("tool-" + load.name(), "How fast is " + load.describe() + "?", "GB/s"),
                 serverComparison.theirs().name(),
-                new Budget.None());
+                new Threshold.NoThreshold());
     }
 }

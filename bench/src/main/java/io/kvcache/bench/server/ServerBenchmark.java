@@ -1,6 +1,6 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.suite.Answer;
+import io.kvcache.bench.suite.BenchResult;
 import java.io.IOException;
 import java.util.List;
 
@@ -16,5 +16,5 @@ public interface ServerBenchmark {
     /// Measures.
     ///
     /// @throws IOException when a server or a client fails, or a peer is not installed
-    List<Answer> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException;
+    List<BenchResult> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException;
 }

@@ -1,7 +1,7 @@
 package io.kvcache.bench.server;
 
 import io.kvcache.bench.suite.Build;
-import io.kvcache.bench.suite.BuildTrial;
+import io.kvcache.bench.suite.BuildBenchmark;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -14,7 +14,7 @@ import java.util.function.Consumer;
 
 /// The loads of `bench server` on the servers of two builds, which run at the same time and get each load in turn from
 /// the same clients. Every pair starts both anew, as no two runs of a JVM compile alike.
-public final class ServerBuildBenchmark implements BuildTrial {
+public final class ServerBuildBenchmark implements BuildBenchmark {
 
     private static final List<Integer> SIZES = List.of(64 << 10, 1 << 20, 4 << 20);
     private static final List<Integer> CONNECTIONS = List.of(1, 8);

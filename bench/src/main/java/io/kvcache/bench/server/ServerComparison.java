@@ -1,7 +1,7 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.suite.Answer;
-import io.kvcache.bench.suite.Budget;
+import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.Threshold;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.List;
@@ -35,7 +35,7 @@ record ServerComparison(ServerProcess ours, ServerProcess theirs, BenchmarkOptio
     }
 
     /// Adds bandwidth and p99 to the answers, and answers the bandwidth.
-    Answer compareSpeed(ServerLoad load, Budget threshold, List<Answer> answers)
+    BenchResult compareSpeed(ServerLoad load, Threshold threshold, List<BenchResult> answers)
             throws IOException, InterruptedException {
         options.report(load.describe());
         PairedSamples speed = new PairedSamples();
@@ -48,9 +48,9 @@ record ServerComparison(ServerProcess ours, ServerProcess theirs, BenchmarkOptio
         }
         MetricSpec fast = new MetricSpec(load.name(), "How fast is " + load.describe() + "?", "GB/s");
         MetricSpec slowest = new MetricSpec(load.name() + "-p99", "And how long do 99 of 100 take at most?", "us");
-        Answer benchResult = speed.toResult(fast, theirs.name(), threshold);
+        BenchResult benchResult = speed.toResult(fast, theirs.name(), threshold);
         answers.add(benchResult);
-        answers.add(latency.toResult(slowest, theirs.name(), new Budget.None()));
+        answers.add(latency.toResult(slowest, theirs.name(), new Threshold.NoThreshold()));
         return benchResult;
     }
 

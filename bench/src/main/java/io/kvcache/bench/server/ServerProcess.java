@@ -30,9 +30,9 @@ public final class ServerProcess implements AutoCloseable {
     ///
     /// @param hostBytes for values
     static ServerProcess startCurrent(long hostBytes) throws IOException, InterruptedException {
-        Build build = Build.shipped();
+        Build build = Build.shippedServer();
         List<String> command = withoutAotCache(build.classPath());
-        command.addAll(1, build.rehearsedFlags());
+        command.addAll(1, build.aotFlags());
         return startServe("KVCache", command, build.mainClass(), hostBytes);
     }
 

@@ -1,7 +1,7 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.suite.Answer;
-import io.kvcache.bench.suite.Budget;
+import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.Threshold;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -37,7 +37,7 @@ record SoakBenchmark(Duration time) implements ServerBenchmark {
     }
 
     @Override
-    public List<Answer> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
+    public List<BenchResult> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
         benchmarkOptions.report("soaking for " + time.toSeconds() + " s");
         try (ServerProcess ours = ServerProcess.startCurrent(HOST_BYTES);
                 ExecutorService threads = Executors.newFixedThreadPool(CONNECTIONS)) {
@@ -84,7 +84,7 @@ record SoakBenchmark(Duration time) implements ServerBenchmark {
         throw new IOException("/proc/" + processId + "/status has no VmRSS: the server has ended");
     }
 
-    private static List<Answer> answers(long most, MixedTraffic traffic) {
+    private static List<BenchResult> answers(long most, MixedTraffic traffic) {
         PairedSamples resident = new PairedSamples();
         resident.add((double) mebibytes(most), (double) mebibytes(BOUND_BYTES));
         PairedSamples turned = new PairedSamples();
@@ -95,15 +95,15 @@ record SoakBenchmark(Duration time) implements ServerBenchmark {
                 resident.toResult(
                         new MetricSpec("soak-resident", "How much memory was resident at most?", "MiB"),
                         "bound",
-                        new Budget.RatioAtMost(1)),
+                        new Threshold.RatioAtMost(1)),
                 turned.toResult(
                         new MetricSpec("soak-turned", "How many times over was the memory filled?", "times"),
                         "-",
-                        new Budget.None()),
+                        new Threshold.NoThreshold()),
                 found.toResult(
                         new MetricSpec("soak-found", "Which part of the GETs found their value?", "of all"),
                         "-",
-                        new Budget.None()));
+                        new Threshold.NoThreshold()));
     }
 
     private static long mebibytes(long bytes) {

@@ -1,7 +1,7 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.suite.Answer;
-import io.kvcache.bench.suite.Budget;
+import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.Threshold;
 import java.io.IOException;
 import java.util.List;
 
@@ -23,7 +23,7 @@ final class StartupBenchmark implements ServerBenchmark {
     }
 
     @Override
-    public List<Answer> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
+    public List<BenchResult> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException {
         long hostBytes = benchmarkOptions.limitHostBytes(HOST_BYTES);
         String size = hostBytes < 1L << 30 ? (hostBytes >> 20) + " MiB" : (hostBytes >> 30) + " GiB";
         benchmarkOptions.report("starting with " + size);
@@ -33,7 +33,7 @@ final class StartupBenchmark implements ServerBenchmark {
         }
         MetricSpec metricSpec =
                 new MetricSpec("start-get", "How long from the start to the first GET, with " + size + "?", "s");
-        return List.of(seconds.toResult(metricSpec, "-", new Budget.AtMost(2)));
+        return List.of(seconds.toResult(metricSpec, "-", new Threshold.AtMost(2)));
     }
 
     private static double firstGet(long hostBytes) throws IOException, InterruptedException {

@@ -19,50 +19,50 @@ import java.util.jar.Manifest;
 /// @param mainClass of the command line
 public record Build(String name, String classPath, String mainClass) {
 
-    private static final String LARGE = "io.kvcache.bench.cli.Kvcache";
-    private static final String SHIPPED = "io.kvcache.server.cli.Kvcache";
+    private static final String BENCH_MAIN = "io.kvcache.bench.cli.Kvcache";
+    private static final String SERVER_MAIN = "io.kvcache.server.cli.Kvcache";
 
     /// The second is where Maven leaves it, the last where older builds are.
-    private static final List<String> PLACES = List.of(".kvcache/run/bench", "bench/target", ".kvcache/run");
+    private static final List<String> BUILD_DIRECTORIES = List.of(".kvcache/run/bench", "bench/target", ".kvcache/run");
 
     /// The build that this code comes from.
     public static Build running() {
-        return new Build("this build", System.getProperty("java.class.path"), LARGE);
+        return new Build("this build", System.getProperty("java.class.path"), BENCH_MAIN);
     }
 
     /// The server as it ships, where the launcher has it beside the jar of this code; else the build that this code
     /// comes from.
-    public static Build shipped() throws IOException {
+    public static Build shippedServer() throws IOException {
         Path first = Path.of(running().classPath().split(File.pathSeparator, 2)[0]);
         Path folder = first.toAbsolutePath().resolveSibling("../server").normalize();
         List<String> jars = jars(folder, "kvcache-server-*.jar");
         // As the launcher writes it: what was rehearsed fits no other class path.
         return jars.size() == 1 && Files.isDirectory(folder.resolve("lib"))
-                ? new Build("KVCache", jars.getFirst() + File.pathSeparator + folder.resolve("lib") + "/*", SHIPPED)
+                ? new Build("KVCache", jars.getFirst() + File.pathSeparator + folder.resolve("lib") + "/*", SERVER_MAIN)
                 : running();
     }
 
     /// The build in a checkout that was built, or in one jar, which has the server alone.
     ///
     /// @throws IOException when nothing that can run is there
-    public static Build at(Path place) throws IOException {
+    public static Build locate(Path place) throws IOException {
         if (Files.isRegularFile(place)) {
             return new Build(place.toString(), place.toAbsolutePath().toString(), mainClass(place));
         }
-        for (String inside : PLACES) {
+        for (String inside : BUILD_DIRECTORIES) {
             Path folder = place.resolve(inside);
             List<String> jars = jars(folder, "kvcache-bench-*.jar");
             List<String> libraries = jars(folder.resolve("lib"), "*.jar");
             if (!jars.isEmpty() && !libraries.isEmpty()) {
                 jars.addAll(libraries);
-                return new Build(place.toString(), String.join(File.pathSeparator, jars), LARGE);
+                return new Build(place.toString(), String.join(File.pathSeparator, jars), BENCH_MAIN);
             }
         }
         throw new IOException(place + " holds no build: neither a jar nor a checkout in which ./kvcache build was run");
     }
 
     /// The flags under which a JVM maps what the launcher rehearsed for this build; none where it did not.
-    public List<String> rehearsedFlags() {
+    public List<String> aotFlags() {
         Path cache = Path.of(classPath.split(File.pathSeparator, 2)[0]).resolveSibling("kvcache.aot");
         return Files.exists(cache) ? List.of("-XX:AOTCache=" + cache, "-Xlog:aot*=off") : List.of();
     }
@@ -71,7 +71,7 @@ public record Build(String name, String classPath, String mainClass) {
         try (JarFile file = new JarFile(jar.toFile())) {
             Manifest manifest = file.getManifest();
             String main = manifest == null ? null : manifest.getMainAttributes().getValue(Attributes.Name.MAIN_CLASS);
-            return main == null ? LARGE : main;
+            return main == null ? BENCH_MAIN : main;
         }
     }
 

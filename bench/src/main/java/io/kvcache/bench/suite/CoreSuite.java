@@ -15,16 +15,17 @@ import java.util.stream.Stream;
 /// What the embedded store costs: look-ups, hashing, copies and eviction, with a million records.
 final class CoreSuite {
 
-    private static final Fork MATCH = Fork.of("MatchBenchmark.whole");
-    private static final Fork MATCH_BY_TWO = new Fork("MatchBenchmark.whole", 2);
+    private static final JmhRun MATCH = JmhRun.of("MatchBenchmark.whole");
+    private static final JmhRun MATCH_TWO_THREADS = new JmhRun("MatchBenchmark.whole", 2);
 
-    private static final Measure LINE =
-            Measure.nanosPer("random line read", LineReadBenchmark.BATCH, Fork.of("LineReadBenchmark.read"));
-    private static final Measure WHOLE = Measure.nanosPer("match", MatchBenchmark.BATCH, MATCH);
-    private static final Measure SHA =
-            Measure.nanosPer("SHA-256 of the tokens", HashBenchmark.TOKENS, Fork.of("HashBenchmark.sha256"));
+    private static final MetricSource LINE =
+            MetricSource.nanosPer("random line read", LineReadBenchmark.BATCH, JmhRun.of("LineReadBenchmark.read"));
+    private static final MetricSource FULL_MATCH = MetricSource.nanosPer("match", MatchBenchmark.BATCH, MATCH);
+    private static final MetricSource SHA =
+            MetricSource.nanosPer("SHA-256 of the tokens", HashBenchmark.TOKENS, JmhRun.of("HashBenchmark.sha256"));
 
-    private static final Measure LINES = new Measure.Counted("its two lines", () -> MetadataFootprint.LINES_BYTES);
+    private static final MetricSource TWO_LINES =
+            new MetricSource.ConstantMetric("its two lines", () -> MetadataFootprint.LINES_BYTES);
 
     /// Memory decides what a walk costs: two lines a block, of which look-ups ahead fetch some side by side. Recorded
     /// runs have 0.64 to 0.85 on machines with 111 to 167 ns a line.
@@ -32,125 +33,128 @@ final class CoreSuite {
 
     private CoreSuite() {}
 
-    static Suite suite() {
-        List<Question> all = Stream.of(matching(), records(), hashing(), moving())
+    static BenchmarkSuite suite() {
+        List<BenchmarkSpec> all = Stream.of(matching(), records(), hashing(), moving())
                 .flatMap(List::stream)
                 .toList();
-        return new Suite("core", "the embedded store with a million records", all);
+        return new BenchmarkSuite("core", "the embedded store with a million records", all);
     }
 
-    private static List<Question> matching() {
+    private static List<BenchmarkSpec> matching() {
         return List.of(
-                new Question(
+                new BenchmarkSpec(
                         "match-whole",
                         "How long does a match take when all 8,192 blocks are here?",
                         "ns",
-                        WHOLE,
+                        FULL_MATCH,
                         LINE,
-                        new Budget.AtMost(5000)),
-                new Question(
+                        new Threshold.AtMost(5000)),
+                new BenchmarkSpec(
                         "match-part",
                         "And when the chain ends anywhere, so that it takes the whole binary search?",
                         "ns",
-                        Measure.nanosPer("match", MatchBenchmark.BATCH, Fork.of("PartialMatchBenchmark.match")),
+                        MetricSource.nanosPer("match", MatchBenchmark.BATCH, JmhRun.of("PartialMatchBenchmark.match")),
                         LINE,
-                        new Budget.AtMost(5000)),
-                new Question(
+                        new Threshold.AtMost(5000)),
+                new BenchmarkSpec(
                         "match-miss",
                         "And when not even the first block is here?",
                         "ns",
-                        Measure.nanosPer("match", MatchBenchmark.BATCH, Fork.of("MatchBenchmark.miss")),
+                        MetricSource.nanosPer("match", MatchBenchmark.BATCH, JmhRun.of("MatchBenchmark.miss")),
                         LINE,
-                        new Budget.AtMost(300)),
-                new Question(
+                        new Threshold.AtMost(300)),
+                new BenchmarkSpec(
                         "match-allocation",
                         "How many bytes does a match allocate for each of 8,192 blocks?",
                         "B/block",
-                        Measure.allocationPer("match", (long) MatchBenchmark.BATCH * WalkBenchmark.BLOCKS, MATCH),
-                        Measure.allocationPer("line read", LineReadBenchmark.BATCH, Fork.of("LineReadBenchmark.read")),
-                        new Budget.AtMost(0.01)),
-                new Question(
+                        MetricSource.allocationPer("match", (long) MatchBenchmark.BATCH * WalkBenchmark.BLOCKS, MATCH),
+                        MetricSource.allocationPer(
+                                "line read", LineReadBenchmark.BATCH, JmhRun.of("LineReadBenchmark.read")),
+                        new Threshold.AtMost(0.01)),
+                new BenchmarkSpec(
                         "match-two-threads",
                         "How much more do two threads match than one?",
                         "matches/us",
-                        Measure.rate("two threads", MatchBenchmark.BATCH, MATCH_BY_TWO),
-                        Measure.rate("one thread", MatchBenchmark.BATCH, MATCH),
-                        new Budget.RatioAtLeast(1.7)));
+                        MetricSource.throughput("two threads", MatchBenchmark.BATCH, MATCH_TWO_THREADS),
+                        MetricSource.throughput("one thread", MatchBenchmark.BATCH, MATCH),
+                        new Threshold.RatioAtLeast(1.7)));
     }
 
-    private static List<Question> records() {
+    private static List<BenchmarkSpec> records() {
         return List.of(
-                new Question(
+                new BenchmarkSpec(
                         "walk",
                         "What would a match cost a block if it looked up each in order?",
                         "ns/block",
-                        Measure.nanosPer("find", WalkBenchmark.BLOCKS, Fork.of("WalkBenchmark.walk")),
+                        MetricSource.nanosPer("find", WalkBenchmark.BLOCKS, JmhRun.of("WalkBenchmark.walk")),
                         LINE,
-                        new Budget.RatioAtMost(WALK_BY_LINE)),
-                new Question(
+                        new Threshold.RatioAtMost(WALK_BY_LINE)),
+                new BenchmarkSpec(
                         "acquire",
                         "What does it cost to take and give back a resident chain's table?",
                         "ns",
-                        Measure.nanosPer(
-                                "acquire and close", AcquireBenchmark.BATCH, Fork.of("AcquireBenchmark.acquire")),
-                        WHOLE,
-                        new Budget.AtMost(500)),
-                new Question(
+                        MetricSource.nanosPer(
+                                "acquire and close", AcquireBenchmark.BATCH, JmhRun.of("AcquireBenchmark.acquire")),
+                        FULL_MATCH,
+                        new Threshold.AtMost(500)),
+                new BenchmarkSpec(
                         "bytes-chains",
                         "How much metadata has a record, all in, in long chains?",
                         "B",
-                        new Measure.Counted("record", MetadataFootprint::chainBytes),
-                        LINES,
-                        new Budget.AtMost(128)),
-                new Question(
+                        new MetricSource.ConstantMetric("record", MetadataFootprint::chainBytes),
+                        TWO_LINES,
+                        new Threshold.AtMost(128)),
+                new BenchmarkSpec(
                         "bytes-leaves",
                         "And when every chain is a single block?",
                         "B",
-                        new Measure.Counted("record", MetadataFootprint::leafBytes),
-                        LINES,
-                        new Budget.AtMost(128)));
+                        new MetricSource.ConstantMetric("record", MetadataFootprint::leafBytes),
+                        TWO_LINES,
+                        new Threshold.AtMost(128)));
     }
 
-    private static List<Question> hashing() {
+    private static List<BenchmarkSpec> hashing() {
         return List.of(
-                new Question(
+                new BenchmarkSpec(
                         "hash-16",
                         "What does hashing a prompt cost in blocks of 16 tokens?",
                         "ns/token",
-                        Measure.nanosPer("chain", HashBenchmark.TOKENS, Fork.of("HashBenchmark.blocksOf16")),
+                        MetricSource.nanosPer("chain", HashBenchmark.TOKENS, JmhRun.of("HashBenchmark.blocksOf16")),
                         SHA,
-                        new Budget.AtMost(8)),
-                new Question(
+                        new Threshold.AtMost(8)),
+                new BenchmarkSpec(
                         "hash-256",
                         "And in blocks of 256?",
                         "ns/token",
-                        Measure.nanosPer("chain", HashBenchmark.TOKENS, Fork.of("HashBenchmark.blocksOf256")),
+                        MetricSource.nanosPer("chain", HashBenchmark.TOKENS, JmhRun.of("HashBenchmark.blocksOf256")),
                         SHA,
-                        new Budget.AtMost(3)));
+                        new Threshold.AtMost(3)));
     }
 
-    private static List<Question> moving() {
+    private static List<BenchmarkSpec> moving() {
         return List.of(
-                new Question(
+                new BenchmarkSpec(
                         "get",
                         "How much of a copy's speed has a block of 2 MiB on its way out?",
                         "GB/s",
-                        Measure.speed("acquire, copy, close", GetBenchmark.BYTES, Fork.of("GetBenchmark.get")),
-                        Measure.speed("copy alone", GetBenchmark.BYTES, Fork.of("GetBenchmark.copy")),
-                        new Budget.RatioAtLeast(0.90)),
-                new Question(
+                        MetricSource.bandwidth(
+                                "acquire, copy, close", GetBenchmark.BYTES, JmhRun.of("GetBenchmark.get")),
+                        MetricSource.bandwidth("copy alone", GetBenchmark.BYTES, JmhRun.of("GetBenchmark.copy")),
+                        new Threshold.RatioAtLeast(0.90)),
+                new BenchmarkSpec(
                         "put",
                         "And on its way into a full store, with checksum and eviction?",
                         "GB/s",
-                        Measure.speed("put, copy, seal", PutBenchmark.BYTES, Fork.of("PutBenchmark.put")),
-                        Measure.speed("copy alone", PutBenchmark.BYTES, Fork.of("PutBenchmark.copy")),
-                        new Budget.RatioAtLeast(0.76)),
-                new Question(
+                        MetricSource.bandwidth("put, copy, seal", PutBenchmark.BYTES, JmhRun.of("PutBenchmark.put")),
+                        MetricSource.bandwidth("copy alone", PutBenchmark.BYTES, JmhRun.of("PutBenchmark.copy")),
+                        new Threshold.RatioAtLeast(0.76)),
+                new BenchmarkSpec(
                         "evict",
                         "What does a put cost in a full store, metadata only?",
                         "ns",
-                        Measure.nanosPer("reserve, evict, seal", EvictBenchmark.BATCH, Fork.of("EvictBenchmark.put")),
+                        MetricSource.nanosPer(
+                                "reserve, evict, seal", EvictBenchmark.BATCH, JmhRun.of("EvictBenchmark.put")),
                         LINE,
-                        new Budget.AtMost(1000)));
+                        new Threshold.AtMost(1000)));
     }
 }

@@ -29,10 +29,10 @@ import java.util.stream.Stream;
 /// beside fio's, and fio's beside that of a second run of fio.
 final class DiskSuite {
 
-    private static final Budget RAW = new Budget.RatioAtLeast(0.80);
-    private static final Budget FALL_BACK = new Budget.RatioAtLeast(0.75);
-    private static final Budget OCCUPANCY = new Budget.RatioAtLeast(0.90);
-    private static final Budget CPU = new Budget.RatioAtMost(1.30);
+    private static final Threshold RAW_SPEED = new Threshold.RatioAtLeast(0.80);
+    private static final Threshold FALLBACK_SPEED = new Threshold.RatioAtLeast(0.75);
+    private static final Threshold OCCUPANCY = new Threshold.RatioAtLeast(0.90);
+    private static final Threshold CPU = new Threshold.RatioAtMost(1.30);
 
     private static final String SPEED = "GB/s";
     private static final String FIO = "fio io_uring";
@@ -40,21 +40,21 @@ final class DiskSuite {
 
     private DiskSuite() {}
 
-    static Suite suite() {
-        List<Question> all = Stream.of(inMemory(), onboarding(), withoutUring(), onDisk())
+    static BenchmarkSuite suite() {
+        List<BenchmarkSpec> all = Stream.of(inMemory(), onboarding(), withoutUring(), onDisk())
                 .flatMap(List::stream)
                 .toList();
-        return new Suite("disk", "the block device beside fio, 8 requests deep", all);
+        return new BenchmarkSuite("disk", "the block device beside fio, 8 requests deep", all);
     }
 
     /// A pattern and a size, and what to call them.
-    private record Kind(AccessPattern pattern, int mebibytes) {
+    private record AccessKind(AccessPattern pattern, int mebibytes) {
 
-        static final List<Kind> ALL = List.of(
-                new Kind(RANDOM_READ, 1),
-                new Kind(RANDOM_READ, 4),
-                new Kind(REGION_WRITE, 1),
-                new Kind(REGION_WRITE, 4));
+        static final List<AccessKind> ALL = List.of(
+                new AccessKind(RANDOM_READ, 1),
+                new AccessKind(RANDOM_READ, 4),
+                new AccessKind(REGION_WRITE, 1),
+                new AccessKind(REGION_WRITE, 4));
 
         String name() {
             return (pattern == RANDOM_READ ? "read-" : "write-") + mebibytes + "m";
@@ -64,107 +64,107 @@ final class DiskSuite {
             return (pattern == RANDOM_READ ? "random reads of " : "region writes of ") + mebibytes + " MiB";
         }
 
-        DiskRun trial(IoEngine mover, StorageMedium place) {
-            return DiskRun.of(mover, place, pattern, mebibytes << 20);
+        DiskRun trial(IoEngine ioEngine, StorageMedium storageMedium) {
+            return DiskRun.of(ioEngine, storageMedium, pattern, mebibytes << 20);
         }
     }
 
-    private static List<Question> inMemory() {
-        return Kind.ALL.stream()
-                .map(kind -> new Question(
+    private static List<BenchmarkSpec> inMemory() {
+        return AccessKind.ALL.stream()
+                .map(kind -> new BenchmarkSpec(
                         "memory-" + kind.name(),
                         "How fast are " + kind.words() + " on a file in memory?",
                         SPEED,
                         speed("device", kind.trial(DEVICE, MEMORY)),
                         speed(FIO, kind.trial(FIO_URING, MEMORY)),
-                        RAW))
+                        RAW_SPEED))
                 .toList();
     }
 
     /// The peer reads into as much memory as the store does. A few buffers that stay in the processor's cache, as fio
     /// has them too, are faster to read into; the second row says how much.
-    private static List<Question> onboarding() {
-        return Kind.ALL.stream()
+    private static List<BenchmarkSpec> onboarding() {
+        return AccessKind.ALL.stream()
                 .filter(kind -> kind.pattern == RANDOM_READ)
                 .flatMap(kind -> Stream.of(
                         onboarding("onboard-" + kind.name(), kind, MEMORY),
                         onboarding("onboard-disk-" + kind.mebibytes + "m", kind, DISK),
-                        new Question(
+                        new BenchmarkSpec(
                                 "onboard-cache-" + kind.mebibytes + "m",
                                 "And beside reads into " + DiskBenchFixture.DEPTH + " buffers that stay in the cache?",
                                 SPEED,
                                 speed("acquire", kind.trial(STORE, MEMORY)),
                                 speed("device", kind.trial(DEVICE, MEMORY)),
-                                new Budget.None())))
+                                new Threshold.NoThreshold())))
                 .toList();
     }
 
-    private static Question onboarding(String name, Kind kind, StorageMedium place) {
-        return new Question(
+    private static BenchmarkSpec onboarding(String name, AccessKind kind, StorageMedium storageMedium) {
+        return new BenchmarkSpec(
                 name,
                 "And when a request acquires blocks of " + kind.mebibytes + " MiB from there?",
                 SPEED,
-                speed("acquire", kind.trial(STORE, place)),
-                speed("device to slots", kind.trial(DEVICE_INTO_SLOTS, place)),
-                RAW);
+                speed("acquire", kind.trial(STORE, storageMedium)),
+                speed("device to slots", kind.trial(DEVICE_INTO_SLOTS, storageMedium)),
+                RAW_SPEED);
     }
 
-    private static List<Question> withoutUring() {
-        return Kind.ALL.stream()
-                .map(kind -> new Question(
+    private static List<BenchmarkSpec> withoutUring() {
+        return AccessKind.ALL.stream()
+                .map(kind -> new BenchmarkSpec(
                         "denied-" + kind.name(),
                         "And where the kernel denies io_uring?",
                         SPEED,
                         speed("device", kind.trial(DEVICE_WITHOUT_URING, MEMORY)),
                         speed(FIO_THREADS, kind.trial(FIO_PSYNC, MEMORY)),
-                        FALL_BACK))
+                        FALLBACK_SPEED))
                 .toList();
     }
 
-    private static List<Question> onDisk() {
-        List<Question> questions = new ArrayList<>();
-        Kind.ALL.forEach(kind -> addOnDisk(kind, questions));
+    private static List<BenchmarkSpec> onDisk() {
+        List<BenchmarkSpec> questions = new ArrayList<>();
+        AccessKind.ALL.forEach(kind -> addOnDisk(kind, questions));
         return questions;
     }
 
-    private static void addOnDisk(Kind kind, List<Question> questions) {
+    private static void addOnDisk(AccessKind kind, List<BenchmarkSpec> questions) {
         DiskRun ours = kind.trial(DEVICE, DISK);
         DiskRun fio = kind.trial(FIO_URING, DISK);
-        questions.add(new Question(
+        questions.add(new BenchmarkSpec(
                 "disk-" + kind.name(),
                 "How fast are " + kind.words() + " on a disk?",
                 SPEED,
                 speed("device", ours),
                 speed(FIO, fio),
-                new Budget.None()));
-        questions.add(new Question(
+                new Threshold.NoThreshold()));
+        questions.add(new BenchmarkSpec(
                 "control-" + kind.name(),
                 "And how fast is fio beside itself?",
                 SPEED,
                 speed(FIO, fio),
                 speed("fio once more", fio.repeated()),
-                new Budget.None()));
-        questions.add(new Question(
+                new Threshold.NoThreshold()));
+        questions.add(new BenchmarkSpec(
                 "queue-" + kind.name(),
                 "How full is the disk's queue meanwhile?",
                 "requests",
-                moved("on their way", ours, TransferResult::inFlight),
-                new Measure.Counted("depth", () -> DiskBenchFixture.DEPTH),
+                transfer("on their way", ours, TransferResult::inFlight),
+                new MetricSource.ConstantMetric("depth", () -> DiskBenchFixture.DEPTH),
                 OCCUPANCY));
-        questions.add(new Question(
+        questions.add(new BenchmarkSpec(
                 "cpu-" + kind.name(),
                 "What does a gigabyte cost the processor?",
                 "ms/GB",
-                moved("device", ours, TransferResult::cpuMillisPerGigabyte),
-                moved(FIO, fio, TransferResult::cpuMillisPerGigabyte),
+                transfer("device", ours, TransferResult::cpuMillisPerGigabyte),
+                transfer(FIO, fio, TransferResult::cpuMillisPerGigabyte),
                 CPU));
     }
 
-    private static Measure speed(String name, DiskRun trial) {
-        return moved(name, trial, TransferResult::gigabytesPerSecond);
+    private static MetricSource speed(String name, DiskRun diskRun) {
+        return transfer(name, diskRun, TransferResult::gigabytesPerSecond);
     }
 
-    private static Measure moved(String name, DiskRun trial, ToDoubleFunction<TransferResult> reading) {
-        return new Measure.Moved(name, trial, reading);
+    private static MetricSource transfer(String name, DiskRun diskRun, ToDoubleFunction<TransferResult> reading) {
+        return new MetricSource.TransferMetric(name, diskRun, reading);
     }
 }

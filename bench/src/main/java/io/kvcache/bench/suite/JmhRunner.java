@@ -29,46 +29,46 @@ final class JmhRunner {
             "--enable-native-access=ALL-UNNAMED",
             "--sun-misc-unsafe-memory-access=allow");
 
-    private final Effort effort;
+    private final RunLength runLength;
 
-    JmhRunner(Effort effort) {
-        this.effort = effort;
+    JmhRunner(RunLength runLength) {
+        this.runLength = runLength;
         // The lock is one for the machine and cannot be had by a second user; who measures sees to the quiet.
         System.setProperty("jmh.ignoreLock", "true");
     }
 
     /// @throws IllegalStateException when the benchmark fails
-    Sample run(Fork fork) {
+    JmhSample run(JmhRun jmhRun) {
         try {
-            RunResult result = new Runner(options(fork)).runSingle();
+            RunResult result = new Runner(options(jmhRun)).runSingle();
             Result<?> allocation = result.getSecondaryResults().get(ALLOCATION);
             Map<String, Double> events = new HashMap<>();
             result.getSecondaryResults().forEach((name, event) -> events.put(name, event.getScore()));
-            return new Sample(
+            return new JmhSample(
                     result.getPrimaryResult().getStatistics().getPercentile(50),
                     allocation == null ? 0 : allocation.getScore(),
                     result.getPrimaryResult().getSampleCount(),
                     events);
         } catch (RunnerException failed) {
-            throw new IllegalStateException(fork.benchmark() + " failed", failed);
+            throw new IllegalStateException(jmhRun.benchmark() + " failed", failed);
         }
     }
 
-    private Options options(Fork fork) {
-        TimeValue time = new TimeValue(effort.iterationMillis(), TimeUnit.MILLISECONDS);
+    private Options options(JmhRun jmhRun) {
+        TimeValue time = new TimeValue(runLength.iterationMillis(), TimeUnit.MILLISECONDS);
         ChainedOptionsBuilder options = new OptionsBuilder()
-                .include("\\." + fork.benchmark().replace(".", "\\.") + "$")
-                .threads(fork.threads())
+                .include("\\." + jmhRun.benchmark().replace(".", "\\.") + "$")
+                .threads(jmhRun.threads())
                 .forks(1)
-                .warmupIterations(effort.iterations())
+                .warmupIterations(runLength.iterations())
                 .warmupTime(time)
-                .measurementIterations(effort.iterations())
+                .measurementIterations(runLength.iterations())
                 .measurementTime(time)
                 .addProfiler(GCProfiler.class)
                 .jvmArgs(JVM_ARGUMENTS.toArray(String[]::new))
                 .shouldFailOnError(true)
                 .verbosity(VerboseMode.SILENT);
-        fork.parameters().forEach(options::param);
+        jmhRun.parameters().forEach(options::param);
         return options.build();
     }
 }

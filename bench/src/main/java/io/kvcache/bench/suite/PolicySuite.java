@@ -20,7 +20,8 @@ import java.util.Map;
 /// there, else a generated one.
 final class PolicySuite {
 
-    private static final List<PolicyKind> FINDERS = List.of(PolicyKind.LRU, PolicyKind.LFU_DA, PolicyKind.IMPORTANCE);
+    private static final List<PolicyKind> HIT_POLICIES =
+            List.of(PolicyKind.LRU, PolicyKind.LFU_DA, PolicyKind.IMPORTANCE);
     private static final List<String> PERCENTS = List.of("3", "11");
 
     private static final List<String> TENANTS = List.of("1", "20");
@@ -32,49 +33,50 @@ final class PolicySuite {
 
     private PolicySuite() {}
 
-    static Suite suite() {
-        List<Question> questions = new ArrayList<>();
+    static BenchmarkSuite suite() {
+        List<BenchmarkSpec> questions = new ArrayList<>();
         for (String labels : LABELS) {
             questions.add(cost("touch", labels, "What does a use cost for each block that it touches", 400));
             questions.add(cost("evict", labels, "What does an eviction cost, with the admission in its place", 2000));
         }
-        questions.add(new Question(
+        questions.add(new BenchmarkSpec(
                 "replace",
                 "And one of each, with a use of sixteen blocks after sixteen evictions?",
                 "ns",
                 replace("importance", PolicyKind.IMPORTANCE),
                 replace("LRU", PolicyKind.LRU),
-                new Budget.AtMost(2400)));
+                new Threshold.AtMost(2400)));
         for (String labels : LABELS) {
             TENANTS.forEach(tenants -> questions.add(small(tenants, labels)));
         }
         String trace = new TraceFinder().find("conversation").isPresent() ? "conversation" : "generated:1";
         for (String percent : PERCENTS) {
-            FINDERS.forEach(kind -> questions.add(found(kind, percent, trace)));
+            HIT_POLICIES.forEach(kind -> questions.add(hitBenchmarks(kind, percent, trace)));
             questions.add(replay(percent, trace));
         }
-        return new Suite("policy", "eviction policies: cost with a million blocks, hits on " + trace, questions);
+        return new BenchmarkSuite(
+                "policy", "eviction policies: cost with a million blocks, hits on " + trace, questions);
     }
 
-    private static Question cost(String name, String labels, String text, double budget) {
-        return new Question(
+    private static BenchmarkSpec cost(String name, String labels, String text, double budget) {
+        return new BenchmarkSpec(
                 name + suffix(labels),
                 text + (labelled(labels) ? " with twelve labels?" : "?"),
                 "ns",
                 nanos("importance", "PolicyCostBenchmark." + name, labels, PolicyKind.IMPORTANCE),
                 nanos("LRU", "PolicyCostBenchmark." + name, labels, PolicyKind.LRU),
-                new Budget.AtMost(budget));
+                new Threshold.AtMost(budget));
     }
 
-    private static Question small(String tenants, String labels) {
-        return new Question(
+    private static BenchmarkSpec small(String tenants, String labels) {
+        return new BenchmarkSpec(
                 "touch-small-" + tenants + suffix(labels),
                 "What does a use cost for each block where " + tenants + " tenants have 2,000 blocks each"
                         + (labelled(labels) ? ", with twelve labels?" : "?"),
                 "ns",
                 small("importance", tenants, labels, PolicyKind.IMPORTANCE),
                 small("LRU", tenants, labels, PolicyKind.LRU),
-                new Budget.AtMost(400));
+                new Threshold.AtMost(400));
     }
 
     private static String suffix(String labels) {
@@ -85,50 +87,51 @@ final class PolicySuite {
         return !labels.equals("0");
     }
 
-    private static Measure small(String title, String tenants, String labels, PolicyKind kind) {
+    private static MetricSource small(String title, String tenants, String labels, PolicyKind kind) {
         Map<String, String> parameters = Map.of("kind", kind.name(), "tenants", tenants, "labels", labels);
-        return Measure.nanosPer(title, 1, new Fork("SmallStoreBenchmark.touch", 1, parameters));
+        return MetricSource.nanosPer(title, 1, new JmhRun("SmallStoreBenchmark.touch", 1, parameters));
     }
 
-    private static Measure nanos(String title, String benchmark, String labels, PolicyKind kind) {
-        return Measure.nanosPer(title, 1, new Fork(benchmark, 1, Map.of("kind", kind.name(), "labels", labels)));
+    private static MetricSource nanos(String title, String benchmark, String labels, PolicyKind kind) {
+        return MetricSource.nanosPer(title, 1, new JmhRun(benchmark, 1, Map.of("kind", kind.name(), "labels", labels)));
     }
 
-    private static Measure replace(String title, PolicyKind kind) {
-        return Measure.nanosPer(title, 1, new Fork(REPLACE, 1, Map.of("kind", kind.name(), "chainLength", "16")));
+    private static MetricSource replace(String title, PolicyKind kind) {
+        return MetricSource.nanosPer(
+                title, 1, new JmhRun(REPLACE, 1, Map.of("kind", kind.name(), "chainLength", "16")));
     }
 
-    private static Question found(PolicyKind kind, String percent, String trace) {
-        return new Question(
+    private static BenchmarkSpec hitBenchmarks(PolicyKind kind, String percent, String trace) {
+        return new BenchmarkSpec(
                 "hits-" + kind.commandName() + "-" + percent,
                 "What share of the blocks does " + kind.commandName() + " find with room for " + percent + " %?",
                 "%",
-                new Measure.Timed(
+                new MetricSource.JmhMetric(
                         kind.title(), hits(kind, percent, trace), sample -> 100 * sample.ratio("hits", "accesses")),
-                new Measure.Counted("Belady with bypass", () -> 100 * bound(percent, trace)),
-                new Budget.None());
+                new MetricSource.ConstantMetric("Belady with bypass", () -> 100 * bound(percent, trace)),
+                new Threshold.NoThreshold());
     }
 
-    private static Question replay(String percent, String trace) {
-        return new Question(
+    private static BenchmarkSpec replay(String percent, String trace) {
+        return new BenchmarkSpec(
                 "replay-" + percent,
                 "And what does a replay take for each block looked up, all in, with importance?",
                 "ns",
                 perBlock("importance", hits(PolicyKind.IMPORTANCE, percent, trace)),
                 perBlock("LRU", hits(PolicyKind.LRU, percent, trace)),
-                new Budget.AtMost(400));
+                new Threshold.AtMost(400));
     }
 
     /// The counters are of all iterations, so they are divided by how many there were.
-    private static Measure perBlock(String title, Fork fork) {
-        return new Measure.Timed(
+    private static MetricSource perBlock(String title, JmhRun jmhRun) {
+        return new MetricSource.JmhMetric(
                 title,
-                fork,
+                jmhRun,
                 sample -> sample.nanos() * sample.iterations() / sample.events().getOrDefault("accesses", 1.0));
     }
 
-    private static Fork hits(PolicyKind kind, String percent, String trace) {
-        return new Fork(
+    private static JmhRun hits(PolicyKind kind, String percent, String trace) {
+        return new JmhRun(
                 "PrefixHitRateBenchmark.replay", 1, Map.of("kind", kind.name(), "percent", percent, "trace", trace));
     }
 

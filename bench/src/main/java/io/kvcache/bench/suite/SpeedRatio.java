@@ -16,10 +16,10 @@ import java.util.Random;
 public record SpeedRatio(String cell, int pairs, double median, double low, double high) {
 
     /// A cell is slower when its whole interval lies under this.
-    public static final double LEAST = 0.97;
+    public static final double MIN_MEDIAN = 0.97;
 
     /// The geometric mean of a suite must not be under this.
-    public static final double LEAST_MEAN = 0.99;
+    public static final double MIN_MEAN = 0.99;
 
     private static final int DRAWS = 10_000;
     private static final double TAIL = 0.05;
@@ -36,24 +36,24 @@ public record SpeedRatio(String cell, int pairs, double median, double low, doub
             for (int i = 0; i < drawn.length; i++) {
                 drawn[i] = measured[random.nextInt(measured.length)];
             }
-            medians[draw] = Readings.median(drawn);
+            medians[draw] = BenchmarkSamples.median(drawn);
         }
         Arrays.sort(medians);
         return new SpeedRatio(
                 cell,
                 measured.length,
-                Readings.median(measured),
+                BenchmarkSamples.median(measured),
                 medians[(int) (TAIL * DRAWS)],
                 medians[(int) ((1 - TAIL) * DRAWS) - 1]);
     }
 
-    /// Whether even the upper end of the interval is under [#LEAST].
+    /// Whether even the upper end of the interval is under [#MIN_MEDIAN].
     public boolean isSlower() {
-        return high < LEAST;
+        return high < MIN_MEDIAN;
     }
 
     /// The geometric mean of cells' medians; 1 when there are none.
-    public static double mean(List<SpeedRatio> cells) {
+    public static double geometricMean(List<SpeedRatio> cells) {
         return Math.exp(cells.stream()
                 .mapToDouble(cell -> Math.log(cell.median()))
                 .average()

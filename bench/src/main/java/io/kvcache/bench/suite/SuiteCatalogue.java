@@ -7,22 +7,22 @@ import java.util.stream.Collectors;
 /// The suites of `kvcache bench`. Inference engines have a suite of their own: `kvcache engines bench`.
 public final class SuiteCatalogue {
 
-    private static final List<Suite> ALL =
+    private static final List<BenchmarkSuite> ALL =
             List.of(CoreSuite.suite(), DiskSuite.suite(), ReopenSuite.suite(), PolicySuite.suite());
 
     private SuiteCatalogue() {}
 
-    public static List<Suite> all() {
+    public static List<BenchmarkSuite> all() {
         return ALL;
     }
 
     /// The suite with this name, if any.
-    public static Optional<Suite> named(String name) {
+    public static Optional<BenchmarkSuite> named(String name) {
         return ALL.stream().filter(suite -> suite.name().equals(name)).findFirst();
     }
 
     /// All names, for messages.
     public static String names() {
-        return ALL.stream().map(Suite::name).collect(Collectors.joining(", "));
+        return ALL.stream().map(BenchmarkSuite::name).collect(Collectors.joining(", "));
     }
 }

@@ -15,61 +15,61 @@ import java.util.function.Consumer;
 /// ratio is one of two numbers from the same round.
 public final class SuiteRunner {
 
-    private final Effort effort;
+    private final RunLength runLength;
     private final Consumer<String> progress;
 
     /// @param progress told what is about to run
-    public SuiteRunner(Effort effort, Consumer<String> progress) {
-        this.effort = effort;
+    public SuiteRunner(RunLength runLength, Consumer<String> progress) {
+        this.runLength = runLength;
         this.progress = progress;
     }
 
     /// Answers every question of a suite that needs no files.
     ///
     /// @throws IllegalStateException when a benchmark fails
-    public List<Answer> run(Suite suite) {
-        Readings readings = new Readings();
-        JmhRunner jmh = new JmhRunner(effort);
-        for (Measure.Rounds measure : suite.rounds()) {
+    public List<BenchResult> run(BenchmarkSuite suite) {
+        BenchmarkSamples benchmarkSamples = new BenchmarkSamples();
+        JmhRunner jmh = new JmhRunner(runLength);
+        for (MetricSource.RoundsMetric measure : suite.roundsMetrics()) {
             progress.accept(measure.name());
-            readings.add(measure, measure.rounds().apply(effort));
+            benchmarkSamples.add(measure, measure.rounds().apply(runLength));
         }
-        for (int round = 1; round <= effort.rounds(); round++) {
-            for (Fork fork : suite.forks()) {
-                progress.accept("round " + round + " of " + effort.rounds() + ": " + fork.describe());
-                readings.add(fork, jmh.run(fork));
+        for (int round = 1; round <= runLength.rounds(); round++) {
+            for (JmhRun jmhRun : suite.jmhRuns()) {
+                progress.accept("round " + round + " of " + runLength.rounds() + ": " + jmhRun.describe());
+                benchmarkSamples.add(jmhRun, jmh.run(jmhRun));
             }
         }
-        return answers(suite, readings);
+        return results(suite, benchmarkSamples);
     }
 
     /// Answers every question of a suite that moves bytes through files.
     ///
     /// @throws IOException when a file or fio fails
-    public List<Answer> run(Suite suite, DiskBenchDirs places) throws IOException {
-        Readings readings = new Readings();
-        DiskRunLength disk = effort.disk();
+    public List<BenchResult> run(BenchmarkSuite suite, DiskBenchDirs places) throws IOException {
+        BenchmarkSamples benchmarkSamples = new BenchmarkSamples();
+        DiskRunLength disk = runLength.disk();
         progress.accept("writing the files");
-        try (DiskBenchFixture bench = DiskBenchFixture.open(places.retainOnly(suite.places()), disk)) {
+        try (DiskBenchFixture bench = DiskBenchFixture.open(places.retainOnly(suite.media()), disk)) {
             for (int round = 1; round <= disk.memoryRounds(); round++) {
-                runRound(round, suite.trials(), bench, readings);
+                runRound(round, suite.diskRuns(), bench, benchmarkSamples);
             }
         }
-        return answers(suite, readings);
+        return results(suite, benchmarkSamples);
     }
 
-    private void runRound(int round, Set<DiskRun> trials, DiskBenchFixture bench, Readings readings)
+    private void runRound(int round, Set<DiskRun> trials, DiskBenchFixture bench, BenchmarkSamples benchmarkSamples)
             throws IOException {
-        for (DiskRun trial : trials) {
-            int rounds = effort.disk().rounds(trial.place());
+        for (DiskRun diskRun : trials) {
+            int rounds = runLength.disk().rounds(diskRun.place());
             if (round <= rounds) {
-                progress.accept("round " + round + " of " + rounds + ": " + trial.describe());
-                readings.add(trial, bench.run(trial));
+                progress.accept("round " + round + " of " + rounds + ": " + diskRun.describe());
+                benchmarkSamples.add(diskRun, bench.run(diskRun));
             }
         }
     }
 
-    private static List<Answer> answers(Suite suite, Readings readings) {
-        return suite.questions().stream().map(readings::answer).toList();
+    private static List<BenchResult> results(BenchmarkSuite suite, BenchmarkSamples benchmarkSamples) {
+        return suite.specs().stream().map(benchmarkSamples::toResult).toList();
     }
 }

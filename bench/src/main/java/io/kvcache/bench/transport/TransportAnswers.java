@@ -1,9 +1,9 @@
 package io.kvcache.bench.transport;
 
-import io.kvcache.bench.suite.Answer;
-import io.kvcache.bench.suite.Budget;
-import io.kvcache.bench.suite.Measure;
-import io.kvcache.bench.suite.Question;
+import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.BenchmarkSpec;
+import io.kvcache.bench.suite.MetricSource;
+import io.kvcache.bench.suite.Threshold;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -22,16 +22,16 @@ public record TransportAnswers(String by, String against, int rounds) {
     public interface Wanted {
 
         /// The budget of a cell.
-        Budget of(Cargo cargo);
+        Threshold of(Cargo cargo);
     }
 
     /// Six answers for each cell: how fast, how long half and nearly all of its blocks take, and what it costs.
-    public List<Answer> of(List<TransportCell> cells, Wanted wanted) {
-        List<Answer> answers = new ArrayList<>();
+    public List<BenchResult> of(List<TransportCell> cells, Wanted wanted) {
+        List<BenchResult> answers = new ArrayList<>();
         for (TransportCell cell : cells) {
             Figures figures = new Figures(cell.ours(), cell.bare(), cell.ratio());
             String what = cell.cargo().operation().text();
-            add(answers, what, cell.cargo(), figures, wanted.of(cell.cargo()), new Budget.None());
+            add(answers, what, cell.cargo(), figures, wanted.of(cell.cargo()), new Threshold.NoThreshold());
             String name = name(what, cell.cargo());
             answers.add(costs(name + "-cpu", "How much processor time of both?", "s/GB", cell, Cost::processorSeconds));
             answers.add(costs(name + "-heap", "How much heap of this process a block?", "B", cell, Cost::heapBytes));
@@ -40,16 +40,19 @@ public record TransportAnswers(String by, String against, int rounds) {
         return answers;
     }
 
-    private Answer costs(String name, String text, String unit, TransportCell cell, ToDoubleFunction<Cost> figure) {
+    private BenchResult costs(
+            String name, String text, String unit, TransportCell cell, ToDoubleFunction<Cost> figure) {
         double own = figure.applyAsDouble(cell.cost());
         double other = figure.applyAsDouble(cell.bareCost());
         return answer(
-                new Asked(name, text, unit), new Pair(own, other, other == 0 ? 0 : own / other), new Budget.None());
+                new Asked(name, text, unit),
+                new Pair(own, other, other == 0 ? 0 : own / other),
+                new Threshold.NoThreshold());
     }
 
     /// One answer of what half of the matches take, one of nearly all, and one of heap, for each cell.
-    public static List<Answer> ofMatches(List<MatchCell> cells, int rounds) {
-        List<Answer> answers = new ArrayList<>();
+    public static List<BenchResult> ofMatches(List<MatchCell> cells, int rounds) {
+        List<BenchResult> answers = new ArrayList<>();
         for (MatchCell cell : cells) {
             TransportAnswers of = new TransportAnswers(cell.by(), "-", rounds);
             String name = "match-1024-" + cell.by() + (cell.told() ? "-told" : "-new");
@@ -60,19 +63,19 @@ public record TransportAnswers(String by, String against, int rounds) {
             answers.add(of.answer(
                     new Asked(name + "-p99", "And 99 of 100?", "us"),
                     new Pair(cell.moves().p99Micros(), 0, 0),
-                    new Budget.None()));
+                    new Threshold.NoThreshold()));
             answers.add(of.answer(
                     new Asked(name + "-heap", "How much heap of this process a match?", "B"),
                     new Pair(cell.cost().heapBytes(), 0, 0),
-                    new Budget.None()));
+                    new Threshold.NoThreshold()));
         }
         return answers;
     }
 
     /// Four answers for each cell: what a request leaves on the heap and what each further block of
     /// it does, here and at the server.
-    public static List<Answer> ofHeap(List<HeapCell> cells) {
-        List<Answer> answers = new ArrayList<>();
+    public static List<BenchResult> ofHeap(List<HeapCell> cells) {
+        List<BenchResult> answers = new ArrayList<>();
         for (HeapCell cell : cells) {
             TransportAnswers of = new TransportAnswers(cell.what(), "-", 1);
             String name = "heap-" + cell.what().replace(' ', '-');
@@ -88,13 +91,13 @@ public record TransportAnswers(String by, String against, int rounds) {
         return answers;
     }
 
-    private void heap(List<Answer> to, String name, String text, double bytes) {
-        to.add(answer(new Asked(name, text, "B"), new Pair(bytes, 0, 0), new Budget.None()));
+    private void heap(List<BenchResult> to, String name, String text, double bytes) {
+        to.add(answer(new Asked(name, text, "B"), new Pair(bytes, 0, 0), new Threshold.NoThreshold()));
     }
 
     /// Three answers for each cell, and one of the server's processor time.
-    public List<Answer> ofShared(List<SharedCell> cells) {
-        List<Answer> answers = new ArrayList<>();
+    public List<BenchResult> ofShared(List<SharedCell> cells) {
+        List<BenchResult> answers = new ArrayList<>();
         for (SharedCell cell : cells) {
             String use = cell.use().name().toLowerCase(Locale.ROOT).replace('_', '-');
             Figures figures = new Figures(cell.ours(), cell.bare(), cell.ratio());
@@ -120,7 +123,7 @@ public record TransportAnswers(String by, String against, int rounds) {
 
     private record Pair(double value, double other, double ratio) {}
 
-    private void add(List<Answer> to, String what, Cargo cargo, Figures figures, Budget speed, Budget half) {
+    private void add(List<BenchResult> to, String what, Cargo cargo, Figures figures, Threshold speed, Threshold half) {
         String name = name(what, cargo);
         String block = "%s of %d KiB, %d in flight".formatted(what, cargo.bytes() >> 10, cargo.inFlight());
         Moves ours = figures.ours;
@@ -136,21 +139,21 @@ public record TransportAnswers(String by, String against, int rounds) {
         to.add(answer(
                 new Asked(name + "-p99", "And 99 of 100?", "us"),
                 new Pair(ours.p99Micros(), other.p99Micros(), ours.p99Micros() / other.p99Micros()),
-                new Budget.None()));
+                new Threshold.NoThreshold()));
     }
 
     private String name(String what, Cargo cargo) {
         return "%s-%s-%dk-%d".formatted(by, what.replace(' ', '-'), cargo.bytes() >> 10, cargo.inFlight());
     }
 
-    private Answer answer(Asked asked, Pair pair, Budget budget) {
-        Question question = new Question(
+    private BenchResult answer(Asked asked, Pair pair, Threshold budget) {
+        BenchmarkSpec question = new BenchmarkSpec(
                 asked.name,
                 asked.text,
                 asked.unit,
-                new Measure.Counted(by, () -> pair.value),
-                new Measure.Counted(against, () -> pair.other),
+                new MetricSource.ConstantMetric(by, () -> pair.value),
+                new MetricSource.ConstantMetric(against, () -> pair.other),
                 budget);
-        return new Answer(question, pair.value, pair.other, pair.ratio, rounds, "");
+        return new BenchResult(question, pair.value, pair.other, pair.ratio, rounds, "");
     }
 }

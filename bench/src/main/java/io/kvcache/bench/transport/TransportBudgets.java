@@ -1,11 +1,11 @@
 package io.kvcache.bench.transport;
 
-import io.kvcache.bench.suite.Budget;
+import io.kvcache.bench.suite.Threshold;
 
 /// What the remote cache has to reach, beside what was measured in the same run. What has no budget is shown only.
 public final class TransportBudgets {
 
-    private static final Budget NONE = new Budget.None();
+    private static final Threshold NONE = new Threshold.NoThreshold();
     private static final int MIB = 1 << 20;
 
     /// Of a bare responder, blocks of 1 MiB and more with more than one in flight.
@@ -42,59 +42,59 @@ public final class TransportBudgets {
     private TransportBudgets() {}
 
     /// For a ratio of bytes a second.
-    public static Budget besideResponder(Cargo cargo) {
+    public static Threshold besideResponder(Cargo cargo) {
         boolean judged = cargo.inFlight() > 1 && cargo.bytes() >= MIB && cargo.operation() == Operation.ACQUIRE;
-        return judged ? new Budget.RatioAtLeast(RESPONDER) : NONE;
+        return judged ? new Threshold.RatioAtLeast(RESPONDER) : NONE;
     }
 
     /// For a ratio of bytes a second.
-    public static Budget besideBareAeron(Cargo cargo) {
-        return cargo.bytes() == MIB ? new Budget.RatioAtLeast(BARE_AERON) : NONE;
+    public static Threshold besideBareAeron(Cargo cargo) {
+        return cargo.bytes() == MIB ? new Threshold.RatioAtLeast(BARE_AERON) : NONE;
     }
 
     /// For GB/s by IPC.
-    public static Budget overAeron(Cargo cargo) {
+    public static Threshold overAeron(Cargo cargo) {
         boolean judged = cargo.bytes() == MIB && cargo.operation() == Operation.ACQUIRE;
-        return judged ? new Budget.AtLeast(AERON_GIGABYTES) : NONE;
+        return judged ? new Threshold.AtLeast(AERON_GIGABYTES) : NONE;
     }
 
     /// For a ratio of bytes a second.
-    public static Budget besideRedis(Cargo cargo) {
+    public static Threshold besideRedis(Cargo cargo) {
         if (cargo.inFlight() == 1 || cargo.operation() != Operation.ACQUIRE) {
             return NONE;
         }
         return switch (cargo.bytes()) {
-            case MIB -> new Budget.RatioAtLeast(REDIS_OF_1_MIB);
-            case 4 * MIB -> new Budget.RatioAtLeast(REDIS_OF_4_MIB);
+            case MIB -> new Threshold.RatioAtLeast(REDIS_OF_1_MIB);
+            case 4 * MIB -> new Threshold.RatioAtLeast(REDIS_OF_4_MIB);
             default -> NONE;
         };
     }
 
     /// For a ratio of bytes a second, over shared memory.
-    static Budget speed(SharedUse use, Cargo cargo) {
+    static Threshold speed(SharedUse use, Cargo cargo) {
         boolean judged = use == SharedUse.COPY && cargo.inFlight() == 1 && cargo.bytes() >= MIB;
-        return judged ? new Budget.RatioAtLeast(COPY) : NONE;
+        return judged ? new Threshold.RatioAtLeast(COPY) : NONE;
     }
 
     /// For microseconds that half take, over shared memory.
-    static Budget half(SharedUse use, Cargo cargo) {
+    static Threshold half(SharedUse use, Cargo cargo) {
         if (cargo.inFlight() > 1) {
             return NONE;
         }
         return switch (use) {
-            case COPY -> cargo.bytes() < MIB ? new Budget.AtMost(SMALL_COPY_MICROS) : NONE;
-            case VIEW -> new Budget.AtMost(VIEW_MICROS);
-            case VIEW_IDLE -> new Budget.AtMost(IDLE_VIEW_MICROS);
+            case COPY -> cargo.bytes() < MIB ? new Threshold.AtMost(SMALL_COPY_MICROS) : NONE;
+            case VIEW -> new Threshold.AtMost(VIEW_MICROS);
+            case VIEW_IDLE -> new Threshold.AtMost(IDLE_VIEW_MICROS);
         };
     }
 
     /// For microseconds of the server's processor a block, over shared memory.
-    static Budget server(SharedUse use) {
-        return use == SharedUse.COPY ? new Budget.AtMost(SERVER_MICROS) : NONE;
+    static Threshold server(SharedUse use) {
+        return use == SharedUse.COPY ? new Threshold.AtMost(SERVER_MICROS) : NONE;
     }
 
     /// For microseconds that half of the matches take.
-    static Budget match(String by) {
-        return by.equals("aeron") ? new Budget.AtMost(MATCH_MICROS) : NONE;
+    static Threshold match(String by) {
+        return by.equals("aeron") ? new Threshold.AtMost(MATCH_MICROS) : NONE;
     }
 }

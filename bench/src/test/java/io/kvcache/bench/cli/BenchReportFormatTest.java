@@ -2,27 +2,30 @@ package io.kvcache.bench.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.bench.suite.Answer;
-import io.kvcache.bench.suite.Budget;
-import io.kvcache.bench.suite.Measure;
-import io.kvcache.bench.suite.Question;
-import io.kvcache.bench.suite.Suite;
+import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.BenchmarkSpec;
+import io.kvcache.bench.suite.BenchmarkSuite;
+import io.kvcache.bench.suite.MetricSource;
+import io.kvcache.bench.suite.Threshold;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
 final class BenchReportFormatTest {
 
-    private static final Measure FIO = new Measure.Counted("fio io_uring", () -> 0);
+    private static final MetricSource FIO = new MetricSource.ConstantMetric("fio io_uring", () -> 0);
 
-    private static Answer answer(String name, double ratio, int runs, String path) {
-        Budget threshold = new Budget.RatioAtLeast(0.8);
-        return new Answer(new Question(name, "How fast?", "GB/s", FIO, FIO, threshold), 3.5, 7, ratio, runs, path);
+    private static BenchResult answer(String name, double ratio, int runs, String path) {
+        Threshold threshold = new Threshold.RatioAtLeast(0.8);
+        return new BenchResult(
+                new BenchmarkSpec(name, "How fast?", "GB/s", FIO, FIO, threshold), 3.5, 7, ratio, runs, path);
     }
 
-    private static String text(BenchReportFormat report, Answer... answers) {
-        List<Answer> all = List.of(answers);
+    private static String text(BenchReportFormat report, BenchResult... answers) {
+        List<BenchResult> all = List.of(answers);
         return report.format(
-                new Suite("disk", "title", all.stream().map(Answer::question).toList()), all);
+                new BenchmarkSuite(
+                        "disk", "title", all.stream().map(BenchResult::spec).toList()),
+                all);
     }
 
     @Test

@@ -3,8 +3,8 @@ package io.kvcache.bench.server;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
-import io.kvcache.bench.suite.Answer;
-import io.kvcache.bench.suite.Budget;
+import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.Threshold;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
@@ -16,13 +16,13 @@ class PairedSamplesTest {
         pairedSamples.add(10, 20); // 0.5
         pairedSamples.add(30, 10); // 3
         pairedSamples.add(20, 25); // 0.8
-        Answer benchResult =
-                pairedSamples.toResult(new MetricSpec("name", "text", "GB/s"), "Redis", new Budget.RatioAtLeast(0.9));
+        BenchResult benchResult = pairedSamples.toResult(
+                new MetricSpec("name", "text", "GB/s"), "Redis", new Threshold.RatioAtLeast(0.9));
         assertThat(benchResult.value()).isEqualTo(20);
-        assertThat(benchResult.againstValue()).isEqualTo(20);
+        assertThat(benchResult.referenceValue()).isEqualTo(20);
         assertThat(benchResult.ratio()).isEqualTo(0.8);
         assertThat(benchResult.runs()).isEqualTo(3);
-        assertThat(benchResult.ok()).isFalse();
+        assertThat(benchResult.isWithinThreshold()).isFalse();
     }
 
     @Test

@@ -11,44 +11,46 @@ import org.junit.jupiter.api.Test;
 
 final class DiskSuiteTest {
 
-    private final Suite suite = DiskSuite.suite();
+    private final BenchmarkSuite suite = DiskSuite.suite();
 
     @Test
     void givenSuite_whenItsQuestionsAreNamed_thenNamesDifferAndFitTheirColumn() {
-        List<String> names = suite.questions().stream().map(Question::name).toList();
+        List<String> names = suite.specs().stream().map(BenchmarkSpec::name).toList();
         assertThat(names).doesNotHaveDuplicates().allMatch(name -> name.length() <= 18);
     }
 
     @Test
     void givenRound_whenItsTrialsAreListed_thenOursComesBetweenTheTwoOfFio() {
-        assertThat(suite.filtered("read-1m").within(Set.of(StorageMedium.DISK)).trials())
+        assertThat(suite.filterByName("read-1m")
+                        .onMedia(Set.of(StorageMedium.DISK))
+                        .diskRuns())
                 .extracting(DiskRun::mover)
                 .containsExactly(IoEngine.FIO_URING, IoEngine.DEVICE, IoEngine.FIO_URING);
     }
 
     @Test
     void givenOnboarding_whenItsTrialsAreListed_thenTheStoreIsHeldAgainstRawReadsOfTheSameRound() {
-        assertThat(suite.filtered("onboard-read-1m").trials())
+        assertThat(suite.filterByName("onboard-read-1m").diskRuns())
                 .extracting(DiskRun::mover)
                 .containsExactly(IoEngine.DEVICE_INTO_SLOTS, IoEngine.STORE);
-        assertThat(suite.filtered("onboard-disk-1m").trials())
-                .allMatch(trial -> trial.place() == StorageMedium.DISK)
+        assertThat(suite.filterByName("onboard-disk-1m").diskRuns())
+                .allMatch(diskRun -> diskRun.place() == StorageMedium.DISK)
                 .extracting(DiskRun::mover)
                 .containsExactly(IoEngine.DEVICE_INTO_SLOTS, IoEngine.STORE);
     }
 
     @Test
     void givenNoTmpfs_whenNarrowed_thenWhatNeedsOneIsLeftOut() {
-        assertThat(suite.within(Set.of(StorageMedium.DISK)).questions())
+        assertThat(suite.onMedia(Set.of(StorageMedium.DISK)).specs())
                 .isNotEmpty()
-                .noneMatch(question -> question.name().startsWith("memory-"))
-                .noneMatch(question -> question.name().startsWith("denied-"));
-        assertThat(suite.within(Set.of(StorageMedium.values()))).isEqualTo(suite);
+                .noneMatch(benchmarkSpec -> benchmarkSpec.name().startsWith("memory-"))
+                .noneMatch(benchmarkSpec -> benchmarkSpec.name().startsWith("denied-"));
+        assertThat(suite.onMedia(Set.of(StorageMedium.values()))).isEqualTo(suite);
     }
 
     @Test
     void givenSuites_whenAsked_thenOnlyThatOfTheDiskMovesBytes() {
-        assertThat(suite.movesBytes()).isTrue();
-        assertThat(CoreSuite.suite().movesBytes()).isFalse();
+        assertThat(suite.needsFiles()).isTrue();
+        assertThat(CoreSuite.suite().needsFiles()).isFalse();
     }
 }

@@ -2,8 +2,8 @@ package io.kvcache.bench.transport;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.bench.suite.Answer;
-import io.kvcache.bench.suite.Budget;
+import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.Threshold;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
@@ -22,11 +22,13 @@ final class TransportAnswersTest {
 
     @Test
     void givenCells_whenTold_thenEachHasSixAnswersAndSpeedAloneABudget() {
-        List<Answer> answers = new TransportAnswers("aeron-bare", "bare Aeron", 5)
+        List<BenchResult> answers = new TransportAnswers("aeron-bare", "bare Aeron", 5)
                 .of(
                         List.of(cell(1 << 20, 1), cell(4 << 20, 4)),
-                        cargo -> cargo.bytes() == 1 << 20 ? new Budget.RatioAtLeast(0.6) : new Budget.None());
-        assertThat(answers.stream().map(each -> each.question().name()))
+                        cargo -> cargo.bytes() == 1 << 20
+                                ? new Threshold.RatioAtLeast(0.6)
+                                : new Threshold.NoThreshold());
+        assertThat(answers.stream().map(each -> each.spec().name()))
                 .containsExactly(
                         "aeron-bare-acquire-1024k-1",
                         "aeron-bare-acquire-1024k-1-p50",
@@ -40,22 +42,22 @@ final class TransportAnswersTest {
                         "aeron-bare-acquire-4096k-4-cpu",
                         "aeron-bare-acquire-4096k-4-heap",
                         "aeron-bare-acquire-4096k-4-server-heap");
-        assertThat(answers.stream().filter(each -> !each.ok())).containsExactly(answers.getFirst());
+        assertThat(answers.stream().filter(each -> !each.isWithinThreshold())).containsExactly(answers.getFirst());
         assertThat(answers.get(3).ratio()).isEqualTo(2);
         assertThat(answers.get(4).value()).isEqualTo(5000);
         assertThat(answers.get(4).ratio()).as("beside nothing").isZero();
         assertThat(answers.get(1).value()).isEqualTo(300);
         assertThat(answers.get(1).ratio()).isEqualTo(3);
-        assertThat(answers.get(1).question().unit()).isEqualTo("us");
+        assertThat(answers.get(1).spec().unit()).isEqualTo("us");
     }
 
     @Test
     void givenSharedMemory_whenTold_thenTheServersTimeIsAnAnswerToo() {
         SharedCell cell =
                 new SharedCell(SharedUse.VIEW_IDLE, new Cargo(Operation.ACQUIRE, 64 << 10, 1), OURS, OTHER, 0.5, 2.5);
-        List<Answer> answers = new TransportAnswers("shared", "bare copy", 5).ofShared(List.of(cell));
+        List<BenchResult> answers = new TransportAnswers("shared", "bare copy", 5).ofShared(List.of(cell));
         assertThat(answers).hasSize(4);
-        assertThat(answers.getLast().question().name()).isEqualTo("shared-view-idle-64k-1-server");
+        assertThat(answers.getLast().spec().name()).isEqualTo("shared-view-idle-64k-1-server");
         assertThat(answers.getLast().value()).isEqualTo(2.5);
     }
 
@@ -64,7 +66,7 @@ final class TransportAnswersTest {
         Moves moves = new Moves(3, p50Micros, 900, 10);
         SharedCell cell = new SharedCell(use, new Cargo(Operation.ACQUIRE, bytes, 1), moves, OTHER, ratio, 0.5);
         return new TransportAnswers("shared", "bare copy", 5)
-                .ofShared(List.of(cell)).stream().allMatch(Answer::ok);
+                .ofShared(List.of(cell)).stream().allMatch(BenchResult::isWithinThreshold);
     }
 
     @Test
@@ -91,9 +93,9 @@ final class TransportAnswersTest {
         assertThat(TransportBudgets.besideRedis(four).isMet(9, 0.99)).isFalse();
         for (String by : List.of("aeron", "tcp")) {
             MatchCell cell = new MatchCell(by, false, new Moves(1, 201, 900, 10), COST);
-            List<Answer> answers = TransportAnswers.ofMatches(List.of(cell), 5);
-            assertThat(answers.getFirst().question().name()).isEqualTo("match-1024-" + by + "-new-p50");
-            assertThat(answers.getFirst().ok()).isEqualTo(by.equals("tcp"));
+            List<BenchResult> answers = TransportAnswers.ofMatches(List.of(cell), 5);
+            assertThat(answers.getFirst().spec().name()).isEqualTo("match-1024-" + by + "-new-p50");
+            assertThat(answers.getFirst().isWithinThreshold()).isEqualTo(by.equals("tcp"));
         }
     }
 }

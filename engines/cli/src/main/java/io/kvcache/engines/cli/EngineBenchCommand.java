@@ -1,7 +1,7 @@
 package io.kvcache.engines.cli;
 
 import io.kvcache.bench.cli.SuiteOptions;
-import io.kvcache.bench.suite.Suite;
+import io.kvcache.bench.suite.BenchmarkSuite;
 import java.io.IOException;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
@@ -24,7 +24,7 @@ final class EngineBenchCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException {
-        Suite chosen = options.filterSuite(EngineSuite.suite());
+        BenchmarkSuite chosen = options.filterSuite(EngineSuite.suite());
         if (listed) {
             options.printSpecs(chosen);
             return 0;

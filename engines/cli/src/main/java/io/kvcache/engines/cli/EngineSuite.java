@@ -1,10 +1,10 @@
 package io.kvcache.engines.cli;
 
-import io.kvcache.bench.suite.Budget;
-import io.kvcache.bench.suite.Effort;
-import io.kvcache.bench.suite.Measure;
-import io.kvcache.bench.suite.Question;
-import io.kvcache.bench.suite.Suite;
+import io.kvcache.bench.suite.BenchmarkSpec;
+import io.kvcache.bench.suite.BenchmarkSuite;
+import io.kvcache.bench.suite.MetricSource;
+import io.kvcache.bench.suite.RunLength;
+import io.kvcache.bench.suite.Threshold;
 import io.kvcache.engines.cli.EnginePairBenchmark.Pair;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -27,22 +27,22 @@ final class EngineSuite {
     /// Measured once, by the first question that asks.
     private static final Map<MeasurementKey, List<Pair>> MEASURED = new HashMap<>();
 
-    private record MeasurementKey(EngineKind engine, Effort runLength) {}
+    private record MeasurementKey(EngineKind engine, RunLength runLength) {}
 
     private EngineSuite() {}
 
-    static Suite suite() {
-        List<Question> questions = new ArrayList<>(benchmarks(EngineKind.JLAMA, 1.0 / 12));
+    static BenchmarkSuite suite() {
+        List<BenchmarkSpec> questions = new ArrayList<>(benchmarks(EngineKind.JLAMA, 1.0 / 12));
         if (EngineKind.LLAMACPP.isAvailable()) {
             questions.addAll(benchmarks(EngineKind.LLAMACPP, 1.0 / 3));
         }
-        return new Suite("engines", "an inference engine with a store before its prefill", questions);
+        return new BenchmarkSuite("engines", "an inference engine with a store before its prefill", questions);
     }
 
     /// @param firstToken most that the first token may take with the store, as a share of what it takes without
-    private static List<Question> benchmarks(EngineKind engine, double firstToken) {
+    private static List<BenchmarkSpec> benchmarks(EngineKind engine, double firstToken) {
         return List.of(
-                new Question(
+                new BenchmarkSpec(
                         engine.option() + "-first-token",
                         "How long until the first token, with 992 of 1,048 tokens from the store?",
                         "ms",
@@ -54,15 +54,15 @@ final class EngineSuite {
                                 engine,
                                 engine.title() + " alone",
                                 pair -> pair.plain().timings().firstTokenNanos()),
-                        new Budget.RatioAtMost(firstToken)),
-                new Question(
+                        new Threshold.RatioAtMost(firstToken)),
+                new BenchmarkSpec(
                         engine.option() + "-import",
                         "How long do look-up and copying take, beside the prefill that they replace?",
                         "ms",
                         millis(engine, "look-up and copy", Pair::importNanos),
                         millis(engine, "prefill replaced", Pair::replacedNanos),
-                        new Budget.RatioAtMost(0.03)),
-                new Question(
+                        new Threshold.RatioAtMost(0.03)),
+                new BenchmarkSpec(
                         engine.option() + "-cold",
                         "What does a prompt of 1,000 tokens cost that is not there, on any thread?",
                         "ms",
@@ -71,11 +71,11 @@ final class EngineSuite {
                                 engine,
                                 "its prefill",
                                 pair -> pair.cold().timings().prefillNanos()),
-                        new Budget.RatioAtMost(0.03)));
+                        new Threshold.RatioAtMost(0.03)));
     }
 
-    private static Measure millis(EngineKind engine, String name, ToDoubleFunction<Pair> nanos) {
-        return new Measure.Rounds(
+    private static MetricSource millis(EngineKind engine, String name, ToDoubleFunction<Pair> nanos) {
+        return new MetricSource.RoundsMetric(
                 name,
                 runLength -> pairs(new MeasurementKey(engine, runLength)).stream()
                         .mapToDouble(pair -> nanos.applyAsDouble(pair) / MILLIS)

@@ -5,9 +5,10 @@ package io.kvcache.bench.suite;
 /// @param ratio value by reference; 0 when the reference is 0
 /// @param runs rounds
 /// @param path how the bytes of the value travelled; empty where none did
-public record Answer(Question question, double value, double againstValue, double ratio, int runs, String path) {
+public record BenchResult(
+        BenchmarkSpec spec, double value, double referenceValue, double ratio, int runs, String path) {
 
-    public boolean ok() {
-        return question.budget().isMet(value, ratio);
+    public boolean isWithinThreshold() {
+        return spec.threshold().isMet(value, ratio);
     }
 }

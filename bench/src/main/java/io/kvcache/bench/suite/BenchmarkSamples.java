@@ -10,36 +10,37 @@ import java.util.Map;
 import java.util.stream.IntStream;
 
 /// What the runs of a suite have given so far, and the answers that follow.
-final class Readings {
+final class BenchmarkSamples {
 
     private static final double[] NONE = {};
 
-    private final Map<Fork, List<Sample>> samples = new HashMap<>();
+    private final Map<JmhRun, List<JmhSample>> samples = new HashMap<>();
     private final Map<DiskRun, List<TransferResult>> traffic = new HashMap<>();
 
-    private final Map<Measure.Rounds, double[]> measured = new HashMap<>();
+    private final Map<MetricSource.RoundsMetric, double[]> measured = new HashMap<>();
 
-    void add(Measure.Rounds measure, double[] numbers) {
+    void add(MetricSource.RoundsMetric measure, double[] numbers) {
         measured.put(measure, numbers);
     }
 
-    void add(Fork fork, Sample sample) {
-        samples.computeIfAbsent(fork, _ -> new ArrayList<>()).add(sample);
+    void add(JmhRun jmhRun, JmhSample sample) {
+        samples.computeIfAbsent(jmhRun, _ -> new ArrayList<>()).add(sample);
     }
 
-    void add(DiskRun trial, TransferResult moved) {
-        traffic.computeIfAbsent(trial, _ -> new ArrayList<>()).add(moved);
+    void add(DiskRun diskRun, TransferResult moved) {
+        traffic.computeIfAbsent(diskRun, _ -> new ArrayList<>()).add(moved);
     }
 
     /// Medians over the rounds, and of the ratio the median of each round's.
-    Answer answer(Question question) {
-        double[] values = read(question.value());
-        double[] against = read(question.against());
+    BenchResult toResult(BenchmarkSpec benchmarkSpec) {
+        double[] values = readSource(benchmarkSpec.source());
+        double[] against = readSource(benchmarkSpec.reference());
         int rounds = Math.max(values.length, against.length);
         double[] ratios = IntStream.range(0, rounds)
                 .mapToDouble(round -> ratio(of(values, round), of(against, round)))
                 .toArray();
-        return new Answer(question, median(values), median(against), median(ratios), rounds, path(question.value()));
+        return new BenchResult(
+                benchmarkSpec, median(values), median(against), median(ratios), rounds, path(benchmarkSpec.source()));
     }
 
     private static double ratio(double value, double against) {
@@ -51,27 +52,28 @@ final class Readings {
         return numbers[numbers.length == 1 ? 0 : round];
     }
 
-    private double[] read(Measure measure) {
-        return switch (measure) {
-            case Measure.Timed timed ->
-                samples.getOrDefault(timed.fork(), List.of()).stream()
-                        .mapToDouble(timed.reading())
+    private double[] readSource(MetricSource metricSource) {
+        return switch (metricSource) {
+            case MetricSource.JmhMetric jmhMetric ->
+                samples.getOrDefault(jmhMetric.fork(), List.of()).stream()
+                        .mapToDouble(jmhMetric.reading())
                         .toArray();
-            case Measure.Moved moved ->
-                traffic.getOrDefault(moved.trial(), List.of()).stream()
-                        .mapToDouble(moved.reading())
+            case MetricSource.TransferMetric transferMetric ->
+                traffic.getOrDefault(transferMetric.trial(), List.of()).stream()
+                        .mapToDouble(transferMetric.reading())
                         .toArray();
-            case Measure.Rounds rounds -> measured.getOrDefault(rounds, NONE);
-            case Measure.Counted counted -> new double[] {counted.count().getAsDouble()};
+            case MetricSource.RoundsMetric roundsMetric -> measured.getOrDefault(roundsMetric, NONE);
+            case MetricSource.ConstantMetric constantMetric ->
+                new double[] {constantMetric.count().getAsDouble()};
         };
     }
 
     /// The path may change while it runs, as when memory gets short; all of them are said.
-    private String path(Measure measure) {
-        return measure instanceof Measure.Moved moved
+    private String path(MetricSource metricSource) {
+        return metricSource instanceof MetricSource.TransferMetric transferMetric
                 ? String.join(
                         " / ",
-                        traffic.getOrDefault(moved.trial(), List.of()).stream()
+                        traffic.getOrDefault(transferMetric.trial(), List.of()).stream()
                                 .map(TransferResult::path)
                                 .distinct()
                                 .toList())

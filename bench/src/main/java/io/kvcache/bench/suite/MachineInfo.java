@@ -14,23 +14,23 @@ import java.util.List;
 /// @param software kernel and JVM
 /// @param load of the last minute, as the kernel counts it
 /// @param commit of the working tree, with a plus when it has changes
-public record Machine(String hardware, String software, String load, String commit) {
+public record MachineInfo(String hardware, String software, String load, String commit) {
 
-    private static final Duration LIMIT = Duration.ofSeconds(10);
+    private static final Duration TIMEOUT = Duration.ofSeconds(10);
 
     /// This machine, now.
-    public static Machine here() {
+    public static MachineInfo current() {
         String cpu = lineAfter("/proc/cpuinfo", "model name");
         String memory = lineAfter("/proc/meminfo", "MemTotal");
-        return new Machine(
+        return new MachineInfo(
                 cpu + ", " + Runtime.getRuntime().availableProcessors() + " cores, " + memory,
                 System.getProperty("os.name") + " " + System.getProperty("os.version") + ", JDK "
                         + System.getProperty("java.runtime.version"),
                 firstWord(read("/proc/loadavg")),
-                commitHere());
+                currentCommit());
     }
 
-    private static String commitHere() {
+    private static String currentCommit() {
         String commit = output("git", "rev-parse", "--short=12", "HEAD");
         return commit.isEmpty()
                         || output("git", "status", "--porcelain", "--untracked-files=no")
@@ -63,7 +63,7 @@ public record Machine(String hardware, String software, String load, String comm
     /// What a command prints, or nothing when it cannot be run.
     private static String output(String... command) {
         try {
-            ProcessRunner.ProcessOutput output = ProcessRunner.run(LIMIT, List.of(command));
+            ProcessRunner.ProcessOutput output = ProcessRunner.run(TIMEOUT, List.of(command));
             return output.isSuccessful() ? output.text().strip() : "";
         } catch (IOException absent) {
             return "";

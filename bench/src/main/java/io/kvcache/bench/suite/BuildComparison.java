@@ -17,38 +17,38 @@ import java.util.stream.Collectors;
 ///
 /// @param count pairs a cell and run
 /// @param progress told what is about to run
-public record BuildPairs(Build older, Build newer, int count, Consumer<String> progress) {
+public record BuildComparison(Build older, Build newer, int count, Consumer<String> progress) {
 
     /// What a suite came to.
     ///
     /// @param first every cell of the first run
-    /// @param again the cells that were slower, measured again
+    /// @param repeat the cells that were slower, measured again
     /// @param missing cells that the old build or the new one does not have
-    public record Outcome(String suite, List<SpeedRatio> first, List<SpeedRatio> again, Set<String> missing) {
+    public record SuiteComparison(String suite, List<SpeedRatio> first, List<SpeedRatio> repeat, Set<String> missing) {
 
         /// The cells that were slower twice.
-        public List<String> slower() {
-            return again.stream()
+        public List<String> slowerCells() {
+            return repeat.stream()
                     .filter(SpeedRatio::isSlower)
                     .map(SpeedRatio::cell)
                     .toList();
         }
 
         /// The geometric mean of the first run.
-        public double mean() {
-            return SpeedRatio.mean(first);
+        public double meanRatio() {
+            return SpeedRatio.geometricMean(first);
         }
 
         /// Whether the new build is not slower: no cell was slower twice, and the mean is near enough to 1.
-        public boolean ok() {
-            return slower().isEmpty() && mean() >= SpeedRatio.LEAST_MEAN;
+        public boolean isNotSlower() {
+            return slowerCells().isEmpty() && meanRatio() >= SpeedRatio.MIN_MEAN;
         }
     }
 
     /// Runs a trial's cells.
     ///
     /// @throws IOException when a build cannot be run
-    public Outcome run(BuildTrial trial, Set<String> cells) throws IOException, InterruptedException {
+    public SuiteComparison run(BuildBenchmark trial, Set<String> cells) throws IOException, InterruptedException {
         List<SpeedRatio> first = measure(trial, cells);
         Set<String> missing = new LinkedHashSet<>(cells);
         first.forEach(ratio -> missing.remove(ratio.cell()));
@@ -59,19 +59,19 @@ public record BuildPairs(Build older, Build newer, int count, Consumer<String> p
         if (!slower.isEmpty()) {
             progress.accept("measuring again what was slower: " + String.join(", ", slower));
         }
-        return new Outcome(
-                trial.suite(), first, slower.isEmpty() ? List.of() : measure(trial, slower), Set.copyOf(missing));
+        return new SuiteComparison(
+                trial.suiteName(), first, slower.isEmpty() ? List.of() : measure(trial, slower), Set.copyOf(missing));
     }
 
-    private List<SpeedRatio> measure(BuildTrial trial, Set<String> cells) throws IOException, InterruptedException {
+    private List<SpeedRatio> measure(BuildBenchmark trial, Set<String> cells) throws IOException, InterruptedException {
         Map<String, List<Double>> ratios = new LinkedHashMap<>();
         for (int pair = 1; pair <= count; pair++) {
-            String turn = trial.suite() + ", pair " + pair + " of " + count + ": ";
-            trial.pair(older, newer, pair % 2 == 0, cells, cell -> progress.accept(turn + cell))
+            String turn = trial.suiteName() + ", pair " + pair + " of " + count + ": ";
+            trial.measurePair(older, newer, pair % 2 == 0, cells, cell -> progress.accept(turn + cell))
                     .forEach((cell, ratio) ->
                             ratios.computeIfAbsent(cell, _ -> new ArrayList<>()).add(ratio));
         }
-        return trial.cells().stream()
+        return trial.cellNames().stream()
                 .filter(ratios::containsKey)
                 .map(cell -> SpeedRatio.of(cell, ratios.getOrDefault(cell, List.of())))
                 .toList();

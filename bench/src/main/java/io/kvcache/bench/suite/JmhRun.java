@@ -9,15 +9,15 @@ import java.util.TreeMap;
 /// @param benchmark class and method, as `MatchBenchmark.whole`
 /// @param threads that call it at once
 /// @param parameters of the benchmark that are not as it says itself
-public record Fork(String benchmark, int threads, Map<String, String> parameters) {
+public record JmhRun(String benchmark, int threads, Map<String, String> parameters) {
 
     /// Copies the parameters.
-    public Fork {
+    public JmhRun {
         parameters = Map.copyOf(parameters);
     }
 
     /// With the benchmark's own parameters.
-    public Fork(String benchmark, int threads) {
+    public JmhRun(String benchmark, int threads) {
         this(benchmark, threads, Map.of());
     }
 
@@ -27,7 +27,7 @@ public record Fork(String benchmark, int threads, Map<String, String> parameters
     }
 
     /// In one thread.
-    public static Fork of(String benchmark) {
-        return new Fork(benchmark, 1);
+    public static JmhRun of(String benchmark) {
+        return new JmhRun(benchmark, 1);
     }
 }

@@ -3,7 +3,7 @@ package io.kvcache.bench.suite;
 import java.util.Locale;
 
 /// What an answer has to keep to.
-public sealed interface Budget {
+public sealed interface Threshold {
 
     /// Whether an answer keeps to it.
     ///
@@ -14,59 +14,59 @@ public sealed interface Budget {
     String describe();
 
     /// The value may be this much, in the question's unit.
-    record AtMost(double most) implements Budget {
+    record AtMost(double max) implements Threshold {
         @Override
         public boolean isMet(double value, double ratio) {
-            return value <= most;
+            return value <= max;
         }
 
         @Override
         public String describe() {
-            return "<= " + (most == Math.rint(most) ? String.valueOf((long) most) : String.valueOf(most));
+            return "<= " + (max == Math.rint(max) ? String.valueOf((long) max) : String.valueOf(max));
         }
     }
 
     /// The value has to be this much, in the question's unit.
-    record AtLeast(double least) implements Budget {
+    record AtLeast(double min) implements Threshold {
         @Override
         public boolean isMet(double value, double ratio) {
-            return value >= least;
+            return value >= min;
         }
 
         @Override
         public String describe() {
-            return ">= " + (least == Math.rint(least) ? String.valueOf((long) least) : String.valueOf(least));
+            return ">= " + (min == Math.rint(min) ? String.valueOf((long) min) : String.valueOf(min));
         }
     }
 
     /// The value has to be at least this many times the reference.
-    record RatioAtLeast(double least) implements Budget {
+    record RatioAtLeast(double min) implements Threshold {
         @Override
         public boolean isMet(double value, double ratio) {
-            return ratio >= least;
+            return ratio >= min;
         }
 
         @Override
         public String describe() {
-            return String.format(Locale.ROOT, "ratio >= %.2f", least);
+            return String.format(Locale.ROOT, "ratio >= %.2f", min);
         }
     }
 
     /// The value has to be at most this many times the reference.
-    record RatioAtMost(double most) implements Budget {
+    record RatioAtMost(double max) implements Threshold {
         @Override
         public boolean isMet(double value, double ratio) {
-            return ratio <= most;
+            return ratio <= max;
         }
 
         @Override
         public String describe() {
-            return String.format(Locale.ROOT, "ratio <= %.2f", most);
+            return String.format(Locale.ROOT, "ratio <= %.2f", max);
         }
     }
 
     /// A reference: whatever it is, it is.
-    record None() implements Budget {
+    record NoThreshold() implements Threshold {
         @Override
         public boolean isMet(double value, double ratio) {
             return true;

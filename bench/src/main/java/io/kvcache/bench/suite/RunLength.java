@@ -8,11 +8,11 @@ import io.kvcache.bench.disk.DiskRunLength;
 /// @param iterations measured ones of a fork
 /// @param iterationMillis length of each, and of the ones before that warm up
 /// @param disk the same for trials of the disk suite
-public record Effort(int rounds, int iterations, int iterationMillis, DiskRunLength disk) {
+public record RunLength(int rounds, int iterations, int iterationMillis, DiskRunLength disk) {
 
     /// Enough for figures that go into a document.
-    public static final Effort FULL = new Effort(3, 6, 400, DiskRunLength.FULL);
+    public static final RunLength FULL = new RunLength(3, 6, 400, DiskRunLength.FULL);
 
     /// Enough to see that something has gone wrong.
-    public static final Effort QUICK = new Effort(1, 3, 200, DiskRunLength.QUICK);
+    public static final RunLength QUICK = new RunLength(1, 3, 200, DiskRunLength.QUICK);
 }

@@ -7,13 +7,13 @@ import java.util.Set;
 import java.util.function.Consumer;
 
 /// Measures that two builds can be compared by, the same for both and close in time.
-public interface BuildTrial {
+public interface BuildBenchmark {
 
     /// As on the command line.
-    String suite();
+    String suiteName();
 
     /// The names of all cells, in the order of measuring.
-    List<String> cells();
+    List<String> cellNames();
 
     /// Measures some cells in both builds, each cell in one right after the other.
     ///
@@ -21,6 +21,7 @@ public interface BuildTrial {
     /// @param progress told what is about to run
     /// @return speed of the new build by speed of the old one, by cell; without cells that a build does not have
     /// @throws IOException when a build cannot be run
-    Map<String, Double> pair(Build older, Build newer, boolean newFirst, Set<String> cells, Consumer<String> progress)
+    Map<String, Double> measurePair(
+            Build older, Build newer, boolean newFirst, Set<String> cells, Consumer<String> progress)
             throws IOException, InterruptedException;
 }

@@ -8,10 +8,10 @@ import java.util.Map;
 /// @param allocatedBytes heap bytes allocated in an invocation, on average
 /// @param iterations measured ones
 /// @param events what the benchmark counted, summed up over its iterations
-public record Sample(double nanos, double allocatedBytes, long iterations, Map<String, Double> events) {
+public record JmhSample(double nanos, double allocatedBytes, long iterations, Map<String, Double> events) {
 
     /// Copies the events.
-    public Sample {
+    public JmhSample {
         events = Map.copyOf(events);
     }
 

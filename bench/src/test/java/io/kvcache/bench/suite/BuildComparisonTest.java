@@ -22,55 +22,58 @@ import java.util.jar.Manifest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-class BuildPairsTest {
+class BuildComparisonTest {
 
     private static final Build OLD = new Build("old", "old.jar", "Main");
     private static final Build NEW = new Build("new", "new.jar", "Main");
 
     @Test
     void givenSpeedsThatScatterAlike_whenCompared_thenNoCellIsSlower() throws Exception {
-        BuildPairs.Outcome outcome = compare(new Scattered(Map.of("a", 1.0, "b", 1.0), 0.05));
+        BuildComparison.SuiteComparison suiteComparison =
+                compare(new ScatteredBenchmark(Map.of("a", 1.0, "b", 1.0), 0.05));
 
-        assertThat(outcome.slower()).isEmpty();
-        assertThat(outcome.mean()).isCloseTo(1, within(0.03));
+        assertThat(suiteComparison.slowerCells()).isEmpty();
+        assertThat(suiteComparison.meanRatio()).isCloseTo(1, within(0.03));
     }
 
     @Test
     void givenACellOfNineTenths_whenCompared_thenItIsMeasuredAgainAndIsSlower() throws Exception {
-        Scattered trial = new Scattered(Map.of("a", 1.0, "b", 0.9), 0.02);
-        BuildPairs.Outcome outcome = compare(trial);
+        ScatteredBenchmark trial = new ScatteredBenchmark(Map.of("a", 1.0, "b", 0.9), 0.02);
+        BuildComparison.SuiteComparison suiteComparison = compare(trial);
 
-        assertThat(outcome.slower()).containsExactly("b");
-        assertThat(outcome.ok()).isFalse();
+        assertThat(suiteComparison.slowerCells()).containsExactly("b");
+        assertThat(suiteComparison.isNotSlower()).isFalse();
         assertThat(trial.measured).containsEntry("a", 9).containsEntry("b", 18);
     }
 
     @Test
     void givenACellThatIsSlowerOnce_whenCompared_thenTheSecondRunAcquitsIt() throws Exception {
-        Scattered trial = new Scattered(Map.of("a", 1.2, "b", 1.0), 0.01);
+        ScatteredBenchmark trial = new ScatteredBenchmark(Map.of("a", 1.2, "b", 1.0), 0.01);
         trial.slowAtFirst = Set.of("b");
-        BuildPairs.Outcome outcome = compare(trial);
+        BuildComparison.SuiteComparison suiteComparison = compare(trial);
 
-        assertThat(outcome.first().getLast().isSlower()).isTrue();
-        assertThat(outcome.slower()).isEmpty();
-        assertThat(outcome.ok()).isTrue();
+        assertThat(suiteComparison.first().getLast().isSlower()).isTrue();
+        assertThat(suiteComparison.slowerCells()).isEmpty();
+        assertThat(suiteComparison.isNotSlower()).isTrue();
     }
 
     @Test
     void givenCellsThatAreAllALittleSlower_whenCompared_thenTheMeanTells() throws Exception {
-        BuildPairs.Outcome outcome = compare(new Scattered(Map.of("a", 0.98, "b", 0.98), 0.001));
+        BuildComparison.SuiteComparison suiteComparison =
+                compare(new ScatteredBenchmark(Map.of("a", 0.98, "b", 0.98), 0.001));
 
-        assertThat(outcome.slower()).isEmpty();
-        assertThat(outcome.ok()).isFalse();
+        assertThat(suiteComparison.slowerCells()).isEmpty();
+        assertThat(suiteComparison.isNotSlower()).isFalse();
     }
 
     @Test
     void givenACellThatOneBuildLacks_whenCompared_thenItIsNamedAndCountsForNothing() throws Exception {
-        Scattered trial = new Scattered(Map.of("a", 1.0), 0.001);
-        BuildPairs.Outcome outcome = new BuildPairs(OLD, NEW, 9, _ -> {}).run(trial, Set.of("a", "new-cell"));
+        ScatteredBenchmark trial = new ScatteredBenchmark(Map.of("a", 1.0), 0.001);
+        BuildComparison.SuiteComparison suiteComparison =
+                new BuildComparison(OLD, NEW, 9, _ -> {}).run(trial, Set.of("a", "new-cell"));
 
-        assertThat(outcome.missing()).containsExactly("new-cell");
-        assertThat(outcome.ok()).isTrue();
+        assertThat(suiteComparison.missing()).containsExactly("new-cell");
+        assertThat(suiteComparison.isNotSlower()).isTrue();
     }
 
     @Test
@@ -85,7 +88,7 @@ class BuildPairsTest {
 
     @Test
     void givenNoBuild_whenLookedFor_thenItSaysWhatAPlaceIs(@TempDir Path folder) {
-        assertThatThrownBy(() -> Build.at(folder))
+        assertThatThrownBy(() -> Build.locate(folder))
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining(folder.toString())
                 .hasMessageContaining("./kvcache build");
@@ -102,18 +105,19 @@ class BuildPairsTest {
         manifest.getMainAttributes().put(Attributes.Name.MAIN_CLASS, "a.Main");
         new JarOutputStream(Files.newOutputStream(one), manifest).close();
 
-        assertThat(Build.at(folder).classPath())
+        assertThat(Build.locate(folder).classPath())
                 .isEqualTo(jar.toRealPath() + File.pathSeparator + library.toRealPath());
-        assertThat(Build.at(folder).mainClass()).isEqualTo(Kvcache.class.getName());
-        assertThat(Build.at(one)).isEqualTo(new Build(one.toString(), one.toString(), "a.Main"));
+        assertThat(Build.locate(folder).mainClass()).isEqualTo(Kvcache.class.getName());
+        assertThat(Build.locate(one)).isEqualTo(new Build(one.toString(), one.toString(), "a.Main"));
     }
 
-    private static BuildPairs.Outcome compare(Scattered trial) throws IOException, InterruptedException {
-        return new BuildPairs(OLD, NEW, 9, _ -> {}).run(trial, Set.copyOf(trial.cells()));
+    private static BuildComparison.SuiteComparison compare(ScatteredBenchmark trial)
+            throws IOException, InterruptedException {
+        return new BuildComparison(OLD, NEW, 9, _ -> {}).run(trial, Set.copyOf(trial.cellNames()));
     }
 
     /// Cells with a true ratio each, around which a seeded generator scatters.
-    private static final class Scattered implements BuildTrial {
+    private static final class ScatteredBenchmark implements BuildBenchmark {
 
         private final Map<String, Double> truth;
         private final double spread;
@@ -121,26 +125,26 @@ class BuildPairsTest {
         private final Map<String, Integer> measured = new LinkedHashMap<>();
         private Set<String> slowAtFirst = Set.of();
 
-        Scattered(Map<String, Double> truth, double spread) {
+        ScatteredBenchmark(Map<String, Double> truth, double spread) {
             this.truth = truth;
             this.spread = spread;
         }
 
         @Override
-        public String suite() {
+        public String suiteName() {
             return "scattered";
         }
 
         @Override
-        public List<String> cells() {
+        public List<String> cellNames() {
             return truth.keySet().stream().sorted().toList();
         }
 
         @Override
-        public Map<String, Double> pair(
+        public Map<String, Double> measurePair(
                 Build older, Build newer, boolean newFirst, Set<String> cells, Consumer<String> progress) {
             Map<String, Double> ratios = new LinkedHashMap<>();
-            for (String cell : cells()) {
+            for (String cell : cellNames()) {
                 if (cells.contains(cell)) {
                     boolean slow = slowAtFirst.contains(cell) && measured.getOrDefault(cell, 0) < 9;
                     measured.merge(cell, 1, Integer::sum);

@@ -14,9 +14,9 @@ import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
 /// The timed questions of `bench core`, each a fork of JMH with a build's own benchmark and store.
-public final class CoreTrial implements BuildTrial {
+public final class CoreBuildBenchmark implements BuildBenchmark {
 
-    private static final String ABSENT = "No matching benchmarks";
+    private static final String NO_SUCH_BENCHMARK = "No matching benchmarks";
 
     /// As the one jar of a server does.
     private static final String WITHOUT_JMH = "ClassNotFoundException: org.openjdk.jmh.Main";
@@ -24,36 +24,36 @@ public final class CoreTrial implements BuildTrial {
     private static final JsonMapper JSON = JsonMapper.builder().build();
 
     /// 3 × 200 ms to come to speed and 5 × 200 ms to measure.
-    private static final List<String> EFFORT =
+    private static final List<String> RUN_LENGTH =
             List.of("-f", "1", "-wi", "3", "-w", "200ms", "-i", "5", "-r", "200ms", "-foe", "true", "-v", "SILENT");
 
-    private final Map<String, Fork> forks = new LinkedHashMap<>();
+    private final Map<String, JmhRun> forks = new LinkedHashMap<>();
 
-    public CoreTrial() {
-        for (Question question : CoreSuite.suite().questions()) {
-            if (question.value() instanceof Measure.Timed timed
-                    && !question.unit().startsWith("B")) {
-                forks.put(question.name(), timed.fork());
+    public CoreBuildBenchmark() {
+        for (BenchmarkSpec benchmarkSpec : CoreSuite.suite().specs()) {
+            if (benchmarkSpec.source() instanceof MetricSource.JmhMetric jmhMetric
+                    && !benchmarkSpec.unit().startsWith("B")) {
+                forks.put(benchmarkSpec.name(), jmhMetric.fork());
             }
         }
     }
 
     @Override
-    public String suite() {
+    public String suiteName() {
         return "core";
     }
 
     @Override
-    public List<String> cells() {
+    public List<String> cellNames() {
         return List.copyOf(forks.keySet());
     }
 
     @Override
-    public Map<String, Double> pair(
+    public Map<String, Double> measurePair(
             Build older, Build newer, boolean newFirst, Set<String> cells, Consumer<String> progress)
             throws IOException, InterruptedException {
         Map<String, Double> ratios = new LinkedHashMap<>();
-        for (Map.Entry<String, Fork> cell : forks.entrySet()) {
+        for (Map.Entry<String, JmhRun> cell : forks.entrySet()) {
             if (cells.contains(cell.getKey())) {
                 progress.accept(cell.getKey());
                 OptionalDouble first = nanos(newFirst ? newer : older, cell.getValue());
@@ -68,12 +68,12 @@ public final class CoreTrial implements BuildTrial {
     }
 
     /// The median time of an invocation; empty when the build has no such benchmark.
-    private static OptionalDouble nanos(Build build, Fork fork) throws IOException, InterruptedException {
+    private static OptionalDouble nanos(Build build, JmhRun jmhRun) throws IOException, InterruptedException {
         Path folder = Files.createTempDirectory("kvcache-pairs");
         Path result = folder.resolve("result.json");
         Path log = folder.resolve("log.txt");
         try {
-            Process process = new ProcessBuilder(command(build, fork, result))
+            Process process = new ProcessBuilder(command(build, jmhRun, result))
                     .redirectErrorStream(true)
                     .redirectOutput(log.toFile())
                     .start();
@@ -84,11 +84,11 @@ public final class CoreTrial implements BuildTrial {
                 process.destroy();
             }
             String said = Files.readString(log);
-            if (said.contains(ABSENT) || said.contains(WITHOUT_JMH)) {
+            if (said.contains(NO_SUCH_BENCHMARK) || said.contains(WITHOUT_JMH)) {
                 return OptionalDouble.empty();
             }
             if (exit != 0 || !Files.exists(result)) {
-                throw new IOException(fork.describe() + " of " + build.name() + " failed:\n" + said.strip());
+                throw new IOException(jmhRun.describe() + " of " + build.name() + " failed:\n" + said.strip());
             }
             JsonNode metric = JSON.readTree(Files.readString(result)).path(0).path("primaryMetric");
             return OptionalDouble.of(
@@ -100,19 +100,19 @@ public final class CoreTrial implements BuildTrial {
         }
     }
 
-    private static List<String> command(Build build, Fork fork, Path result) {
+    private static List<String> command(Build build, JmhRun jmhRun, Path result) {
         List<String> command = new ArrayList<>(
                 List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-Djmh.ignoreLock=true"));
         command.addAll(JmhRunner.JVM_ARGUMENTS.stream()
                 .filter(argument -> !argument.startsWith("-Xm"))
                 .toList());
         command.addAll(List.of("-cp", build.classPath(), "org.openjdk.jmh.Main"));
-        command.addAll(EFFORT);
-        command.addAll(List.of("-tu", "ns", "-t", Integer.toString(fork.threads())));
+        command.addAll(RUN_LENGTH);
+        command.addAll(List.of("-tu", "ns", "-t", Integer.toString(jmhRun.threads())));
         command.addAll(List.of("-jvmArgs", String.join(" ", JmhRunner.JVM_ARGUMENTS)));
         command.addAll(List.of("-rf", "json", "-rff", result.toString()));
-        fork.parameters().forEach((name, value) -> command.addAll(List.of("-p", name + "=" + value)));
-        command.add("\\." + fork.benchmark().replace(".", "\\.") + "$");
+        jmhRun.parameters().forEach((name, value) -> command.addAll(List.of("-p", name + "=" + value)));
+        command.add("\\." + jmhRun.benchmark().replace(".", "\\.") + "$");
         return command;
     }
 }

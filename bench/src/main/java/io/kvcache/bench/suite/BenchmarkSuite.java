@@ -1,0 +1,98 @@
+package io.kvcache.bench.suite;
+
+import io.kvcache.bench.disk.DiskRun;
+import io.kvcache.bench.disk.StorageMedium;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/// Questions that belong together.
+///
+/// @param name as on the command line
+public record BenchmarkSuite(String name, String title, List<BenchmarkSpec> specs) {
+
+    public BenchmarkSuite {
+        specs = List.copyOf(specs);
+    }
+
+    /// The questions without those that move bytes elsewhere than in these places.
+    public BenchmarkSuite onMedia(Set<StorageMedium> places) {
+        return new BenchmarkSuite(
+                name,
+                title,
+                specs.stream()
+                        .filter(benchmarkSpec -> measures(benchmarkSpec)
+                                .flatMap(BenchmarkSuite::trial)
+                                .allMatch(diskRun -> places.contains(diskRun.place())))
+                        .toList());
+    }
+
+    /// Whether it needs files to read and write.
+    public boolean needsFiles() {
+        return !diskRuns().isEmpty();
+    }
+
+    /// What its numbers come from, the reference before what is held against it.
+    Set<JmhRun> jmhRuns() {
+        Set<JmhRun> forks = new LinkedHashSet<>();
+        specs.stream()
+                .flatMap(BenchmarkSuite::measures)
+                .flatMap(BenchmarkSuite::fork)
+                .forEach(forks::add);
+        return forks;
+    }
+
+    /// Likewise.
+    Set<DiskRun> diskRuns() {
+        Set<DiskRun> trials = new LinkedHashSet<>();
+        specs.stream()
+                .flatMap(BenchmarkSuite::measures)
+                .flatMap(BenchmarkSuite::trial)
+                .forEach(trials::add);
+        return trials;
+    }
+
+    /// Likewise.
+    Set<MetricSource.RoundsMetric> roundsMetrics() {
+        Set<MetricSource.RoundsMetric> rounds = new LinkedHashSet<>();
+        specs.stream().flatMap(BenchmarkSuite::measures).forEach(metricSource -> {
+            if (metricSource instanceof MetricSource.RoundsMetric measured) {
+                rounds.add(measured);
+            }
+        });
+        return rounds;
+    }
+
+    /// Where its trials run.
+    Set<StorageMedium> media() {
+        return diskRuns().stream().map(DiskRun::place).collect(Collectors.toSet());
+    }
+
+    private static Stream<MetricSource> measures(BenchmarkSpec benchmarkSpec) {
+        return Stream.of(benchmarkSpec.reference(), benchmarkSpec.source());
+    }
+
+    private static Stream<JmhRun> fork(MetricSource metricSource) {
+        return metricSource instanceof MetricSource.JmhMetric jmhMetric ? Stream.of(jmhMetric.fork()) : Stream.empty();
+    }
+
+    private static Stream<DiskRun> trial(MetricSource metricSource) {
+        return metricSource instanceof MetricSource.TransferMetric transferMetric
+                ? Stream.of(transferMetric.trial())
+                : Stream.empty();
+    }
+
+    /// The questions whose name contains `filter`, in any case.
+    public BenchmarkSuite filterByName(String filter) {
+        String wanted = filter.toLowerCase(Locale.ROOT);
+        return new BenchmarkSuite(
+                name,
+                title,
+                specs.stream()
+                        .filter(benchmarkSpec -> benchmarkSpec.name().contains(wanted))
+                        .toList());
+    }
+}
