@@ -115,7 +115,7 @@ final class CrashCommand implements Callable<Integer> {
     }
 
     private boolean replay(Path folder) throws IOException {
-        TraceReader reader = new TraceReader(MalformedLine.Choice.SKIP, _ -> {});
+        TraceReader reader = new TraceReader(MalformedLine.Handling.SKIP, _ -> {});
         PrefixForest forest = new PrefixForest(TraceSource.parse(replay).load(reader), ReplayRule.REFERENCE);
         int requests = forest.requestCount();
         CrashCost found = CrashCost.of(folder.resolve("crash-tier"), replay, forest, requests / 2, requests);

@@ -89,12 +89,13 @@ final class DemoCommand implements Callable<Integer> {
             out.flush();
         }
         TraceReader reader = new TraceReader(
-                MalformedLine.Choice.SKIP,
+                MalformedLine.Handling.SKIP,
                 line -> spec.commandLine()
                         .getErr()
                         .println("kvcache: skipped line " + line.number() + ": " + line.reason()));
         Trace read = TraceSource.parse(source()).load(reader);
-        read.remark().ifPresent(remark -> spec.commandLine().getErr().println("kvcache: " + remark));
+        read.partialBlockRemark()
+                .ifPresent(remark -> spec.commandLine().getErr().println("kvcache: " + remark));
         DemoResult result;
         try (ProgressLine progressLine = new ProgressLine(spec.commandLine().getErr())) {
             result = new Demo(read, settings, progressLine::update).run();

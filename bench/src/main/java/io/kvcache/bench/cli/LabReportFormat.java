@@ -109,7 +109,7 @@ abstract sealed class LabReportFormat {
                     totals.requests(),
                     totals.blockAccesses(),
                     totals.distinctBlocks()));
-            if (!trace.hasTimes()) {
+            if (!trace.hasTimestamps()) {
                 print("  " + NO_TIMESTAMPS_NOTE);
             }
             print("  share    blocks  policy                          block hits  token hits     Belady  of the gap"

@@ -97,7 +97,7 @@ final class PrefetchLabCommand implements Callable<Integer> {
         PrefetchReplay.Settings settings = settings();
         PrefixForest forest = new PrefixForest(
                 TraceOption.loadTrace(trace.traceSource(), spec.commandLine().getErr())
-                        .first(first),
+                        .firstRequests(first),
                 ReplayRule.FULL_BLOCKS);
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-prefetch") : chosen;

@@ -126,7 +126,7 @@ final class ReplayCommand implements Callable<Integer> {
         try (ProgressLine progressLine = new ProgressLine(errors)) {
             progressLine.update("reading the trace");
             Trace read = choices.trace().load(reader);
-            read.remark().ifPresent(remark -> errors.println("kvcache: " + remark));
+            read.partialBlockRemark().ifPresent(remark -> errors.println("kvcache: " + remark));
             check(choices.capacities(), read);
             boolean right = true;
             for (ReplayRule each : choices.rules()) {

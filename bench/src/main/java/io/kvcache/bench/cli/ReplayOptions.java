@@ -22,7 +22,7 @@ record ReplayOptions(
         ReplayCapacities capacities,
         Optional<ModelPreset> model,
         List<ReplayRule> rules,
-        MalformedLine.Choice malformed) {
+        MalformedLine.Handling malformed) {
 
     static List<Replay> replays(List<String> names) {
         if (names.isEmpty()) {
@@ -77,10 +77,10 @@ record ReplayOptions(
         };
     }
 
-    static MalformedLine.Choice malformed(String name) {
+    static MalformedLine.Handling malformed(String name) {
         return switch (name) {
-            case "skip" -> MalformedLine.Choice.SKIP;
-            case "refuse" -> MalformedLine.Choice.REFUSE;
+            case "skip" -> MalformedLine.Handling.SKIP;
+            case "refuse" -> MalformedLine.Handling.REFUSE;
             default -> throw invalidOption("--malformed", name, "skip, refuse");
         };
     }

@@ -118,7 +118,7 @@ final class TierLabCommand implements Callable<Integer> {
         TierLabOptions tierLabOptions = tierLabOptions();
         Trace read = TraceOption.loadTrace(
                         tierLabOptions.source, spec.commandLine().getErr())
-                .first(first);
+                .firstRequests(first);
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-lab") : chosen;
         TierHtmlReport page = new TierHtmlReport(HtmlReportOption.commandLine(spec), read);

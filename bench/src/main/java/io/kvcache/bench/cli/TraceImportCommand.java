@@ -73,7 +73,7 @@ final class TraceImportCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException {
-        MalformedLine.Choice handling = handling();
+        MalformedLine.Handling handling = handling();
         LogTokenizer tokens = loader().load(tokenizer);
         PrintWriter errors = spec.commandLine().getErr();
         LogImporter reading = new LogImporter(
@@ -100,7 +100,7 @@ final class TraceImportCommand implements Callable<Integer> {
                                         + " run ./kvcache trace import in a checkout, or add kvcache-engines-cli and its libraries"));
     }
 
-    private MalformedLine.Choice handling() {
+    private MalformedLine.Handling handling() {
         try {
             if (blockTokens != Trace.BLOCK_TOKENS && blockTokens != TraceWriter.SMALL_BLOCK_TOKENS) {
                 throw ReplayOptions.invalidOption("--block-tokens", String.valueOf(blockTokens), "512 or 16");

@@ -31,8 +31,8 @@ final class TraceOption {
     ///
     /// @param errors told once of what the trace lacks
     static Trace loadTrace(TraceSource source, PrintWriter errors) throws IOException {
-        Trace read = source.load(new TraceReader(MalformedLine.Choice.REFUSE, _ -> {}));
-        read.remark().ifPresent(remark -> errors.println("kvcache: " + remark));
+        Trace read = source.load(new TraceReader(MalformedLine.Handling.REFUSE, _ -> {}));
+        read.partialBlockRemark().ifPresent(remark -> errors.println("kvcache: " + remark));
         errors.flush();
         return read;
     }

@@ -60,7 +60,7 @@ public final class ConstantExperiment {
 
     private static Trace load(String trace, int first) throws IOException {
         return TraceSource.parse(trace)
-                .load(new TraceReader(MalformedLine.Choice.REFUSE, _ -> {}))
-                .first(first);
+                .load(new TraceReader(MalformedLine.Handling.REFUSE, _ -> {}))
+                .firstRequests(first);
     }
 }

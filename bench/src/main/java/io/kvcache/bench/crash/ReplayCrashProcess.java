@@ -55,7 +55,7 @@ public final class ReplayCrashProcess {
         }
 
         PrefixForest forest() throws IOException {
-            TraceReader reader = new TraceReader(MalformedLine.Choice.SKIP, _ -> {});
+            TraceReader reader = new TraceReader(MalformedLine.Handling.SKIP, _ -> {});
             return new PrefixForest(TraceSource.parse(trace).load(reader), ReplayRule.REFERENCE);
         }
 

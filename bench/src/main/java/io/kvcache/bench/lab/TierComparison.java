@@ -69,7 +69,7 @@ public final class TierComparison {
 
     /// Whether the trace says when requests came.
     public boolean hasTimestamps() {
-        return trace.hasTimes();
+        return trace.hasTimestamps();
     }
 
     /// Looks at the folder before anything is run or told.

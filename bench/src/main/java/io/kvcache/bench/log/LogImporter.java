@@ -32,7 +32,7 @@ public final class LogImporter {
     private final LogTokenizer tokenizer;
     private final int blockTokens;
     private final BlockIdHasher blocks;
-    private final MalformedLine.Choice handling;
+    private final MalformedLine.Handling handling;
     private final Consumer<String> report;
     private final List<TraceRequest> requests = new ArrayList<>();
     private long skipped;
@@ -47,7 +47,7 @@ public final class LogImporter {
             LogTokenizer tokenizer,
             int blockTokens,
             byte[] salt,
-            MalformedLine.Choice handling,
+            MalformedLine.Handling handling,
             Consumer<String> report) {
         this.tokenizer = tokenizer;
         this.blockTokens = blockTokens;
@@ -93,7 +93,7 @@ public final class LogImporter {
         } catch (RuntimeException e) { // a template may refuse a chat by any of them
             reason = e.getMessage() == null ? e.toString() : e.getMessage();
         }
-        if (handling == MalformedLine.Choice.REFUSE) {
+        if (handling == MalformedLine.Handling.REFUSE) {
             throw new TraceFormatException(file + ":" + number + ": " + reason);
         }
         skipped++;

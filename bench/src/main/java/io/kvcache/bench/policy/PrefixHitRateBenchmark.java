@@ -72,7 +72,7 @@ public class PrefixHitRateBenchmark {
     /// Reads the trace.
     @Setup(Level.Trial)
     public void read() throws IOException {
-        TraceReader reader = new TraceReader(MalformedLine.Choice.REFUSE, line -> {});
+        TraceReader reader = new TraceReader(MalformedLine.Handling.REFUSE, line -> {});
         forest = new PrefixForest(TraceSource.parse(trace).load(reader), ReplayRule.REFERENCE);
         blocks = (int) Math.max(1, Math.round(percent / 100 * forest.nodeCount()));
     }

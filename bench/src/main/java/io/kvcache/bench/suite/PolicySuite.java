@@ -137,7 +137,7 @@ final class PolicySuite {
 
     private static double bound(String percent, String trace) {
         try {
-            TraceReader reader = new TraceReader(MalformedLine.Choice.REFUSE, _ -> {});
+            TraceReader reader = new TraceReader(MalformedLine.Handling.REFUSE, _ -> {});
             PrefixForest forest = new PrefixForest(TraceSource.parse(trace).load(reader), ReplayRule.REFERENCE);
             int blocks = (int) Math.max(1, Math.round(Double.parseDouble(percent) / 100 * forest.nodeCount()));
             return new BeladyReplay(true).run(forest, blocks, 0).blockHitRatio();

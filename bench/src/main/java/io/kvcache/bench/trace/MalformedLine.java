@@ -7,7 +7,7 @@ package io.kvcache.bench.trace;
 public record MalformedLine(long number, String reason) {
 
     /// What a reader does about such a line.
-    public enum Choice {
+    public enum Handling {
         /// Leave it out, report it and go on.
         SKIP,
         /// End with a [TraceFormatException].

@@ -13,12 +13,12 @@ final class MooncakeFormat implements TraceFormat {
     }
 
     @Override
-    public TraceRequest parse(LineFields line) {
+    public TraceRequest parse(JsonLineFields line) {
         TraceRequest request = new TraceRequest(
-                line.whole("timestamp", Long.MAX_VALUE),
-                line.count("input_length"),
-                line.count("output_length"),
-                line.numbers("hash_ids", "hash id"));
+                line.wholeNumber("timestamp", Long.MAX_VALUE),
+                line.countOf("input_length"),
+                line.countOf("output_length"),
+                line.wholeNumbers("hash_ids", "hash id"));
         request.requireBlocks(Trace.BLOCK_TOKENS);
         return request;
     }

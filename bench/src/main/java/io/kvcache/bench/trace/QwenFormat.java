@@ -27,9 +27,9 @@ final class QwenFormat implements TraceFormat {
     }
 
     @Override
-    public TraceRequest parse(LineFields line) {
-        long chat = line.whole("chat_id", Long.MAX_VALUE);
-        long parent = line.whole("parent_chat_id", Long.MAX_VALUE);
+    public TraceRequest parse(JsonLineFields line) {
+        long chat = line.wholeNumber("chat_id", Long.MAX_VALUE);
+        long parent = line.wholeNumber("parent_chat_id", Long.MAX_VALUE);
         if (chat < 0) {
             throw new IllegalArgumentException("chat_id is " + chat + ", must be at least 0");
         }
@@ -38,9 +38,9 @@ final class QwenFormat implements TraceFormat {
         }
         TraceRequest request = new TraceRequest(
                 line.secondsAsMillis("timestamp"),
-                line.count("input_length"),
-                line.count("output_length"),
-                line.numbers("hash_ids", "hash id"),
+                line.countOf("input_length"),
+                line.countOf("output_length"),
+                line.wholeNumbers("hash_ids", "hash id"),
                 parent == NO_PARENT ? chat : sessions.getOrDefault(parent, parent));
         request.requireBlocks(BLOCK_TOKENS);
         sessions.put(chat, request.session());

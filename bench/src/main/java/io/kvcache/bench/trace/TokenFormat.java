@@ -15,10 +15,10 @@ final class TokenFormat implements TraceFormat {
     private static final int BLOCK_TOKENS = 16;
     private static final long NONE = -1;
 
-    private final Map<Piece, Long> numbers = new HashMap<>();
+    private final Map<TokenBlock, Long> numbers = new HashMap<>();
 
     /// A block: the one before it, and its tokens.
-    private record Piece(long before, IntBuffer tokens) {}
+    private record TokenBlock(long before, IntBuffer tokens) {}
 
     @Override
     public int blockTokens() {
@@ -26,10 +26,10 @@ final class TokenFormat implements TraceFormat {
     }
 
     @Override
-    public TraceRequest parse(LineFields line) {
+    public TraceRequest parse(JsonLineFields line) {
         int[] tokens = tokens(line);
-        long at = line.has("timestamp") ? line.whole("timestamp", Long.MAX_VALUE) : 0;
-        int answer = line.has("output_length") ? line.count("output_length") : 0;
+        long at = line.has("timestamp") ? line.wholeNumber("timestamp", Long.MAX_VALUE) : 0;
+        int answer = line.has("output_length") ? line.countOf("output_length") : 0;
         return new TraceRequest(at, tokens.length, answer, blocks(tokens));
     }
 
@@ -39,15 +39,15 @@ final class TokenFormat implements TraceFormat {
         for (int i = 0; i < ids.length; i++) {
             int start = i * BLOCK_TOKENS;
             int end = Math.min(tokens.length, start + BLOCK_TOKENS);
-            Piece piece = new Piece(before, IntBuffer.wrap(Arrays.copyOfRange(tokens, start, end)));
-            before = numbers.computeIfAbsent(piece, any -> (long) numbers.size());
+            TokenBlock tokenBlock = new TokenBlock(before, IntBuffer.wrap(Arrays.copyOfRange(tokens, start, end)));
+            before = numbers.computeIfAbsent(tokenBlock, any -> (long) numbers.size());
             ids[i] = before;
         }
         return ids;
     }
 
-    private static int[] tokens(LineFields line) {
-        long[] numbers = line.numbers("tokens", "token");
+    private static int[] tokens(JsonLineFields line) {
+        long[] numbers = line.wholeNumbers("tokens", "token");
         if (numbers.length == 0) {
             throw new IllegalArgumentException("tokens is empty, must hold at least 1");
         }

@@ -53,7 +53,7 @@ public record Trace(String name, int blockTokens, List<TraceRequest> requests) {
     }
 
     /// What a reader of results has to know of prompts whose last, partial block has no id; empty when all have one.
-    public Optional<String> remark() {
+    public Optional<String> partialBlockRemark() {
         long tail = requests.stream()
                 .mapToLong(request -> request.inputTokens() - (long) request.hashIds().length * blockTokens)
                 .filter(tokens -> tokens > 0)
@@ -70,7 +70,7 @@ public record Trace(String name, int blockTokens, List<TraceRequest> requests) {
     }
 
     /// Whether it says when requests came: not where several came at once and none later.
-    public boolean hasTimes() {
+    public boolean hasTimestamps() {
         return requests.size() == 1
                 || requests.getLast().timestampMillis() > requests.getFirst().timestampMillis();
     }
@@ -81,7 +81,7 @@ public record Trace(String name, int blockTokens, List<TraceRequest> requests) {
     }
 
     /// The first requests only.
-    public Trace first(int count) {
+    public Trace firstRequests(int count) {
         return new Trace(name, blockTokens, requests.subList(0, Math.min(count, requests.size())));
     }
 }

@@ -12,7 +12,7 @@ import java.util.function.UnaryOperator;
 public final class TraceFinder {
 
     /// System property and environment variable that name the folder.
-    public static final String VARIABLE = "KVCACHE_TRACES";
+    public static final String FOLDER_VARIABLE = "KVCACHE_TRACES";
 
     private final Path start;
     private final UnaryOperator<String> settings;
@@ -36,7 +36,7 @@ public final class TraceFinder {
 
     /// The folder that holds the traces, if there is one.
     public Optional<Path> folder() {
-        String named = settings.apply(VARIABLE);
+        String named = settings.apply(FOLDER_VARIABLE);
         if (!named.isEmpty()) {
             return Optional.of(Path.of(named)).filter(Files::isDirectory);
         }

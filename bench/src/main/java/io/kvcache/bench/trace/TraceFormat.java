@@ -6,7 +6,7 @@ sealed interface TraceFormat permits MooncakeFormat, QwenFormat, TokenFormat {
     /// The format whose line this is.
     ///
     /// @throws IllegalArgumentException when it is none's
-    static TraceFormat of(LineFields first) {
+    static TraceFormat of(JsonLineFields first) {
         if (first.has("tokens")) {
             return new TokenFormat();
         }
@@ -16,7 +16,7 @@ sealed interface TraceFormat permits MooncakeFormat, QwenFormat, TokenFormat {
         if (first.has("hash_ids")) {
             return new MooncakeFormat();
         }
-        throw new IllegalArgumentException("is a request in no known format: it has the fields [" + first.names()
+        throw new IllegalArgumentException("is a request in no known format: it has the fields [" + first.fieldNames()
                 + "], and must have hash_ids (Mooncake), chat_id and hash_ids (Qwen-Bailian) or tokens (token ids)");
     }
 
@@ -26,5 +26,5 @@ sealed interface TraceFormat permits MooncakeFormat, QwenFormat, TokenFormat {
     /// Understands one line; a format may remember those before it.
     ///
     /// @throws IllegalArgumentException that names the field
-    TraceRequest parse(LineFields line);
+    TraceRequest parse(JsonLineFields line);
 }

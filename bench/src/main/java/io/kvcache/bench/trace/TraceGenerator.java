@@ -29,9 +29,9 @@ public final class TraceGenerator {
     private final Workload workload;
     private final Random random;
     private final int[] systemLengths;
-    private final Popularity popularity;
+    private final ZipfSampler zipfSampler;
     private final Map<Block, Long> ids = new HashMap<>();
-    private final PriorityQueue<Turn> agenda =
+    private final PriorityQueue<Turn> pendingTurns =
             new PriorityQueue<>(Comparator.comparingLong(Turn::atMillis).thenComparingInt(turn -> turn.session.number));
     private int sessions;
     private double nextStartMillis;
@@ -41,9 +41,9 @@ public final class TraceGenerator {
         this.workload = workload;
         random = new Random(seed);
         systemLengths = new int[workload.systemPrompts()];
-        popularity = new Popularity(workload.systemPrompts(), workload.zipfExponent());
+        zipfSampler = new ZipfSampler(workload.systemPrompts(), workload.zipfExponent());
         for (int i = 0; i < systemLengths.length; i++) {
-            systemLengths[i] = Math.min(around(workload.systemTokens()), workload.mostInputTokens() / 2);
+            systemLengths[i] = Math.min(logNormal(workload.systemTokens()), workload.maxInputTokens() / 2);
         }
     }
 
@@ -51,10 +51,10 @@ public final class TraceGenerator {
     public Trace generate(String name, int requests) {
         List<TraceRequest> made = new ArrayList<>(requests);
         while (made.size() < requests) {
-            while (agenda.isEmpty() || agenda.element().atMillis >= nextStartMillis) {
+            while (pendingTurns.isEmpty() || pendingTurns.element().atMillis >= nextStartMillis) {
                 startSession();
             }
-            made.add(serve(agenda.remove()));
+            made.add(serve(pendingTurns.remove()));
         }
         return new Trace(name, made);
     }
@@ -69,22 +69,22 @@ public final class TraceGenerator {
 
     private void startSession() {
         boolean agent = random.nextDouble() < workload.agentShare();
-        int system = popularity.draw(random);
+        int system = zipfSampler.draw(random);
         Session session =
                 new Session(sessions++, agent ? workload.agent() : workload.chat(), system, systemLengths[system]);
-        int input = session.systemTokens + around(session.kind.addedTokens());
-        agenda.add(new Turn(session, (long) nextStartMillis, Math.min(input, workload.mostInputTokens())));
+        int input = session.systemTokens + logNormal(session.kind.addedTokens());
+        pendingTurns.add(new Turn(session, (long) nextStartMillis, Math.min(input, workload.maxInputTokens())));
         nextStartMillis -= workload.sessionGapMillis() * Math.log(1 - random.nextDouble());
     }
 
     private TraceRequest serve(Turn turn) {
         Session session = turn.session;
-        int answer = around(session.kind.answerTokens());
-        long nextInput = (long) turn.inputTokens + answer + around(session.kind.addedTokens());
-        long gap = around((int) session.kind.gapMillis()) + (long) answer * MILLIS_PER_TOKEN;
+        int answer = logNormal(session.kind.answerTokens());
+        long nextInput = (long) turn.inputTokens + answer + logNormal(session.kind.addedTokens());
+        long gap = logNormal((int) session.kind.gapMillis()) + (long) answer * MILLIS_PER_TOKEN;
         boolean goesOn = random.nextDouble() >= 1 / session.kind.meanTurns();
-        if (goesOn && nextInput <= workload.mostInputTokens()) {
-            agenda.add(new Turn(session, turn.atMillis + gap, (int) nextInput));
+        if (goesOn && nextInput <= workload.maxInputTokens()) {
+            pendingTurns.add(new Turn(session, turn.atMillis + gap, (int) nextInput));
         }
         return new TraceRequest(
                 turn.atMillis, turn.inputTokens, answer, blocks(session, turn.inputTokens), session.number);
@@ -102,7 +102,7 @@ public final class TraceGenerator {
     }
 
     /// A log-normal length with this median, at least 1.
-    private int around(int median) {
+    private int logNormal(int median) {
         return Math.clamp(Math.round(median * Math.exp(SIGMA * random.nextGaussian())), 1, 1 << 28);
     }
 }

@@ -29,13 +29,13 @@ public final class TraceReader {
             .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
             .build();
 
-    private final MalformedLine.Choice choice;
+    private final MalformedLine.Handling handling;
     private final Consumer<MalformedLine> report;
 
-    /// @param choice what to do about lines that cannot be used
+    /// @param handling what to do about lines that cannot be used
     /// @param report told of each line that is skipped
-    public TraceReader(MalformedLine.Choice choice, Consumer<MalformedLine> report) {
-        this.choice = choice;
+    public TraceReader(MalformedLine.Handling handling, Consumer<MalformedLine> report) {
+        this.handling = handling;
         this.report = report;
     }
 
@@ -88,7 +88,7 @@ public final class TraceReader {
             if (!object.isObject()) {
                 throw new IllegalArgumentException("is not a JSON object");
             }
-            LineFields fields = new LineFields(object);
+            JsonLineFields fields = new JsonLineFields(object);
             TraceFormat known = format == null ? TraceFormat.of(fields) : format;
             format = known;
             requests.add(known.parse(fields));
@@ -100,7 +100,7 @@ public final class TraceReader {
             read.add(line);
         } catch (IllegalArgumentException | JacksonException e) {
             String reason = e instanceof JacksonException json ? "not JSON: " + reason(json) : message(e);
-            if (choice == MalformedLine.Choice.REFUSE) {
+            if (handling == MalformedLine.Handling.REFUSE) {
                 throw new TraceFormatException(file + ":" + number + ": " + reason);
             }
             report.accept(new MalformedLine(number, reason));

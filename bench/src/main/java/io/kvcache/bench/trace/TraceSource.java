@@ -30,8 +30,8 @@ public sealed interface TraceSource {
         String kind = colon < 0 ? text : text.substring(0, colon);
         return switch (kind) {
             case "generated" -> new Generated(seed(text));
-            case "popular" -> new Popular(seed(text));
-            case "hostile" -> new Hostile(seed(text));
+            case "popular" -> new Zipf(seed(text));
+            case "hostile" -> new Adversarial(seed(text));
             default -> new File(Path.of(text));
         };
     }
@@ -60,7 +60,7 @@ public sealed interface TraceSource {
                                     + " folder FAST25-release/traces, and name its folder in %2$s;"
                                     + " or take --trace generated:1",
                             name,
-                            TraceFinder.VARIABLE)));
+                            TraceFinder.FOLDER_VARIABLE)));
             return reader.read(file);
         }
     }
@@ -74,18 +74,18 @@ public sealed interface TraceSource {
     }
 
     /// Made up from a seed, of prompts that are wanted very often.
-    record Popular(long seed) implements TraceSource {
+    record Zipf(long seed) implements TraceSource {
         @Override
         public Trace load(TraceReader reader) {
-            return new PopularTrace(seed).generate("popular:" + seed);
+            return new ZipfTrace(seed).generate("popular:" + seed);
         }
     }
 
     /// Made up from a seed to mislead policies that learn.
-    record Hostile(long seed) implements TraceSource {
+    record Adversarial(long seed) implements TraceSource {
         @Override
         public Trace load(TraceReader reader) {
-            return new HostileTrace(seed).generate("hostile:" + seed);
+            return new AdversarialTrace(seed).generate("hostile:" + seed);
         }
     }
 

@@ -9,7 +9,7 @@ package io.kvcache.bench.trace;
 /// @param chat what people's sessions look like
 /// @param agent what agent loops look like
 /// @param sessionGapMillis mean time between two session starts
-/// @param mostInputTokens a session ends before its prompt grows beyond this
+/// @param maxInputTokens a session ends before its prompt grows beyond this
 public record Workload(
         int systemPrompts,
         int systemTokens,
@@ -18,7 +18,7 @@ public record Workload(
         Session chat,
         Session agent,
         double sessionGapMillis,
-        int mostInputTokens) {
+        int maxInputTokens) {
 
     /// One kind of session.
     ///
@@ -44,7 +44,7 @@ public record Workload(
         require(zipfExponent >= 0, "zipfExponent", zipfExponent, "at least 0");
         require(agentShare >= 0 && agentShare <= 1, "agentShare", agentShare, "from 0 to 1");
         require(sessionGapMillis > 0, "sessionGapMillis", sessionGapMillis, "positive");
-        require(mostInputTokens >= 2 * systemTokens, "mostInputTokens", mostInputTokens, "twice systemTokens or more");
+        require(maxInputTokens >= 2 * systemTokens, "mostInputTokens", maxInputTokens, "twice systemTokens or more");
     }
 
     /// Chat with people who think for two minutes, and one session in five an agent loop whose tools take two

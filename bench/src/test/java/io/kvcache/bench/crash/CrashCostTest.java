@@ -21,7 +21,7 @@ final class CrashCostTest {
 
     @Test
     void givenAProcessKilledWithoutAFlush_whenAnotherGoesOn_thenMostHitsAreLeft() throws IOException {
-        TraceReader reader = new TraceReader(MalformedLine.Choice.REFUSE, line -> {});
+        TraceReader reader = new TraceReader(MalformedLine.Handling.REFUSE, line -> {});
         PrefixForest forest = new PrefixForest(TraceSource.parse(TRACE).load(reader), ReplayRule.REFERENCE);
         CrashCost crashCost = CrashCost.of(folder.resolve("disk"), TRACE, forest, 600, 1_000);
         assertThat(crashCost.killedAfter()).isGreaterThanOrEqualTo(600);

@@ -21,7 +21,7 @@ final class CrashReplayTest {
 
     @Test
     void givenAProcessThatIsKilledAfterAFlush_whenReopened_thenAllThatWasFlushedIsThere() throws IOException {
-        TraceReader reader = new TraceReader(MalformedLine.Choice.REFUSE, line -> {});
+        TraceReader reader = new TraceReader(MalformedLine.Handling.REFUSE, line -> {});
         PrefixForest forest = new PrefixForest(TraceSource.parse(TRACE).load(reader), ReplayRule.REFERENCE);
         CrashReplay crashReplay = CrashReplay.of(folder.resolve("disk"), TRACE, forest);
         assertThat(crashReplay.wrongBlocks()).isZero();

@@ -4,12 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.kvcache.bench.trace.MalformedLine;
-import io.kvcache.bench.trace.PopularTrace;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.Workload;
+import io.kvcache.bench.trace.ZipfTrace;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Optional;
@@ -37,7 +37,7 @@ final class PolicyRegressionCheckTest {
                     + " generated traces stand in for it");
         }
         assumeTrue(file.isPresent(), "trace " + name);
-        Trace trace = new TraceReader(MalformedLine.Choice.REFUSE, _ -> {}).read(file.orElseThrow());
+        Trace trace = new TraceReader(MalformedLine.Handling.REFUSE, _ -> {}).read(file.orElseThrow());
         PolicyRegressionCheck policyRegressionCheck = new PolicyRegressionCheck(trace, 0);
         for (double share : PolicyRegressionCheck.SHARES) {
             MarginRow row = policyRegressionCheck.compareAt(share);
@@ -53,7 +53,7 @@ final class PolicyRegressionCheckTest {
     @ValueSource(longs = {1, 2})
     void givenPromptsOfWhichSomeAreVeryPopular_whenReplayedAtSixShares_thenNowhereHalfAPointBelow(long seed) {
         PolicyRegressionCheck policyRegressionCheck =
-                new PolicyRegressionCheck(new PopularTrace(seed).generate("popular:" + seed), 0);
+                new PolicyRegressionCheck(new ZipfTrace(seed).generate("popular:" + seed), 0);
         for (double share : PolicyRegressionCheck.SHARES) {
             MarginRow row = policyRegressionCheck.compareAt(share);
             System.out.println(row);

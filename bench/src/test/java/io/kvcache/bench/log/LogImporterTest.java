@@ -42,7 +42,7 @@ final class LogImporterTest {
         };
     }
 
-    private LogImporter reading(int salt, int blockTokens, MalformedLine.Choice handling) {
+    private LogImporter reading(int salt, int blockTokens, MalformedLine.Handling handling) {
         return new LogImporter(LogImporterTest::tokens, blockTokens, new byte[] {(byte) salt}, handling, skipped::add);
     }
 
@@ -51,7 +51,7 @@ final class LogImporterTest {
     }
 
     private LogImporter.ImportResult read(int salt, String... lines) throws IOException {
-        LogImporter reading = reading(salt, BLOCK, MalformedLine.Choice.SKIP);
+        LogImporter reading = reading(salt, BLOCK, MalformedLine.Handling.SKIP);
         reading.read(log(lines));
         return reading.finish("log");
     }
@@ -168,7 +168,7 @@ final class LogImporterTest {
     void givenALineThatCannotBeUsed_whenRead_thenItIsNamedWithItsReason(String line, String reason) throws Exception {
         assertThat(read(1, "{\"prompt\": \"good\"}", line).skipped()).isEqualTo(1);
         assertThat(skipped).singleElement().asString().contains("log.jsonl:2: ").contains(reason);
-        LogImporter refusing = reading(1, BLOCK, MalformedLine.Choice.REFUSE);
+        LogImporter refusing = reading(1, BLOCK, MalformedLine.Handling.REFUSE);
         assertThatThrownBy(() -> refusing.read(folder.resolve("log.jsonl")))
                 .isInstanceOf(TraceFormatException.class)
                 .hasMessageContaining("log.jsonl:2: ")
@@ -185,7 +185,7 @@ final class LogImporterTest {
     @ParameterizedTest
     @CsvSource({"512", "16"})
     void givenATrace_whenWritten_thenTheReaderFindsTheSame(int blockTokens) throws Exception {
-        LogImporter reading = reading(1, blockTokens, MalformedLine.Choice.REFUSE);
+        LogImporter reading = reading(1, blockTokens, MalformedLine.Handling.REFUSE);
         String text = "0123456789".repeat(130);
         reading.read(log(
                 "{\"prompt\": \"" + text + "\", \"timestamp\": \"2026-01-31T12:00:00Z\"}",
@@ -194,7 +194,7 @@ final class LogImporterTest {
         Path file = folder.resolve("trace.jsonl");
         TraceWriter.write(written, file);
         assertThat(Files.getPosixFilePermissions(file)).hasSize(2);
-        Trace read = new TraceReader(MalformedLine.Choice.REFUSE, _ -> {}).read(file);
+        Trace read = new TraceReader(MalformedLine.Handling.REFUSE, _ -> {}).read(file);
         assertThat(read.blockTokens()).isEqualTo(blockTokens);
         assertThat(read.totals()).isEqualTo(written.totals());
         for (int i = 0; i < 2; i++) {

@@ -3,7 +3,7 @@ package io.kvcache.bench.replay;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.kvcache.bench.trace.HostileTrace;
+import io.kvcache.bench.trace.AdversarialTrace;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
@@ -43,7 +43,8 @@ final class ImportanceReplayTest {
     @ValueSource(ints = {1000, 2000, 3000})
     void givenHostileTrace_whenReplayed_thenNeverHalfAPointBelowLru(int blocks) {
         for (long seed = 1; seed <= 3; seed++) {
-            PrefixForest forest = new PrefixForest(new HostileTrace(seed).generate("hostile"), ReplayRule.REFERENCE);
+            PrefixForest forest =
+                    new PrefixForest(new AdversarialTrace(seed).generate("hostile"), ReplayRule.REFERENCE);
             double lru = ratio(new PolicyReplay(PolicyKind.LRU), forest, blocks);
             double importance = ratio(new PolicyReplay(PolicyKind.IMPORTANCE), forest, blocks);
             System.out.printf("hostile:%d at %d: LRU %.4f, importance %.4f%n", seed, blocks, lru, importance);
@@ -73,7 +74,7 @@ final class ImportanceReplayTest {
             System.out.println("importance: the " + name + " trace is not here, skipped (set KVCACHE_TRACES)");
         }
         assumeTrue(file.isPresent(), "trace " + name);
-        TraceReader reader = new TraceReader(MalformedLine.Choice.REFUSE, line -> {});
+        TraceReader reader = new TraceReader(MalformedLine.Handling.REFUSE, line -> {});
         return new PrefixForest(reader.read(file.orElseThrow()), ReplayRule.REFERENCE);
     }
 }

@@ -72,7 +72,8 @@ final class PolicyBaselineTest {
 
     @Test
     void givenAStoreOfEachPolicy_whenATraceIsReplayedThroughIt_thenItsHitsAreTheSame() throws IOException {
-        PrefixForest forest = new PrefixForest(trace("generated:3").first(STORE_REQUESTS), ReplayRule.REFERENCE);
+        PrefixForest forest =
+                new PrefixForest(trace("generated:3").firstRequests(STORE_REQUESTS), ReplayRule.REFERENCE);
         List<String> lines = new ArrayList<>();
         for (PolicyKind policy : PolicyKind.values()) {
             HitTotals totals = new StoreReplay(forest, new StoreReplay.Settings(policy, STORE_BLOCKS, BLOCK_BYTES, 0))
@@ -86,6 +87,6 @@ final class PolicyBaselineTest {
 
     private static Trace trace(String name) throws IOException {
         assumeTrue(name.indexOf(':') > 0 || new TraceFinder().find(name).isPresent(), "trace " + name);
-        return TraceSource.parse(name).load(new TraceReader(MalformedLine.Choice.REFUSE, line -> {}));
+        return TraceSource.parse(name).load(new TraceReader(MalformedLine.Handling.REFUSE, line -> {}));
     }
 }

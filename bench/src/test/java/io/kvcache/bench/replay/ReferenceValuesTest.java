@@ -104,7 +104,7 @@ final class ReferenceValuesTest {
 
     private static PrefixForest read(Path file) {
         try {
-            TraceReader reader = new TraceReader(MalformedLine.Choice.REFUSE, line -> {});
+            TraceReader reader = new TraceReader(MalformedLine.Handling.REFUSE, line -> {});
             return new PrefixForest(reader.read(file), ReplayRule.REFERENCE);
         } catch (IOException e) {
             throw new UncheckedIOException(e);

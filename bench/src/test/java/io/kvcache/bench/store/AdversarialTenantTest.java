@@ -2,7 +2,7 @@ package io.kvcache.bench.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.bench.trace.HostileTrace;
+import io.kvcache.bench.trace.AdversarialTrace;
 import io.kvcache.bench.trace.TraceRequest;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
@@ -52,7 +52,7 @@ final class AdversarialTenantTest {
             cache.register(LIAR);
             cache.setWeight(LIAR, LIAR_WEIGHT);
             List<TraceRequest> requests =
-                    new HostileTrace(1).generate("hostile").requests().subList(0, REQUESTS);
+                    new AdversarialTrace(1).generate("hostile").requests().subList(0, REQUESTS);
             double share = (double) HOST_BYTES * HONEST_WEIGHT / (HONEST_WEIGHT + LIAR_WEIGHT);
             double smallest = 1;
             long hits = 0;

@@ -44,7 +44,7 @@ final class TierReplayTest {
                 Optional<Path> file = new TraceFinder().find("conversation");
                 assumeTrue(file.isPresent(), "trace conversation");
                 try {
-                    return new TraceReader(MalformedLine.Choice.REFUSE, line -> {}).read(file.orElseThrow());
+                    return new TraceReader(MalformedLine.Handling.REFUSE, line -> {}).read(file.orElseThrow());
                 } catch (IOException failure) {
                     throw new UncheckedIOException(failure);
                 }
@@ -85,7 +85,7 @@ final class TierReplayTest {
         abstract double noise();
 
         PrefixForest forest() {
-            return new PrefixForest(trace().first(REQUESTS), ReplayRule.REFERENCE);
+            return new PrefixForest(trace().firstRequests(REQUESTS), ReplayRule.REFERENCE);
         }
     }
 

@@ -135,7 +135,7 @@ final class TraceFormatsTest {
 
     private Trace read(String... lines) throws IOException {
         Path file = Files.writeString(folder.resolve("some.jsonl"), String.join("\n", lines));
-        return new TraceReader(MalformedLine.Choice.REFUSE, line -> {}).read(file);
+        return new TraceReader(MalformedLine.Handling.REFUSE, line -> {}).read(file);
     }
 
     private static String chat(int chat, int parent, String seconds, int tokens, String ids) {

@@ -71,7 +71,7 @@ final class TraceReaderTest {
         assertThat(skipped).hasSize(1);
         assertThat(skipped.getFirst().number()).isEqualTo(2);
         assertThat(skipped.getFirst().reason()).contains(reason);
-        assertThatThrownBy(() -> read(GOOD + "\n" + line, MalformedLine.Choice.REFUSE))
+        assertThatThrownBy(() -> read(GOOD + "\n" + line, MalformedLine.Handling.REFUSE))
                 .isInstanceOf(TraceFormatException.class)
                 .hasMessageContaining("some.jsonl:2: ")
                 .hasMessageContaining(reason);
@@ -87,7 +87,7 @@ final class TraceReaderTest {
     @Test
     void givenBinaryFile_whenRead_thenTheErrorSaysSo() throws IOException {
         Path file = Files.write(folder.resolve("some.jsonl"), new byte[] {'{', (byte) 0xC3, (byte) 0x28, '\n'});
-        assertThatThrownBy(() -> new TraceReader(MalformedLine.Choice.SKIP, skipped::add).read(file))
+        assertThatThrownBy(() -> new TraceReader(MalformedLine.Handling.SKIP, skipped::add).read(file))
                 .isInstanceOf(TraceFormatException.class)
                 .hasMessageContaining("not UTF-8");
     }
@@ -95,7 +95,7 @@ final class TraceReaderTest {
     @Test
     void givenACompressedFile_whenRead_thenTheErrorSaysSo() throws IOException {
         Path file = Files.write(folder.resolve("some.jsonl.gz"), new byte[] {0x1f, (byte) 0x8b, 8, 0, 0});
-        assertThatThrownBy(() -> new TraceReader(MalformedLine.Choice.SKIP, skipped::add).read(file))
+        assertThatThrownBy(() -> new TraceReader(MalformedLine.Handling.SKIP, skipped::add).read(file))
                 .isInstanceOf(TraceFormatException.class)
                 .hasMessageContaining("is compressed by gzip");
     }
@@ -103,16 +103,16 @@ final class TraceReaderTest {
     @Test
     void givenNoFile_whenRead_thenTheUsualException() {
         assertThatThrownBy(() ->
-                        new TraceReader(MalformedLine.Choice.SKIP, skipped::add).read(folder.resolve("absent.jsonl")))
+                        new TraceReader(MalformedLine.Handling.SKIP, skipped::add).read(folder.resolve("absent.jsonl")))
                 .isInstanceOf(NoSuchFileException.class);
     }
 
     private Trace skipping(String text) throws IOException {
-        return read(text, MalformedLine.Choice.SKIP);
+        return read(text, MalformedLine.Handling.SKIP);
     }
 
-    private Trace read(String text, MalformedLine.Choice choice) throws IOException {
+    private Trace read(String text, MalformedLine.Handling handling) throws IOException {
         Path file = Files.writeString(folder.resolve("some.jsonl"), text);
-        return new TraceReader(choice, skipped::add).read(file);
+        return new TraceReader(handling, skipped::add).read(file);
     }
 }

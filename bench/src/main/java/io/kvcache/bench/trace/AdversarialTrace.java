@@ -14,38 +14,38 @@ import java.util.Random;
 /// - **scan**: prompts that never come back;
 /// - **loop**: 1,500 prompts in turn;
 /// - **reversal**: as habit, but what came back does no longer, and what came once comes again soon.
-public final class HostileTrace {
+public final class AdversarialTrace {
 
     private static final int BLOCKS = 8;
-    private static final int PHASE = 6000;
+    private static final int PHASE_REQUESTS = 6000;
     private static final int ROUNDS = 2;
-    private static final int REGULARS = 600;
-    private static final int LOOP = 1500;
-    private static final int SOON = 150;
+    private static final int HOT_PROMPTS = 600;
+    private static final int LOOP_PROMPTS = 1500;
+    private static final int REUSE_GAP = 150;
 
     private final Random random;
     private final List<TraceRequest> made = new ArrayList<>();
     private long fresh = 1 << 20;
 
     /// @param seed printed by whoever reports on the trace
-    public HostileTrace(long seed) {
+    public AdversarialTrace(long seed) {
         random = new Random(seed);
     }
 
     /// Two rounds of the five phases, 60,000 requests.
     public Trace generate(String name) {
         for (int round = 0; round < ROUNDS; round++) {
-            long regulars = (long) round * REGULARS;
-            for (int i = 0; i < PHASE; i++) {
-                use(i % 2 == 0 ? regulars + i / 2 % REGULARS : ++fresh);
+            long regulars = (long) round * HOT_PROMPTS;
+            for (int i = 0; i < PHASE_REQUESTS; i++) {
+                use(i % 2 == 0 ? regulars + i / 2 % HOT_PROMPTS : ++fresh);
             }
             crowd();
-            for (int i = 0; i < PHASE; i++) {
+            for (int i = 0; i < PHASE_REQUESTS; i++) {
                 use(++fresh);
             }
             long loop = 10_000L * (round + 1);
-            for (int i = 0; i < PHASE; i++) {
-                use(loop + i % LOOP);
+            for (int i = 0; i < PHASE_REQUESTS; i++) {
+                use(loop + i % LOOP_PROMPTS);
             }
             crowd();
         }
@@ -54,9 +54,9 @@ public final class HostileTrace {
 
     private void crowd() {
         List<Long> waiting = new ArrayList<>();
-        for (int i = 0; i < PHASE; i++) {
-            if (waiting.size() > SOON / 2) {
-                use(waiting.remove(random.nextInt(SOON / 4)));
+        for (int i = 0; i < PHASE_REQUESTS; i++) {
+            if (waiting.size() > REUSE_GAP / 2) {
+                use(waiting.remove(random.nextInt(REUSE_GAP / 4)));
             } else {
                 waiting.add(++fresh);
                 use(fresh);

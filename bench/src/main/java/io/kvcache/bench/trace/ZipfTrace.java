@@ -15,41 +15,42 @@ import java.util.Random;
 ///   of which half change places every 2,000 requests.
 ///
 /// So a small cache has to know what is used most among what is used much.
-public final class PopularTrace {
+public final class ZipfTrace {
 
     private static final int REQUESTS = 12_000;
     private static final int APPLICATIONS = 40;
-    private static final int LONGEST_INSTRUCTIONS = 40;
-    private static final int LONGEST_QUESTION = 12;
+    private static final int MAX_INSTRUCTION_BLOCKS = 40;
+    private static final int MAX_QUESTION_BLOCKS = 12;
     private static final int DOCUMENTS = 800;
-    private static final int LONGEST_DOCUMENT = 60;
-    private static final int FASHION = 2000;
-    private static final double OF_APPLICATIONS = 0.6;
+    private static final int MAX_DOCUMENT_BLOCKS = 60;
+    private static final int POPULARITY_SHIFT_REQUESTS = 2000;
+    private static final double APPLICATION_SHARE = 0.6;
 
     private final Random random;
-    private final Popularity ofApplications = new Popularity(APPLICATIONS, 1);
-    private final Popularity ofDocuments = new Popularity(DOCUMENTS, 1);
+    private final ZipfSampler applicationSampler = new ZipfSampler(APPLICATIONS, 1);
+    private final ZipfSampler documentSampler = new ZipfSampler(DOCUMENTS, 1);
     private long fresh;
 
     /// @param seed printed by whoever reports on the trace
-    public PopularTrace(long seed) {
+    public ZipfTrace(long seed) {
         random = new Random(seed);
     }
 
     /// Twelve thousand requests.
     public Trace generate(String name) {
-        List<long[]> applications = prompts(APPLICATIONS, LONGEST_INSTRUCTIONS);
-        List<long[]> documents = prompts(DOCUMENTS, LONGEST_DOCUMENT);
+        List<long[]> applications = prompts(APPLICATIONS, MAX_INSTRUCTION_BLOCKS);
+        List<long[]> documents = prompts(DOCUMENTS, MAX_DOCUMENT_BLOCKS);
         List<TraceRequest> made = new ArrayList<>();
         while (made.size() < REQUESTS) {
-            if (made.size() % FASHION == 0) {
+            if (made.size() % POPULARITY_SHIFT_REQUESTS == 0) {
                 for (int i = 0; i < DOCUMENTS / 4; i++) {
                     Collections.swap(documents, random.nextInt(DOCUMENTS), random.nextInt(DOCUMENTS));
                 }
             }
-            long[] ids = random.nextDouble() < OF_APPLICATIONS
-                    ? asked(applications.get(ofApplications.draw(random)), 1 + random.nextInt(LONGEST_QUESTION))
-                    : asked(documents.get(ofDocuments.draw(random)), 1);
+            long[] ids = random.nextDouble() < APPLICATION_SHARE
+                    ? randomQuestion(
+                            applications.get(applicationSampler.draw(random)), 1 + random.nextInt(MAX_QUESTION_BLOCKS))
+                    : randomQuestion(documents.get(documentSampler.draw(random)), 1);
             made.add(new TraceRequest(made.size(), ids.length * Trace.BLOCK_TOKENS, 1, ids));
         }
         return new Trace(name, made);
@@ -58,13 +59,13 @@ public final class PopularTrace {
     private List<long[]> prompts(int count, int longest) {
         List<long[]> prompts = new ArrayList<>();
         for (int i = 0; i < count; i++) {
-            prompts.add(asked(new long[0], 1 + random.nextInt(longest)));
+            prompts.add(randomQuestion(new long[0], 1 + random.nextInt(longest)));
         }
         return prompts;
     }
 
     /// A prompt, and blocks behind it that were never seen.
-    private long[] asked(long[] prompt, int blocks) {
+    private long[] randomQuestion(long[] prompt, int blocks) {
         long[] ids = Arrays.copyOf(prompt, prompt.length + blocks);
         for (int i = prompt.length; i < ids.length; i++) {
             ids[i] = fresh++;

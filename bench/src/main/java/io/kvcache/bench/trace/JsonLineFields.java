@@ -7,7 +7,7 @@ import tools.jackson.databind.JsonNode;
 /// The fields of a trace's line, each an error that names it when it is not what it must be.
 ///
 /// @param object a JSON object
-record LineFields(JsonNode object) {
+record JsonLineFields(JsonNode object) {
 
     private static final long MILLIS = 1000;
 
@@ -16,16 +16,16 @@ record LineFields(JsonNode object) {
     }
 
     /// Their names, for messages.
-    String names() {
+    String fieldNames() {
         return object.propertyNames().stream().collect(Collectors.joining(", "));
     }
 
-    int count(String field) {
-        return (int) whole(field, Integer.MAX_VALUE);
+    int countOf(String field) {
+        return (int) wholeNumber(field, Integer.MAX_VALUE);
     }
 
     /// A whole number of any sign up to a limit.
-    long whole(String field, long most) {
+    long wholeNumber(String field, long most) {
         JsonNode value = present(field);
         boolean isWhole = value.isNumber() && value.canConvertToExactIntegral() && value.canConvertToLong();
         if (!isWhole || value.longValue() > most) {
@@ -50,7 +50,7 @@ record LineFields(JsonNode object) {
     /// An array of whole numbers.
     ///
     /// @param each what one is called, for messages
-    long[] numbers(String field, String each) {
+    long[] wholeNumbers(String field, String each) {
         JsonNode array = present(field);
         if (!array.isArray()) {
             throw new IllegalArgumentException(field + " is not an array");

@@ -4,14 +4,14 @@ import java.util.Random;
 
 /// Draws one of several things of which the k-th is wanted in proportion to k to minus some power:
 /// Zipf's law.
-final class Popularity {
+final class ZipfSampler {
 
     /// Of each thing and those before it.
     private final double[] sums;
 
     /// @param things at least 1
     /// @param exponent 0 for all alike
-    Popularity(int things, double exponent) {
+    ZipfSampler(int things, double exponent) {
         sums = new double[things];
         double sum = 0;
         for (int i = 0; i < things; i++) {
