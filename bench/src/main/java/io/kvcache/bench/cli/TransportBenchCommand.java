@@ -4,16 +4,16 @@ import io.kvcache.bench.server.ServerProcess;
 import io.kvcache.bench.suite.BenchResult;
 import io.kvcache.bench.suite.BenchmarkSuite;
 import io.kvcache.bench.suite.Threshold;
-import io.kvcache.bench.transport.HeapCell;
 import io.kvcache.bench.transport.HeapComparison;
-import io.kvcache.bench.transport.MatchCell;
+import io.kvcache.bench.transport.HeapResult;
 import io.kvcache.bench.transport.MatchComparison;
-import io.kvcache.bench.transport.SharedCell;
-import io.kvcache.bench.transport.SharedComparison;
-import io.kvcache.bench.transport.TransportAnswers;
-import io.kvcache.bench.transport.TransportBudgets;
-import io.kvcache.bench.transport.TransportCell;
+import io.kvcache.bench.transport.MatchResult;
+import io.kvcache.bench.transport.SharedMemoryComparison;
+import io.kvcache.bench.transport.SharedMemoryResult;
 import io.kvcache.bench.transport.TransportComparison;
+import io.kvcache.bench.transport.TransportResult;
+import io.kvcache.bench.transport.TransportResults;
+import io.kvcache.bench.transport.TransportThresholds;
 import io.kvcache.transport.ucx.UcxMemory;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -129,21 +129,21 @@ final class TransportBenchCommand implements Callable<Integer> {
                 new TransportComparison(rounds, time, step -> printError("kvcache bench: " + part + ", " + step));
         switch (part) {
             case TCP -> {
-                List<TransportCell> cells = comparison.run();
-                addResults("tcp", "bare responder", cells, TransportBudgets::besideResponder);
+                List<TransportResult> cells = comparison.run();
+                addResults("tcp", "bare responder", cells, TransportThresholds::ratioToBaselineTcp);
                 table.print(cells, "over TCP", "bare responder");
             }
             case REDIS -> redis(comparison, table);
             case AERON -> {
-                List<TransportCell> beside = comparison.runAeron(termBytes);
-                addResults("aeron", "TCP", beside, TransportBudgets::overAeron);
+                List<TransportResult> beside = comparison.runAeron(termBytes);
+                addResults("aeron", "TCP", beside, TransportThresholds::aeronSpeed);
                 table.print(beside, "Aeron by IPC", "over TCP");
-                List<TransportCell> bare = comparison.runBareAeron(termBytes);
-                addResults("aeron-bare", "bare Aeron", bare, TransportBudgets::besideBareAeron);
+                List<TransportResult> bare = comparison.runBareAeron(termBytes);
+                addResults("aeron-bare", "bare Aeron", bare, TransportThresholds::ratioToBaselineAeron);
                 table.print(bare, "Aeron by IPC", "bare Aeron");
             }
             case UDP -> {
-                List<TransportCell> cells = comparison.runAeronUdp(termBytes);
+                List<TransportResult> cells = comparison.runAeronUdp(termBytes);
                 addResults("aeron-udp", "TCP", cells, transferSpec -> new Threshold.NoThreshold());
                 table.print(cells, "Aeron by UDP", "over TCP");
             }
@@ -151,30 +151,30 @@ final class TransportBenchCommand implements Callable<Integer> {
             case SHARED -> shared(rounds, time, table);
             case STAGED -> staged(comparison, table);
             case MATCH -> {
-                List<MatchCell> cells = new MatchComparison(rounds, time).run(termBytes);
-                answers.addAll(TransportAnswers.ofMatches(cells, rounds));
+                List<MatchResult> cells = new MatchComparison(rounds, time).run(termBytes);
+                answers.addAll(TransportResults.matchResults(cells, rounds));
                 table.printMatches(cells);
             }
             case HEAP -> {
-                List<HeapCell> cells = new HeapComparison().run();
-                answers.addAll(TransportAnswers.ofHeap(cells));
+                List<HeapResult> cells = new HeapComparison().run();
+                answers.addAll(TransportResults.heapResults(cells));
                 table.printHeap(cells);
             }
         }
     }
 
     private void addResults(
-            String by, String against, List<TransportCell> cells, TransportAnswers.Wanted thresholdRule) {
-        answers.addAll(new TransportAnswers(by, against, quick ? 1 : ROUNDS).of(cells, thresholdRule));
+            String by, String against, List<TransportResult> cells, TransportResults.ThresholdRule thresholdRule) {
+        answers.addAll(new TransportResults(by, against, quick ? 1 : ROUNDS).transportResults(cells, thresholdRule));
     }
 
     private void staged(TransportComparison comparison, TransportTextReport table)
             throws IOException, InterruptedException {
-        if (!SharedComparison.possible()) {
+        if (!SharedMemoryComparison.isSupported()) {
             printError("kvcache bench: no /dev/shm here, so no shared memory to put into");
             return;
         }
-        List<TransportCell> cells = comparison.runStaged();
+        List<TransportResult> cells = comparison.runStaged();
         addResults("staged", "TCP", cells, transferSpec -> new Threshold.NoThreshold());
         table.print(cells, "put through shared memory", "over TCP");
     }
@@ -185,31 +185,32 @@ final class TransportBenchCommand implements Callable<Integer> {
             printError("kvcache bench: no Redis here (apt-get install redis-server)");
             return;
         }
-        List<TransportCell> cells = comparison.runRedis();
-        addResults("tcp-redis", "Redis", cells, TransportBudgets::besideRedis);
+        List<TransportResult> cells = comparison.runRedis();
+        addResults("tcp-redis", "Redis", cells, TransportThresholds::ratioToRedis);
         table.print(cells, "over TCP", "Redis");
     }
 
     private void ucx(TransportComparison comparison, TransportTextReport table)
             throws IOException, InterruptedException {
-        if (!UcxMemory.possible() || !SharedComparison.possible()) {
+        if (!UcxMemory.possible() || !SharedMemoryComparison.isSupported()) {
             printError("kvcache bench: no UCX here (apt-get install libucx0)");
             return;
         }
         for (String transports : List.of("tcp", "shm")) {
-            List<TransportCell> cells = comparison.runUcx(transports);
+            List<TransportResult> cells = comparison.runUcx(transports);
             addResults("ucx-" + transports, "TCP", cells, transferSpec -> new Threshold.NoThreshold());
             table.print(cells, "UCX over " + transports, "over TCP");
         }
     }
 
     private void shared(int rounds, Duration time, TransportTextReport table) throws IOException, InterruptedException {
-        if (!SharedComparison.possible()) {
+        if (!SharedMemoryComparison.isSupported()) {
             printError("kvcache bench: no /dev/shm here, so no shared memory");
             return;
         }
-        List<SharedCell> cells = new SharedComparison(rounds, time, step -> printError("kvcache bench: " + step)).run();
-        answers.addAll(new TransportAnswers("shared", "bare copy", rounds).ofShared(cells));
+        List<SharedMemoryResult> cells =
+                new SharedMemoryComparison(rounds, time, step -> printError("kvcache bench: " + step)).run();
+        answers.addAll(new TransportResults("shared", "bare copy", rounds).sharedMemoryResults(cells));
         table.printShared(cells);
     }
 

@@ -1,12 +1,12 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.suite.BenchResult;
-import io.kvcache.bench.transport.Cost;
-import io.kvcache.bench.transport.HeapCell;
-import io.kvcache.bench.transport.MatchCell;
-import io.kvcache.bench.transport.Moves;
-import io.kvcache.bench.transport.SharedCell;
-import io.kvcache.bench.transport.TransportCell;
+import io.kvcache.bench.transport.HeapResult;
+import io.kvcache.bench.transport.MatchResult;
+import io.kvcache.bench.transport.ResourceUsage;
+import io.kvcache.bench.transport.SharedMemoryResult;
+import io.kvcache.bench.transport.TransferStats;
+import io.kvcache.bench.transport.TransportResult;
 import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
@@ -22,15 +22,15 @@ record TransportTextReport(PrintWriter out) {
     ///
     /// @param ours a name for the left side
     /// @param other a name for the right side
-    void print(List<TransportCell> cells, String ours, String other) {
+    void print(List<TransportResult> cells, String ours, String other) {
         say("");
         say("                       |       %-27s  |       %-27s  |".formatted(ours, other));
         say(HEAD);
-        for (TransportCell cell : cells) {
+        for (TransportResult cell : cells) {
             say(String.format(
                     Locale.ROOT,
                     "%-7s  %6d %6d |%s%s |%s%s | %6.2f |          %9.0f %7.0f",
-                    cell.cargo().operation().text(),
+                    cell.cargo().operation().label(),
                     cell.cargo().bytes() >> 10,
                     cell.cargo().inFlight(),
                     figures(cell.ours()),
@@ -44,11 +44,11 @@ record TransportTextReport(PrintWriter out) {
     }
 
     /// Uses of shared memory.
-    void printShared(List<SharedCell> cells) {
+    void printShared(List<SharedMemoryResult> cells) {
         say("");
         say("                         |       shared memory       |         bare copy         |        | server");
         say("              KiB flight |   GB/s   p50 µs   p99 µs  |   GB/s   p50 µs   p99 µs  |  ratio | µs a block");
-        for (SharedCell cell : cells) {
+        for (SharedMemoryResult cell : cells) {
             say(String.format(
                     Locale.ROOT,
                     "%-9s  %6d %6d |%s |%s | %6.2f | %6.2f",
@@ -63,10 +63,10 @@ record TransportTextReport(PrintWriter out) {
     }
 
     /// Matches of 1,024 keys.
-    void printMatches(List<MatchCell> cells) {
+    void printMatches(List<MatchResult> cells) {
         say("");
         say("match of 1,024 keys    |   p50 µs   p99 µs | heap B/match: here  server");
-        for (MatchCell cell : cells) {
+        for (MatchResult cell : cells) {
             say(String.format(
                     Locale.ROOT,
                     "%-8s %-13s | %8.1f %8.1f |          %9.0f %7.0f",
@@ -80,10 +80,10 @@ record TransportTextReport(PrintWriter out) {
     }
 
     /// What is left on the heaps.
-    void printHeap(List<HeapCell> cells) {
+    void printHeap(List<HeapResult> cells) {
         say("");
         say("heap of 64 KiB blocks  |  B/request  B/further block | server's: B/request  B/further block");
-        for (HeapCell cell : cells) {
+        for (HeapResult cell : cells) {
             say(String.format(
                     Locale.ROOT,
                     "%-22s | %10.0f %16.0f | %19.0f %16.0f",
@@ -111,7 +111,7 @@ record TransportTextReport(PrintWriter out) {
         }
     }
 
-    private static String figures(Moves transferStats) {
+    private static String figures(TransferStats transferStats) {
         return String.format(
                 Locale.ROOT,
                 " %6.2f %8.1f %8.1f ",
@@ -120,7 +120,7 @@ record TransportTextReport(PrintWriter out) {
                 transferStats.p99Micros());
     }
 
-    private static String processor(Cost resourceUsage) {
+    private static String processor(ResourceUsage resourceUsage) {
         return String.format(Locale.ROOT, " %8.3f", resourceUsage.processorSeconds());
     }
 

@@ -25,8 +25,8 @@ public final class HeapComparison {
 
     private static final int BLOCK_TOKENS = 16;
     private static final int BLOCK_BYTES = 64 << 10;
-    private static final int MANY = 33;
-    private static final int WARMING = 3000;
+    private static final int CHAIN_BLOCKS = 33;
+    private static final int WARMUP_REQUESTS = 3000;
     private static final int REQUESTS = 1000;
     private static final int FIRST_STORED = 1 << 24;
     private static final Namespace SPACE =
@@ -34,46 +34,46 @@ public final class HeapComparison {
     private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
 
     private final MemorySegment block = Arena.ofAuto().allocate(BLOCK_BYTES, 4096);
-    private final List<MemorySegment> blocks = Collections.nCopies(MANY, block);
+    private final List<MemorySegment> blocks = Collections.nCopies(CHAIN_BLOCKS, block);
     private int fresh;
 
     /// A request, answered with whether it moved all.
     @FunctionalInterface
-    private interface Move {
+    private interface ChainRequest {
 
         /// Moves a chain.
-        boolean of(BlockChain chain);
+        boolean send(BlockChain chain);
     }
 
     /// All cells: got and put over TCP and, where it can be, copied and looked at in shared memory.
-    public List<HeapCell> run() throws IOException, InterruptedException {
-        List<HeapCell> cells = new ArrayList<>();
-        try (TransportServer server = TransportServer.start();
+    public List<HeapResult> run() throws IOException, InterruptedException {
+        List<HeapResult> cells = new ArrayList<>();
+        try (TransportServerProcess server = TransportServerProcess.start();
                 RemoteKvCache cache = open(server, SharedMemoryMode.OFF)) {
             cells.add(cell("tcp acquire", server, this::stored, chain -> acquire(cache, chain)));
             cells.add(cell("tcp put", server, this::next, chain -> put(cache, chain)));
         }
-        if (SharedComparison.possible()) {
-            Path folder = SharedComparison.folder();
-            try (TransportServer server = TransportServer.sharing(folder);
+        if (SharedMemoryComparison.isSupported()) {
+            Path folder = SharedMemoryComparison.createFolder();
+            try (TransportServerProcess server = TransportServerProcess.startShared(folder);
                     RemoteKvCache cache = open(server, SharedMemoryMode.REQUIRED)) {
                 cells.add(cell("shared copy", server, this::stored, chain -> copy(cache, chain)));
                 cells.add(cell("shared view", server, this::stored, chain -> acquire(cache, chain)));
                 cells.add(cell("staged put", server, this::next, chain -> put(cache, chain)));
             } finally {
-                SharedComparison.remove(folder);
+                SharedMemoryComparison.deleteFolder(folder);
             }
         }
         return cells;
     }
 
-    private RemoteKvCache open(TransportServer server, SharedMemoryMode memory) {
+    private RemoteKvCache open(TransportServerProcess server, SharedMemoryMode memory) {
         RemoteKvCache cache = RemoteKvCache.builder("127.0.0.1:" + server.port())
                 .connections(1)
                 .sharedMemory(memory)
                 .connect();
         cache.register(SPACE);
-        for (int length : new int[] {1, MANY}) {
+        for (int length : new int[] {1, CHAIN_BLOCKS}) {
             if (!put(cache, stored(length))) {
                 throw new IllegalStateException("a chain of " + length + " blocks was not taken");
             }
@@ -112,24 +112,26 @@ public final class HeapComparison {
                 || cache.match(chain).blocks() == chain.length();
     }
 
-    private HeapCell cell(String what, TransportServer server, IntFunction<BlockChain> chains, Move move)
+    private HeapResult cell(
+            String what, TransportServerProcess server, IntFunction<BlockChain> chains, ChainRequest chainRequest)
             throws IOException {
-        Heap one = heap(server, chains, move, 1);
-        Heap many = heap(server, chains, move, MANY);
-        return new HeapCell(
+        HeapBytes one = heap(server, chains, chainRequest, 1);
+        HeapBytes many = heap(server, chains, chainRequest, CHAIN_BLOCKS);
+        return new HeapResult(
                 what,
                 one.here,
-                (many.here - one.here) / (MANY - 1),
+                (many.here - one.here) / (CHAIN_BLOCKS - 1),
                 one.server,
-                (many.server - one.server) / (MANY - 1));
+                (many.server - one.server) / (CHAIN_BLOCKS - 1));
     }
 
     /// A request's, in bytes.
-    private record Heap(double here, double server) {}
+    private record HeapBytes(double here, double server) {}
 
-    private static Heap heap(TransportServer server, IntFunction<BlockChain> chains, Move move, int length)
+    private static HeapBytes heap(
+            TransportServerProcess server, IntFunction<BlockChain> chains, ChainRequest chainRequest, int length)
             throws IOException {
-        repeat(chains, move, length, WARMING);
+        repeat(chains, chainRequest, length, WARMUP_REQUESTS);
         List<BlockChain> made = new ArrayList<>();
         for (int request = 0; request < REQUESTS; request++) {
             made.add(chains.apply(length));
@@ -137,15 +139,15 @@ public final class HeapComparison {
         long there = server.allocatedBytes();
         long here = THREADS.getTotalThreadAllocatedBytes();
         for (BlockChain chain : made) {
-            require(move.of(chain));
+            require(chainRequest.send(chain));
         }
         double hereBytes = THREADS.getTotalThreadAllocatedBytes() - here;
-        return new Heap(hereBytes / REQUESTS, (double) (server.allocatedBytes() - there) / REQUESTS);
+        return new HeapBytes(hereBytes / REQUESTS, (double) (server.allocatedBytes() - there) / REQUESTS);
     }
 
-    private static void repeat(IntFunction<BlockChain> chains, Move move, int length, int times) {
+    private static void repeat(IntFunction<BlockChain> chains, ChainRequest chainRequest, int length, int times) {
         for (int request = 0; request < times; request++) {
-            require(move.of(chains.apply(length)));
+            require(chainRequest.send(chains.apply(length)));
         }
     }
 

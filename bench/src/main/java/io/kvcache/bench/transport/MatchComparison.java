@@ -31,7 +31,7 @@ public final class MatchComparison {
     private static final int BLOCK_BYTES = 4096;
     private static final Namespace SPACE =
             Namespace.of("bench-match", BlockShape.kv(1, 1, 64, BLOCK_TOKENS, Dtype.BF16));
-    private static final Cargo CARGO = new Cargo(Operation.ACQUIRE, BLOCK_BYTES, 1);
+    private static final TransferSpec CARGO = new TransferSpec(TransferOperation.ACQUIRE, BLOCK_BYTES, 1);
 
     private final int rounds;
     private final Duration time;
@@ -49,48 +49,53 @@ public final class MatchComparison {
     /// others.
     ///
     /// @param termBytes of the terms of Aeron's streams
-    public List<MatchCell> run(int termBytes) throws IOException, InterruptedException {
-        List<MatchCell> cells = new ArrayList<>();
-        try (TransportServer server = TransportServer.start()) {
+    public List<MatchResult> run(int termBytes) throws IOException, InterruptedException {
+        List<MatchResult> cells = new ArrayList<>();
+        try (TransportServerProcess server = TransportServerProcess.start()) {
             cells.addAll(over("tcp", server, "127.0.0.1:" + server.port()));
         }
-        if (SharedComparison.possible()) {
-            Path folder = SharedComparison.folder();
-            try (TransportServer server = TransportServer.sharing(folder)) {
+        if (SharedMemoryComparison.isSupported()) {
+            Path folder = SharedMemoryComparison.createFolder();
+            try (TransportServerProcess server = TransportServerProcess.startShared(folder)) {
                 cells.addAll(over("shared", server, "shm:127.0.0.1:" + server.port()));
             } finally {
-                SharedComparison.remove(folder);
+                SharedMemoryComparison.deleteFolder(folder);
             }
         }
-        Path folder = SharedComparison.folder();
+        Path folder = SharedMemoryComparison.createFolder();
         String address = "aeron:ipc?dir=" + folder + "|term-length=" + termBytes;
-        try (TransportServer server = TransportServer.aeron(address)) {
+        try (TransportServerProcess server = TransportServerProcess.startAeron(address)) {
             cells.addAll(over("aeron", server, address));
         } finally {
-            SharedComparison.remove(folder);
+            SharedMemoryComparison.deleteFolder(folder);
         }
         return cells;
     }
 
-    private List<MatchCell> over(String by, TransportServer server, String address)
+    private List<MatchResult> over(String by, TransportServerProcess server, String address)
             throws IOException, InterruptedException {
         SharedMemoryMode use = by.equals("shared") ? SharedMemoryMode.REQUIRED : SharedMemoryMode.OFF;
         try (RemoteKvCache cache =
                 RemoteKvCache.builder(address).sharedMemory(use).connect()) {
             List<BlockChain> chains = stored(cache);
-            List<MatchCell> cells = new ArrayList<>();
+            List<MatchResult> cells = new ArrayList<>();
             for (boolean told : new boolean[] {true, false}) {
-                Side side = new Side(new Asking(cache, told ? chains.subList(0, 1) : chains), server);
-                side.move(CARGO, time.multipliedBy(2));
-                List<Side.Round> all = new ArrayList<>();
+                TransferEndpoint transferEndpoint =
+                        new TransferEndpoint(new MatchClient(cache, told ? chains.subList(0, 1) : chains), server);
+                transferEndpoint.measure(CARGO, time.multipliedBy(2));
+                List<TransferEndpoint.RoundResult> all = new ArrayList<>();
                 for (int round = 0; round < rounds; round++) {
-                    all.add(side.move(CARGO, time));
+                    all.add(transferEndpoint.measure(CARGO, time));
                 }
-                cells.add(new MatchCell(
+                cells.add(new MatchResult(
                         by,
                         told,
-                        Meter.median(all.stream().map(Side.Round::moves).toList()),
-                        Cost.median(all.stream().map(Side.Round::cost).toList())));
+                        TransferMeter.median(all.stream()
+                                .map(TransferEndpoint.RoundResult::moves)
+                                .toList()),
+                        ResourceUsage.median(all.stream()
+                                .map(TransferEndpoint.RoundResult::cost)
+                                .toList())));
             }
             return cells;
         }
@@ -118,10 +123,10 @@ public final class MatchComparison {
     }
 
     /// Asks about one chain after the other.
-    private record Asking(KvCache cache, List<BlockChain> chains) implements Contestant {
+    private record MatchClient(KvCache cache, List<BlockChain> chains) implements TransferClient {
 
         @Override
-        public boolean move(Cargo cargo, long number) {
+        public boolean transfer(TransferSpec transferSpec, long number) {
             return cache.match(chains.get((int) (number % chains.size()))).blocks() == BLOCKS;
         }
 

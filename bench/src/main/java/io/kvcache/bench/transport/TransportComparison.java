@@ -38,25 +38,28 @@ public final class TransportComparison {
     }
 
     /// All cells: four operations, four sizes, two numbers in flight.
-    public List<TransportCell> run() throws IOException, InterruptedException {
-        try (TransportServer server = TransportServer.start();
-                RemoteClient ours = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS);
-                BareClient bare = new BareClient(server.barePort(), CONNECTIONS, SIZES.getLast())) {
-            return run(new Pair(server, ours, bare), bytes -> {}, List.of(Operation.values()));
+    public List<TransportResult> run() throws IOException, InterruptedException {
+        try (TransportServerProcess server = TransportServerProcess.start();
+                RemoteTransferClient ours = new RemoteTransferClient("127.0.0.1:" + server.port(), CONNECTIONS);
+                BaselineTcpClient bare = new BaselineTcpClient(server.baselinePort(), CONNECTIONS, SIZES.getLast())) {
+            return run(new EndpointPair(server, ours, bare), bytes -> {}, List.of(TransferOperation.values()));
         }
     }
 
     /// What is got from and put to a Redis of this machine with as many connections, beside the remote cache.
     ///
     /// @throws IOException also when there is no Redis
-    public List<TransportCell> runRedis() throws IOException, InterruptedException {
+    public List<TransportResult> runRedis() throws IOException, InterruptedException {
         try (ServerProcess redis = ServerProcess.startRedis(REDIS_BYTES);
-                RedisClient client = new RedisClient(redis.port(), CONNECTIONS, SIZES.getLast());
-                TransportServer server = TransportServer.start();
-                RemoteClient ours = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS)) {
+                RedisTransferClient client = new RedisTransferClient(redis.port(), CONNECTIONS, SIZES.getLast());
+                TransportServerProcess server = TransportServerProcess.start();
+                RemoteTransferClient ours = new RemoteTransferClient("127.0.0.1:" + server.port(), CONNECTIONS)) {
             ProcessHandle process = ProcessHandle.of(redis.processId()).orElseThrow();
-            Pair pair = new Pair(ours, new Side(ours, server), new Side(client, OtherSide.of(process)));
-            return run(pair, client::fill, List.of(Operation.ACQUIRE, Operation.STORE));
+            EndpointPair pair = new EndpointPair(
+                    ours,
+                    new TransferEndpoint(ours, server),
+                    new TransferEndpoint(client, PeerProcess.ofProcess(process)));
+            return run(pair, client::setBlocks, List.of(TransferOperation.ACQUIRE, TransferOperation.STORE));
         }
     }
 
@@ -64,12 +67,16 @@ public final class TransportComparison {
     /// remote cache over TCP.
     ///
     /// @param termBytes of the terms of all streams
-    public List<TransportCell> runAeronUdp(int termBytes) throws IOException, InterruptedException {
+    public List<TransportResult> runAeronUdp(int termBytes) throws IOException, InterruptedException {
         String address = "aeron:udp?endpoint=127.0.0.1:" + freePort() + "|mtu=65504|term-length=" + termBytes;
-        try (TransportServer server = TransportServer.aeron(address);
-                RemoteClient ours = new RemoteClient(address, CONNECTIONS);
-                RemoteClient tcp = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS, SECOND_PUTS)) {
-            return run(new Pair(server, ours, tcp), tcp::know, List.of(Operation.ACQUIRE, Operation.STORE));
+        try (TransportServerProcess server = TransportServerProcess.startAeron(address);
+                RemoteTransferClient ours = new RemoteTransferClient(address, CONNECTIONS);
+                RemoteTransferClient tcp =
+                        new RemoteTransferClient("127.0.0.1:" + server.port(), CONNECTIONS, SECOND_PUTS)) {
+            return run(
+                    new EndpointPair(server, ours, tcp),
+                    tcp::useStored,
+                    List.of(TransferOperation.ACQUIRE, TransferOperation.STORE));
         }
     }
 
@@ -82,11 +89,12 @@ public final class TransportComparison {
     /// The same over Aeron on this host, where the other is the remote cache over TCP.
     ///
     /// @param termBytes of the terms of all streams
-    public List<TransportCell> runAeron(int termBytes) throws IOException, InterruptedException {
+    public List<TransportResult> runAeron(int termBytes) throws IOException, InterruptedException {
         return runAeron(termBytes, (address, server) -> {
-            try (RemoteClient ours = new RemoteClient(address, CONNECTIONS);
-                    RemoteClient tcp = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS, SECOND_PUTS)) {
-                return run(new Pair(server, ours, tcp), tcp::know, List.of(Operation.values()));
+            try (RemoteTransferClient ours = new RemoteTransferClient(address, CONNECTIONS);
+                    RemoteTransferClient tcp =
+                            new RemoteTransferClient("127.0.0.1:" + server.port(), CONNECTIONS, SECOND_PUTS)) {
+                return run(new EndpointPair(server, ours, tcp), tcp::useStored, List.of(TransferOperation.values()));
             }
         });
     }
@@ -94,31 +102,34 @@ public final class TransportComparison {
     /// What is got over Aeron on this host, where the other is Aeron with the same settings and nothing above it.
     ///
     /// @param termBytes of the terms of all streams
-    public List<TransportCell> runBareAeron(int termBytes) throws IOException, InterruptedException {
+    public List<TransportResult> runBareAeron(int termBytes) throws IOException, InterruptedException {
         return runAeron(termBytes, (address, server) -> {
-            try (RemoteClient ours = new RemoteClient(address, CONNECTIONS);
-                    BareAeronClient bare =
-                            new BareAeronClient(driver(address), channel(termBytes), CONNECTIONS, SIZES.getLast())) {
-                return run(new Pair(server, ours, bare), bytes -> {}, List.of(Operation.ACQUIRE));
+            try (RemoteTransferClient ours = new RemoteTransferClient(address, CONNECTIONS);
+                    BaselineAeronClient bare = new BaselineAeronClient(
+                            driver(address), channel(termBytes), CONNECTIONS, SIZES.getLast())) {
+                return run(new EndpointPair(server, ours, bare), bytes -> {}, List.of(TransferOperation.ACQUIRE));
             }
         });
     }
 
     /// Runs beside a server over Aeron.
     @FunctionalInterface
-    private interface Beside {
+    private interface AeronPeer {
 
         /// Measures.
-        List<TransportCell> run(String address, TransportServer server) throws IOException, InterruptedException;
+        List<TransportResult> run(String address, TransportServerProcess server)
+                throws IOException, InterruptedException;
     }
 
-    private static List<TransportCell> runAeron(int termBytes, Beside beside) throws IOException, InterruptedException {
-        Path folder = SharedComparison.folder();
+    private static List<TransportResult> runAeron(int termBytes, AeronPeer aeronPeer)
+            throws IOException, InterruptedException {
+        Path folder = SharedMemoryComparison.createFolder();
         String address = "aeron:ipc?dir=" + folder + "|term-length=" + termBytes;
-        try (TransportServer server = TransportServer.aeron(address, driver(address), channel(termBytes))) {
-            return beside.run(address, server);
+        try (TransportServerProcess server =
+                TransportServerProcess.startAeron(address, driver(address), channel(termBytes))) {
+            return aeronPeer.run(address, server);
         } finally {
-            SharedComparison.remove(folder);
+            SharedMemoryComparison.deleteFolder(folder);
         }
     }
 
@@ -134,101 +145,113 @@ public final class TransportComparison {
     /// What is got over UCX on this host, where the other is the remote cache over TCP.
     ///
     /// @param transports of UCX
-    public List<TransportCell> runUcx(String transports) throws IOException, InterruptedException {
-        Path folder = SharedComparison.folder();
-        try (TransportServer server = TransportServer.ucx(folder, transports);
-                RemoteClient ours =
-                        new RemoteClient("ucx:127.0.0.1:" + server.port() + "?tls=" + transports, CONNECTIONS);
-                RemoteClient tcp = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS, SECOND_PUTS)) {
-            List<TransportCell> cells = run(new Pair(server, ours, tcp), tcp::know, List.of(Operation.ACQUIRE));
-            ours.requireFetched();
+    public List<TransportResult> runUcx(String transports) throws IOException, InterruptedException {
+        Path folder = SharedMemoryComparison.createFolder();
+        try (TransportServerProcess server = TransportServerProcess.startUcx(folder, transports);
+                RemoteTransferClient ours =
+                        new RemoteTransferClient("ucx:127.0.0.1:" + server.port() + "?tls=" + transports, CONNECTIONS);
+                RemoteTransferClient tcp =
+                        new RemoteTransferClient("127.0.0.1:" + server.port(), CONNECTIONS, SECOND_PUTS)) {
+            List<TransportResult> cells =
+                    run(new EndpointPair(server, ours, tcp), tcp::useStored, List.of(TransferOperation.ACQUIRE));
+            ours.requireOneSidedReads();
             return cells;
         } finally {
-            SharedComparison.remove(folder);
+            SharedMemoryComparison.deleteFolder(folder);
         }
     }
 
     /// What is put through memory that client and server share, where the other is the remote cache over TCP,
     /// to the same server.
-    public List<TransportCell> runStaged() throws IOException, InterruptedException {
-        Path folder = SharedComparison.folder();
-        try (TransportServer server = TransportServer.sharing(folder);
-                RemoteClient ours =
-                        new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS, 0, SharedMemoryMode.REQUIRED);
-                RemoteClient tcp = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS, SECOND_PUTS)) {
-            List<Operation> puts =
-                    Arrays.stream(Operation.values()).filter(Operation::puts).toList();
-            List<TransportCell> cells = run(new Pair(server, ours, tcp), tcp::know, puts);
-            ours.requireStaged();
+    public List<TransportResult> runStaged() throws IOException, InterruptedException {
+        Path folder = SharedMemoryComparison.createFolder();
+        try (TransportServerProcess server = TransportServerProcess.startShared(folder);
+                RemoteTransferClient ours = new RemoteTransferClient(
+                        "127.0.0.1:" + server.port(), CONNECTIONS, 0, SharedMemoryMode.REQUIRED);
+                RemoteTransferClient tcp =
+                        new RemoteTransferClient("127.0.0.1:" + server.port(), CONNECTIONS, SECOND_PUTS)) {
+            List<TransferOperation> puts = Arrays.stream(TransferOperation.values())
+                    .filter(TransferOperation::isPut)
+                    .toList();
+            List<TransportResult> cells = run(new EndpointPair(server, ours, tcp), tcp::useStored, puts);
+            ours.requireSharedMemoryPuts();
             return cells;
         } finally {
-            SharedComparison.remove(folder);
+            SharedMemoryComparison.deleteFolder(folder);
         }
     }
 
     /// Ours and what it is held against.
     ///
     /// @param filling the same as `ours`
-    private record Pair(RemoteClient filling, Side ours, Side other) {
+    private record EndpointPair(RemoteTransferClient filling, TransferEndpoint ours, TransferEndpoint other) {
 
         /// At one server.
-        Pair(TransportServer server, RemoteClient ours, Contestant other) {
-            this(ours, new Side(ours, server), new Side(other, server));
+        EndpointPair(TransportServerProcess server, RemoteTransferClient ours, TransferClient other) {
+            this(ours, new TransferEndpoint(ours, server), new TransferEndpoint(other, server));
         }
     }
 
     /// Makes the other ready for blocks of a size.
     @FunctionalInterface
-    private interface Filling {
+    private interface Preparation {
 
         /// Once they are in ours.
         void fill(int bytes) throws IOException, InterruptedException;
     }
 
-    private List<TransportCell> run(Pair pair, Filling other, List<Operation> operations)
+    private List<TransportResult> run(EndpointPair pair, Preparation other, List<TransferOperation> operations)
             throws IOException, InterruptedException {
-        List<TransportCell> cells = new ArrayList<>();
+        List<TransportResult> cells = new ArrayList<>();
         for (int bytes : SIZES) {
-            pair.filling.fill(bytes);
+            pair.filling.putBlocks(bytes);
             other.fill(bytes);
-            for (Operation operation : operations) {
-                warm(pair, new Cargo(operation, bytes, 2));
+            for (TransferOperation operation : operations) {
+                warm(pair, new TransferSpec(operation, bytes, 2));
                 for (int inFlight : IN_FLIGHT) {
-                    cells.add(cell(pair, new Cargo(operation, bytes, inFlight)));
+                    cells.add(cell(pair, new TransferSpec(operation, bytes, inFlight)));
                 }
             }
-            pair.filling.empty(bytes);
+            pair.filling.dropBlocks(bytes);
         }
         return cells;
     }
 
-    private void warm(Pair pair, Cargo cargo) throws IOException, InterruptedException {
-        progress.accept("warming " + cargo.operation().text() + " of " + (cargo.bytes() >> 10) + " KiB");
-        pair.ours.move(cargo, time.multipliedBy(2));
-        pair.other.move(cargo, time.multipliedBy(2));
+    private void warm(EndpointPair pair, TransferSpec transferSpec) throws IOException, InterruptedException {
+        progress.accept("warming " + transferSpec.operation().label() + " of " + (transferSpec.bytes() >> 10) + " KiB");
+        pair.ours.measure(transferSpec, time.multipliedBy(2));
+        pair.other.measure(transferSpec, time.multipliedBy(2));
     }
 
-    private TransportCell cell(Pair pair, Cargo cargo) throws IOException, InterruptedException {
-        progress.accept(
-                cargo.operation().text() + " " + (cargo.bytes() >> 10) + " KiB, " + cargo.inFlight() + " in flight");
-        List<Side.Round> own = new ArrayList<>();
-        List<Side.Round> other = new ArrayList<>();
+    private TransportResult cell(EndpointPair pair, TransferSpec transferSpec)
+            throws IOException, InterruptedException {
+        progress.accept(transferSpec.operation().label() + " " + (transferSpec.bytes() >> 10) + " KiB, "
+                + transferSpec.inFlight() + " in flight");
+        List<TransferEndpoint.RoundResult> own = new ArrayList<>();
+        List<TransferEndpoint.RoundResult> other = new ArrayList<>();
         List<Double> ratios = new ArrayList<>();
         for (int round = 0; round < rounds; round++) {
-            own.add(pair.ours.move(cargo, time));
-            other.add(pair.other.move(cargo, time));
+            own.add(pair.ours.measure(transferSpec, time));
+            other.add(pair.other.measure(transferSpec, time));
             ratios.add(
                     own.getLast().moves().gigabytes() / other.getLast().moves().gigabytes());
         }
-        return new TransportCell(
-                cargo, moves(own), moves(other), Meter.median(ratios, ratio -> ratio), costs(own), costs(other));
+        return new TransportResult(
+                transferSpec,
+                moves(own),
+                moves(other),
+                TransferMeter.median(ratios, ratio -> ratio),
+                costs(own),
+                costs(other));
     }
 
-    private static Moves moves(List<Side.Round> rounds) {
-        return Meter.median(rounds.stream().map(Side.Round::moves).toList());
+    private static TransferStats moves(List<TransferEndpoint.RoundResult> rounds) {
+        return TransferMeter.median(
+                rounds.stream().map(TransferEndpoint.RoundResult::moves).toList());
     }
 
-    private static Cost costs(List<Side.Round> rounds) {
-        return Cost.median(rounds.stream().map(Side.Round::cost).toList());
+    private static ResourceUsage costs(List<TransferEndpoint.RoundResult> rounds) {
+        return ResourceUsage.median(
+                rounds.stream().map(TransferEndpoint.RoundResult::cost).toList());
     }
 }

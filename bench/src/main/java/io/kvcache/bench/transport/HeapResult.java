@@ -7,4 +7,4 @@ package io.kvcache.bench.transport;
 /// @param block in this process, for each further block of a request
 /// @param serverRequest in the server's process
 /// @param serverBlock likewise
-public record HeapCell(String what, double request, double block, double serverRequest, double serverBlock) {}
+public record HeapResult(String what, double request, double block, double serverRequest, double serverBlock) {}

@@ -7,28 +7,28 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 
 /// Where one thread's copies go, in turn: more than the caches of a processor hold. Lent for one copy at a
 /// time, so that threads that come and go do not each make one.
-final class Ring {
+final class CopyBuffers {
 
-    private static final long BYTES = 64L << 20;
-    private static final Queue<Ring> IDLE = new ConcurrentLinkedQueue<>();
+    private static final long BUFFER_BYTES = 64L << 20;
+    private static final Queue<CopyBuffers> IDLE = new ConcurrentLinkedQueue<>();
 
-    private final MemorySegment memory = Arena.ofAuto().allocate(BYTES, 4096);
+    private final MemorySegment memory = Arena.ofAuto().allocate(BUFFER_BYTES, 4096);
     private long next;
 
     /// Lends one.
-    static Ring take() {
-        Ring idle = IDLE.poll();
-        return idle == null ? new Ring() : idle;
+    static CopyBuffers borrow() {
+        CopyBuffers idle = IDLE.poll();
+        return idle == null ? new CopyBuffers() : idle;
     }
 
     /// Gives it back.
-    void give() {
+    void giveBack() {
         IDLE.add(this);
     }
 
     /// The next piece of it.
-    MemorySegment next(int bytes) {
-        next = next + bytes > BYTES ? 0 : next;
+    MemorySegment nextSlice(int bytes) {
+        next = next + bytes > BUFFER_BYTES ? 0 : next;
         MemorySegment piece = memory.asSlice(next, bytes);
         next += bytes;
         return piece;

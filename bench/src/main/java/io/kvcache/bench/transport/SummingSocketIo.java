@@ -7,14 +7,14 @@ import java.nio.channels.SocketChannel;
 import java.util.zip.CRC32C;
 
 /// Moving bytes over a socket, and summing them as the remote cache does.
-final class Wire {
+final class SummingSocketIo {
 
     /// What a bare request and a bare reply consist of, before bytes.
     static final int HEAD_BYTES = 16;
 
-    private static final int AT_ONCE = 256 << 10;
+    private static final int CHUNK_BYTES = 256 << 10;
 
-    private Wire() {}
+    private SummingSocketIo() {}
 
     static void read(SocketChannel from, ByteBuffer to) throws IOException {
         while (to.hasRemaining()) {
@@ -30,7 +30,7 @@ final class Wire {
         int end = to.limit();
         while (to.position() < end) {
             int start = to.position();
-            to.limit(Math.min(end, start + AT_ONCE));
+            to.limit(Math.min(end, start + CHUNK_BYTES));
             if (from.read(to) < 0) {
                 throw new EOFException("the other side has closed");
             }

@@ -1,7 +1,7 @@
 package io.kvcache.bench.transport;
 
 /// How a block of a server on this host is read.
-public enum SharedUse {
+public enum SharedMemoryAccess {
     /// Looked up and copied without a message.
     COPY,
     /// Leased, looked at in place, and given back.

@@ -3,16 +3,16 @@ package io.kvcache.bench.transport;
 import io.kvcache.bench.suite.Threshold;
 
 /// What the remote cache has to reach, beside what was measured in the same run. What has no budget is shown only.
-public final class TransportBudgets {
+public final class TransportThresholds {
 
     private static final Threshold NONE = new Threshold.NoThreshold();
     private static final int MIB = 1 << 20;
 
     /// Of a bare responder, blocks of 1 MiB and more with more than one in flight.
-    private static final double RESPONDER = 0.9;
+    private static final double BASELINE_TCP = 0.9;
 
     /// Of bare Aeron, blocks of 1 MiB.
-    private static final double BARE_AERON = 0.6;
+    private static final double BASELINE_AERON = 0.6;
 
     /// Blocks of 1 MiB over Aeron's IPC.
     private static final double AERON_GIGABYTES = 2;
@@ -39,31 +39,33 @@ public final class TransportBudgets {
     /// Half of the matches of 1,024 keys over Aeron's IPC.
     private static final double MATCH_MICROS = 200;
 
-    private TransportBudgets() {}
+    private TransportThresholds() {}
 
     /// For a ratio of bytes a second.
-    public static Threshold besideResponder(Cargo cargo) {
-        boolean judged = cargo.inFlight() > 1 && cargo.bytes() >= MIB && cargo.operation() == Operation.ACQUIRE;
-        return judged ? new Threshold.RatioAtLeast(RESPONDER) : NONE;
+    public static Threshold ratioToBaselineTcp(TransferSpec transferSpec) {
+        boolean judged = transferSpec.inFlight() > 1
+                && transferSpec.bytes() >= MIB
+                && transferSpec.operation() == TransferOperation.ACQUIRE;
+        return judged ? new Threshold.RatioAtLeast(BASELINE_TCP) : NONE;
     }
 
     /// For a ratio of bytes a second.
-    public static Threshold besideBareAeron(Cargo cargo) {
-        return cargo.bytes() == MIB ? new Threshold.RatioAtLeast(BARE_AERON) : NONE;
+    public static Threshold ratioToBaselineAeron(TransferSpec transferSpec) {
+        return transferSpec.bytes() == MIB ? new Threshold.RatioAtLeast(BASELINE_AERON) : NONE;
     }
 
     /// For GB/s by IPC.
-    public static Threshold overAeron(Cargo cargo) {
-        boolean judged = cargo.bytes() == MIB && cargo.operation() == Operation.ACQUIRE;
+    public static Threshold aeronSpeed(TransferSpec transferSpec) {
+        boolean judged = transferSpec.bytes() == MIB && transferSpec.operation() == TransferOperation.ACQUIRE;
         return judged ? new Threshold.AtLeast(AERON_GIGABYTES) : NONE;
     }
 
     /// For a ratio of bytes a second.
-    public static Threshold besideRedis(Cargo cargo) {
-        if (cargo.inFlight() == 1 || cargo.operation() != Operation.ACQUIRE) {
+    public static Threshold ratioToRedis(TransferSpec transferSpec) {
+        if (transferSpec.inFlight() == 1 || transferSpec.operation() != TransferOperation.ACQUIRE) {
             return NONE;
         }
-        return switch (cargo.bytes()) {
+        return switch (transferSpec.bytes()) {
             case MIB -> new Threshold.RatioAtLeast(REDIS_OF_1_MIB);
             case 4 * MIB -> new Threshold.RatioAtLeast(REDIS_OF_4_MIB);
             default -> NONE;
@@ -71,30 +73,30 @@ public final class TransportBudgets {
     }
 
     /// For a ratio of bytes a second, over shared memory.
-    static Threshold speed(SharedUse use, Cargo cargo) {
-        boolean judged = use == SharedUse.COPY && cargo.inFlight() == 1 && cargo.bytes() >= MIB;
+    static Threshold sharedMemoryRatio(SharedMemoryAccess use, TransferSpec transferSpec) {
+        boolean judged = use == SharedMemoryAccess.COPY && transferSpec.inFlight() == 1 && transferSpec.bytes() >= MIB;
         return judged ? new Threshold.RatioAtLeast(COPY) : NONE;
     }
 
     /// For microseconds that half take, over shared memory.
-    static Threshold half(SharedUse use, Cargo cargo) {
-        if (cargo.inFlight() > 1) {
+    static Threshold medianMicros(SharedMemoryAccess use, TransferSpec transferSpec) {
+        if (transferSpec.inFlight() > 1) {
             return NONE;
         }
         return switch (use) {
-            case COPY -> cargo.bytes() < MIB ? new Threshold.AtMost(SMALL_COPY_MICROS) : NONE;
+            case COPY -> transferSpec.bytes() < MIB ? new Threshold.AtMost(SMALL_COPY_MICROS) : NONE;
             case VIEW -> new Threshold.AtMost(VIEW_MICROS);
             case VIEW_IDLE -> new Threshold.AtMost(IDLE_VIEW_MICROS);
         };
     }
 
     /// For microseconds of the server's processor a block, over shared memory.
-    static Threshold server(SharedUse use) {
-        return use == SharedUse.COPY ? new Threshold.AtMost(SERVER_MICROS) : NONE;
+    static Threshold serverMicros(SharedMemoryAccess use) {
+        return use == SharedMemoryAccess.COPY ? new Threshold.AtMost(SERVER_MICROS) : NONE;
     }
 
     /// For microseconds that half of the matches take.
-    static Threshold match(String by) {
+    static Threshold matchMicros(String by) {
         return by.equals("aeron") ? new Threshold.AtMost(MATCH_MICROS) : NONE;
     }
 }

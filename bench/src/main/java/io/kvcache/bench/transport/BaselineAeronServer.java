@@ -13,7 +13,7 @@ import org.agrona.concurrent.IdleStrategy;
 
 /// The least that a server can do over Aeron: a thread for each pair of streams, no index, no lease, no sum. A
 /// request is `u32 bytes`, and what comes back is as many bytes, in messages as long as they may be.
-final class BareAeronServer implements AutoCloseable {
+final class BaselineAeronServer implements AutoCloseable {
 
     /// As much as no cache of a processor holds.
     private static final long MEMORY = 512L << 20;
@@ -23,19 +23,19 @@ final class BareAeronServer implements AutoCloseable {
     private volatile boolean closed;
 
     /// @param driver directory of the media driver that our own endpoint embeds
-    BareAeronServer(String driver, String channel, int connections) {
-        aeron = BareAeron.connect(driver);
+    BaselineAeronServer(String driver, String channel, int connections) {
+        aeron = BaselineAeron.connect(driver);
         memory.fill((byte) 3);
         for (int i = 0; i < connections; i++) {
-            Subscription in = aeron.addSubscription(channel, BareAeron.requests(i));
-            ExclusivePublication out = aeron.addExclusivePublication(channel, BareAeron.answers(i));
+            Subscription in = aeron.addSubscription(channel, BaselineAeron.requestStream(i));
+            ExclusivePublication out = aeron.addExclusivePublication(channel, BaselineAeron.replyStream(i));
             Thread.ofPlatform().daemon().start(() -> serve(in, out));
         }
     }
 
     private void serve(Subscription in, ExclusivePublication out) {
         SplittableRandom random = new SplittableRandom(1);
-        IdleStrategy idle = BareAeron.idle();
+        IdleStrategy idle = BaselineAeron.idleStrategy();
         BufferClaim claim = new BufferClaim();
         FragmentHandler answer = (buffer, offset, length, header) -> {
             int bytes = buffer.getInt(offset);
@@ -48,7 +48,7 @@ final class BareAeronServer implements AutoCloseable {
     }
 
     private void send(ExclusivePublication out, BufferClaim claim, ByteBuffer block) {
-        IdleStrategy idle = BareAeron.idle();
+        IdleStrategy idle = BaselineAeron.idleStrategy();
         int sent = 0;
         while (sent < block.capacity() && !closed) {
             int some = Math.min(block.capacity() - sent, out.maxPayloadLength());

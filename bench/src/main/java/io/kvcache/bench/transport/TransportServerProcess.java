@@ -25,33 +25,33 @@ import org.jspecify.annotations.Nullable;
 
 /// The server's process: a store of a GiB behind an endpoint, and a bare responder beside it. It ends
 /// with its input.
-public final class TransportServer implements OtherSide, AutoCloseable {
+public final class TransportServerProcess implements PeerProcess, AutoCloseable {
 
-    private static final System.Logger LOG = System.getLogger(TransportServer.class.getName());
+    private static final System.Logger LOG = System.getLogger(TransportServerProcess.class.getName());
     private static final long HOST_BYTES = 1L << 30;
-    private static final String BARE = "bare:";
-    private static final String UCX = "ucx:";
+    private static final String BASELINE_PREFIX = "bare:";
+    private static final String UCX_PREFIX = "ucx:";
 
     private final Process process;
-    private final BufferedReader said;
+    private final BufferedReader output;
     private final int port;
     private final int barePort;
 
-    private TransportServer(Process process, BufferedReader said, int port, int barePort) {
+    private TransportServerProcess(Process process, BufferedReader said, int port, int barePort) {
         this.process = process;
-        this.said = said;
+        this.output = said;
         this.port = port;
         this.barePort = barePort;
     }
 
-    static TransportServer start() throws IOException {
+    static TransportServerProcess start() throws IOException {
         return start(List.of());
     }
 
     /// One whose memory clients on this host may map.
     ///
     /// @param folder for its files
-    static TransportServer sharing(Path folder) throws IOException {
+    static TransportServerProcess startShared(Path folder) throws IOException {
         return start(List.of(folder.toString()));
     }
 
@@ -59,23 +59,23 @@ public final class TransportServer implements OtherSide, AutoCloseable {
     ///
     /// @param driver directory of that driver
     /// @param channel of the bare server
-    static TransportServer aeron(String address, String driver, String channel) throws IOException {
-        return start(List.of(address, BARE + driver, BARE + channel));
+    static TransportServerProcess startAeron(String address, String driver, String channel) throws IOException {
+        return start(List.of(address, BASELINE_PREFIX + driver, BASELINE_PREFIX + channel));
     }
 
     /// One that serves over Aeron too.
-    static TransportServer aeron(String address) throws IOException {
+    static TransportServerProcess startAeron(String address) throws IOException {
         return start(List.of(address));
     }
 
     /// One whose memory clients read over UCX.
     ///
     /// @param folder for its files
-    static TransportServer ucx(Path folder, String transports) throws IOException {
-        return start(List.of(folder.toString(), UCX + transports));
+    static TransportServerProcess startUcx(Path folder, String transports) throws IOException {
+        return start(List.of(folder.toString(), UCX_PREFIX + transports));
     }
 
-    private static TransportServer start(List<String> arguments) throws IOException {
+    private static TransportServerProcess start(List<String> arguments) throws IOException {
         List<String> command = new ArrayList<>(List.of(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "--enable-native-access=ALL-UNNAMED",
@@ -85,7 +85,7 @@ public final class TransportServer implements OtherSide, AutoCloseable {
                 "-Xmx512m",
                 "-cp",
                 System.getProperty("java.class.path"),
-                TransportServer.class.getName()));
+                TransportServerProcess.class.getName()));
         command.addAll(arguments);
         Process process = new ProcessBuilder(command)
                 .redirectError(ProcessBuilder.Redirect.INHERIT)
@@ -97,7 +97,7 @@ public final class TransportServer implements OtherSide, AutoCloseable {
             throw new IOException("the server's process has ended");
         }
         String[] ports = line.split(" ", 2);
-        return new TransportServer(process, said, Integer.parseInt(ports[0]), Integer.parseInt(ports[1]));
+        return new TransportServerProcess(process, said, Integer.parseInt(ports[0]), Integer.parseInt(ports[1]));
     }
 
     int port() {
@@ -106,21 +106,21 @@ public final class TransportServer implements OtherSide, AutoCloseable {
 
     @Override
     public Duration processorTime() {
-        return OtherSide.of(process.toHandle()).processorTime();
+        return PeerProcess.ofProcess(process.toHandle()).processorTime();
     }
 
     @Override
     public long allocatedBytes() throws IOException {
         process.getOutputStream().write('\n');
         process.getOutputStream().flush();
-        String line = said.readLine();
+        String line = output.readLine();
         if (line == null) {
             throw new IOException("the server's process has ended");
         }
         return Long.parseLong(line);
     }
 
-    int barePort() {
+    int baselinePort() {
         return barePort;
     }
 
@@ -150,10 +150,10 @@ public final class TransportServer implements OtherSide, AutoCloseable {
         for (String argument : arguments) {
             if (argument.startsWith(AeronConnector.SCHEME)) {
                 aeron = argument;
-            } else if (argument.startsWith(BARE)) {
-                bare.add(argument.substring(BARE.length()));
-            } else if (argument.startsWith(UCX)) {
-                transports = argument.substring(UCX.length());
+            } else if (argument.startsWith(BASELINE_PREFIX)) {
+                bare.add(argument.substring(BASELINE_PREFIX.length()));
+            } else if (argument.startsWith(UCX_PREFIX)) {
+                transports = argument.substring(UCX_PREFIX.length());
             } else {
                 builder = builder.shareMemory(Path.of(argument));
             }
@@ -166,11 +166,11 @@ public final class TransportServer implements OtherSide, AutoCloseable {
                         store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), options(memory));
                 AeronEndpoint second =
                         aeron == null ? null : AeronEndpoint.open(store, aeron, EndpointOptions.DEFAULTS);
-                BareAeronServer third = bare.isEmpty()
+                BaselineAeronServer third = bare.isEmpty()
                         ? null
-                        : new BareAeronServer(bare.getFirst(), bare.getLast(), TransportComparison.CONNECTIONS)) {
+                        : new BaselineAeronServer(bare.getFirst(), bare.getLast(), TransportComparison.CONNECTIONS)) {
             LOG.log(System.Logger.Level.DEBUG, "over Aeron: {0}, bare: {1}", second != null, third != null);
-            System.out.println(endpoint.address().getPort() + " " + new BareResponder().port());
+            System.out.println(endpoint.address().getPort() + " " + new BaselineTcpServer().port());
             ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
             while (System.in.read() >= 0) {
                 System.out.println(threads.getTotalThreadAllocatedBytes());

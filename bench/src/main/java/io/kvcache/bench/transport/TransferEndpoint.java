@@ -9,27 +9,28 @@ import java.time.Duration;
 /// Who moves blocks, and the process that he moves them to and from.
 ///
 /// @param server its caller's
-record Side(Contestant by, OtherSide server) {
+record TransferEndpoint(TransferClient client, PeerProcess server) {
 
     private static final OperatingSystemMXBean PROCESS =
             (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
     private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
 
     /// How fast it was, and what it took.
-    record Round(Moves moves, Cost cost) {}
+    record RoundResult(TransferStats moves, ResourceUsage cost) {}
 
     /// Moves blocks for a while.
-    Round move(Cargo cargo, Duration time) throws IOException, InterruptedException {
+    RoundResult measure(TransferSpec transferSpec, Duration time) throws IOException, InterruptedException {
         long processor = processorNanos();
         long heap = THREADS.getTotalThreadAllocatedBytes();
         long serverHeap = server.allocatedBytes();
-        Moves moves = Meter.move(by, cargo, time);
-        double blocks = (double) moves.count() * cargo.operation().blocks();
+        TransferStats transferStats = TransferMeter.measure(client, transferSpec, time);
+        double blocks =
+                (double) transferStats.count() * transferSpec.operation().blockCount();
         double spentNanos = processorNanos() - processor;
-        return new Round(
-                moves,
-                new Cost(
-                        spentNanos / (blocks * cargo.bytes()),
+        return new RoundResult(
+                transferStats,
+                new ResourceUsage(
+                        spentNanos / (blocks * transferSpec.bytes()),
                         (THREADS.getTotalThreadAllocatedBytes() - heap) / blocks,
                         (server.allocatedBytes() - serverHeap) / blocks));
     }

@@ -4,4 +4,4 @@ package io.kvcache.bench.transport;
 ///
 /// @param by what carries the question: `tcp`, `aeron`, `shared`
 /// @param told whether the other side knew the chain from an earlier question, so that no key had to be sent
-public record MatchCell(String by, boolean told, Moves moves, Cost cost) {}
+public record MatchResult(String by, boolean told, TransferStats moves, ResourceUsage cost) {}

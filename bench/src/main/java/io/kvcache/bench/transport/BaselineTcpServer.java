@@ -17,7 +17,7 @@ import java.util.SplittableRandom;
 ///
 /// A request is `u32 put, u32 bytes, u64 checksum`, and bytes if it puts; a reply is `u64 0, u64
 /// checksum`, and bytes if it gets.
-final class BareResponder {
+final class BaselineTcpServer {
 
     /// As much as no cache of a processor holds.
     private static final long MEMORY = 512L << 20;
@@ -25,7 +25,7 @@ final class BareResponder {
     private final MemorySegment memory = Arena.global().allocate(MEMORY, 4096);
     private final ServerSocketChannel listener;
 
-    BareResponder() throws IOException {
+    BaselineTcpServer() throws IOException {
         memory.fill((byte) 3);
         listener = ServerSocketChannel.open().bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
         Thread.ofPlatform().daemon().start(this::accept);
@@ -49,20 +49,20 @@ final class BareResponder {
 
     private void serve(SocketChannel client) {
         SplittableRandom random = new SplittableRandom(1);
-        ByteBuffer head = ByteBuffer.allocateDirect(Wire.HEAD_BYTES);
+        ByteBuffer head = ByteBuffer.allocateDirect(SummingSocketIo.HEAD_BYTES);
         try (client) {
             while (true) {
-                Wire.read(client, head.clear());
+                SummingSocketIo.read(client, head.clear());
                 boolean put = head.getInt(0) != 0;
                 int bytes = head.getInt(4);
                 long slot = random.nextLong(MEMORY / bytes);
                 ByteBuffer block = memory.asSlice(slot * bytes, bytes).asByteBuffer();
                 if (put) {
-                    int found = Wire.readSummed(client, block);
+                    int found = SummingSocketIo.readSummed(client, block);
                     head.putLong(8, found - head.getLong(8));
-                    Wire.write(client, head.clear());
+                    SummingSocketIo.write(client, head.clear());
                 } else {
-                    Wire.write(client, head.clear(), block);
+                    SummingSocketIo.write(client, head.clear(), block);
                 }
             }
         } catch (IOException over) {

@@ -14,20 +14,21 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.ToDoubleFunction;
 
 /// Measures how long moves take.
-final class Meter {
+final class TransferMeter {
 
-    private Meter() {}
+    private TransferMeter() {}
 
     /// Moves blocks for a while, by as many threads as are in flight.
-    static Moves move(Contestant by, Cargo cargo, Duration time) throws InterruptedException {
+    static TransferStats measure(TransferClient by, TransferSpec transferSpec, Duration time)
+            throws InterruptedException {
         AtomicLong number = new AtomicLong();
         long start = System.nanoTime();
         long end = start + time.toNanos();
         List<long[]> latencies = new ArrayList<>();
-        try (ExecutorService threads = Executors.newFixedThreadPool(cargo.inFlight())) {
+        try (ExecutorService threads = Executors.newFixedThreadPool(transferSpec.inFlight())) {
             List<Future<long[]>> running = new ArrayList<>();
-            for (int i = 0; i < cargo.inFlight(); i++) {
-                running.add(threads.submit(() -> moves(by, cargo, number, end)));
+            for (int i = 0; i < transferSpec.inFlight(); i++) {
+                running.add(threads.submit(() -> toStats(by, transferSpec, number, end)));
             }
             for (Future<long[]> each : running) {
                 latencies.add(each.get());
@@ -37,25 +38,25 @@ final class Meter {
         }
         double seconds = (System.nanoTime() - start) / 1e9;
         long[] all = latencies.stream().flatMapToLong(Arrays::stream).sorted().toArray();
-        double bytes = (double) all.length * cargo.moveBytes();
-        return new Moves(
+        double bytes = (double) all.length * transferSpec.transferBytes();
+        return new TransferStats(
                 bytes / seconds / 1e9,
                 all[all.length / 2] / 1e3,
                 all[(int) (all.length * 99L / 100)] / 1e3,
                 all.length);
     }
 
-    private static long[] moves(Contestant by, Cargo cargo, AtomicLong number, long end)
+    private static long[] toStats(TransferClient by, TransferSpec transferSpec, AtomicLong number, long end)
             throws IOException, InterruptedException {
         long[] nanos = new long[1024];
         int count = 0;
         long now;
         long after;
         do {
-            by.pause();
+            by.beforeTransfer();
             now = System.nanoTime();
-            if (!by.move(cargo, number.incrementAndGet())) {
-                throw new IllegalStateException(cargo.operation().text() + " of a block failed");
+            if (!by.transfer(transferSpec, number.incrementAndGet())) {
+                throw new IllegalStateException(transferSpec.operation().label() + " of a block failed");
             }
             after = System.nanoTime();
             if (count == nanos.length) {
@@ -68,10 +69,12 @@ final class Meter {
     }
 
     /// The medians of each figure.
-    static Moves median(List<Moves> all) {
-        return new Moves(
-                median(all, Moves::gigabytes), median(all, Moves::p50Micros), median(all, Moves::p99Micros), (long)
-                        median(all, Moves::count));
+    static TransferStats median(List<TransferStats> all) {
+        return new TransferStats(
+                median(all, TransferStats::gigabytes),
+                median(all, TransferStats::p50Micros),
+                median(all, TransferStats::p99Micros),
+                (long) median(all, TransferStats::count));
     }
 
     /// The median of one figure.

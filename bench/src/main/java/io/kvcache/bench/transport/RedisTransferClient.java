@@ -15,7 +15,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /// Gets and sets the same blocks at a Redis, over as many connections as the remote cache has, by a client that
 /// does no more than the bare one: it sums what comes and goes.
-final class RedisClient implements Contestant {
+final class RedisTransferClient implements TransferClient {
 
     private static final int HEAD_BYTES = 128;
     private static final ByteBuffer END = ascii("\r\n");
@@ -26,12 +26,12 @@ final class RedisClient implements Contestant {
 
     private record Connection(SocketChannel channel, ByteBuffer head, MemorySegment block) {}
 
-    RedisClient(int port, int connections, int mostBytes) throws IOException {
+    RedisTransferClient(int port, int connections, int maxBytes) throws IOException {
         idle = new ArrayBlockingQueue<>(connections);
         for (int i = 0; i < connections; i++) {
             SocketChannel channel = SocketChannel.open(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
             channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
-            MemorySegment block = Arena.ofAuto().allocate(mostBytes, 4096);
+            MemorySegment block = Arena.ofAuto().allocate(maxBytes, 4096);
             idle.add(new Connection(channel, ByteBuffer.allocateDirect(HEAD_BYTES), block.fill((byte) 3)));
         }
     }
@@ -41,12 +41,12 @@ final class RedisClient implements Contestant {
     }
 
     /// Sets what is to be got, in place of what was there.
-    void fill(int bytes) throws IOException, InterruptedException {
+    void setBlocks(int bytes) throws IOException, InterruptedException {
         Connection connection = idle.take();
         try {
-            Wire.write(connection.channel, ascii("*1\r\n$8\r\nFLUSHALL\r\n"));
+            SummingSocketIo.write(connection.channel, ascii("*1\r\n$8\r\nFLUSHALL\r\n"));
             expect(connection, STORED);
-            for (int seed = 0; seed < RemoteClient.blocks(bytes); seed++) {
+            for (int seed = 0; seed < RemoteTransferClient.blocks(bytes); seed++) {
                 set(connection, seed, bytes);
             }
         } finally {
@@ -55,16 +55,16 @@ final class RedisClient implements Contestant {
     }
 
     @Override
-    public boolean move(Cargo cargo, long number) throws IOException, InterruptedException {
-        int bytes = cargo.bytes();
+    public boolean transfer(TransferSpec transferSpec, long number) throws IOException, InterruptedException {
+        int bytes = transferSpec.bytes();
         Connection connection = idle.take();
         try {
-            for (int block = 0; block < cargo.operation().blocks(); block++) {
-                if (cargo.operation().puts()) {
-                    Wire.sum(part(connection, bytes));
-                    set(connection, RemoteClient.blocks(bytes) + puts.incrementAndGet(), bytes);
+            for (int block = 0; block < transferSpec.operation().blockCount(); block++) {
+                if (transferSpec.operation().isPut()) {
+                    SummingSocketIo.sum(readPart(connection, bytes));
+                    set(connection, RemoteTransferClient.blocks(bytes) + puts.incrementAndGet(), bytes);
                 } else {
-                    get(connection, (int) (number * 7919 & (RemoteClient.blocks(bytes) - 1)), bytes);
+                    get(connection, (int) (number * 7919 & (RemoteTransferClient.blocks(bytes) - 1)), bytes);
                 }
             }
             return true;
@@ -73,22 +73,22 @@ final class RedisClient implements Contestant {
         }
     }
 
-    private static ByteBuffer part(Connection connection, int bytes) {
+    private static ByteBuffer readPart(Connection connection, int bytes) {
         return connection.block.asSlice(0, bytes).asByteBuffer();
     }
 
     private static void set(Connection connection, int seed, int bytes) throws IOException {
         String key = key(seed);
         ByteBuffer head = ascii("*3\r\n$3\r\nSET\r\n$" + key.length() + "\r\n" + key + "\r\n$" + bytes + "\r\n");
-        Wire.write(connection.channel, head, part(connection, bytes), END.duplicate());
+        SummingSocketIo.write(connection.channel, head, readPart(connection, bytes), END.duplicate());
         expect(connection, STORED);
     }
 
     private static void get(Connection connection, int seed, int bytes) throws IOException {
         String key = key(seed);
-        Wire.write(connection.channel, ascii("*2\r\n$3\r\nGET\r\n$" + key.length() + "\r\n" + key + "\r\n"));
+        SummingSocketIo.write(connection.channel, ascii("*2\r\n$3\r\nGET\r\n$" + key.length() + "\r\n" + key + "\r\n"));
         expect(connection, ascii("$" + bytes + "\r\n"));
-        Wire.readSummed(connection.channel, part(connection, bytes));
+        SummingSocketIo.readSummed(connection.channel, readPart(connection, bytes));
         expect(connection, END);
     }
 
@@ -98,7 +98,7 @@ final class RedisClient implements Contestant {
 
     private static void expect(Connection connection, ByteBuffer wanted) throws IOException {
         ByteBuffer head = connection.head.clear().limit(wanted.remaining());
-        Wire.read(connection.channel, head);
+        SummingSocketIo.read(connection.channel, head);
         if (!head.flip().equals(wanted)) {
             throw new IOException(
                     "Redis answers otherwise than " + StandardCharsets.US_ASCII.decode(wanted.duplicate()));

@@ -10,23 +10,23 @@ import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import org.agrona.concurrent.IdleStrategy;
 
-/// Gets blocks of a [BareAeronServer] over as many pairs of streams as the remote cache has connections, each by
+/// Gets blocks of a [BaselineAeronServer] over as many pairs of streams as the remote cache has connections, each by
 /// one thread at a time, and copies what comes.
-final class BareAeronClient implements Contestant {
+final class BaselineAeronClient implements TransferClient {
 
     private static final int FRAGMENTS = 16;
 
     private final Aeron aeron;
     private final BlockingQueue<Connection> idle;
 
-    BareAeronClient(String driver, String channel, int connections, int mostBytes) {
-        aeron = BareAeron.connect(driver);
+    BaselineAeronClient(String driver, String channel, int connections, int maxBytes) {
+        aeron = BaselineAeron.connect(driver);
         idle = new ArrayBlockingQueue<>(connections);
         for (int i = 0; i < connections; i++) {
             idle.add(new Connection(
-                    aeron.addExclusivePublication(channel, BareAeron.requests(i)),
-                    aeron.addSubscription(channel, BareAeron.answers(i)),
-                    ByteBuffer.allocateDirect(mostBytes)));
+                    aeron.addExclusivePublication(channel, BaselineAeron.requestStream(i)),
+                    aeron.addSubscription(channel, BaselineAeron.replyStream(i)),
+                    ByteBuffer.allocateDirect(maxBytes)));
         }
     }
 
@@ -36,7 +36,7 @@ final class BareAeronClient implements Contestant {
         private final Subscription in;
         private final ByteBuffer block;
         private final BufferClaim claim = new BufferClaim();
-        private final IdleStrategy waiting = BareAeron.idle();
+        private final IdleStrategy waiting = BaselineAeron.idleStrategy();
         private final FragmentHandler taking;
         private int taken;
 
@@ -66,10 +66,10 @@ final class BareAeronClient implements Contestant {
     }
 
     @Override
-    public boolean move(Cargo cargo, long number) throws InterruptedException {
+    public boolean transfer(TransferSpec transferSpec, long number) throws InterruptedException {
         Connection connection = idle.take();
         try {
-            return connection.get(cargo.bytes());
+            return connection.get(transferSpec.bytes());
         } finally {
             idle.add(connection);
         }

@@ -4,4 +4,10 @@ package io.kvcache.bench.transport;
 ///
 /// @param ratio median of the rounds' ratios of bytes a second
 /// @param serverMicros processor time of the server's process for each block
-public record SharedCell(SharedUse use, Cargo cargo, Moves ours, Moves bare, double ratio, double serverMicros) {}
+public record SharedMemoryResult(
+        SharedMemoryAccess use,
+        TransferSpec cargo,
+        TransferStats ours,
+        TransferStats bare,
+        double ratio,
+        double serverMicros) {}

@@ -1,7 +1,7 @@
 package io.kvcache.bench.transport;
 
 /// What is done with a block, or with several.
-public enum Operation {
+public enum TransferOperation {
     /// Get it here.
     ACQUIRE("acquire", 1),
     /// Reserve room, then fill it: two round trips.
@@ -14,23 +14,23 @@ public enum Operation {
     private final String text;
     private final int blocks;
 
-    Operation(String text, int blocks) {
+    TransferOperation(String text, int blocks) {
         this.text = text;
         this.blocks = blocks;
     }
 
     /// As it is shown.
-    public String text() {
+    public String label() {
         return text;
     }
 
     /// Blocks of one move.
-    int blocks() {
+    int blockCount() {
         return blocks;
     }
 
     /// Whether bytes go to the server.
-    boolean puts() {
+    boolean isPut() {
         return this != ACQUIRE;
     }
 }

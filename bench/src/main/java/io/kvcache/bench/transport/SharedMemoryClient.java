@@ -11,44 +11,44 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 
 /// Reads blocks of a server on this host out of its memory.
-final class SharedClient implements Contestant {
+final class SharedMemoryClient implements TransferClient {
 
     private static final long IDLE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
     private final RemoteKvCache cache;
-    private final SharedUse use;
+    private final SharedMemoryAccess use;
     private final List<BlockChain> chains;
 
     /// @param cache with the server's memory mapped; its caller's
-    SharedClient(RemoteKvCache cache, SharedUse use, int bytes) {
+    SharedMemoryClient(RemoteKvCache cache, SharedMemoryAccess use, int bytes) {
         this.cache = cache;
         this.use = use;
-        cache.register(RemoteClient.space(bytes));
-        chains = IntStream.range(0, RemoteClient.blocks(bytes))
-                .mapToObj(seed -> RemoteClient.chain(bytes, seed))
+        cache.register(RemoteTransferClient.space(bytes));
+        chains = IntStream.range(0, RemoteTransferClient.blocks(bytes))
+                .mapToObj(seed -> RemoteTransferClient.chain(bytes, seed))
                 .toList();
     }
 
     @Override
-    public void pause() {
-        if (use == SharedUse.VIEW_IDLE) {
+    public void beforeTransfer() {
+        if (use == SharedMemoryAccess.VIEW_IDLE) {
             LockSupport.parkNanos(IDLE_NANOS);
         }
     }
 
     @Override
-    public boolean move(Cargo cargo, long number) {
+    public boolean transfer(TransferSpec transferSpec, long number) {
         BlockChain chain = chains.get((int) (number * 7919 & (chains.size() - 1)));
         return switch (use) {
-            case COPY -> copy(chain, cargo.bytes());
+            case COPY -> copy(chain, transferSpec.bytes());
             case VIEW, VIEW_IDLE -> view(chain);
         };
     }
 
     private boolean copy(BlockChain chain, int bytes) {
-        Ring ring = Ring.take();
-        int copied = cache.getAll(chain, 0, List.of(ring.next(bytes)));
-        ring.give();
+        CopyBuffers copyBuffers = CopyBuffers.borrow();
+        int copied = cache.getAll(chain, 0, List.of(copyBuffers.nextSlice(bytes)));
+        copyBuffers.giveBack();
         return copied == 1;
     }
 

@@ -5,23 +5,23 @@ import java.lang.foreign.MemorySegment;
 
 /// Copies blocks within this process: what a copy costs at least, from memory that no cache holds to such
 /// memory.
-final class BareCopy implements Contestant {
+final class BaselineCopy implements TransferClient {
 
     private static final long MEMORY = 512L << 20;
 
     private final MemorySegment memory = Arena.ofAuto().allocate(MEMORY, 4096);
 
-    BareCopy() {
+    BaselineCopy() {
         memory.fill((byte) 3);
     }
 
     @Override
-    public boolean move(Cargo cargo, long number) {
-        int bytes = cargo.bytes();
+    public boolean transfer(TransferSpec transferSpec, long number) {
+        int bytes = transferSpec.bytes();
         long block = number * 7919 & (MEMORY / bytes - 1);
-        Ring ring = Ring.take();
-        MemorySegment.copy(memory, block * bytes, ring.next(bytes), 0, bytes);
-        ring.give();
+        CopyBuffers copyBuffers = CopyBuffers.borrow();
+        MemorySegment.copy(memory, block * bytes, copyBuffers.nextSlice(bytes), 0, bytes);
+        copyBuffers.giveBack();
         return true;
     }
 

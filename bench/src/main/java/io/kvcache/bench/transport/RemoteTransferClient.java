@@ -20,29 +20,29 @@ import java.util.stream.IntStream;
 
 /// Uses the remote cache: chains of one block, as many as take half a GiB together. What is got is called by
 /// chains that are there already, as whoever asks has them; what is put has a new one each time.
-final class RemoteClient implements Contestant {
+final class RemoteTransferClient implements TransferClient {
 
-    private static final long WORKING_SET = 512L << 20;
+    private static final long WORKING_SET_BYTES = 512L << 20;
     private static final int BLOCK_TOKENS = 16;
-    private static final int MOST_BYTES = 4 << 20;
+    private static final int MAX_BLOCK_BYTES = 4 << 20;
 
     private final RemoteKvCache cache;
     private final AtomicInteger puts;
-    private volatile List<BlockChain> known = List.of();
+    private volatile List<BlockChain> storedChains = List.of();
     private final ThreadLocal<MemorySegment> source =
-            ThreadLocal.withInitial(() -> Arena.ofAuto().allocate(MOST_BYTES, 4096));
+            ThreadLocal.withInitial(() -> Arena.ofAuto().allocate(MAX_BLOCK_BYTES, 4096));
 
-    RemoteClient(String address, int connections) {
+    RemoteTransferClient(String address, int connections) {
         this(address, connections, 0);
     }
 
     /// @param first of its puts, so that two clients of one server do not put the same
-    RemoteClient(String address, int connections, int first) {
+    RemoteTransferClient(String address, int connections, int first) {
         this(address, connections, first, SharedMemoryMode.OFF);
     }
 
     /// @param memory whether the server's memory is mapped, and so what is put is written where it can read it
-    RemoteClient(String address, int connections, int first, SharedMemoryMode memory) {
+    RemoteTransferClient(String address, int connections, int first, SharedMemoryMode memory) {
         puts = new AtomicInteger(first);
         cache = RemoteKvCache.builder(address)
                 .connections(connections)
@@ -69,58 +69,58 @@ final class RemoteClient implements Contestant {
 
     /// Blocks of this size, a power of two.
     static int blocks(int bytes) {
-        return (int) (WORKING_SET / bytes);
+        return (int) (WORKING_SET_BYTES / bytes);
     }
 
     /// Puts what is to be got.
-    void fill(int bytes) {
-        know(bytes);
+    void putBlocks(int bytes) {
+        useStored(bytes);
         for (int seed = 0; seed < blocks(bytes); seed++) {
-            if (!put(known.get(seed))) {
+            if (!put(storedChains.get(seed))) {
                 throw new IllegalStateException("block " + seed + " was not taken: " + cache.remoteStats());
             }
         }
     }
 
     /// Uses what another client has put.
-    void know(int bytes) {
+    void useStored(int bytes) {
         cache.register(space(bytes));
-        known = IntStream.range(0, blocks(bytes))
+        storedChains = IntStream.range(0, blocks(bytes))
                 .mapToObj(seed -> chain(bytes, seed))
                 .toList();
     }
 
     /// Forgets all blocks of this size, so that the next one has the store to itself.
-    void empty(int bytes) {
+    void dropBlocks(int bytes) {
         cache.drop(space(bytes));
     }
 
     /// For a client that reads one-sided.
-    void requireFetched() {
+    void requireOneSidedReads() {
         if (cache.remoteStats().fetched() == 0) {
             throw new IllegalStateException("no block was read one-sided: " + cache.remoteStats());
         }
     }
 
     /// For a client that puts through memory that it shares with the server.
-    void requireStaged() {
+    void requireSharedMemoryPuts() {
         if (cache.remoteStats().staged() == 0) {
             throw new IllegalStateException("no block was put through shared memory: " + cache.remoteStats());
         }
     }
 
     @Override
-    public boolean move(Cargo cargo, long number) {
-        int bytes = cargo.bytes();
-        switch (cargo.operation()) {
+    public boolean transfer(TransferSpec transferSpec, long number) {
+        int bytes = transferSpec.bytes();
+        switch (transferSpec.operation()) {
             case PUT -> {
-                return put(chain(bytes, fresh(bytes)));
+                return put(chain(bytes, newChain(bytes)));
             }
             case STORE, STORE_RUN -> {
-                int blocks = cargo.operation().blocks();
+                int blocks = transferSpec.operation().blockCount();
                 MemorySegment block = source.get().asSlice(0, bytes);
                 return cache.putAll(
-                                        chain(bytes, fresh(bytes), blocks),
+                                        chain(bytes, newChain(bytes), blocks),
                                         0,
                                         Collections.nCopies(blocks, block),
                                         KvCache.NO_WAIT)
@@ -133,12 +133,12 @@ final class RemoteClient implements Contestant {
         }
         // An odd step visits all of them, as their number is a power of two.
         int seed = (int) (number * 7919 & (blocks(bytes) - 1));
-        try (BlockTable table = cache.acquire(known.get(seed))) {
+        try (BlockTable table = cache.acquire(storedChains.get(seed))) {
             return table.readyBlocks() == 1;
         }
     }
 
-    private int fresh(int bytes) {
+    private int newChain(int bytes) {
         return blocks(bytes) + puts.incrementAndGet();
     }
 

@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.time.Duration;
 
 /// The process that a contestant talks to.
-interface OtherSide {
+interface PeerProcess {
 
     /// Processor time that it has used, all threads together.
     Duration processorTime();
@@ -13,8 +13,8 @@ interface OtherSide {
     long allocatedBytes() throws IOException;
 
     /// One of which nothing is known but its number.
-    static OtherSide of(ProcessHandle process) {
-        return new OtherSide() {
+    static PeerProcess ofProcess(ProcessHandle process) {
+        return new PeerProcess() {
             @Override
             public Duration processorTime() {
                 return process.info().totalCpuDuration().orElse(Duration.ZERO);

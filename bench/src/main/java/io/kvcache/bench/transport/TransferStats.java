@@ -6,4 +6,4 @@ package io.kvcache.bench.transport;
 /// @param p50Micros half of the blocks took less
 /// @param p99Micros ninety-nine of a hundred took less
 /// @param count how many were made
-public record Moves(double gigabytes, double p50Micros, double p99Micros, long count) {}
+public record TransferStats(double gigabytes, double p50Micros, double p99Micros, long count) {}

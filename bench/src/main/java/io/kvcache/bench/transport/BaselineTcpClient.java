@@ -11,32 +11,34 @@ import java.nio.channels.SocketChannel;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 
-/// Uses a [BareResponder] over as many connections as the remote cache has, each by one thread at a time,
+/// Uses a [BaselineTcpServer] over as many connections as the remote cache has, each by one thread at a time,
 /// and sums what comes.
-final class BareClient implements Contestant {
+final class BaselineTcpClient implements TransferClient {
 
     private final BlockingQueue<Connection> idle;
 
     /// A connection with the buffer that it fills.
     private record Connection(SocketChannel channel, ByteBuffer head, MemorySegment block) {}
 
-    BareClient(int port, int connections, int mostBytes) throws IOException {
+    BaselineTcpClient(int port, int connections, int maxBytes) throws IOException {
         idle = new ArrayBlockingQueue<>(connections);
         for (int i = 0; i < connections; i++) {
             SocketChannel channel = SocketChannel.open(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
             channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
-            MemorySegment block = Arena.ofAuto().allocate(mostBytes, 4096);
-            idle.add(new Connection(channel, ByteBuffer.allocateDirect(Wire.HEAD_BYTES), block));
+            MemorySegment block = Arena.ofAuto().allocate(maxBytes, 4096);
+            idle.add(new Connection(channel, ByteBuffer.allocateDirect(SummingSocketIo.HEAD_BYTES), block));
         }
     }
 
     @Override
-    public boolean move(Cargo cargo, long number) throws IOException, InterruptedException {
+    public boolean transfer(TransferSpec transferSpec, long number) throws IOException, InterruptedException {
         Connection connection = idle.take();
         try {
             boolean good = true;
-            for (int block = 0; block < cargo.operation().blocks(); block++) {
-                good &= cargo.operation().puts() ? put(connection, cargo.bytes()) : get(connection, cargo.bytes());
+            for (int block = 0; block < transferSpec.operation().blockCount(); block++) {
+                good &= transferSpec.operation().isPut()
+                        ? put(connection, transferSpec.bytes())
+                        : get(connection, transferSpec.bytes());
             }
             return good;
         } finally {
@@ -47,9 +49,9 @@ final class BareClient implements Contestant {
     private static boolean get(Connection connection, int bytes) throws IOException {
         ByteBuffer head = connection.head.clear();
         head.putInt(0, 0).putInt(4, bytes);
-        Wire.write(connection.channel, head);
-        Wire.read(connection.channel, head.clear());
-        int sum = Wire.readSummed(
+        SummingSocketIo.write(connection.channel, head);
+        SummingSocketIo.read(connection.channel, head.clear());
+        int sum = SummingSocketIo.readSummed(
                 connection.channel, connection.block.asSlice(0, bytes).asByteBuffer());
         return sum != 0;
     }
@@ -57,9 +59,9 @@ final class BareClient implements Contestant {
     private static boolean put(Connection connection, int bytes) throws IOException {
         ByteBuffer block = connection.block.asSlice(0, bytes).asByteBuffer();
         ByteBuffer head = connection.head.clear();
-        head.putInt(0, 1).putInt(4, bytes).putLong(8, Wire.sum(block));
-        Wire.write(connection.channel, head, block);
-        Wire.read(connection.channel, head.clear());
+        head.putInt(0, 1).putInt(4, bytes).putLong(8, SummingSocketIo.sum(block));
+        SummingSocketIo.write(connection.channel, head, block);
+        SummingSocketIo.read(connection.channel, head.clear());
         return head.getLong(8) == 0;
     }
 
