@@ -60,7 +60,7 @@ results=${1:-$here/results}
 shift $(($# > 0))
 wanted=${*:-$all}
 longest=${KIT_SECONDS:-540}
-no_device=3 # as FirstChecks ends then
+no_device=3 # as GpuSmokeChecks ends then
 if [[ $results == -* ]]; then
     echo "run.sh [RESULTS [STEP...]]: RESULTS is a folder, steps are: $all" >&2
     exit 64

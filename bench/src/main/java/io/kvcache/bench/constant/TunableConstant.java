@@ -33,7 +33,7 @@ public record TunableConstant(String file, String name, Effect effect, String ch
     /// @param index from 0
     static TunableConstant rule(int index, String name, String chosen) {
         Pattern place = Pattern.compile(
-                "(DEFAULT\\s*=\\s*new (ImportanceRules)\\((?:[^,;]+, *){" + index + "})([^,;)]+)([,)])");
+                "(DEFAULT\\s*=\\s*new (ImportanceConfig)\\((?:[^,;]+, *){" + index + "})([^,;)]+)([,)])");
         return new TunableConstant("policy/ImportanceConfig", name, Effect.ORDER, chosen, place);
     }
 
@@ -54,7 +54,7 @@ public record TunableConstant(String file, String name, Effect effect, String ch
     /// @throws IllegalArgumentException when the source has no such constant
     String withFactor(String source, double factor) {
         Matcher found = found(source);
-        String type = found.group(2).equals("ImportanceRules") ? "double" : found.group(2);
+        String type = found.group(2).equals("ImportanceConfig") ? "double" : found.group(2);
         String value = String.format(
                 Locale.ROOT, "(%s) ((%s) * %s)", type, found.group(3).strip(), factor);
         return found.replaceFirst(Matcher.quoteReplacement(found.group(1) + value + found.group(4)));

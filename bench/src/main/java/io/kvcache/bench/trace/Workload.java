@@ -44,7 +44,7 @@ public record Workload(
         require(zipfExponent >= 0, "zipfExponent", zipfExponent, "at least 0");
         require(agentShare >= 0 && agentShare <= 1, "agentShare", agentShare, "from 0 to 1");
         require(sessionGapMillis > 0, "sessionGapMillis", sessionGapMillis, "positive");
-        require(maxInputTokens >= 2 * systemTokens, "mostInputTokens", maxInputTokens, "twice systemTokens or more");
+        require(maxInputTokens >= 2 * systemTokens, "maxInputTokens", maxInputTokens, "twice systemTokens or more");
     }
 
     /// Chat with people who think for two minutes, and one session in five an agent loop whose tools take two

@@ -182,11 +182,12 @@ final class LabCommandTest {
 
     @Test
     void givenTheListOfConstants_whenAsked_thenEachIsNamedWithItsReason() {
-        CommandRunner.CommandResult commandResult =
-                CommandRunner.run("lab", "constants", "--list", "--constant", "Guard,ReuseOdds.PRIOR_AGAIN");
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
+                "lab", "constants", "--list", "--constant", "LruFallback,ReuseProbability.PRIOR_AGAIN");
         assertThat(commandResult.exitCode()).isZero();
-        assertThat(commandResult.out()).contains("Guard.CHANCE", "three standard deviations", "ReuseOdds.PRIOR_AGAIN");
-        assertThat(commandResult.out()).doesNotContain("ReuseOdds.WINDOW");
+        assertThat(commandResult.out())
+                .contains("LruFallback.CHANCE", "three standard deviations", "ReuseProbability.PRIOR_AGAIN");
+        assertThat(commandResult.out()).doesNotContain("ReuseProbability.WINDOW");
     }
 
     @ParameterizedTest

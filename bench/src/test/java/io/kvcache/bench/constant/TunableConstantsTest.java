@@ -69,7 +69,7 @@ final class TunableConstantsTest {
                 labels.add(constant.label());
             }
         }
-        assertThat(labels).contains("AdmissionKind.USUAL_GAIN");
+        assertThat(labels).contains("AdmissionKind.DEFAULT_GAIN");
         List<String> found = new ArrayList<>();
         for (String module : MODULES) {
             Path sources = Path.of("..", module, "src", "main", "java");
@@ -95,7 +95,7 @@ final class TunableConstantsTest {
 
     @Test
     void givenWhatMatters_whenHalvedAndDoubled_thenTheResultsAreOthersAndTheUsualOnesStay() throws IOException {
-        TunableConstant rate = named("ImportanceRules.priorEvents");
+        TunableConstant rate = named("ImportanceConfig.priorEvents");
         List<ConstantSweepRow> rows = new ConstantSweep("generated:1", FIRST, SOURCES).rows(rate);
         assertThat(rows).extracting(ConstantSweepRow::factor).containsExactly(0.5, 2.0);
         assertThat(rows).anyMatch(row -> row.worstPoints() != 0 || row.bestPoints() != 0);
@@ -123,20 +123,20 @@ final class TunableConstantsTest {
         TunableConstant constant = TunableConstants.all().getFirst();
         assertThatThrownBy(() -> new ConstantSweep("generated:1", 10, empty).rows(constant))
                 .isInstanceOf(IOException.class)
-                .hasMessageContaining("ImportanceRules.java")
+                .hasMessageContaining("ImportanceConfig.java")
                 .hasMessageContaining("--sources");
     }
 
     @Test
     void givenSourcesOfAnotherVersion_whenChanged_thenTheErrorNamesConstantAndOption(@TempDir Path other)
             throws IOException {
-        TunableConstant constant = named("Guard.CHANCE");
+        TunableConstant constant = named("LruFallback.CHANCE");
         Path policy =
                 Files.createDirectories(other.resolve(PatchedCoreLoader.CORE).resolve("policy"));
-        Files.writeString(policy.resolve("Guard.java"), "class Guard {}");
+        Files.writeString(policy.resolve("LruFallback.java"), "class LruFallback {}");
         assertThatThrownBy(() -> new ConstantSweep("generated:1", 10, other).rows(constant))
                 .isInstanceOf(IOException.class)
-                .hasMessageContaining("no constant CHANCE in policy/Guard.java")
+                .hasMessageContaining("no constant CHANCE in policy/LruFallback.java")
                 .hasMessageContaining("--sources");
     }
 
@@ -144,9 +144,9 @@ final class TunableConstantsTest {
     void givenASourceWithoutTheConstant_whenAsked_thenTheErrorNamesBoth() {
         TunableConstant constant =
                 TunableConstant.field("policy/LruFallback", "NOWHERE", Effect.ORDER, "for this test");
-        assertThatThrownBy(() -> constant.valueIn("class Guard {}"))
+        assertThatThrownBy(() -> constant.valueIn("class LruFallback {}"))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessage("there is no constant NOWHERE in policy/Guard.java");
+                .hasMessage("there is no constant NOWHERE in policy/LruFallback.java");
     }
 
     private static TunableConstant named(String label) {

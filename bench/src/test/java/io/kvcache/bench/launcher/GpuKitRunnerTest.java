@@ -24,7 +24,8 @@ final class GpuKitRunnerTest {
 
     /// Says what it was asked for, writes a line where it is told to, and ends as the environment
     /// says.
-    private static final String JAVA = """
+    private static final String JAVA =
+            """
             #!/usr/bin/env bash
             class= lines= options=
             while [ $# -gt 0 ]; do
@@ -36,10 +37,10 @@ final class GpuKitRunnerTest {
                 shift
             done
             case $class$options in
-                FirstChecks) echo 'device: pretended'; exit "${FIRST:-0}" ;;
+                GpuSmokeChecks) echo 'device: pretended'; exit "${FIRST:-0}" ;;
                 GpuKitbusy) echo busy; exec sleep 300 ;;
                 GpuKitdemo) echo 'some bytes'; exit "${DEMO:-0}" ;;
-                KitTests)
+                GpuKitTestRunner)
                     echo '5 passed'
                     [ -z "${CRASH:-}" ] || kill -SEGV $$
                     [ -z "${HANG:-}" ] || exec sleep 300 ;;

@@ -91,7 +91,7 @@ public final class PolicyState {
     /// @param share above 0 to 1
     public void reloadCostRatio(double share) {
         if (!(share > 0 && share <= 1)) {
-            throw new IllegalArgumentException("copyWorth is " + share + ", must be above 0 to 1");
+            throw new IllegalArgumentException("reloadCostRatio is " + share + ", must be above 0 to 1");
         }
         reloadCostRatio = share;
     }

@@ -35,7 +35,7 @@ public record KeyspaceOptions(
             throw new IllegalArgumentException("quotaBytes is " + quotaBytes + "; it takes 0 and up");
         }
         if (existsPinBytes < 0) {
-            throw new IllegalArgumentException("promiseBytes is " + existsPinBytes + "; it takes 0 and up");
+            throw new IllegalArgumentException("existsPinBytes is " + existsPinBytes + "; it takes 0 and up");
         }
     }
 

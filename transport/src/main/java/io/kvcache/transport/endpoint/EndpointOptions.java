@@ -62,7 +62,7 @@ public record EndpointOptions(
     public record Timeouts(Duration maxLease, Duration stall, Duration handshake) {
 
         public Timeouts {
-            check("longestLease", maxLease);
+            check("maxLease", maxLease);
             check("stall", stall);
             check("handshake", handshake);
         }

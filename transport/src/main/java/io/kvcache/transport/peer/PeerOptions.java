@@ -24,8 +24,8 @@ public record PeerOptions(
         check("replicas", replicas, 8);
         check("waiting", maxQueued, 1 << 16);
         check("fetches", fetches, 64);
-        check("missLasts", missTtl);
-        check("longestPause", maxBackoff);
+        check("missTtl", missTtl);
+        check("maxBackoff", maxBackoff);
     }
 
     private static void check(String name, Duration value) {

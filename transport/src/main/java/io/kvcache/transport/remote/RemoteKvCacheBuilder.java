@@ -115,7 +115,7 @@ public final class RemoteKvCacheBuilder {
     /// they are there again, 10 ms to 10 minutes; then twice as long each time, up to 30 seconds.
     /// Zero to stay with whoever is used until that fails. One second unless set.
     public RemoteKvCacheBuilder failbackAfter(Duration value) {
-        failbackAfter = value.isZero() ? value : checked("returnAfter", value);
+        failbackAfter = value.isZero() ? value : checked("failbackAfter", value);
         return this;
     }
 

@@ -154,7 +154,8 @@ final class ClientFuzzTest {
         StackTraceElement thrower = refused.getStackTrace()[0];
         assertThat(thrower.getClassName() + "." + thrower.getMethodName())
                 .as("who throws it, seed %d", SEED)
-                .matches("io\\.kvcache\\.transport\\.remote\\.(Asking\\.(or|must)|Storing\\.attempt|Uplink\\..*)");
+                .matches(
+                        "io\\.kvcache\\.transport\\.remote\\.(RpcClient\\.(callOrDefault|callOrThrow)|RemoteWrites\\.attempt|SessionManager\\..*)");
     }
 
     private void call(RemoteKvCache cache) {

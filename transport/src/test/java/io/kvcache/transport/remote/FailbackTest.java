@@ -318,7 +318,7 @@ final class FailbackTest {
     void givenATimeOutOfRange_whenSet_thenRefused() {
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> RemoteKvCache.builder("a:1", "b:2").failbackAfter(Duration.ofMillis(9)))
-                .withMessageContaining("returnAfter = PT0.009S; allowed: PT0.01S to PT10M");
+                .withMessageContaining("failbackAfter = PT0.009S; allowed: PT0.01S to PT10M");
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> RemoteKvCache.builder("a:1", "b:2").failbackAfter(Duration.ofMinutes(11)))
                 .withMessageContaining("allowed:");

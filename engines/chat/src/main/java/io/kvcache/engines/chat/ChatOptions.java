@@ -16,9 +16,9 @@ public record ChatOptions(InetSocketAddress address, String model, int maxTokens
     private static final int DEFAULT_MAX_BODY_BYTES = 8 << 20;
 
     public ChatOptions {
-        atLeastOne("mostTokens", maxTokens);
-        atLeastOne("mostWaiting", maxWaiting);
-        atLeastOne("mostBytes", maxBodyBytes);
+        atLeastOne("maxTokens", maxTokens);
+        atLeastOne("maxWaiting", maxWaiting);
+        atLeastOne("maxBodyBytes", maxBodyBytes);
     }
 
     /// 256 tokens an answer, 64 requests that wait, 8 MiB a request.

@@ -21,7 +21,7 @@ public record GenerationRequest(
             throw new IllegalArgumentException("the prompt has 0 tokens; it takes at least 1");
         }
         if (maxTokens < 1) {
-            throw new IllegalArgumentException("mostTokens is " + maxTokens + "; it takes at least 1");
+            throw new IllegalArgumentException("maxTokens is " + maxTokens + "; it takes at least 1");
         }
         if (!(temperature >= 0 && temperature <= MAX_TEMPERATURE)) {
             throw new IllegalArgumentException("temperature is " + temperature + "; allowed: 0 to " + MAX_TEMPERATURE);

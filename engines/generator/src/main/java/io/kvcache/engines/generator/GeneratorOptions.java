@@ -39,7 +39,7 @@ public record GeneratorOptions(
         }
         if (maxQueuedStores < 1 || maxQueuedStores > MAX_WAITING) {
             throw new IllegalArgumentException(
-                    "storesWaiting is " + maxQueuedStores + "; allowed: 1 to " + MAX_WAITING);
+                    "maxQueuedStores is " + maxQueuedStores + "; allowed: 1 to " + MAX_WAITING);
         }
         if (!(verifiedShare >= 0 && verifiedShare <= 1)) {
             throw new IllegalArgumentException("verifiedShare is " + verifiedShare + "; allowed: 0 to 1");

@@ -14,7 +14,7 @@ import java.util.concurrent.locks.ReentrantLock;
 /// Generates with an engine and skips the prefill of what the store has of a prompt.
 ///
 /// ```java
-/// try (JlamaModel model = JlamaModel.load(directory, ModelOptions.defaults());
+/// try (JlamaModel model = JlamaModel.load(directory, JlamaOptions.defaults());
 ///         PrefixCachedGenerator<JlamaModel> generator =
 ///                 new PrefixCachedGenerator<>(model, cache, GeneratorOptions.DEFAULTS)) {
 ///     Generation answer = generator.generate(GenerationRequest.greedy(tokens, 100), TokenListener.NOBODY);
