@@ -24,8 +24,7 @@ final class GpuKitRunnerTest {
 
     /// Says what it was asked for, writes a line where it is told to, and ends as the environment
     /// says.
-    private static final String JAVA =
-            """
+    private static final String JAVA = """
             #!/usr/bin/env bash
             class= lines= options=
             while [ $# -gt 0 ]; do
