@@ -13,6 +13,8 @@ import java.util.Queue;
 /// costs no more than its trailers.
 final class TrailerOnlyDevice extends ForwardingDevice {
 
+    private static final int ROWS_PER_PAGE = 64;
+
     private final DiskGeometry geometry;
     private final Queue<Long> discardedTags = new ArrayDeque<>();
 
@@ -21,14 +23,16 @@ final class TrailerOnlyDevice extends ForwardingDevice {
         this.geometry = geometry;
     }
 
-    private boolean isMetadata(long offset, long bytes) {
+    /// The longest table has a row of 64 bytes for each page of its region, and behind it is the footer.
+    private boolean isMetadata(long offset) {
         long inRegions = offset - geometry.regionOffset(0);
-        return inRegions < 0 || (inRegions + bytes) % geometry.regionBytes() == 0;
+        long trailerBytes = (geometry.regionPages() / ROWS_PER_PAGE + 2L) * DiskGeometry.PAGE_BYTES;
+        return inRegions < 0 || inRegions % geometry.regionBytes() >= geometry.regionBytes() - trailerBytes;
     }
 
     @Override
     public boolean write(MemorySegment source, long offset, long tag) {
-        return isMetadata(offset, source.byteSize()) ? below().write(source, offset, tag) : discardWrite(tag);
+        return isMetadata(offset) ? below().write(source, offset, tag) : discardWrite(tag);
     }
 
     /// The log waits for a sync after each region; nobody needs these.
