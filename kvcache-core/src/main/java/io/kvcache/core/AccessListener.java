@@ -16,7 +16,7 @@ public interface AccessListener {
         /// To have it.
         GET,
         /// To know whether it is here.
-        CONTAINS
+        LOOK
     }
 
     /// A chain's blocks were asked for.

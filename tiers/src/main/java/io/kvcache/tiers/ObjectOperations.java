@@ -207,7 +207,7 @@ final class ObjectOperations {
         store.require(namespace);
         BlockKey wanted = BlockKey.ofObject(namespace, key);
         boolean here = isKnown(wanted);
-        listeners.onAccess(AccessListener.LookupKind.CONTAINS, namespace, wanted, here ? 0 : -1);
+        listeners.onAccess(AccessListener.LookupKind.LOOK, namespace, wanted, here ? 0 : -1);
         return here;
     }
 

@@ -72,7 +72,7 @@ final class TraceEncoder {
             case Access.KeyLookup asked -> {
                 beginLine(line, asked.kind().name().toLowerCase(Locale.ROOT), access, asked.namespace());
                 line.append(",\"found\":").append(asked.bytes() < 0 ? 0 : 1);
-                line.append(",\"bytes\":").append(asked.kind() == LookupKind.CONTAINS ? -1 : asked.bytes());
+                line.append(",\"bytes\":").append(asked.kind() == LookupKind.LOOK ? -1 : asked.bytes());
                 line.append(",\"ids\":[")
                         .append(ids.idOf(asked.key().hi(), asked.key().lo()))
                         .append(']');

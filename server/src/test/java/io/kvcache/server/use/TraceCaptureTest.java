@@ -55,7 +55,7 @@ final class TraceCaptureTest {
             capture.onAccess(chain, 0, 2, 8192);
             capture.onAccess(LookupKind.GET, OBJECTS, key(1), -1);
             capture.onPut(OBJECTS, key(1), key(0), 777, false);
-            capture.onAccess(LookupKind.CONTAINS, OBJECTS, key(1), 0);
+            capture.onAccess(LookupKind.LOOK, OBJECTS, key(1), 0);
             capture.onAccess(LookupKind.GET, OBJECTS, key(1), 777);
         }
         List<JsonNode> lines = lines(file);
