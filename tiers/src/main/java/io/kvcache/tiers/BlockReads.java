@@ -14,14 +14,14 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 final class BlockReads {
 
-    private final HostTable.StoreContext storeContext;
+    private final HostBlockTable.StoreContext storeContext;
     private final HostStore store;
     private final DiskLoader diskLoader;
     private final AccessListeners listeners;
     private final Prefetcher prefetcher;
 
     BlockReads(
-            HostTable.StoreContext storeContext,
+            HostBlockTable.StoreContext storeContext,
             DiskLoader diskLoader,
             AccessListeners listeners,
             Prefetcher prefetcher) {
@@ -52,7 +52,7 @@ final class BlockReads {
         return awaitRecovery(
                 now,
                 timeoutNanos,
-                new RecoveringTable.SecondLookup(
+                new RecoveringBlockTable.SecondLookup(
                         chain.length(),
                         () -> store.lookup().matchKnown(chain, 0) == chain.length(),
                         deadline -> acquireAgain(chain, from, deadline)));
@@ -64,8 +64,8 @@ final class BlockReads {
     }
 
     /// A table of what is known now, and of what is once the disks have told it.
-    BlockTable awaitRecovery(BlockTable now, long timeoutNanos, RecoveringTable.SecondLookup secondLookup) {
-        return RecoveringTable.of(storeContext, now, timeoutNanos, secondLookup);
+    BlockTable awaitRecovery(BlockTable now, long timeoutNanos, RecoveringBlockTable.SecondLookup secondLookup) {
+        return RecoveringBlockTable.of(storeContext, now, timeoutNanos, secondLookup);
     }
 
     /// The blocks that the store knows of by now.
@@ -91,11 +91,13 @@ final class BlockReads {
             LoadBatch loadBatch = startedLoads.loadBatch();
             known = loadBatch == null ? found : Math.max(0, here + loadBatch.count() - from);
             if (loadBatch != null) {
-                LoadingTable.BlockRange blockRange = new LoadingTable.BlockRange(entry, deepest, here, loadBatch, from);
+                LoadingBlockTable.BlockRange blockRange =
+                        new LoadingBlockTable.BlockRange(entry, deepest, here, loadBatch, from);
                 Deadline deadline = first == null ? Deadline.after(storeContext.clock(), timeoutNanos) : first;
-                table = new LoadingTable(storeContext, openHandle, blockRange, deadline);
+                table = new LoadingBlockTable(storeContext, openHandle, blockRange, deadline);
             } else if (found > 0) {
-                table = new HostTable(storeContext, openHandle, RecordHandle.record(deepest), from, entry.blockBytes());
+                table = new HostBlockTable(
+                        storeContext, openHandle, RecordHandle.record(deepest), from, entry.blockBytes());
             }
         } finally {
             if (table == null) {
@@ -106,7 +108,7 @@ final class BlockReads {
         if (counts) {
             reportLookup(entry, chain, taken, known);
         }
-        return RecomputeHintTable.of(taken, startedLoads.blocksLeftOnDisk());
+        return RecomputeAdvisedTable.of(taken, startedLoads.blocksLeftOnDisk());
     }
 
     private void release(OpenHandle openHandle, long deepest) {

@@ -16,7 +16,7 @@ import java.util.List;
 /// **Threads.** Any.
 final class BlockWrites {
 
-    private final HostTable.StoreContext storeContext;
+    private final HostBlockTable.StoreContext storeContext;
     private final HostStore store;
     private final RoomWaiter roomWaiter;
     private final DiskLoader diskLoader;
@@ -24,7 +24,7 @@ final class BlockWrites {
     private final AccessListeners listeners;
 
     BlockWrites(
-            HostTable.StoreContext storeContext,
+            HostBlockTable.StoreContext storeContext,
             RoomWaiter roomWaiter,
             DiskLoader diskLoader,
             Hints hints,

@@ -23,13 +23,13 @@ final class DiskLoader {
     /// Of host memory: what one hint may bring in.
     private static final int PREFETCH_SHARE = 4;
 
-    private final HostTable.StoreContext storeContext;
+    private final HostBlockTable.StoreContext storeContext;
     private final HostStore store;
     private final @Nullable TierScheduler tierScheduler;
     private final LoadOrComputePolicy loadOrComputePolicy;
     private final TtlQueue ttlQueue;
 
-    DiskLoader(HostTable.StoreContext storeContext, TtlQueue ttlQueue) {
+    DiskLoader(HostBlockTable.StoreContext storeContext, TtlQueue ttlQueue) {
         this.ttlQueue = ttlQueue;
         this.storeContext = storeContext;
         store = storeContext.store();

@@ -12,13 +12,13 @@ final class DiskOperations {
 
     private final @Nullable TierScheduler tierScheduler;
 
-    DiskOperations(HostTable.StoreContext storeContext) {
+    DiskOperations(HostBlockTable.StoreContext storeContext) {
         tierScheduler = storeContext.tierScheduler();
     }
 
     boolean flush(long timeoutNanos) {
         TierScheduler by = tierScheduler;
-        return by != null && by.awaitUntilInterrupted(by.flushOperation(), timeoutNanos);
+        return by != null && by.awaitUntilInterrupted(by.flushBarrier(), timeoutNanos);
     }
 
     void reopen(int disk) {

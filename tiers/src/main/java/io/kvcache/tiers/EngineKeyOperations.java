@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 /// is on disk the chain is read off the records, and it is brought in as any other.
 final class EngineKeyOperations {
 
-    private final HostTable.StoreContext storeContext;
+    private final HostBlockTable.StoreContext storeContext;
     private final HostStore store;
     private final RoomWaiter roomWaiter;
     private final DiskLoader diskLoader;
@@ -32,7 +32,7 @@ final class EngineKeyOperations {
     private final AccessListeners listeners;
 
     EngineKeyOperations(
-            HostTable.StoreContext storeContext,
+            HostBlockTable.StoreContext storeContext,
             RoomWaiter roomWaiter,
             DiskLoader diskLoader,
             Hints hints,
@@ -92,7 +92,8 @@ final class EngineKeyOperations {
         entry.countRequest(1, 1);
         listeners.onAccess(AccessListener.LookupKind.GET, namespace, wanted, entry.blockBytes());
         int record = RecordHandle.record(handle);
-        return new HostTable(storeContext, openHandle, record, store.records().depth(record), entry.blockBytes());
+        return new HostBlockTable(
+                storeContext, openHandle, record, store.records().depth(record), entry.blockBytes());
     }
 
     /// Whether a block is here or on disk.

@@ -9,14 +9,14 @@ import java.util.concurrent.atomic.AtomicBoolean;
 /// A pinned object in host memory.
 final class HostObjectView implements ObjectView {
 
-    private final HostTable.StoreContext storeContext;
+    private final HostBlockTable.StoreContext storeContext;
     private final OpenHandle openHandle;
     private final StoredObject stored;
     private final SegmentScope scope;
     private final AtomicBoolean closed = new AtomicBoolean();
 
     /// Takes over a pin and a hold.
-    HostObjectView(HostTable.StoreContext storeContext, OpenHandle openHandle, StoredObject stored) {
+    HostObjectView(HostBlockTable.StoreContext storeContext, OpenHandle openHandle, StoredObject stored) {
         this.storeContext = storeContext;
         this.openHandle = openHandle;
         this.stored = stored;

@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 /// Whether blocks that are on disk are loaded, or left there because computing them takes less
 /// time, or because they would come too late.
 ///
-/// The policy of host memory is told the same proportion ([ReloadCost]), as a block that is read
+/// The policy of host memory is told the same proportion ([LoadToRecomputeRatio]), as a block that is read
 /// back in no time need not be kept there, and admission to disks by value where in a prompt
 /// computing takes longer.
 ///
@@ -26,7 +26,7 @@ final class LoadOrComputePolicy {
 
     private final HostStore store;
     private final @Nullable PrefillCost prefill;
-    private final ReloadCost reloadCost = new ReloadCost();
+    private final LoadToRecomputeRatio loadToRecomputeRatio = new LoadToRecomputeRatio();
     private final AtomicInteger refusals = new AtomicInteger();
     private final LongAdder blocksLeftOnDisk = new LongAdder();
 
@@ -74,7 +74,7 @@ final class LoadOrComputePolicy {
                 (long) diskRange.length() * store.require(chain.namespace()).blockBytes());
         if (loading > 0) {
             double computing = 1e9 * cost.seconds(diskRange.residentBlocks * tokens, diskRange.knownBlocks * tokens);
-            store.tierPort().setReloadCostRatio(reloadCost.record(loading, computing));
+            store.tierPort().setReloadCostRatio(loadToRecomputeRatio.record(loading, computing));
         }
     }
 

@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 /// Opaque objects by byte-string key, over the store's records.
 final class ObjectOperations {
 
-    private final HostTable.StoreContext storeContext;
+    private final HostBlockTable.StoreContext storeContext;
     private final HostStore store;
     private final RoomWaiter roomWaiter;
     private final DiskLoader diskLoader;
@@ -28,7 +28,7 @@ final class ObjectOperations {
     private final AccessListeners listeners;
 
     ObjectOperations(
-            HostTable.StoreContext storeContext,
+            HostBlockTable.StoreContext storeContext,
             RoomWaiter roomWaiter,
             DiskLoader diskLoader,
             Hints hints,

@@ -32,7 +32,7 @@ final class Prefetcher {
     private final HostStore store;
     private final @Nullable TierScheduler tierScheduler;
 
-    Prefetcher(HostTable.StoreContext storeContext) {
+    Prefetcher(HostBlockTable.StoreContext storeContext) {
         store = storeContext.store();
         tierScheduler = storeContext.prefetch() ? storeContext.tierScheduler() : null;
     }

@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
 /// Not safe for several threads at once, as no writer is.
 final class SlotWriter {
 
-    private final HostTable.StoreContext storeContext;
+    private final HostBlockTable.StoreContext storeContext;
     private final PutReservation putReservation;
     private final OpenHandle openHandle;
     private final SegmentScope scope;
@@ -23,7 +23,7 @@ final class SlotWriter {
     private @Nullable ChunkedCrc crc;
 
     /// Takes over a hold; gives it back at once when nothing is reserved.
-    SlotWriter(HostTable.StoreContext storeContext, OpenHandle openHandle, PutReservation putReservation) {
+    SlotWriter(HostBlockTable.StoreContext storeContext, OpenHandle openHandle, PutReservation putReservation) {
         this.storeContext = storeContext;
         this.openHandle = openHandle;
         this.putReservation = putReservation;

@@ -69,7 +69,7 @@ public record TickDrivenCache(TieredKvCache cache, HostStore store, TierSchedule
             }
         };
         TieredKvCache cache = new TieredKvCache(
-                new HostTable.StoreContext(store, openHandles, false, setup.clock, tierScheduler, null, true),
+                new HostBlockTable.StoreContext(store, openHandles, false, setup.clock, tierScheduler, null, true),
                 new StoreShutdown(store, openHandles, setup.clock, setup.patience, true, tiers),
                 null);
         return new TickDrivenCache(cache, store, tierScheduler);

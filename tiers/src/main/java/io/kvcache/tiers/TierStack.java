@@ -169,7 +169,7 @@ record TierStack(
         if (tierScheduler != null && threads != null) {
             if (flush.isZero()) {
                 tierScheduler.await(tierScheduler.flushQueued(), patience.toNanos());
-            } else if (!tierScheduler.await(tierScheduler.flushOperation(), flush.toNanos())) {
+            } else if (!tierScheduler.await(tierScheduler.flushBarrier(), flush.toNanos())) {
                 warnUnsaved(store.tierPort().unflushedBytes(), flush);
             }
             threads.close();

@@ -70,7 +70,8 @@ public final class TieredKvCache implements KvCache {
     private final @Nullable SharedHostMemory share;
 
     /// @param share null when nobody else may map the memory
-    TieredKvCache(HostTable.StoreContext storeContext, StoreShutdown storeShutdown, @Nullable SharedHostMemory share) {
+    TieredKvCache(
+            HostBlockTable.StoreContext storeContext, StoreShutdown storeShutdown, @Nullable SharedHostMemory share) {
         store = storeContext.store();
         openHandles = storeContext.openHandles();
         RoomWaiter roomWaiter = new RoomWaiter(storeContext.clock(), store::countRefused);
@@ -198,7 +199,7 @@ public final class TieredKvCache implements KvCache {
                 : blockReads.awaitRecovery(
                         missing,
                         timeoutNanos,
-                        new RecoveringTable.SecondLookup(
+                        new RecoveringBlockTable.SecondLookup(
                                 1,
                                 () -> engine.contains(namespace, key),
                                 deadline -> acquireDuringRecovery(namespace, key, deadline)));

@@ -303,7 +303,7 @@ public final class TieredKvCacheBuilder {
         OpenHandles openHandles = new OpenHandles(trackOpenHandles);
         Duration flush = disks.isEmpty() ? Duration.ZERO : flushOnClose;
         return new TieredKvCache(
-                new HostTable.StoreContext(
+                new HostBlockTable.StoreContext(
                         store, openHandles, checkedSegments, clock, tierStack.tierScheduler(), prefill, prefetch),
                 new StoreShutdown(
                         store,

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierState;
-import io.kvcache.tiers.movement.FlushOperation;
+import io.kvcache.tiers.movement.FlushBarrier;
 import io.kvcache.tiers.simulation.Fault;
 import io.kvcache.tiers.simulation.FaultRates;
 import java.lang.foreign.MemorySegment;
@@ -52,10 +52,10 @@ final class FlushDurabilityTest {
         disk.crash();
         TickDrivenCache again = disk.open();
         assertThat(disk.drop(0)).as("the oldest is told last").isFalse();
-        FlushOperation flushOperation = again.tierScheduler().flushOperation();
+        FlushBarrier flushBarrier = again.tierScheduler().flushBarrier();
         assertThat(again.cache().isRecovering()).isTrue();
-        disk.tickUntil(flushOperation::advance);
-        assertThat(flushOperation.isDurable()).isTrue();
+        disk.tickUntil(flushBarrier::advance);
+        assertThat(flushBarrier.isDurable()).isTrue();
         disk.crash();
         disk.openAndRecover();
         assertThat(disk.contains(0)).isFalse();
@@ -118,7 +118,7 @@ final class FlushDurabilityTest {
         }
         disk.put(uses.length); // which is when uses are told
         assertThat(cache.cache().unsavedBytes()).isEqualTo((uses.length + 1) * TickDrivenStore.OBJECT_BYTES);
-        FlushOperation flushOperation = cache.tierScheduler().flushOperation();
+        FlushBarrier flushBarrier = cache.tierScheduler().flushBarrier();
         List<Integer> order = new ArrayList<>();
         TierPort tierPort = cache.store().tierPort();
         for (TierPort.PendingWrite next = tierPort.nextWrite(0); next != null; next = tierPort.nextWrite(0)) {
@@ -128,8 +128,8 @@ final class FlushDurabilityTest {
             tierPort.onWritten(next.record(), 0, -1);
         }
         assertThat(order).containsExactly(2, 5, 1, 3, 0, 4, 6);
-        disk.tickUntil(flushOperation::advance);
-        assertThat(flushOperation.isDurable()).as("this test took the writes").isFalse();
+        disk.tickUntil(flushBarrier::advance);
+        assertThat(flushBarrier.isDurable()).as("this test took the writes").isFalse();
         assertThat(disk.flush()).isTrue();
         assertThat(cache.cache().unsavedBytes()).isZero();
         disk.close();

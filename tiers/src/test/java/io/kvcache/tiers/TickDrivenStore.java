@@ -19,7 +19,7 @@ import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskTier;
 import io.kvcache.tiers.disk.LogLimits;
 import io.kvcache.tiers.disk.LogWorkMemory;
-import io.kvcache.tiers.movement.FlushOperation;
+import io.kvcache.tiers.movement.FlushBarrier;
 import io.kvcache.tiers.movement.TierOpener;
 import io.kvcache.tiers.movement.TierScheduler;
 import io.kvcache.tiers.movement.TierWorkerLimits;
@@ -176,10 +176,10 @@ final class TickDrivenStore implements TierOpener {
 
     /// Flushes, and ticks until that has ended.
     boolean flush() {
-        FlushOperation flushOperation =
-                Objects.requireNonNull(current).tierScheduler().flushOperation();
-        tickUntil(flushOperation::advance);
-        return flushOperation.isDurable();
+        FlushBarrier flushBarrier =
+                Objects.requireNonNull(current).tierScheduler().flushBarrier();
+        tickUntil(flushBarrier::advance);
+        return flushBarrier.isDurable();
     }
 
     void put(int key) {

@@ -3,8 +3,8 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.crash.CrashCost;
 import io.kvcache.bench.crash.CrashRound;
 import io.kvcache.bench.crash.CrashTestRunner;
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
@@ -116,7 +116,7 @@ final class CrashCommand implements Callable<Integer> {
 
     private boolean replay(Path folder) throws IOException {
         TraceReader reader = new TraceReader(MalformedLine.Handling.SKIP, _ -> {});
-        PrefixForest forest = new PrefixForest(TraceSource.parse(replay).load(reader), ReplayRule.REFERENCE);
+        PrefixForest forest = new PrefixForest(TraceSource.parse(replay).load(reader), BlockCountingRule.REFERENCE);
         int requests = forest.requestCount();
         CrashCost found = CrashCost.of(folder.resolve("crash-tier"), replay, forest, requests / 2, requests);
         printError(String.format(

@@ -2,7 +2,7 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.lab.CurveRow;
 import io.kvcache.bench.lab.HitRatioCurves;
-import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
@@ -70,7 +70,7 @@ final class CurveLabCommand implements Callable<Integer> {
     private boolean json;
 
     private record CurveOptions(
-            TraceSource source, ModelPreset preset, ReplayRule rule, int warmup, List<Double> shares) {}
+            TraceSource source, ModelPreset preset, BlockCountingRule rule, int warmup, List<Double> shares) {}
 
     @Override
     public Integer call() throws IOException {

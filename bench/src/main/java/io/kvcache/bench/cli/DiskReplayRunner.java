@@ -3,7 +3,7 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.store.RunDirectory;
+import io.kvcache.bench.store.ScratchDirectory;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.store.TierReplay.Settings;
 import io.kvcache.bench.store.TierReplayResult;
@@ -96,7 +96,7 @@ final class DiskReplayRunner {
     }
 
     private JsonLine replay(PrefixForest forest, Settings settings, int warmup) throws IOException {
-        RunDirectory.requireEmpty(disk.directory());
+        ScratchDirectory.requireEmpty(disk.directory());
         String what = settings.admission().commandName() + " with " + settings.hostBlocks() + " blocks in host memory";
         TierReplayResult result;
         try {
@@ -107,7 +107,7 @@ final class DiskReplayRunner {
                     (request, _, _) ->
                             output.progress().update(what + ": request " + request + " of " + forest.requestCount()));
         } finally {
-            RunDirectory.deleteTier(disk.directory());
+            ScratchDirectory.deleteTier(disk.directory());
         }
         output.progress().close();
         HitTotals one = new PolicyReplay(PolicyKind.LRU).run(forest, settings.diskBlocks(), warmup);

@@ -1,6 +1,6 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.BlockCountingRule;
 import picocli.CommandLine.Option;
 
 /// The options that say which blocks of a trace count.
@@ -21,7 +21,7 @@ final class HitCountingOptions {
     private int warmup;
 
     /// @throws IllegalArgumentException that says what may be
-    ReplayRule rule() {
+    BlockCountingRule rule() {
         return ReplayOptions.parseRule(rule);
     }
 

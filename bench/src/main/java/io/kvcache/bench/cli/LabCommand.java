@@ -4,7 +4,7 @@ import io.kvcache.bench.lab.LabRow;
 import io.kvcache.bench.lab.ParameterSweep;
 import io.kvcache.bench.lab.PolicyComparison;
 import io.kvcache.bench.replay.PolicyReplay;
-import io.kvcache.bench.replay.Replay;
+import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.report.LabHtmlReport;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
@@ -84,7 +84,7 @@ final class LabCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException {
-        List<Replay> caches = caches();
+        List<SimulatedCache> caches = caches();
         List<Double> capacities = shares.shares();
         LabReportFormat report =
                 LabReportFormat.forFormat(format, spec.commandLine().getOut());
@@ -122,9 +122,9 @@ final class LabCommand implements Callable<Integer> {
         progressLine.update("replaying " + row.trace() + " at " + row.blocks() + " blocks");
     }
 
-    private List<Replay> caches() {
+    private List<SimulatedCache> caches() {
         try {
-            List<Replay> caches = new ArrayList<>(ReplayOptions.replays(policies));
+            List<SimulatedCache> caches = new ArrayList<>(ReplayOptions.replays(policies));
             for (int lookAhead : lookAheads) {
                 if (lookAhead < 1) {
                     throw ReplayOptions.invalidOption("--look-ahead", String.valueOf(lookAhead), "at least 1");

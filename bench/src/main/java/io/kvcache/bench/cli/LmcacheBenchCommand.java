@@ -1,9 +1,9 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.opaque.LmcacheReplay;
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
@@ -66,7 +66,7 @@ final class LmcacheBenchCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         List<PolicyKind> kinds = kinds();
         Trace read = TraceOption.loadTrace(source(), spec.commandLine().getErr());
-        PrefixForest forest = new PrefixForest(read, ReplayRule.FULL_BLOCKS);
+        PrefixForest forest = new PrefixForest(read, BlockCountingRule.FULL_BLOCKS);
         print(read.name() + ", full blocks only");
         print("  policy              blocks    native      resp        lm");
         boolean within = true;

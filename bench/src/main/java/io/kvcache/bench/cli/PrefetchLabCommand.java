@@ -1,10 +1,10 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.store.PrefetchReplay;
 import io.kvcache.bench.store.PrefetchReplay.Result;
-import io.kvcache.bench.store.RunDirectory;
+import io.kvcache.bench.store.ScratchDirectory;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.server.cli.ProgressLine;
@@ -98,10 +98,10 @@ final class PrefetchLabCommand implements Callable<Integer> {
         PrefixForest forest = new PrefixForest(
                 TraceOption.loadTrace(trace.traceSource(), spec.commandLine().getErr())
                         .firstRequests(first),
-                ReplayRule.FULL_BLOCKS);
+                BlockCountingRule.FULL_BLOCKS);
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-prefetch") : chosen;
-        RunDirectory.requireEmpty(place);
+        ScratchDirectory.requireEmpty(place);
         PrefetchReplay.Results results;
         try (ProgressLine progressLine = new ProgressLine(spec.commandLine().getErr())) {
             results = new PrefetchReplay(forest, settings)
@@ -110,8 +110,8 @@ final class PrefetchLabCommand implements Callable<Integer> {
                             place,
                             request -> progressLine.update("request " + request + " of " + forest.requestCount()));
         } finally {
-            RunDirectory.deleteTier(place.resolve("without"));
-            RunDirectory.deleteTier(place.resolve("with"));
+            ScratchDirectory.deleteTier(place.resolve("without"));
+            ScratchDirectory.deleteTier(place.resolve("with"));
             if (chosen == null) {
                 Files.deleteIfExists(place);
             }

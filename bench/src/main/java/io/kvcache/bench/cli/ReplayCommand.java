@@ -1,9 +1,9 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayComparison;
-import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
@@ -129,14 +129,14 @@ final class ReplayCommand implements Callable<Integer> {
             read.partialBlockRemark().ifPresent(remark -> errors.println("kvcache: " + remark));
             check(choices.capacities(), read);
             boolean right = true;
-            for (ReplayRule each : choices.rules()) {
+            for (BlockCountingRule each : choices.rules()) {
                 right &= replay(read, each, choices, progressLine);
             }
             return right ? 0 : 1;
         }
     }
 
-    private boolean replay(Trace read, ReplayRule each, ReplayOptions choices, ProgressLine progressLine)
+    private boolean replay(Trace read, BlockCountingRule each, ReplayOptions choices, ProgressLine progressLine)
             throws IOException {
         if (!real()) {
             byMetadata(read, each, choices, progressLine);
@@ -174,13 +174,13 @@ final class ReplayCommand implements Callable<Integer> {
         return bytes.isEmpty() ? ReplayDiskOption.DEFAULT_BLOCK : ByteSizeText.parse(bytes);
     }
 
-    private void byMetadata(Trace read, ReplayRule each, ReplayOptions choices, ProgressLine progressLine) {
+    private void byMetadata(Trace read, BlockCountingRule each, ReplayOptions choices, ProgressLine progressLine) {
         PrintWriter out = spec.commandLine().getOut();
         ReplayReport report = json ? new ReplayJsonReport(out) : new ReplayTableReport(out, choices.model());
         ReplayComparison comparison = new ReplayComparison(new PrefixForest(read, each), warmup);
         report.beginTrace(read, each);
         for (int capacity : choices.capacities().blocks(read.blockTokens())) {
-            for (Replay replay : choices.replays()) {
+            for (SimulatedCache replay : choices.replays()) {
                 progressLine.update(replay.commandName() + " at " + capacity + " blocks");
                 ReplayComparison.Outcome outcome = comparison.run(replay, capacity);
                 progressLine.close();

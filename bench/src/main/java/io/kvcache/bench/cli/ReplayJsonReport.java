@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.ReplayComparison;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.Trace;
 import java.io.PrintWriter;
 import tools.jackson.databind.json.JsonMapper;
@@ -32,7 +32,7 @@ final class ReplayJsonReport implements ReplayReport {
             String rule) {}
 
     @Override
-    public void beginTrace(Trace traceOfAll, ReplayRule ruleOfAll) {
+    public void beginTrace(Trace traceOfAll, BlockCountingRule ruleOfAll) {
         trace = traceOfAll.name();
         rule = ruleOfAll.commandName();
     }

@@ -1,9 +1,9 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PolicyReplay;
-import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayCatalogue;
-import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
@@ -18,13 +18,13 @@ import java.util.stream.Collectors;
 /// text and what it may be when it is something else.
 record ReplayOptions(
         TraceSource trace,
-        List<Replay> replays,
+        List<SimulatedCache> replays,
         ReplayCapacities capacities,
         Optional<ModelPreset> model,
-        List<ReplayRule> rules,
+        List<BlockCountingRule> rules,
         MalformedLine.Handling malformed) {
 
-    static List<Replay> replays(List<String> names) {
+    static List<SimulatedCache> replays(List<String> names) {
         if (names.isEmpty()) {
             return ReplayCatalogue.all();
         }
@@ -35,7 +35,7 @@ record ReplayOptions(
     }
 
     /// Those that are policies of the store.
-    static List<PolicyReplay> storePolicy(List<Replay> replays) {
+    static List<PolicyReplay> storePolicy(List<SimulatedCache> replays) {
         return replays.stream()
                 .filter(PolicyReplay.class::isInstance)
                 .map(PolicyReplay.class::cast)
@@ -60,19 +60,19 @@ record ReplayOptions(
         return Arrays.stream(ModelPreset.values()).map(ModelPreset::label).collect(Collectors.joining(", "));
     }
 
-    static List<ReplayRule> rules(String name) {
+    static List<BlockCountingRule> rules(String name) {
         return switch (name) {
-            case "reference" -> List.of(ReplayRule.REFERENCE);
-            case "full-blocks" -> List.of(ReplayRule.FULL_BLOCKS);
-            case "both" -> List.of(ReplayRule.REFERENCE, ReplayRule.FULL_BLOCKS);
+            case "reference" -> List.of(BlockCountingRule.REFERENCE);
+            case "full-blocks" -> List.of(BlockCountingRule.FULL_BLOCKS);
+            case "both" -> List.of(BlockCountingRule.REFERENCE, BlockCountingRule.FULL_BLOCKS);
             default -> throw invalidOption("--rule", name, "reference, full-blocks, both");
         };
     }
 
-    static ReplayRule parseRule(String name) {
+    static BlockCountingRule parseRule(String name) {
         return switch (name) {
-            case "reference" -> ReplayRule.REFERENCE;
-            case "full-blocks" -> ReplayRule.FULL_BLOCKS;
+            case "reference" -> BlockCountingRule.REFERENCE;
+            case "full-blocks" -> BlockCountingRule.FULL_BLOCKS;
             default -> throw invalidOption("--rule", name, "reference, full-blocks");
         };
     }

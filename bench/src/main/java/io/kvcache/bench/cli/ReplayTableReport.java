@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.ReplayComparison;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.server.cli.ByteSizeText;
@@ -27,7 +27,7 @@ final class ReplayTableReport implements ReplayReport {
     }
 
     @Override
-    public void beginTrace(Trace trace, ReplayRule rule) {
+    public void beginTrace(Trace trace, BlockCountingRule rule) {
         Trace.Totals totals = trace.totals();
         blockTokens = totals.blockTokens();
         print(String.format(

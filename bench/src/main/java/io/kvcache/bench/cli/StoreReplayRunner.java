@@ -2,7 +2,7 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.Replay;
+import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.store.MemoryCopySpeed;
 import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.store.StoreReplayResult;
@@ -70,7 +70,7 @@ final class StoreReplayRunner {
         double copy = MemoryCopySpeed.gigabytesPerSecond(blockBytes);
         boolean correct = true;
         for (int blocks : choices.capacities().blocks(forest.blockTokens())) {
-            for (Replay each : choices.replays()) {
+            for (SimulatedCache each : choices.replays()) {
                 if (each instanceof PolicyReplay policy) {
                     correct &=
                             replay(forest, new StoreReplay.Settings(policy.kind(), blocks, blockBytes, warmup), copy);

@@ -4,7 +4,7 @@ import io.kvcache.bench.lab.EngineHardware;
 import io.kvcache.bench.lab.TierComparison;
 import io.kvcache.bench.lab.TierRow;
 import io.kvcache.bench.replay.PolicyReplay;
-import io.kvcache.bench.replay.Replay;
+import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.report.TierHtmlReport;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
@@ -132,7 +132,10 @@ final class TierLabCommand implements Callable<Integer> {
     }
 
     private record TierLabOptions(
-            TraceSource source, EngineHardware hardware, List<Replay> policies, List<AdmissionKind> admissions) {}
+            TraceSource source,
+            EngineHardware hardware,
+            List<SimulatedCache> policies,
+            List<AdmissionKind> admissions) {}
 
     private int run(TierLabOptions tierLabOptions, TierComparison laboratory, TierHtmlReport page) throws IOException {
         TierLabReport report = new TierLabReport(spec.commandLine().getOut(), json ? "json" : format, engine.title());
@@ -143,7 +146,7 @@ final class TierLabCommand implements Callable<Integer> {
         notes(laboratory);
         AtomicLong wrong = new AtomicLong();
         try (ProgressLine progressLine = new ProgressLine(spec.commandLine().getErr())) {
-            for (Replay policy : tierLabOptions.policies) {
+            for (SimulatedCache policy : tierLabOptions.policies) {
                 progressLine.update("replaying " + policy.commandName());
                 rows(tierLabOptions, policy, laboratory, row -> {
                     progressLine.update("");
@@ -178,7 +181,8 @@ final class TierLabCommand implements Callable<Integer> {
         errors.flush();
     }
 
-    private void rows(TierLabOptions tierLabOptions, Replay policy, TierComparison laboratory, Consumer<TierRow> each)
+    private void rows(
+            TierLabOptions tierLabOptions, SimulatedCache policy, TierComparison laboratory, Consumer<TierRow> each)
             throws IOException {
         TierComparison.TierShares shares = new TierComparison.TierShares(host / 100, disk / 100);
         if (policy instanceof PolicyReplay own) {

@@ -3,9 +3,9 @@ package io.kvcache.bench.constant;
 import io.kvcache.bench.lab.EngineHardware;
 import io.kvcache.bench.lab.TierComparison;
 import io.kvcache.bench.lab.TierRow;
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceReader;
@@ -34,7 +34,7 @@ public final class ConstantExperiment {
     /// @param first so many of its requests
     /// @param lookAhead requests that it knows before they come
     public static double[] hits(String trace, int first, int lookAhead, double[] shares) throws IOException {
-        PrefixForest forest = new PrefixForest(load(trace, first), ReplayRule.REFERENCE);
+        PrefixForest forest = new PrefixForest(load(trace, first), BlockCountingRule.REFERENCE);
         PolicyReplay importance = new PolicyReplay(PolicyKind.IMPORTANCE, lookAhead);
         double[] hits = new double[shares.length];
         for (int i = 0; i < shares.length; i++) {

@@ -2,7 +2,7 @@ package io.kvcache.bench.crash;
 
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.store.DeviceLogSilencer;
-import io.kvcache.bench.store.RunDirectory;
+import io.kvcache.bench.store.ScratchDirectory;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.store.TierReplayResult;
 import io.kvcache.core.tier.AdmissionKind;
@@ -47,15 +47,15 @@ public record CrashCost(int killedAfter, TierReplayResult uninterrupted, TierRep
         DeviceLogSilencer.silence();
         ReplayCrashProcess.ReplayScript script = new ReplayCrashProcess.ReplayScript(
                 directory, trace, HOST_BLOCKS, DISK_BLOCKS, BLOCK_BYTES, AdmissionKind.ALWAYS, -1);
-        RunDirectory.requireEmpty(directory);
+        ScratchDirectory.requireEmpty(directory);
         try {
             int killedAfter = kill(script, killAt);
             TierReplayResult interrupted = run(script, forest, killedAfter + 1, killedAfter + 1, end);
-            RunDirectory.deleteTier(directory);
+            ScratchDirectory.deleteTier(directory);
             TierReplayResult uninterrupted = run(script, forest, 0, killedAfter + 1, end);
             return new CrashCost(killedAfter, uninterrupted, interrupted);
         } finally {
-            RunDirectory.deleteTier(directory);
+            ScratchDirectory.deleteTier(directory);
         }
     }
 

@@ -1,7 +1,7 @@
 package io.kvcache.bench.crash;
 
 import io.kvcache.bench.store.DeviceLogSilencer;
-import io.kvcache.bench.store.RunDirectory;
+import io.kvcache.bench.store.ScratchDirectory;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -43,13 +43,13 @@ public final class CrashTestRunner {
     public boolean run(int rounds) throws IOException {
         DeviceLogSilencer.silence();
         Path directory = folder.resolve("crash-tier");
-        RunDirectory.requireEmpty(directory);
+        ScratchDirectory.requireEmpty(directory);
         boolean passed = true;
         try {
             for (int number = 0; number < rounds; number++) {
                 int site = number / ROUNDS_IN_A_DIRECTORY;
                 if (number % ROUNDS_IN_A_DIRECTORY == 0) {
-                    RunDirectory.deleteTier(directory);
+                    ScratchDirectory.deleteTier(directory);
                     aftermaths.clear();
                 }
                 boolean tight = site % TIGHT_ROUND_INTERVAL == TIGHT_ROUND_INTERVAL - 1;
@@ -59,7 +59,7 @@ public final class CrashTestRunner {
                 passed &= round.passed();
             }
         } finally {
-            RunDirectory.deleteTier(directory);
+            ScratchDirectory.deleteTier(directory);
         }
         return passed;
     }

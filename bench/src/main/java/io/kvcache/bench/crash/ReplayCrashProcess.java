@@ -1,7 +1,7 @@
 package io.kvcache.bench.crash;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.store.DeviceLogSilencer;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.store.TraceChains;
@@ -56,7 +56,7 @@ public final class ReplayCrashProcess {
 
         PrefixForest forest() throws IOException {
             TraceReader reader = new TraceReader(MalformedLine.Handling.SKIP, _ -> {});
-            return new PrefixForest(TraceSource.parse(trace).load(reader), ReplayRule.REFERENCE);
+            return new PrefixForest(TraceSource.parse(trace).load(reader), BlockCountingRule.REFERENCE);
         }
 
         List<String> arguments() {

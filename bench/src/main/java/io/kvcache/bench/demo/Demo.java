@@ -2,12 +2,12 @@ package io.kvcache.bench.demo;
 
 import io.kvcache.bench.crash.CrashReplay;
 import io.kvcache.bench.replay.BeladyReplay;
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.store.MemoryCopySpeed;
-import io.kvcache.bench.store.RunDirectory;
+import io.kvcache.bench.store.ScratchDirectory;
 import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.store.StoreReplayResult;
 import io.kvcache.bench.trace.Trace;
@@ -42,7 +42,7 @@ public final class Demo {
         this.trace = trace;
         this.settings = settings;
         this.progress = progress;
-        forest = new PrefixForest(trace, ReplayRule.REFERENCE);
+        forest = new PrefixForest(trace, BlockCountingRule.REFERENCE);
     }
 
     /// Runs everything; takes some ten seconds.
@@ -87,7 +87,7 @@ public final class Demo {
         try {
             return CrashReplay.of(disk, settings.trace(), forest);
         } finally {
-            RunDirectory.deleteTier(disk);
+            ScratchDirectory.deleteTier(disk);
             Files.delete(folder);
         }
     }

@@ -3,12 +3,12 @@ package io.kvcache.bench.disk;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.disk.DiskEntry;
 import io.kvcache.tiers.disk.DiskIndex;
-import io.kvcache.tiers.disk.DiskLogListener;
+import io.kvcache.tiers.disk.DiskLogCompletions;
 import io.kvcache.tiers.disk.ReadOutcome;
 import io.kvcache.tiers.disk.RegionCandidates;
 
 /// Knows how many entries it was told, and nothing else; so what is measured is the log.
-final class CountingIndex implements DiskIndex, DiskLogListener {
+final class CountingIndex implements DiskIndex, DiskLogCompletions {
 
     private long told;
     private long appended;

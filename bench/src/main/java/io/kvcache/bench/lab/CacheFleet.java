@@ -1,7 +1,7 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.Trace;
 import java.util.List;
 
@@ -15,7 +15,7 @@ final class CacheFleet {
     CacheFleet(Trace trace, int instances, RoutingPolicy routingPolicy, long seed) {
         parts = new RequestRouter(trace, instances).split(routingPolicy, seed);
         curves = parts.stream()
-                .map(part -> new LruCurve(new PrefixForest(part, ReplayRule.FULL_BLOCKS), 0))
+                .map(part -> new LruCurve(new PrefixForest(part, BlockCountingRule.FULL_BLOCKS), 0))
                 .toList();
         accesses = curves.stream().mapToLong(LruCurve::accesses).sum();
     }

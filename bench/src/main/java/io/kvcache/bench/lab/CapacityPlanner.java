@@ -1,8 +1,8 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.policy.PolicyKind;
@@ -67,7 +67,7 @@ public final class CapacityPlanner {
     public CapacityPlanner(Trace trace, EngineConfig engineConfig) {
         this.trace = trace;
         this.engineConfig = engineConfig;
-        forest = new PrefixForest(trace, ReplayRule.FULL_BLOCKS);
+        forest = new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS);
         curve = new LruCurve(forest, 0);
     }
 

@@ -1,7 +1,7 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.identity.ModelPreset;
 import java.util.List;
@@ -17,7 +17,7 @@ public final class HitRatioCurves {
     /// @param model whose KV the bytes are
     /// @param rule which blocks count
     /// @param warmup leading requests that do not count
-    public HitRatioCurves(Trace trace, ModelPreset model, ReplayRule rule, int warmup) {
+    public HitRatioCurves(Trace trace, ModelPreset model, BlockCountingRule rule, int warmup) {
         this.trace = trace;
         this.model = model;
         this.warmup = warmup;

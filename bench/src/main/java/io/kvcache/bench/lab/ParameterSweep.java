@@ -1,7 +1,7 @@
 package io.kvcache.bench.lab;
 
 import io.kvcache.bench.replay.ImportanceReplay;
-import io.kvcache.bench.replay.Replay;
+import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.core.policy.ImportanceConfig;
 import java.util.ArrayList;
 import java.util.List;
@@ -17,9 +17,9 @@ public final class ParameterSweep {
     /// Two replays a constant.
     ///
     /// @param lookAhead how many of the next requests are known
-    public static List<Replay> variants(int lookAhead) {
+    public static List<SimulatedCache> variants(int lookAhead) {
         ImportanceConfig usual = ImportanceConfig.DEFAULT;
-        List<Replay> all = new ArrayList<>();
+        List<SimulatedCache> all = new ArrayList<>();
         add(all, lookAhead, "half-life", usual.halfLife(), value -> withFactor(usual, 0, value));
         add(all, lookAhead, "ghosts", usual.ghosts(), value -> withFactor(usual, 1, value));
         add(all, lookAhead, "prior-rate", usual.priorRate(), value -> withFactor(usual, 2, value));
@@ -30,7 +30,11 @@ public final class ParameterSweep {
     }
 
     private static void add(
-            List<Replay> all, int lookAhead, String name, double usual, DoubleFunction<ImportanceConfig> rules) {
+            List<SimulatedCache> all,
+            int lookAhead,
+            String name,
+            double usual,
+            DoubleFunction<ImportanceConfig> rules) {
         for (double factor : FACTORS) {
             double value = usual * factor;
             all.add(new ImportanceReplay(name + "=" + value, rules.apply(value), lookAhead));

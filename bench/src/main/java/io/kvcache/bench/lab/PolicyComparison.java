@@ -1,10 +1,10 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayComparison;
 import io.kvcache.bench.replay.ReplayListener;
-import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.trace.Trace;
 import java.util.List;
 import java.util.function.Consumer;
@@ -21,7 +21,7 @@ public final class PolicyComparison {
     /// @param hardware of the engine that the blocks are found for, in host memory
     /// @param rule which blocks count
     /// @param warmup leading requests that are replayed but not counted, and that the engine does not get
-    public PolicyComparison(Trace trace, EngineHardware hardware, ReplayRule rule, int warmup) {
+    public PolicyComparison(Trace trace, EngineHardware hardware, BlockCountingRule rule, int warmup) {
         this.trace = trace;
         this.hardware = hardware;
         this.warmup = warmup;
@@ -33,9 +33,9 @@ public final class PolicyComparison {
     ///
     /// @param shares of the distinct blocks, above 0 to 1
     /// @param each told of every outcome
-    public void run(List<Replay> caches, List<Double> shares, Consumer<LabRow> each) {
+    public void run(List<SimulatedCache> caches, List<Double> shares, Consumer<LabRow> each) {
         for (double share : shares) {
-            for (Replay cache : caches) {
+            for (SimulatedCache cache : caches) {
                 EngineReplay engineReplay = new EngineReplay(blocks(share));
                 ReplayComparison.Outcome outcome = comparison.run(cache, blocks(share), engineReplay);
                 each.accept(LabRow.of(trace.name(), forest.rule().commandName(), share, outcome, engineReplay.row()));

@@ -1,10 +1,10 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayComparison;
-import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.policy.PolicyKind;
 import java.util.List;
@@ -19,14 +19,14 @@ public final class PolicyRegressionCheck {
     private final Trace trace;
     private final PrefixForest forest;
     private final ReplayComparison comparison;
-    private final Replay importance;
+    private final SimulatedCache importance;
 
     /// Every id of a request counts as a block.
     ///
     /// @param lookAhead requests that importance knows before they come, 0 for none
     public PolicyRegressionCheck(Trace trace, int lookAhead) {
         this.trace = trace;
-        forest = new PrefixForest(trace, ReplayRule.REFERENCE);
+        forest = new PrefixForest(trace, BlockCountingRule.REFERENCE);
         comparison = new ReplayComparison(forest, 0);
         importance = new PolicyReplay(PolicyKind.IMPORTANCE, lookAhead);
     }

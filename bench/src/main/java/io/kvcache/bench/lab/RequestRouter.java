@@ -1,7 +1,7 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceRequest;
 import java.util.ArrayList;
@@ -63,7 +63,7 @@ final class RequestRouter {
     }
 
     private int[] byPrefix() {
-        PrefixForest forest = new PrefixForest(trace, ReplayRule.FULL_BLOCKS);
+        PrefixForest forest = new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS);
         long[] holders = new long[forest.nodeCount()];
         int[] places = new int[forest.requestCount()];
         for (int request = 0; request < places.length; request++) {

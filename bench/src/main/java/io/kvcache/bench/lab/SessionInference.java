@@ -1,7 +1,7 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceRequest;
 import java.util.Arrays;
@@ -22,7 +22,7 @@ final class SessionInference {
         boolean said = trace.requests().stream().allMatch(request -> request.session() != NONE);
         return said
                 ? trace.requests().stream().mapToLong(TraceRequest::session).toArray()
-                : infer(new PrefixForest(trace, ReplayRule.FULL_BLOCKS));
+                : infer(new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS));
     }
 
     static long[] infer(PrefixForest forest) {

@@ -1,10 +1,10 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.Replay;
-import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.store.DeviceLogSilencer;
-import io.kvcache.bench.store.RunDirectory;
+import io.kvcache.bench.store.ScratchDirectory;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.store.TierReplayResult;
 import io.kvcache.bench.trace.Trace;
@@ -44,7 +44,7 @@ public final class TierComparison {
         this.model = model;
         this.hardware = hardware;
         this.folder = folder;
-        forest = new PrefixForest(trace, ReplayRule.FULL_BLOCKS);
+        forest = new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS);
     }
 
     /// Shares of the trace's distinct blocks, above 0 to 1.
@@ -76,7 +76,7 @@ public final class TierComparison {
     ///
     /// @throws IOException when it is not empty
     public void requireEmpty() throws IOException {
-        RunDirectory.requireEmpty(folder);
+        ScratchDirectory.requireEmpty(folder);
     }
 
     /// Runs one policy with one rule of admission through the store.
@@ -91,7 +91,7 @@ public final class TierComparison {
                 TierReplay.Settings.disk(folder, capacity.diskBlocks, capacity.blockBytes),
                 admission);
         EngineReplay engineReplay = new EngineReplay();
-        RunDirectory.requireEmpty(folder);
+        ScratchDirectory.requireEmpty(folder);
         DeviceLogSilencer.silence();
         try {
             return row(
@@ -99,7 +99,7 @@ public final class TierComparison {
                     TierReplay.run(forest, settings, TierReplay.RequestRange.of(forest, 0), engineReplay),
                     engineReplay);
         } finally {
-            RunDirectory.deleteTier(folder);
+            ScratchDirectory.deleteTier(folder);
         }
     }
 
@@ -129,12 +129,12 @@ public final class TierComparison {
     }
 
     /// Runs a policy through the model of both tiers, an LRU disk below it.
-    public TierRow runModel(Replay policy, TierShares shares) {
+    public TierRow runModel(SimulatedCache policy, TierShares shares) {
         long start = System.nanoTime();
         TierCapacity capacity = capacity(shares);
         EngineFeed engineFeed = new EngineFeed(trace, hardware, 0);
-        TierModel.TierOutcome outcome =
-                new TierModel(forest, capacity.hostBlocks, capacity.diskBlocks).run(policy, gap(capacity), engineFeed);
+        TwoTierCacheModel.TierOutcome outcome = new TwoTierCacheModel(forest, capacity.hostBlocks, capacity.diskBlocks)
+                .run(policy, gap(capacity), engineFeed);
         double ofPut = outcome.put() == 0 ? 0 : (double) outcome.written() / outcome.put();
         return TierRow.of(
                 setting("model", policy.commandName(), AdmissionKind.ALWAYS.commandName(), capacity),

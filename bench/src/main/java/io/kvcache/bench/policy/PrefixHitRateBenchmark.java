@@ -1,9 +1,9 @@
 package io.kvcache.bench.policy;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceReader;
@@ -56,7 +56,7 @@ public class PrefixHitRateBenchmark {
     @Param("generated:1")
     private String trace = "";
 
-    private PrefixForest forest = new PrefixForest(new Trace("none", List.of()), ReplayRule.REFERENCE);
+    private PrefixForest forest = new PrefixForest(new Trace("none", List.of()), BlockCountingRule.REFERENCE);
     private int blocks = 1;
 
     /// Summed up by JMH.
@@ -73,7 +73,7 @@ public class PrefixHitRateBenchmark {
     @Setup(Level.Trial)
     public void read() throws IOException {
         TraceReader reader = new TraceReader(MalformedLine.Handling.REFUSE, line -> {});
-        forest = new PrefixForest(TraceSource.parse(trace).load(reader), ReplayRule.REFERENCE);
+        forest = new PrefixForest(TraceSource.parse(trace).load(reader), BlockCountingRule.REFERENCE);
         blocks = (int) Math.max(1, Math.round(percent / 100 * forest.nodeCount()));
     }
 

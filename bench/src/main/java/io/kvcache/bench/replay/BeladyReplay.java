@@ -14,7 +14,7 @@ import java.util.PriorityQueue;
 /// entry is outdated, so what a request uses is pinned without further ado.
 ///
 /// Source: Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 1966.
-public record BeladyReplay(boolean bypass) implements Replay {
+public record BeladyReplay(boolean bypass) implements SimulatedCache {
 
     @Override
     public String commandName() {

@@ -9,7 +9,7 @@ import com.github.benmanes.caffeine.cache.Caffeine;
 /// hits are counted from the start of the prompt. Nor does it know pins.
 ///
 /// Source: Einziger, Friedman, Manes: "TinyLFU: a highly efficient cache admission policy", ACM TOS 2017.
-public record CaffeineReplay() implements Replay {
+public record CaffeineReplay() implements SimulatedCache {
 
     @Override
     public String commandName() {

@@ -12,7 +12,7 @@ package io.kvcache.bench.replay;
 /// blocks are the trace's here, 256 tokens by default there. In a trace without time stamps nothing ages.
 ///
 /// Source: LMCache, pull request 4459, `cache_policy/cost_aware_policy.py` on its branch, August 2026.
-public record CostAwareReplay() implements Replay {
+public record CostAwareReplay() implements SimulatedCache {
 
     private static final double HALF_LIFE_MILLIS = 60_000;
 

@@ -8,7 +8,7 @@ import io.kvcache.core.policy.PolicyState;
 ///
 /// @param variant what is different, for output
 /// @param lookAhead how many of the next requests are known
-public record ImportanceReplay(String variant, ImportanceConfig rules, int lookAhead) implements Replay {
+public record ImportanceReplay(String variant, ImportanceConfig rules, int lookAhead) implements SimulatedCache {
 
     @Override
     public String commandName() {

@@ -20,7 +20,7 @@ import java.util.OptionalDouble;
 /// notes on it, as the paper itself was not at hand; so how long to wait for α is ours.
 ///
 /// @param alpha α, when it is not to be chosen
-public record MarconiReplay(OptionalDouble alpha) implements Replay {
+public record MarconiReplay(OptionalDouble alpha) implements SimulatedCache {
 
     private static final double[] ALPHAS = {0, 0.1, 0.25, 0.5, 1, 2};
     private static final int BOOTSTRAP = 10;

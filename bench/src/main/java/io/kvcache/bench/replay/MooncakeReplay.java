@@ -16,7 +16,7 @@ import java.util.stream.IntStream;
 /// put. Without time stamps in a trace all leases end together.
 ///
 /// Source: Mooncake, `mooncake-store/src/master_service.cpp` and its deployment guide, with their defaults.
-public record MooncakeReplay() implements Replay {
+public record MooncakeReplay() implements SimulatedCache {
 
     private static final long LEASE_MILLIS = 10_000;
     private static final double WATERMARK = 0.90;

@@ -17,7 +17,7 @@ import io.kvcache.core.identity.ModelPreset;
 ///
 /// Source: Yu, Lin, Li: "Stateful large language model serving with Pensieve", EuroSys 2025, by
 /// notes on it, as the paper itself was not at hand.
-public record PensieveReplay() implements Replay {
+public record PensieveReplay() implements SimulatedCache {
 
     private static final PrefillCost COST = PrefillCost.of(ModelPreset.LLAMA_3_8B, 1e15);
 

@@ -16,7 +16,7 @@ import io.kvcache.core.identity.ModelPreset;
 ///
 /// Source: Jin et al.: "RAGCache: efficient knowledge caching for retrieval-augmented generation", 2024,
 /// by notes on it, as the paper itself was not at hand.
-public record PgdsfReplay() implements Replay {
+public record PgdsfReplay() implements SimulatedCache {
 
     private static final PrefillCost COST = PrefillCost.of(ModelPreset.LLAMA_3_8B, 1e15);
 

@@ -7,7 +7,7 @@ import io.kvcache.core.policy.PolicyState;
 ///
 /// @param lookAhead how many of the next requests are known, as a server knows those that wait; 0 without
 ///     hints
-public record PolicyReplay(PolicyKind kind, int lookAhead) implements Replay {
+public record PolicyReplay(PolicyKind kind, int lookAhead) implements SimulatedCache {
 
     /// Without hints.
     public PolicyReplay(PolicyKind kind) {

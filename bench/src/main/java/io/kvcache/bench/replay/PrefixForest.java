@@ -15,7 +15,7 @@ public final class PrefixForest {
     /// No node: the parent of a root.
     static final int NONE = -1;
 
-    private final ReplayRule rule;
+    private final BlockCountingRule rule;
     private final int blockTokens;
     private final int[] parents;
     private final int[] depths;
@@ -28,7 +28,7 @@ public final class PrefixForest {
     private final long[] millis;
 
     /// Builds the forest of the blocks that the rule stores.
-    public PrefixForest(Trace trace, ReplayRule rule) {
+    public PrefixForest(Trace trace, BlockCountingRule rule) {
         List<TraceRequest> requests = trace.requests();
         this.rule = rule;
         blockTokens = trace.blockTokens();
@@ -64,7 +64,7 @@ public final class PrefixForest {
     }
 
     /// The rule it was built by.
-    public ReplayRule rule() {
+    public BlockCountingRule rule() {
         return rule;
     }
 

@@ -9,7 +9,7 @@ import java.util.stream.Stream;
 /// Everything a trace can be replayed against, by its command-line name.
 public final class ReplayCatalogue {
 
-    private static final List<Replay> ALL = Stream.<Replay>concat(
+    private static final List<SimulatedCache> ALL = Stream.<SimulatedCache>concat(
                     Stream.of(PolicyKind.values()).map(PolicyReplay::new),
                     Stream.of(
                             new CaffeineReplay(),
@@ -26,17 +26,17 @@ public final class ReplayCatalogue {
     private ReplayCatalogue() {}
 
     /// All of them: the store's policies first, then what others have, then the bounds.
-    public static List<Replay> all() {
+    public static List<SimulatedCache> all() {
         return ALL;
     }
 
     /// The one with this name, if any.
-    public static Optional<Replay> named(String name) {
+    public static Optional<SimulatedCache> named(String name) {
         return ALL.stream().filter(replay -> replay.commandName().equals(name)).findFirst();
     }
 
     /// All names, for messages.
     public static String names() {
-        return ALL.stream().map(Replay::commandName).collect(Collectors.joining(", "));
+        return ALL.stream().map(SimulatedCache::commandName).collect(Collectors.joining(", "));
     }
 }

@@ -24,7 +24,7 @@ public final class ReplayComparison {
     /// One cache at one capacity.
     ///
     /// @param seconds time of this replay alone
-    public record Outcome(Replay replay, int blocks, HitTotals totals, Bounds bounds, double seconds) {
+    public record Outcome(SimulatedCache replay, int blocks, HitTotals totals, Bounds bounds, double seconds) {
 
         /// How much of the way from LRU to Belady with bypass this cache goes, in block hits; negative when it is
         /// worse than LRU, empty when there is nothing to gain.
@@ -36,12 +36,12 @@ public final class ReplayComparison {
     }
 
     /// Runs one replay, and the bounds when this capacity is new.
-    public Outcome run(Replay replay, int blocks) {
+    public Outcome run(SimulatedCache replay, int blocks) {
         return run(replay, blocks, ReplayListener.NONE);
     }
 
     /// The same, with somebody who is told of every request.
-    public Outcome run(Replay replay, int blocks, ReplayListener watcher) {
+    public Outcome run(SimulatedCache replay, int blocks, ReplayListener watcher) {
         Bounds known = bounds.computeIfAbsent(blocks, this::boundsAt);
         long start = System.nanoTime();
         HitTotals totals = replay.run(forest, blocks, new HitCounter(forest, warmup, watcher));

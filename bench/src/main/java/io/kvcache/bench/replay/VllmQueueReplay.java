@@ -13,7 +13,7 @@ import java.util.Arrays;
 /// refuses, is cached as far as it fits, as by the other policies here.
 ///
 /// Source: vLLM, design document "Automatic prefix caching" of its version 1.
-public record VllmQueueReplay() implements Replay {
+public record VllmQueueReplay() implements SimulatedCache {
 
     @Override
     public String commandName() {

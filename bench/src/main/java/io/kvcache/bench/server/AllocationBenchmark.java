@@ -32,14 +32,14 @@ final class AllocationBenchmark implements ServerBenchmark {
         try (ServerProcess ours = ServerProcess.startCurrent(benchmarkOptions.limitHostBytes(HOST_BYTES));
                 AllocationMeter meter = AllocationMeter.attach(ours.processId())) {
             for (int bytes : SIZES) {
-                answers.add(measure(new ServerLoad(false, bytes, 1), ours, meter, benchmarkOptions));
+                answers.add(measure(new ServerLoadSpec(false, bytes, 1), ours, meter, benchmarkOptions));
             }
         }
         return answers;
     }
 
     private static BenchResult measure(
-            ServerLoad load, ServerProcess ours, AllocationMeter meter, BenchmarkOptions benchmarkOptions)
+            ServerLoadSpec load, ServerProcess ours, AllocationMeter meter, BenchmarkOptions benchmarkOptions)
             throws IOException, InterruptedException {
         benchmarkOptions.report("allocation of " + load.describe());
         load.fillKeys(ours.port());

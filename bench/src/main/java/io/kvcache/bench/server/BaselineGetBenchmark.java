@@ -45,7 +45,7 @@ final class BaselineGetBenchmark implements ServerBenchmark {
     private static PairedSamples compare(
             int bytes, ServerComparison serverComparison, ToDoubleFunction<LoadResult> reading)
             throws IOException, InterruptedException {
-        ServerLoad load = new ServerLoad(false, bytes, 1);
+        ServerLoadSpec load = new ServerLoadSpec(false, bytes, 1);
         load.fillKeys(serverComparison.ours().port());
         LoadGenerator own = load.toGenerator(serverComparison.ours().port());
         LoadGenerator bare = new LoadGenerator(

@@ -11,7 +11,7 @@ import java.util.function.Consumer;
 /// @param progress told what is about to run
 public record BenchmarkOptions(int count, Duration time, long maxHostBytes, Consumer<String> progress) {
 
-    /// More than the largest working set of a [ServerLoad].
+    /// More than the largest working set of a [ServerLoadSpec].
     private static final long QUICK_HOST_BYTES = 768L << 20;
 
     /// Enough to find the middle of, with a second each.

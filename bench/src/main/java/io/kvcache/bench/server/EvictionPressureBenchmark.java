@@ -55,7 +55,7 @@ final class EvictionPressureBenchmark implements ServerBenchmark {
 
     private static void compare(int bytes, ServerComparison serverComparison, List<BenchResult> answers)
             throws IOException, InterruptedException {
-        ServerLoad load = new ServerLoad(true, bytes, 2);
+        ServerLoadSpec load = new ServerLoadSpec(true, bytes, 2);
         serverComparison.options().report("evicting: " + load.describe());
         Duration time = serverComparison.options().time().multipliedBy(bytes < LARGE ? 1 : LARGE_TIMES);
         for (ServerProcess each : List.of(serverComparison.ours(), serverComparison.theirs())) {

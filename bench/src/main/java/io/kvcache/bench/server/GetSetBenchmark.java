@@ -42,10 +42,10 @@ final class GetSetBenchmark implements ServerBenchmark {
         List<Double> gets = new ArrayList<>();
         List<Double> sets = new ArrayList<>();
         for (int bytes : SIZES) {
-            serverComparison.fill(new ServerLoad(true, bytes, 1));
+            serverComparison.fill(new ServerLoadSpec(true, bytes, 1));
             for (boolean write : List.of(false, true)) {
                 for (int connections : CONNECTIONS) {
-                    ServerLoad load = new ServerLoad(write, bytes, connections);
+                    ServerLoadSpec load = new ServerLoadSpec(write, bytes, connections);
                     BenchResult speed = serverComparison.compareSpeed(load, CELL, answers);
                     (write ? sets : gets).add(speed.ratio());
                 }

@@ -21,7 +21,7 @@ final class RedisBenchmarkTool {
     /// Requests a second of a load.
     ///
     /// @throws IOException when it is not installed, does not end, or prints something else than is known
-    static double requestsPerSecond(ServerLoad load, int port) throws IOException, InterruptedException {
+    static double requestsPerSecond(ServerLoadSpec load, int port) throws IOException, InterruptedException {
         String test = load.write() ? "set" : "get";
         Process process = new ProcessBuilder(List.of(
                         "redis-benchmark",

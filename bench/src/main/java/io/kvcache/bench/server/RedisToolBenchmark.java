@@ -32,10 +32,10 @@ final class RedisToolBenchmark implements ServerBenchmark {
             serverComparison.warmUp();
             List<BenchResult> answers = new ArrayList<>();
             for (int bytes : SIZES) {
-                serverComparison.fill(new ServerLoad(true, bytes, 1));
+                serverComparison.fill(new ServerLoadSpec(true, bytes, 1));
                 for (boolean write : List.of(false, true)) {
                     for (int connections : CONNECTIONS) {
-                        answers.add(cell(new ServerLoad(write, bytes, connections), serverComparison));
+                        answers.add(cell(new ServerLoadSpec(write, bytes, connections), serverComparison));
                     }
                 }
             }
@@ -50,7 +50,7 @@ final class RedisToolBenchmark implements ServerBenchmark {
         }
     }
 
-    private static BenchResult cell(ServerLoad load, ServerComparison serverComparison)
+    private static BenchResult cell(ServerLoadSpec load, ServerComparison serverComparison)
             throws IOException, InterruptedException {
         BenchmarkOptions benchmarkOptions = serverComparison.options();
         benchmarkOptions.report("redis-benchmark: " + load.describe());

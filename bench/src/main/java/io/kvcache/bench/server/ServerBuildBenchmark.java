@@ -101,19 +101,19 @@ public final class ServerBuildBenchmark implements BuildBenchmark {
             List<ServerProcess> both, Set<String> cells, Map<String, Double> ratios, Consumer<String> progress)
             throws IOException, InterruptedException {
         for (int bytes : SIZES) {
-            List<ServerLoad> wanted = loads(bytes).stream()
+            List<ServerLoadSpec> wanted = loads(bytes).stream()
                     .filter(load -> cells.contains(load.name()))
                     .toList();
             if (wanted.isEmpty()) {
                 continue;
             }
             for (ServerProcess each : both) {
-                new ServerLoad(true, bytes, 1).fillKeys(each.port());
+                new ServerLoadSpec(true, bytes, 1).fillKeys(each.port());
                 for (boolean write : List.of(true, false)) {
-                    new ServerLoad(write, bytes, 2).toGenerator(each.port()).run(WARMUP);
+                    new ServerLoadSpec(write, bytes, 2).toGenerator(each.port()).run(WARMUP);
                 }
             }
-            for (ServerLoad load : wanted) {
+            for (ServerLoadSpec load : wanted) {
                 progress.accept(load.name());
                 ratios.put(
                         load.name(),
@@ -124,10 +124,10 @@ public final class ServerBuildBenchmark implements BuildBenchmark {
         }
     }
 
-    private static List<ServerLoad> loads(int bytes) {
-        List<ServerLoad> loads = new ArrayList<>();
+    private static List<ServerLoadSpec> loads(int bytes) {
+        List<ServerLoadSpec> loads = new ArrayList<>();
         for (boolean write : List.of(false, true)) {
-            CONNECTIONS.forEach(connections -> loads.add(new ServerLoad(write, bytes, connections)));
+            CONNECTIONS.forEach(connections -> loads.add(new ServerLoadSpec(write, bytes, connections)));
         }
         return loads;
     }

@@ -20,22 +20,22 @@ record ServerComparison(ServerProcess ours, ServerProcess theirs, BenchmarkOptio
         Duration time = options.time().multipliedBy(2);
         for (ServerProcess each : List.of(ours, theirs)) {
             for (int bytes : WARMUP_SIZES) {
-                ServerLoad load = new ServerLoad(true, bytes, 2);
+                ServerLoadSpec load = new ServerLoadSpec(true, bytes, 2);
                 load.fillKeys(each.port());
                 load.toGenerator(each.port()).run(time);
-                new ServerLoad(false, bytes, 2).toGenerator(each.port()).run(time);
+                new ServerLoadSpec(false, bytes, 2).toGenerator(each.port()).run(time);
             }
         }
     }
 
     /// Stores every key of a load once.
-    void fill(ServerLoad load) throws IOException {
+    void fill(ServerLoadSpec load) throws IOException {
         load.fillKeys(ours.port());
         load.fillKeys(theirs.port());
     }
 
     /// Adds bandwidth and p99 to the answers, and answers the bandwidth.
-    BenchResult compareSpeed(ServerLoad load, Threshold threshold, List<BenchResult> answers)
+    BenchResult compareSpeed(ServerLoadSpec load, Threshold threshold, List<BenchResult> answers)
             throws IOException, InterruptedException {
         options.report(load.describe());
         PairedSamples speed = new PairedSamples();

@@ -13,7 +13,7 @@ import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.TickDrivenCache;
-import io.kvcache.tiers.movement.FlushOperation;
+import io.kvcache.tiers.movement.FlushBarrier;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -50,15 +50,15 @@ final class DurabilityOracle {
 
     /// A flush under way.
     private static final class PendingFlush {
-        final FlushOperation flushOperation;
+        final FlushBarrier flushBarrier;
         final Set<BlockKey> keys;
         final Set<BlockKey> left = new HashSet<>();
         final long lastDrop;
         final long[] floors;
         final long sinceNanos;
 
-        PendingFlush(FlushOperation flushOperation, Set<BlockKey> keys, long lastDrop, long[] floors, long sinceNanos) {
-            this.flushOperation = flushOperation;
+        PendingFlush(FlushBarrier flushBarrier, Set<BlockKey> keys, long lastDrop, long[] floors, long sinceNanos) {
+            this.flushBarrier = flushBarrier;
             this.keys = keys;
             this.lastDrop = lastDrop;
             this.floors = floors;
@@ -79,13 +79,13 @@ final class DurabilityOracle {
     void beginFlush(TickDrivenCache store, long[] floors, long nowNanos) {
         Set<BlockKey> keys = sealed(store.store());
         pending.add(new PendingFlush(
-                store.tierScheduler().flushOperation(), keys, droppedBlocks.lastDrop(), floors, nowNanos));
+                store.tierScheduler().flushBarrier(), keys, droppedBlocks.lastDrop(), floors, nowNanos));
     }
 
     /// Reads the events, and looks whether flushes have ended.
-    void pollEvents(TickDrivenCache store, ObjectModel objects) {
+    void pollEvents(TickDrivenCache store, ObjectOracle objects) {
         readEvents(store).forEach(objects::onEvent);
-        pending.removeIf(each -> each.flushOperation.advance() && onFlushEnded(each, store, objects));
+        pending.removeIf(each -> each.flushBarrier.advance() && onFlushEnded(each, store, objects));
     }
 
     /// Reads the events, also of a store that was closed.
@@ -117,9 +117,9 @@ final class DurabilityOracle {
         }
     }
 
-    private boolean onFlushEnded(PendingFlush each, TickDrivenCache store, ObjectModel objects) {
-        coverage.count(each.flushOperation.isDurable() ? "flush durable" : "flush not durable");
-        if (each.flushOperation.isDurable()) {
+    private boolean onFlushEnded(PendingFlush each, TickDrivenCache store, ObjectOracle objects) {
+        coverage.count(each.flushBarrier.isDurable() ? "flush durable" : "flush not durable");
+        if (each.flushBarrier.isDurable()) {
             Map<BlockKey, Boolean> known = knownKeys(store.store());
             for (BlockKey key : each.keys) {
                 boolean onDisk = known.getOrDefault(key, false);

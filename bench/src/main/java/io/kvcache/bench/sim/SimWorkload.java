@@ -134,7 +134,7 @@ final class SimWorkload {
         return new RequestLabel(kind, random.nextInt(4), random.nextInt(4), random.nextInt(4) == 0);
     }
 
-    void useObjects(KvCache cache, ObjectModel model) {
+    void useObjects(KvCache cache, ObjectOracle model) {
         switch (random.nextInt(9)) {
             case 0, 1, 2, 3 -> model.put(cache, randomTimeout());
             case 4 -> model.drop(cache);

@@ -16,7 +16,7 @@ import java.util.SplittableRandom;
 ///
 /// After each step it checks that
 ///
-/// - every byte that is returned is the one that was put there, by [OpenTables] and [ObjectModel];
+/// - every byte that is returned is the one that was put there, by [OpenTables] and [ObjectOracle];
 /// - all slots, records and links agree, and what is resident or on disk has its parent there, by
 ///   [TieredKvCache#validate];
 /// - nobody uses a slot that was given back, by [SlotPoisoner];
@@ -49,7 +49,7 @@ public final class Simulation {
     private final boolean settled;
     private final SimStore store;
     private final SimKeySpace simKeySpace;
-    private final ObjectModel objects;
+    private final ObjectOracle objects;
     private final DurabilityOracle durabilityOracle;
     private final OpenTables tables;
     private final SimWorkload simWorkload;
@@ -67,7 +67,7 @@ public final class Simulation {
         simKeySpace = new SimKeySpace(random.split());
         durabilityOracle = new DurabilityOracle(
                 simKeySpace, this::unwritable, choices.faults().isDurable(), rare);
-        objects = new ObjectModel(random.split(), settled, durabilityOracle::discardUnreported, rare);
+        objects = new ObjectOracle(random.split(), settled, durabilityOracle::discardUnreported, rare);
         tables = new OpenTables(store.clock(), random.split(), rare);
         simWorkload = new SimWorkload(store.clock(), simKeySpace, random.split(), rare);
         open();

@@ -1,8 +1,8 @@
 package io.kvcache.bench.suite;
 
 import io.kvcache.bench.replay.BeladyReplay;
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceReader;
@@ -138,7 +138,7 @@ final class PolicySuite {
     private static double bound(String percent, String trace) {
         try {
             TraceReader reader = new TraceReader(MalformedLine.Handling.REFUSE, _ -> {});
-            PrefixForest forest = new PrefixForest(TraceSource.parse(trace).load(reader), ReplayRule.REFERENCE);
+            PrefixForest forest = new PrefixForest(TraceSource.parse(trace).load(reader), BlockCountingRule.REFERENCE);
             int blocks = (int) Math.max(1, Math.round(Double.parseDouble(percent) / 100 * forest.nodeCount()));
             return new BeladyReplay(true).run(forest, blocks, 0).blockHitRatio();
         } catch (IOException e) {

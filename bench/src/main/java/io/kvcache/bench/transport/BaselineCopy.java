@@ -19,9 +19,9 @@ final class BaselineCopy implements TransferClient {
     public boolean transfer(TransferSpec transferSpec, long number) {
         int bytes = transferSpec.bytes();
         long block = number * 7919 & (MEMORY / bytes - 1);
-        CopyBuffers copyBuffers = CopyBuffers.borrow();
-        MemorySegment.copy(memory, block * bytes, copyBuffers.nextSlice(bytes), 0, bytes);
-        copyBuffers.giveBack();
+        CopyTargetRing copyTargets = CopyTargetRing.borrow();
+        MemorySegment.copy(memory, block * bytes, copyTargets.nextSlice(bytes), 0, bytes);
+        copyTargets.giveBack();
         return true;
     }
 

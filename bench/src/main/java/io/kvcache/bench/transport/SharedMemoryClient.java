@@ -46,9 +46,9 @@ final class SharedMemoryClient implements TransferClient {
     }
 
     private boolean copy(BlockChain chain, int bytes) {
-        CopyBuffers copyBuffers = CopyBuffers.borrow();
-        int copied = cache.getAll(chain, 0, List.of(copyBuffers.nextSlice(bytes)));
-        copyBuffers.giveBack();
+        CopyTargetRing copyTargets = CopyTargetRing.borrow();
+        int copied = cache.getAll(chain, 0, List.of(copyTargets.nextSlice(bytes)));
+        copyTargets.giveBack();
         return copied == 1;
     }
 

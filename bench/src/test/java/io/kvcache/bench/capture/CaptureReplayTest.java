@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import io.kvcache.bench.opaque.LmcacheReplay;
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.store.TraceChains;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
@@ -49,7 +49,7 @@ final class CaptureReplayTest {
     private static final double A_TENTH_OF_A_POINT = 0.001;
 
     private static final PrefixForest FOREST = new PrefixForest(
-            new TraceGenerator(Workload.mixed(), 5).generate("generated:5", REQUESTS), ReplayRule.FULL_BLOCKS);
+            new TraceGenerator(Workload.mixed(), 5).generate("generated:5", REQUESTS), BlockCountingRule.FULL_BLOCKS);
 
     @TempDir
     private Path folder;

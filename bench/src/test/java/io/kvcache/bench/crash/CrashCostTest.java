@@ -2,8 +2,8 @@ package io.kvcache.bench.crash;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
@@ -22,7 +22,7 @@ final class CrashCostTest {
     @Test
     void givenAProcessKilledWithoutAFlush_whenAnotherGoesOn_thenMostHitsAreLeft() throws IOException {
         TraceReader reader = new TraceReader(MalformedLine.Handling.REFUSE, line -> {});
-        PrefixForest forest = new PrefixForest(TraceSource.parse(TRACE).load(reader), ReplayRule.REFERENCE);
+        PrefixForest forest = new PrefixForest(TraceSource.parse(TRACE).load(reader), BlockCountingRule.REFERENCE);
         CrashCost crashCost = CrashCost.of(folder.resolve("disk"), TRACE, forest, 600, 1_000);
         assertThat(crashCost.killedAfter()).isGreaterThanOrEqualTo(600);
         assertThat(crashCost.interrupted().check().wrongBlocks()).isZero();

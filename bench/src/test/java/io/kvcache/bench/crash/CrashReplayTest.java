@@ -2,8 +2,8 @@ package io.kvcache.bench.crash;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
@@ -22,7 +22,7 @@ final class CrashReplayTest {
     @Test
     void givenAProcessThatIsKilledAfterAFlush_whenReopened_thenAllThatWasFlushedIsThere() throws IOException {
         TraceReader reader = new TraceReader(MalformedLine.Handling.REFUSE, line -> {});
-        PrefixForest forest = new PrefixForest(TraceSource.parse(TRACE).load(reader), ReplayRule.REFERENCE);
+        PrefixForest forest = new PrefixForest(TraceSource.parse(TRACE).load(reader), BlockCountingRule.REFERENCE);
         CrashReplay crashReplay = CrashReplay.of(folder.resolve("disk"), TRACE, forest);
         assertThat(crashReplay.wrongBlocks()).isZero();
         assertThat(crashReplay.promisedBlocks()).isPositive();

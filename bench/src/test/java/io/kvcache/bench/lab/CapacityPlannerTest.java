@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.TraceRequest;
@@ -74,7 +74,7 @@ final class CapacityPlannerTest {
 
     @Test
     void givenPrivateCaches_whenCompared_thenTheSharedOneFindsMostAndRandomLeast() {
-        double shared = new LruCurve(new PrefixForest(trace, ReplayRule.FULL_BLOCKS), 0).hitRatio(8000);
+        double shared = new LruCurve(new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS), 0).hitRatio(8000);
         double random = new CacheFleet(trace, 4, RoutingPolicy.RANDOM, 1).hitRatio(2000);
         double session = new CacheFleet(trace, 4, RoutingPolicy.SESSION, 1).hitRatio(2000);
         double prefix = new CacheFleet(trace, 4, RoutingPolicy.PREFIX, 1).hitRatio(2000);
@@ -84,7 +84,7 @@ final class CapacityPlannerTest {
 
     @Test
     void givenOneInstance_whenCompared_thenItIsTheSharedOne() {
-        LruCurve shared = new LruCurve(new PrefixForest(trace, ReplayRule.FULL_BLOCKS), 0);
+        LruCurve shared = new LruCurve(new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS), 0);
         CacheFleet fleet = new CacheFleet(trace, 1, RoutingPolicy.PREFIX, 1);
         assertThat(fleet.hitRatio(2000)).isEqualTo(shared.hitRatio(2000));
         assertThat(fleet.blocksPerInstanceFor(0.3)).isEqualTo(shared.blocksFor(0.3));
@@ -94,7 +94,7 @@ final class CapacityPlannerTest {
     @Test
     void givenSessionsThatTheTraceNames_whenInferredFromItsBlocks_thenNearlyAllThoseOfTwoBlocksAndMoreAreFound() {
         long[] named = SessionInference.of(trace);
-        long[] inferred = SessionInference.infer(new PrefixForest(trace, ReplayRule.FULL_BLOCKS));
+        long[] inferred = SessionInference.infer(new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS));
         int pairs = 0;
         int found = 0;
         for (int i = 0; i < named.length; i++) {

@@ -3,9 +3,9 @@ package io.kvcache.bench.lab;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
 import io.kvcache.core.policy.PolicyKind;
@@ -16,7 +16,7 @@ final class LruCurveTest {
     private static final int WARMUP = 100;
 
     private final PrefixForest forest = new PrefixForest(
-            new TraceGenerator(Workload.mixed(), 3).generate("generated:3", 3000), ReplayRule.REFERENCE);
+            new TraceGenerator(Workload.mixed(), 3).generate("generated:3", 3000), BlockCountingRule.REFERENCE);
     private final LruCurve curve = new LruCurve(forest, WARMUP);
 
     @Test

@@ -3,8 +3,8 @@ package io.kvcache.bench.opaque;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
@@ -23,7 +23,7 @@ final class LmcacheReplayTest {
     private static final int REQUESTS = 800;
 
     private static final PrefixForest FOREST = new PrefixForest(
-            new TraceGenerator(Workload.mixed(), 5).generate("generated:5", REQUESTS), ReplayRule.FULL_BLOCKS);
+            new TraceGenerator(Workload.mixed(), 5).generate("generated:5", REQUESTS), BlockCountingRule.FULL_BLOCKS);
 
     @ParameterizedTest
     @CsvSource({"LRU,RESP", "IMPORTANCE,RESP", "IMPORTANCE,LM"})

@@ -25,7 +25,7 @@ final class ExternalPoliciesReplayTest {
     private static final Workload SMALL = new Workload(5, 1500, 1, 0.2, CHAT, CHAT, 5000, 12_000);
     private static final Trace GENERATED = new TraceGenerator(SMALL, 6).generate("generated:6", 2000);
 
-    static Stream<Replay> others() {
+    static Stream<SimulatedCache> others() {
         return Stream.of(
                 new VllmQueueReplay(),
                 new MooncakeReplay(),
@@ -37,8 +37,8 @@ final class ExternalPoliciesReplayTest {
 
     @ParameterizedTest
     @MethodSource("others")
-    void givenAnyCapacity_whenReplayed_thenBetweenNothingAndBelady(Replay replay) {
-        PrefixForest forest = new PrefixForest(GENERATED, ReplayRule.REFERENCE);
+    void givenAnyCapacity_whenReplayed_thenBetweenNothingAndBelady(SimulatedCache replay) {
+        PrefixForest forest = new PrefixForest(GENERATED, BlockCountingRule.REFERENCE);
         for (int blocks : new int[] {50, 300, 2000}) {
             double bound = new BeladyReplay(true).run(forest, blocks, 0).blockHitRatio();
             assertThat(replay.run(forest, blocks, 0).blockHitRatio())
@@ -55,7 +55,7 @@ final class ExternalPoliciesReplayTest {
     @ParameterizedTest
     @ValueSource(ints = {3, 20, 300, 2000})
     void givenVllmsQueue_whenReplayed_thenItIsLru(int blocks) {
-        PrefixForest forest = new PrefixForest(GENERATED, ReplayRule.REFERENCE);
+        PrefixForest forest = new PrefixForest(GENERATED, BlockCountingRule.REFERENCE);
         assertThat(new VllmQueueReplay().run(forest, blocks, 10))
                 .isEqualTo(new PolicyReplay(PolicyKind.LRU).run(forest, blocks, 10));
     }
@@ -151,8 +151,8 @@ final class ExternalPoliciesReplayTest {
                 .isEqualTo(2);
     }
 
-    private static long hits(Replay replay, int blocks, List<TraceRequest> requests) {
-        PrefixForest forest = new PrefixForest(new Trace("hand-made", requests), ReplayRule.REFERENCE);
+    private static long hits(SimulatedCache replay, int blocks, List<TraceRequest> requests) {
+        PrefixForest forest = new PrefixForest(new Trace("hand-made", requests), BlockCountingRule.REFERENCE);
         return replay.run(forest, blocks, 0).blockHits();
     }
 

@@ -19,7 +19,7 @@ final class GeneratedValuesTest {
 
     private static final int REQUESTS = 3_000;
     private static final int BLOCKS = 900;
-    private static final PrefixForest FOREST = new PrefixForest(trace(), ReplayRule.REFERENCE);
+    private static final PrefixForest FOREST = new PrefixForest(trace(), BlockCountingRule.REFERENCE);
 
     private static Trace trace() {
         return new TraceGenerator(Workload.mixed(), 1).generate("generated:1", REQUESTS);
@@ -45,7 +45,7 @@ final class GeneratedValuesTest {
         "belady-bypass, 0.8829350821819373",
     })
     void givenAGeneratedTrace_whenReplayed_thenTheBlockHitRatioToAllDigits(String policy, double expected) {
-        Replay replay = ReplayCatalogue.named(policy).orElseThrow();
+        SimulatedCache replay = ReplayCatalogue.named(policy).orElseThrow();
         assertThat(replay.run(FOREST, BLOCKS, 0).blockHitRatio()).isEqualTo(expected);
     }
 
@@ -67,7 +67,7 @@ final class GeneratedValuesTest {
                 .extracting(value -> value.substring(0, value.indexOf(',')))
                 .containsExactlyElementsOf(ReplayCatalogue.all().stream()
                         .filter(replay -> !(replay instanceof CaffeineReplay))
-                        .map(Replay::commandName)
+                        .map(SimulatedCache::commandName)
                         .toList());
     }
 }

@@ -44,7 +44,7 @@ final class ImportanceReplayTest {
     void givenHostileTrace_whenReplayed_thenNeverHalfAPointBelowLru(int blocks) {
         for (long seed = 1; seed <= 3; seed++) {
             PrefixForest forest =
-                    new PrefixForest(new AdversarialTrace(seed).generate("hostile"), ReplayRule.REFERENCE);
+                    new PrefixForest(new AdversarialTrace(seed).generate("hostile"), BlockCountingRule.REFERENCE);
             double lru = ratio(new PolicyReplay(PolicyKind.LRU), forest, blocks);
             double importance = ratio(new PolicyReplay(PolicyKind.IMPORTANCE), forest, blocks);
             System.out.printf("hostile:%d at %d: LRU %.4f, importance %.4f%n", seed, blocks, lru, importance);
@@ -55,7 +55,7 @@ final class ImportanceReplayTest {
     @Test
     void givenKnownQueue_whenReplayed_thenMoreHitsTheMoreIsKnown() {
         Trace trace = new TraceGenerator(Workload.mixed(), 8).generate("generated:8", 4000);
-        PrefixForest forest = new PrefixForest(trace, ReplayRule.REFERENCE);
+        PrefixForest forest = new PrefixForest(trace, BlockCountingRule.REFERENCE);
         int blocks = forest.nodeCount() / 10;
         double alone = ratio(new PolicyReplay(PolicyKind.IMPORTANCE), forest, blocks);
         double some = ratio(new PolicyReplay(PolicyKind.IMPORTANCE, 32), forest, blocks);
@@ -64,7 +64,7 @@ final class ImportanceReplayTest {
         assertThat(more).isGreaterThan(some);
     }
 
-    private static double ratio(Replay replay, PrefixForest forest, int blocks) {
+    private static double ratio(SimulatedCache replay, PrefixForest forest, int blocks) {
         return replay.run(forest, blocks, 0).blockHitRatio();
     }
 
@@ -75,6 +75,6 @@ final class ImportanceReplayTest {
         }
         assumeTrue(file.isPresent(), "trace " + name);
         TraceReader reader = new TraceReader(MalformedLine.Handling.REFUSE, line -> {});
-        return new PrefixForest(reader.read(file.orElseThrow()), ReplayRule.REFERENCE);
+        return new PrefixForest(reader.read(file.orElseThrow()), BlockCountingRule.REFERENCE);
     }
 }

@@ -43,10 +43,10 @@ final class PolicyBaselineTest {
     @ValueSource(strings = {"generated:1", "generated:2", "popular:1", "hostile:1", "conversation", "synthetic"})
     void givenATrace_whenReplayed_thenHitsAndEvictionsAreTheSame(String name) throws IOException {
         Trace trace = trace(name);
-        PrefixForest forest = new PrefixForest(trace, ReplayRule.REFERENCE);
+        PrefixForest forest = new PrefixForest(trace, BlockCountingRule.REFERENCE);
         List<String> lines = new ArrayList<>();
         for (int blocks : CAPACITIES) {
-            for (Replay replay : ReplayCatalogue.all()) {
+            for (SimulatedCache replay : ReplayCatalogue.all()) {
                 if (replay instanceof CaffeineReplay) {
                     continue; // draws at random
                 }
@@ -57,7 +57,7 @@ final class PolicyBaselineTest {
         Baseline.compare(PolicyBaselineTest.class, "policies-" + name.replace(':', '-') + ".txt", lines);
     }
 
-    private static String line(Replay replay, PrefixForest forest, int blocks) {
+    private static String line(SimulatedCache replay, PrefixForest forest, int blocks) {
         EvictionHash evictionHash = new EvictionHash();
         HitTotals totals = replay.run(forest, blocks, new HitCounter(forest, 0, evictionHash));
         return "%s %d blocks: %s of blocks, %s of tokens, %d evictions %016x"
@@ -73,7 +73,7 @@ final class PolicyBaselineTest {
     @Test
     void givenAStoreOfEachPolicy_whenATraceIsReplayedThroughIt_thenItsHitsAreTheSame() throws IOException {
         PrefixForest forest =
-                new PrefixForest(trace("generated:3").firstRequests(STORE_REQUESTS), ReplayRule.REFERENCE);
+                new PrefixForest(trace("generated:3").firstRequests(STORE_REQUESTS), BlockCountingRule.REFERENCE);
         List<String> lines = new ArrayList<>();
         for (PolicyKind policy : PolicyKind.values()) {
             HitTotals totals = new StoreReplay(forest, new StoreReplay.Settings(policy, STORE_BLOCKS, BLOCK_BYTES, 0))

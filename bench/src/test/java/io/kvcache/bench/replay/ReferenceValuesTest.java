@@ -22,7 +22,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /// The published values of the two Mooncake traces. Without the traces these tests are skipped, with a printed
-/// word, and [ReplayTest] compares with naive models on generated traces instead.
+/// word, and [SimulatedCacheTest] compares with naive models on generated traces instead.
 @Tag("traces")
 final class ReferenceValuesTest {
 
@@ -89,7 +89,7 @@ final class ReferenceValuesTest {
         assertThat(threads.getCurrentThreadCpuTime() - start).isLessThan(2_000_000_000L);
     }
 
-    private static double ratio(Replay replay, PrefixForest forest, int blocks) {
+    private static double ratio(SimulatedCache replay, PrefixForest forest, int blocks) {
         return Math.round(replay.run(forest, blocks, 0).blockHitRatio() * 10_000) / 10_000.0;
     }
 
@@ -105,7 +105,7 @@ final class ReferenceValuesTest {
     private static PrefixForest read(Path file) {
         try {
             TraceReader reader = new TraceReader(MalformedLine.Handling.REFUSE, line -> {});
-            return new PrefixForest(reader.read(file), ReplayRule.REFERENCE);
+            return new PrefixForest(reader.read(file), BlockCountingRule.REFERENCE);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }

@@ -25,7 +25,7 @@ final class SessionScanTest {
         while (trace.requests().get(first).timestampMillis() < SessionTrace.scanEndMillis()) {
             first++;
         }
-        PrefixForest forest = new PrefixForest(trace.firstRequests(first + SESSIONS), ReplayRule.FULL_BLOCKS);
+        PrefixForest forest = new PrefixForest(trace.firstRequests(first + SESSIONS), BlockCountingRule.FULL_BLOCKS);
         return new PolicyReplay(policy).run(forest, BLOCKS, first).blockHitRatio();
     }
 

@@ -65,13 +65,13 @@ final class SimulationTest {
         assertThat(new SimSuite(400).run(782, 1, (_, _) -> {}).all()).containsKey("disk out and back");
     }
 
-    /// In a pool without a record to stand in, what a disk has told of stays below a record that is doomed.
+    /// In a pool without a record to stand in, what a disk has told of stays below a record that is deleted.
     @Test
     void givenADoomedParentAmongWhatIsDropped_whenItsLastChildGoes_thenItIsFreedOnce() {
         assertThat(new SimSuite(400).run(1681, 1, (_, _) -> {}).all()).containsKey("namespace dropped");
     }
 
-    /// A disk that is taken out forgets what it has, also below a doomed record. It went round for ever.
+    /// A disk that is taken out forgets what it has, also below a deleted record. It went round for ever.
     @Test
     @Timeout(value = 600, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
     void givenADoomedParentAmongWhatADiskForgets_whenItsLastChildGoes_thenItIsFreedOnce() {

@@ -2,8 +2,8 @@ package io.kvcache.bench.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
 import io.kvcache.core.policy.PolicyKind;
@@ -22,7 +22,8 @@ final class PrefetchReplayTest {
     @Test
     void givenTwoStores_whenOneBringsInAhead_thenItAloneGuessesAndBothServeWhatWasPut() {
         PrefixForest forest = new PrefixForest(
-                new TraceGenerator(Workload.mixed(), 3).generate("generated:3", REQUESTS), ReplayRule.FULL_BLOCKS);
+                new TraceGenerator(Workload.mixed(), 3).generate("generated:3", REQUESTS),
+                BlockCountingRule.FULL_BLOCKS);
         PrefetchReplay.Settings settings =
                 new PrefetchReplay.Settings(PolicyKind.IMPORTANCE, 512, 20_000, 64 << 10, 1_000_000);
         PrefetchReplay.Results results = new PrefetchReplay(forest, settings).run(REQUESTS, folder, request -> {});

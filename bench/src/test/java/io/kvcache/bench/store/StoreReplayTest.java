@@ -3,10 +3,10 @@ package io.kvcache.bench.store;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
@@ -29,7 +29,7 @@ final class StoreReplayTest {
             value = PolicyKind.class,
             names = {"LRU", "FIFO", "SLRU", "SIEVE"})
     void givenTheSameTrace_whenReplayedThroughTheRealStore_thenHitsEqualTheMetadataReplay(PolicyKind kind) {
-        PrefixForest forest = new PrefixForest(trace, ReplayRule.REFERENCE);
+        PrefixForest forest = new PrefixForest(trace, BlockCountingRule.REFERENCE);
         StoreReplayResult real =
                 new StoreReplay(forest, new StoreReplay.Settings(kind, BLOCKS, 4096, 0)).run(request -> {});
         HitTotals expected = new PolicyReplay(kind).run(forest, BLOCKS, 0);
@@ -42,7 +42,7 @@ final class StoreReplayTest {
     /// Importance remembers evicted blocks by their keys, in sets; which of them share one differs between the two.
     @Test
     void givenImportance_whenReplayedThroughTheRealStore_thenRightBytesAndNearlyTheSameHits() {
-        PrefixForest forest = new PrefixForest(trace, ReplayRule.REFERENCE);
+        PrefixForest forest = new PrefixForest(trace, BlockCountingRule.REFERENCE);
         StoreReplayResult real = new StoreReplay(
                         forest, new StoreReplay.Settings(PolicyKind.IMPORTANCE, BLOCKS, 4096, 0))
                 .run(request -> {});

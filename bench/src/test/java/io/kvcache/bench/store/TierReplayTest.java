@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
@@ -85,7 +85,7 @@ final class TierReplayTest {
         abstract double noise();
 
         PrefixForest forest() {
-            return new PrefixForest(trace().firstRequests(REQUESTS), ReplayRule.REFERENCE);
+            return new PrefixForest(trace().firstRequests(REQUESTS), BlockCountingRule.REFERENCE);
         }
     }
 

@@ -44,11 +44,11 @@ final class EngineSession {
     private final EngineMappings memory;
     private final ResourceScope resources = new ResourceScope();
     private final TransferQueue transferQueue;
-    private final List<EnginePool> pools = new ArrayList<>();
+    private final List<EnginePagePool> pools = new ArrayList<>();
     private final Map<Integer, EngineChain> chains = new HashMap<>();
     private boolean helloReceived;
 
-    private record EngineChain(EnginePool pool, BlockChain chain) {}
+    private record EngineChain(EnginePagePool pool, BlockChain chain) {}
 
     /// @param driver of this session alone; the caller's, to be closed after this
     EngineSession(
@@ -204,7 +204,7 @@ final class EngineSession {
         for (int layer = 0; layer < layers; layer++) {
             spans.add(memory.span(Math.toIntExact(body.getLong()), body.getLong(), body.getLong()));
         }
-        EnginePool told = new EnginePool(
+        EnginePagePool told = new EnginePagePool(
                 new PagedLayout(spans, sides, sideStride, pages, pageStride, pieceBytes, pagesPerBlock), namespace);
         transferQueue.prepare(told);
         pools.add(told);
@@ -216,7 +216,7 @@ final class EngineSession {
         EngineCodec.require(name >= 0 && name < MAX_CHAINS, "chain", name);
         int pool = body.getInt();
         EngineCodec.require(pool >= 0 && pool < pools.size(), "pool", pool);
-        EnginePool of = pools.get(pool);
+        EnginePagePool of = pools.get(pool);
         int kept = body.getInt();
         int[] tokens = EngineCodec.readInts(body, body.getInt());
         EngineChain known = chains.get(name);
@@ -237,7 +237,7 @@ final class EngineSession {
     /// @param pages of each block, each checked
     @SuppressWarnings("ArrayRecordComponent") // as they go on
     private record TransferRequest(
-            EnginePool pool,
+            EnginePagePool pool,
             BlockChain chain,
             int from,
             int[][] pages,

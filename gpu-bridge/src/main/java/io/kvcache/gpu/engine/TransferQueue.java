@@ -116,7 +116,7 @@ final class TransferQueue {
     /// Gets ready for copies of a pool.
     ///
     /// @throws DeviceException when the device is of no use
-    void prepare(EnginePool pool) {
+    void prepare(EnginePagePool pool) {
         strategy.prepare(pool.layout());
     }
 
@@ -126,7 +126,7 @@ final class TransferQueue {
     /// @param pages of each block, checked
     /// @param after the pages are free, or null when they are already
     /// @throws IllegalArgumentException when that is not reached in time; nothing is begun then
-    void load(EnginePool pool, BlockTable table, int[][] pages, @Nullable DeviceEvent after) {
+    void load(EnginePagePool pool, BlockTable table, int[][] pages, @Nullable DeviceEvent after) {
         PendingCopy pendingCopy = new PendingCopy(openEvent(after, table::close));
         loads.add(new PendingLoad(pendingCopy, table));
         CopyBatch batch = CopyBatch.toDevice();
@@ -158,7 +158,7 @@ final class TransferQueue {
     /// @param after the pages are filled, or null when they are already
     /// @return the number of the store
     /// @throws IllegalArgumentException when that is not reached in time; nothing is begun then
-    int store(EnginePool pool, List<BlockWriter> writers, int[][] pages, @Nullable DeviceEvent after) {
+    int store(EnginePagePool pool, List<BlockWriter> writers, int[][] pages, @Nullable DeviceEvent after) {
         PendingCopy pendingCopy = new PendingCopy(openEvent(after, () -> writers.forEach(BlockWriter::close)));
         int number = nextStore++;
         stores.put(number, new PendingStore(pendingCopy, writers));

@@ -131,7 +131,7 @@ final class EngineWaitsTest {
     void givenAnEventThatIsNotReached_whenACopyCannotWaitForIt_thenItIsRefusedAndNothingIsBegun() {
         DeviceDriver driver = fakeCuda.open();
         DeviceSpan slab = driver.allocate(2 * TwoLayerPool.LAYER_BYTES);
-        EnginePool pool = new EnginePool(layout(slab), TwoLayerPool.SPACE);
+        EnginePagePool pool = new EnginePagePool(layout(slab), TwoLayerPool.SPACE);
         TransferStrategy way = new TransferStrategy(driver, false, new EngineCopyThreshold());
         TransferQueue transferQueue = new TransferQueue(driver, way, TimeUnit.MILLISECONDS.toNanos(1));
         DeviceStream engine = driver.openStream(Priority.NORMAL);

@@ -12,7 +12,7 @@ final class AccessClock {
     private final ReuseTracker reuseTracker;
     private final LongConsumer afterEpoch;
     private final LruFallback lruFallback = new LruFallback();
-    private final ScanFilter scanFilter = new ScanFilter();
+    private final ScanResistantClock scanResistantClock = new ScanResistantClock();
 
     /// @param afterTurn hears what the clock reads when a turn is over
     AccessClock(PolicyState state, ReuseTracker reuseTracker, LongConsumer afterTurn) {
@@ -40,7 +40,7 @@ final class AccessClock {
     /// @param size resident blocks
     /// @return what the clock reads
     long onUse(int size) {
-        scanFilter.onKnownUse(size);
+        scanResistantClock.onKnownUse(size);
         return tick(size);
     }
 
@@ -50,9 +50,9 @@ final class AccessClock {
     /// @return what the clock reads
     long onAdmit(boolean seen, int size) {
         if (seen) {
-            scanFilter.onKnownUse(size);
+            scanResistantClock.onKnownUse(size);
         }
-        return seen || scanFilter.advancesClock(size) ? tick(size) : state.now();
+        return seen || scanResistantClock.advancesClock(size) ? tick(size) : state.now();
     }
 
     /// Time passes.

@@ -21,7 +21,7 @@ final class AgeBucketLists {
     static final int DEMOTED_LIST = 0;
 
     private static final int BASE = 1;
-    private static final int LISTS = BlockState.LISTS;
+    private static final int LISTS = ImportanceWord.LISTS;
     private static final int MIN_ROWS = 16;
 
     private final AgeBuckets spans;

@@ -97,13 +97,14 @@ final class AnnouncedRequests {
     /// The word of a block that was used just now. When more requests are known to come, it stands
     /// where the next of them was announced.
     long stateAfterUse(long word, long fingerprint, long maxAge) {
-        return expectedState(word, fulfil(fingerprint, BlockState.stamp(word), maxAge), BlockState.NORMAL);
+        return expectedState(word, fulfil(fingerprint, ImportanceWord.stamp(word), maxAge), ImportanceWord.NORMAL);
     }
 
     /// The word of a block that comes without a use. When requests are known to come, it stands
     /// where the first of them was announced.
     long stateWithoutUse(long word, long fingerprint, long maxAge) {
-        return expectedState(word, nextAnnounced(fingerprint, BlockState.stamp(word), maxAge), BlockState.PREFETCHED);
+        return expectedState(
+                word, nextAnnounced(fingerprint, ImportanceWord.stamp(word), maxAge), ImportanceWord.PREFETCHED);
     }
 
     /// Uses after which an announcement counts no more, with so many resident blocks.
@@ -113,8 +114,8 @@ final class AnnouncedRequests {
 
     private static long expectedState(long word, long announced, int status) {
         return announced == NONE
-                ? BlockState.withStatus(word, status)
-                : BlockState.withStamp(BlockState.withStatus(word, BlockState.EXPECTED), announced);
+                ? ImportanceWord.withStatus(word, status)
+                : ImportanceWord.withStamp(ImportanceWord.withStatus(word, ImportanceWord.EXPECTED), announced);
     }
 
     long bytes() {

@@ -11,7 +11,7 @@ package io.kvcache.core.policy;
 final class BlockClasses {
 
     /// Groups, from 0: one less than the step of use.
-    static final int GROUPS = BlockState.MAX_USES;
+    static final int GROUPS = ImportanceWord.MAX_USES;
 
     /// Groups in which places are told apart.
     private static final int POSITIONED_GROUPS = 3;

@@ -53,15 +53,15 @@ final class BucketScores implements MinScoreIndex.ListScorer {
         if (span >= spans) {
             return 0;
         }
-        return byAge ? span : listScore(list / BlockState.LISTS, list % BlockState.LISTS, span);
+        return byAge ? span : listScore(list / ImportanceWord.LISTS, list % ImportanceWord.LISTS, span);
     }
 
     private float listScore(int labelClass, int classId, int span) {
-        if (classId == BlockState.EXPECTED_CLASS) {
+        if (classId == ImportanceWord.EXPECTED_CLASS) {
             return EXEMPT_SCORE - span;
         }
-        boolean copied = classId > BlockState.EXPECTED_CLASS;
-        int ownClass = copied ? classId - BlockState.copiedClass(0) : classId;
+        boolean copied = classId > ImportanceWord.EXPECTED_CLASS;
+        int ownClass = copied ? classId - ImportanceWord.copiedClass(0) : classId;
         float worth = labelClasses.weightOf(labelClass)
                 * model.density(labelClasses.labelOf(labelClass) * ReuseModel.CLASSES + ownClass, bins[span]);
         return copied ? (float) (worth * reloadCostRatio) : worth;

@@ -37,7 +37,7 @@ final class CandidateIndex {
     }
 
     boolean contains(int record) {
-        return BlockState.owner(words[record]) == ownerId;
+        return ImportanceWord.owner(words[record]) == ownerId;
     }
 
     long stateOf(int record) {
@@ -75,18 +75,18 @@ final class CandidateIndex {
     }
 
     boolean isListed(int record) {
-        return (words[record] & BlockState.LISTED) != 0;
+        return (words[record] & ImportanceWord.LISTED) != 0;
     }
 
     void addToList(int record) {
-        words[record] |= BlockState.LISTED;
+        words[record] |= ImportanceWord.LISTED;
         buckets.add(listOf(record), record);
     }
 
     void removeFromList(int record) {
         if (isListed(record)) {
             buckets.remove(listOf(record), record);
-            words[record] &= ~BlockState.LISTED;
+            words[record] &= ~ImportanceWord.LISTED;
         }
     }
 
@@ -94,7 +94,7 @@ final class CandidateIndex {
     void updateState(int record, long word) {
         boolean listed = isListed(record);
         removeFromList(record);
-        words[record] = word & ~BlockState.LISTED;
+        words[record] = word & ~ImportanceWord.LISTED;
         if (listed) {
             addToList(record);
         }
@@ -146,8 +146,8 @@ final class CandidateIndex {
 
     private int listOf(int record) {
         long word = words[record];
-        return BlockState.status(word) == BlockState.DEMOTED
+        return ImportanceWord.status(word) == ImportanceWord.DEMOTED
                 ? AgeBucketLists.DEMOTED_LIST
-                : buckets.listFor(BlockState.listOf(labelClassOf(record), word), BlockState.stamp(word));
+                : buckets.listFor(ImportanceWord.listOf(labelClassOf(record), word), ImportanceWord.stamp(word));
     }
 }

@@ -101,10 +101,10 @@ public final class ImportancePolicy implements EvictionPolicy {
         }
         long fingerprint = records.fingerprint(record);
         int known = reuseTracker.ghostClass(fingerprint);
-        long word = BlockState.of(
+        long word = ImportanceWord.of(
                 candidateIndex.owner(), ReuseTracker.useStepOf(known), records.noveltyClass(record), state.now());
         candidateIndex.add(record, ReuseTracker.labelOf(known));
-        word = BlockState.withCopied(word, records.hasCopy(record));
+        word = ImportanceWord.withCopied(word, records.hasCopy(record));
         candidateIndex.setState(record, announcedRequests.stateWithoutUse(word, fingerprint, horizon()));
         size++;
         onBecameLeaf(record);
@@ -120,11 +120,11 @@ public final class ImportancePolicy implements EvictionPolicy {
         if (!candidateIndex.contains(record)) {
             return;
         }
-        if (BlockState.status(candidateIndex.stateOf(record)) == BlockState.PREFETCHED) {
+        if (ImportanceWord.status(candidateIndex.stateOf(record)) == ImportanceWord.PREFETCHED) {
             countFirstUse(record);
             return;
         }
-        clock.recordOutcome(true, BlockState.isCopied(candidateIndex.stateOf(record)), records.fingerprint(record));
+        clock.recordOutcome(true, ImportanceWord.isCopied(candidateIndex.stateOf(record)), records.fingerprint(record));
         long now = clock.onUse(size);
         long word = candidateIndex.stateOf(record);
         boolean last = record != previous;
@@ -133,7 +133,7 @@ public final class ImportancePolicy implements EvictionPolicy {
         candidateIndex.updateState(
                 record,
                 announcedRequests.stateAfterUse(
-                        BlockState.withUse(word, last, now), records.fingerprint(record), horizon()));
+                        ImportanceWord.withUse(word, last, now), records.fingerprint(record), horizon()));
         begin(record);
     }
 
@@ -176,10 +176,10 @@ public final class ImportancePolicy implements EvictionPolicy {
     @Override
     public void demote(int record) {
         assertResident(record);
-        if (BlockState.status(candidateIndex.stateOf(record)) == BlockState.PREFETCHED) {
+        if (ImportanceWord.status(candidateIndex.stateOf(record)) == ImportanceWord.PREFETCHED) {
             reuseTracker.removeGhost(records.fingerprint(record)); // it counts as resident from now on
         }
-        setState(record, BlockState.withStatus(candidateIndex.stateOf(record), BlockState.DEMOTED));
+        setState(record, ImportanceWord.withStatus(candidateIndex.stateOf(record), ImportanceWord.DEMOTED));
         onBecameLeaf(record);
     }
 
@@ -199,12 +199,12 @@ public final class ImportancePolicy implements EvictionPolicy {
     @Override
     public void expect(int record) {
         if (candidateIndex.contains(record)
-                && BlockState.status(candidateIndex.stateOf(record)) != BlockState.EXPECTED) {
+                && ImportanceWord.status(candidateIndex.stateOf(record)) != ImportanceWord.EXPECTED) {
             long now = clock.tick(size);
             long word = candidateIndex.stateOf(record);
             reuseTracker.onUse(candidateIndex.labelClassOf(record), word, now);
             candidateIndex.updateState(
-                    record, BlockState.withStamp(BlockState.withStatus(word, BlockState.EXPECTED), now));
+                    record, ImportanceWord.withStamp(ImportanceWord.withStatus(word, ImportanceWord.EXPECTED), now));
             begin(record);
         }
     }
@@ -218,8 +218,8 @@ public final class ImportancePolicy implements EvictionPolicy {
     @Override
     public void onCopyChanged(int record) {
         long word = candidateIndex.stateOf(record);
-        if (candidateIndex.contains(record) && BlockState.isCopied(word) != records.hasCopy(record)) {
-            setState(record, BlockState.withCopied(word, !BlockState.isCopied(word)));
+        if (candidateIndex.contains(record) && ImportanceWord.isCopied(word) != records.hasCopy(record)) {
+            setState(record, ImportanceWord.withCopied(word, !ImportanceWord.isCopied(word)));
         }
     }
 
@@ -229,12 +229,12 @@ public final class ImportancePolicy implements EvictionPolicy {
         int known = reuseTracker.onReturn(fingerprint, state.now());
         boolean last = record != previous;
         previous = records.parent(record);
-        long word = BlockState.of(
+        long word = ImportanceWord.of(
                 candidateIndex.owner(),
                 ReuseTracker.usesOf(known, state.now()),
                 records.noveltyClass(record),
                 clock.tick(size));
-        long left = last ? word : BlockState.withContinuation(word);
+        long left = last ? word : ImportanceWord.withContinuation(word);
         int lane = labelClasses.classOfLabel(ReuseTracker.labelOf(known));
         reuseTracker.addResident(lane, left);
         reuseTracker.onEvicted(fingerprint, lane, left, size);
@@ -273,7 +273,7 @@ public final class ImportancePolicy implements EvictionPolicy {
     @Override
     public long victimLastUse() {
         int lowest = candidateIndex.lowestRecord();
-        return lowest == NONE ? Long.MAX_VALUE : BlockState.stamp(candidateIndex.stateOf(lowest));
+        return lowest == NONE ? Long.MAX_VALUE : ImportanceWord.stamp(candidateIndex.stateOf(lowest));
     }
 
     /// Bytes of this instance's tables, without what is remembered of evicted blocks.
@@ -298,7 +298,7 @@ public final class ImportancePolicy implements EvictionPolicy {
     }
 
     private void assertAbsent(int record) {
-        assert BlockState.owner(candidateIndex.stateOf(record)) == 0 : "record " + record + " is here already";
+        assert ImportanceWord.owner(candidateIndex.stateOf(record)) == 0 : "record " + record + " is here already";
     }
 
     private void assertResident(int record) {
@@ -347,9 +347,9 @@ public final class ImportancePolicy implements EvictionPolicy {
 
     /// A leaf in use counts as used now, but that is no use to learn from.
     private void postpone(int record) {
-        long used = BlockState.withStamp(candidateIndex.stateOf(record), state.tick());
-        boolean demoted = BlockState.status(used) == BlockState.DEMOTED;
-        setState(record, demoted ? BlockState.withStatus(used, BlockState.NORMAL) : used);
+        long used = ImportanceWord.withStamp(candidateIndex.stateOf(record), state.tick());
+        boolean demoted = ImportanceWord.status(used) == ImportanceWord.DEMOTED;
+        setState(record, demoted ? ImportanceWord.withStatus(used, ImportanceWord.NORMAL) : used);
         candidateIndex.addToList(record);
     }
 
@@ -359,20 +359,20 @@ public final class ImportancePolicy implements EvictionPolicy {
             return;
         }
         candidateIndex.removeFromList(record);
-        if (BlockState.isLast(candidateIndex.stateOf(record))) {
-            setState(record, BlockState.withContinuation(candidateIndex.stateOf(record)));
+        if (ImportanceWord.isLast(candidateIndex.stateOf(record))) {
+            setState(record, ImportanceWord.withContinuation(candidateIndex.stateOf(record)));
         }
     }
 
     /// A block is used for which its coming was no use: as if it came now.
     private void countFirstUse(int record) {
         long fingerprint = records.fingerprint(record);
-        boolean copied = BlockState.isCopied(candidateIndex.stateOf(record));
+        boolean copied = ImportanceWord.isCopied(candidateIndex.stateOf(record));
         clock.recordOutcome(true, copied, fingerprint);
         long word = initialState(record, reuseTracker.onReturn(fingerprint, state.now()), copied);
         boolean last = record != previous;
         previous = records.parent(record);
-        word = last ? word : BlockState.withContinuation(word);
+        word = last ? word : ImportanceWord.withContinuation(word);
         candidateIndex.updateState(record, announcedRequests.stateAfterUse(word, fingerprint, horizon()));
         begin(record);
     }
@@ -383,17 +383,17 @@ public final class ImportancePolicy implements EvictionPolicy {
     private long initialState(int record, int known, boolean copied) {
         int uses = ReuseTracker.usesOf(known, state.now());
         long now = clock.onAdmit(uses > 1, size);
-        return BlockState.withCopied(
-                BlockState.of(candidateIndex.owner(), uses, records.noveltyClass(record), now), copied);
+        return ImportanceWord.withCopied(
+                ImportanceWord.of(candidateIndex.owner(), uses, records.noveltyClass(record), now), copied);
     }
 
     /// What was announced long ago and has not come was a mistake.
     private void expireAnnouncements(long now) {
         for (int span = 0; span < buckets.bucketCount() && buckets.age(span, now) > horizon(); span++) {
-            int list = buckets.listAt(BlockState.EXPECTED_CLASS, span);
+            int list = buckets.listAt(ImportanceWord.EXPECTED_CLASS, span);
             while (buckets.oldest(list) != NONE) {
                 int record = buckets.oldest(list);
-                setState(record, BlockState.withStatus(candidateIndex.stateOf(record), BlockState.NORMAL));
+                setState(record, ImportanceWord.withStatus(candidateIndex.stateOf(record), ImportanceWord.NORMAL));
             }
         }
     }

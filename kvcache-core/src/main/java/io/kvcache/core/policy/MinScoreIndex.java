@@ -4,7 +4,7 @@ import java.util.Arrays;
 
 /// Which lists of leaves have any, and the one of them that ranks lowest.
 ///
-/// Lists lie in rows, one for each span of age, and in a row in lanes of [BlockState#LISTS]. A rank
+/// Lists lie in rows, one for each span of age, and in a row in lanes of [ImportanceWord#LISTS]. A rank
 /// is asked for only where there are leaves: when a list gets its first, and when a row's lowest is
 /// looked for. Each row remembers its lowest until that becomes empty or all ranks are new, so what
 /// an eviction looks through is one row and the lowest of the others, however many lanes there are.
@@ -15,7 +15,7 @@ final class MinScoreIndex {
     /// No list.
     static final int NONE = -1;
 
-    private static final int LISTS = BlockState.LISTS;
+    private static final int LISTS = ImportanceWord.LISTS;
 
     /// A row's lowest is to be looked for.
     private static final int UNKNOWN = -2;

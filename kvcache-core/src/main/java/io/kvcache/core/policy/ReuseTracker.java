@@ -89,8 +89,8 @@ final class ReuseTracker {
 
     /// A resident block with this word was used, or became known to be used.
     void onUse(int labelClass, long word, long now) {
-        if (BlockState.isCounted(word)) {
-            model.addUse(kind(labelClass, word), now - BlockState.stamp(word));
+        if (ImportanceWord.isCounted(word)) {
+            model.addUse(kind(labelClass, word), now - ImportanceWord.stamp(word));
         }
         removeResident(labelClass, word);
     }
@@ -134,16 +134,16 @@ final class ReuseTracker {
         }
         int announced = known;
         if (known < FIRST_ANNOUNCED_CLASS) {
-            int steps = BlockState.usesOf(known % ReuseModel.CLASSES) - 1;
-            announced = FIRST_ANNOUNCED_CLASS + labelOf(known) * BlockState.MAX_USES + steps;
+            int steps = ImportanceWord.usesOf(known % ReuseModel.CLASSES) - 1;
+            announced = FIRST_ANNOUNCED_CLASS + labelOf(known) * ImportanceWord.MAX_USES + steps;
         }
         onGhostRemoved(ghostCache.put(fingerprint, announced, now, now));
     }
 
     /// The step of use that a block has come to that has returned, with this use, 1 to
-    /// [BlockState#MAX_USES].
+    /// [ImportanceWord#MAX_USES].
     static int usesOf(int returned, long now) {
-        return returned == UNKNOWN ? 1 : BlockState.nextUseStep(useStepOf(returned), now);
+        return returned == UNKNOWN ? 1 : ImportanceWord.nextUseStep(useStepOf(returned), now);
     }
 
     /// The step of use that a block had come to when it left; 1 when nothing is known of it.
@@ -152,8 +152,8 @@ final class ReuseTracker {
             return 1;
         }
         return known < FIRST_ANNOUNCED_CLASS
-                ? BlockState.usesOf(known % ReuseModel.CLASSES)
-                : 1 + (known - FIRST_ANNOUNCED_CLASS) % BlockState.MAX_USES;
+                ? ImportanceWord.usesOf(known % ReuseModel.CLASSES)
+                : 1 + (known - FIRST_ANNOUNCED_CLASS) % ImportanceWord.MAX_USES;
     }
 
     /// The label of a block that has returned.
@@ -163,7 +163,7 @@ final class ReuseTracker {
         }
         return returned < FIRST_ANNOUNCED_CLASS
                 ? returned / ReuseModel.CLASSES
-                : (returned - FIRST_ANNOUNCED_CLASS) / BlockState.MAX_USES;
+                : (returned - FIRST_ANNOUNCED_CLASS) / ImportanceWord.MAX_USES;
     }
 
     /// A block with this word was evicted. Its weight is forgotten, its label is not.
@@ -171,7 +171,7 @@ final class ReuseTracker {
     /// @param size resident blocks; the memory of those that are gone follows it, and is begun anew
     ///     when it grows
     void onEvicted(long fingerprint, int labelClass, long word, int size) {
-        if (BlockState.status(word) == BlockState.PREFETCHED) {
+        if (ImportanceWord.status(word) == ImportanceWord.PREFETCHED) {
             return; // what is remembered of it is as true as before it came
         }
         double wanted = Math.max(MIN_GHOSTS, rules.ghosts() * size);
@@ -180,7 +180,7 @@ final class ReuseTracker {
             ghostCache = new GhostCache((long) wanted);
         }
         int kind = kind(labelClass, word);
-        long lastUse = GhostCache.rounded(BlockState.stamp(word));
+        long lastUse = GhostCache.rounded(ImportanceWord.stamp(word));
         onGhostRemoved(ghostCache.remove(fingerprint));
         onGhostRemoved(ghostCache.put(fingerprint, kind, lastUse, state.now()));
         removeResident(labelClass, word);
@@ -230,11 +230,11 @@ final class ReuseTracker {
     ///
     /// @param byAge by its last use alone
     double score(int labelClass, long word, long now, boolean byAge) {
-        return switch (BlockState.status(word)) {
-            case BlockState.DEMOTED -> 0;
-            case BlockState.EXPECTED -> BucketScores.EXEMPT_SCORE;
+        return switch (ImportanceWord.status(word)) {
+            case ImportanceWord.DEMOTED -> 0;
+            case ImportanceWord.EXPECTED -> BucketScores.EXEMPT_SCORE;
             default -> {
-                double worth = score(kind(labelClass, word), now - BlockState.stamp(word), byAge);
+                double worth = score(kind(labelClass, word), now - ImportanceWord.stamp(word), byAge);
                 yield byAge ? worth : labelClasses.weightOf(labelClass) * worth;
             }
         };
@@ -274,9 +274,9 @@ final class ReuseTracker {
         Map<Integer, Integer> counts = new HashMap<>();
         for (int record = 0; record < records; record++) {
             long word = candidateIndex.stateOf(record);
-            if (candidateIndex.contains(record) && BlockState.isCounted(word)) {
+            if (candidateIndex.contains(record) && ImportanceWord.isCounted(word)) {
                 counts.merge(
-                        rowFor(kind(candidateIndex.labelClassOf(record), word), BlockState.stamp(word)),
+                        rowFor(kind(candidateIndex.labelClassOf(record), word), ImportanceWord.stamp(word)),
                         1,
                         Integer::sum);
             }
@@ -320,12 +320,12 @@ final class ReuseTracker {
     }
 
     private int kind(int labelClass, long word) {
-        return labelClasses.labelOf(labelClass) * ReuseModel.CLASSES + BlockState.baseClass(word);
+        return labelClasses.labelOf(labelClass) * ReuseModel.CLASSES + ImportanceWord.baseClass(word);
     }
 
     private void countResident(int labelClass, long word, int change) {
-        if (BlockState.isCounted(word)) {
-            count(kind(labelClass, word), BlockState.stamp(word), change);
+        if (ImportanceWord.isCounted(word)) {
+            count(kind(labelClass, word), ImportanceWord.stamp(word), change);
         }
     }
 

@@ -41,7 +41,7 @@ final class DiskUsage {
 
         private final int group;
         private final DiskLru order;
-        private final RankExemption rankExemption = new RankExemption();
+        private final RankedSecondChance rankedSecondChance = new RankedSecondChance();
         private long bytes;
         private double load;
 
@@ -120,7 +120,7 @@ final class DiskUsage {
             return evict(claim);
         }
         return evictFrom(groupUsage -> {
-            IntPredicate spared = record -> groupUsage.rankExemption.isExempt(rank.applyAsDouble(record));
+            IntPredicate spared = record -> groupUsage.rankedSecondChance.isExempt(rank.applyAsDouble(record));
             int victim = groupUsage.order.evict(record -> !spared.test(record) && claim.test(record));
             return victim == NONE ? groupUsage.order.evict(claim) : victim;
         });

@@ -29,7 +29,7 @@ public final class HintApplier {
     private final MemoryShares shares;
     private final RecordStates recordStates;
     private final AccessDrain accessDrain;
-    private final Demotion demotion;
+    private final EvictNextMarker evictNextMarker;
     private final WriteBackQueue writeBackQueue;
     private final ReentrantLock lock;
 
@@ -42,7 +42,7 @@ public final class HintApplier {
         shares = parts.memoryShares();
         this.recordStates = recordStates;
         this.accessDrain = accessDrain;
-        demotion = new Demotion(parts, recordStates);
+        evictNextMarker = new EvictNextMarker(parts, recordStates);
         writeBackQueue = parts.writeBackQueue();
         this.lock = lock;
     }
@@ -52,7 +52,7 @@ public final class HintApplier {
     public void demote(BlockChain chain, int from) {
         for (int end = chain.length(); end > from; end -= BATCH) {
             var _ = eachFromTail(chain, Math.max(from, end - BATCH), end, record -> {
-                demotion.demote(record);
+                evictNextMarker.demote(record);
                 return true;
             });
         }
@@ -68,7 +68,7 @@ public final class HintApplier {
         boolean goesOn = true;
         for (int end = chain.length(); end > from && goesOn; end -= BATCH) {
             goesOn = eachFromTail(chain, Math.max(from, end - BATCH), end, record -> {
-                boolean ends = demotion.demoteUnlessContinued(record);
+                boolean ends = evictNextMarker.demoteUnlessContinued(record);
                 released[0] += ends ? 1 : 0;
                 return ends;
             });
@@ -179,7 +179,7 @@ public final class HintApplier {
                 policy.announce(chain.keyLo(index));
                 int record = findSettled(chain, index, entry.id());
                 if (record != NONE) {
-                    demotion.expect(record);
+                    evictNextMarker.expect(record);
                 }
             }
         } finally {
@@ -225,8 +225,9 @@ public final class HintApplier {
     /// under the lock.
     private int findSettled(BlockChain chain, int index, int namespace) {
         int record = tree.findAny(chain.keyHi(index), chain.keyLo(index));
-        boolean own =
-                record != NONE && demotion.isSettled(record) && RecordFlags.isBlockOf(pool.flags(record), namespace);
+        boolean own = record != NONE
+                && evictNextMarker.isSettled(record)
+                && RecordFlags.isBlockOf(pool.flags(record), namespace);
         return own ? record : NONE;
     }
 

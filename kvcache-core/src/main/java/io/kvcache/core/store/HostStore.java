@@ -50,7 +50,7 @@ public final class HostStore implements AutoCloseable {
     private final SlabPool slabs;
     private final RecordStates recordStates;
     private final SlotAllocator slotAllocator;
-    private final PutPath putPath;
+    private final PutReserver putReserver;
     private final LoadPath loadPath;
     private final TierPort tierPort;
     private final Deletion deletion;
@@ -86,7 +86,8 @@ public final class HostStore implements AutoCloseable {
         slotAllocator = new SlotAllocator(parts, recordStates, diskResidency);
         ObjectSlotAllocator objects = new ObjectSlotAllocator(parts, slotAllocator, recordStates);
         loadPath = new LoadPath(parts, recordStates, slotAllocator, objects);
-        putPath = new PutPath(parts, recordStates, new PutPath.SlotSources(slotAllocator, objects, loadPath));
+        putReserver =
+                new PutReserver(parts, recordStates, new PutReserver.SlotSources(slotAllocator, objects, loadPath));
         objectSequence = new ObjectSequence(parts, recordStates);
         accessDrain = new AccessDrain(parts, recordStates, objectSequence, lock);
         lookup = new RecordLookup(parts, recordStates, accessDrain, lock);
@@ -184,7 +185,7 @@ public final class HostStore implements AutoCloseable {
         lock.lock();
         try {
             accessDrain.drain();
-            return puts.count(putPath.reserveBlock(entry, chain, index, sparing));
+            return puts.count(putReserver.reserveBlock(entry, chain, index, sparing));
         } finally {
             lock.unlock();
         }
@@ -197,7 +198,7 @@ public final class HostStore implements AutoCloseable {
         lock.lock();
         try {
             accessDrain.drain();
-            return puts.count(putPath.reserveBlock(entry, block, sparing));
+            return puts.count(putReserver.reserveBlock(entry, block, sparing));
         } finally {
             lock.unlock();
         }
@@ -252,7 +253,7 @@ public final class HostStore implements AutoCloseable {
         SpinLock.lock(lock);
         try {
             accessDrain.drain();
-            return puts.count(putPath.reserveObject(entry, object, sparing));
+            return puts.count(putReserver.reserveObject(entry, object, sparing));
         } finally {
             lock.unlock();
         }

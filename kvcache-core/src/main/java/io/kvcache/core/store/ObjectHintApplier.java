@@ -27,7 +27,7 @@ public final class ObjectHintApplier {
     private final LoadPath loadPath;
     private final AccessDrain accessDrain;
     private final HintApplier hintApplier;
-    private final Demotion demotion;
+    private final EvictNextMarker evictNextMarker;
     private final ReentrantLock lock;
 
     ObjectHintApplier(
@@ -45,7 +45,7 @@ public final class ObjectHintApplier {
         this.loadPath = loadPath;
         this.accessDrain = accessDrain;
         this.hintApplier = hintApplier;
-        demotion = new Demotion(parts, recordStates);
+        evictNextMarker = new EvictNextMarker(parts, recordStates);
         this.lock = lock;
     }
 
@@ -57,9 +57,9 @@ public final class ObjectHintApplier {
         return forEachKey(keys.reversed(), key -> {
             int record = tree.findAny(key.hi(), key.lo());
             return record != NONE
-                    && demotion.isSettled(record)
+                    && evictNextMarker.isSettled(record)
                     && RecordFlags.isObjectOf(pool.flags(record), namespace.id())
-                    && demotion.demoteUnlessContinued(record);
+                    && evictNextMarker.demoteUnlessContinued(record);
         });
     }
 
@@ -126,10 +126,11 @@ public final class ObjectHintApplier {
     private boolean announce(NamespaceEntry namespace, BlockKey key, long uses) {
         int record = tree.findAny(key.hi(), key.lo());
         if (record != NONE) {
-            boolean own = demotion.isSettled(record) && RecordFlags.isObjectOf(pool.flags(record), namespace.id());
+            boolean own =
+                    evictNextMarker.isSettled(record) && RecordFlags.isObjectOf(pool.flags(record), namespace.id());
             // It has no slot that would tell its size.
             if (own && announce(policies.getOrCreate(loadPath.classOf(record).id(), shares.group(record)), key, uses)) {
-                demotion.expect(record);
+                evictNextMarker.expect(record);
             }
             return false;
         }

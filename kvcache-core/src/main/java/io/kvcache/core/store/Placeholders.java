@@ -4,10 +4,10 @@ import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
-import io.kvcache.core.tree.RecordInit;
+import io.kvcache.core.tree.NewRecordFields;
 import io.kvcache.core.tree.RecordPool;
 
-/// Keeps what disks have told of when the block above it goes before its own copy was told: a PHANTOM
+/// Keeps what disks have told of when the block above it goes before its own copy was told: a PLACEHOLDER
 /// takes its place, as if it had never been there.
 ///
 /// **Threads.** Owned by the store's lock.
@@ -18,7 +18,7 @@ record Placeholders(RecordPool pool, BlockTree tree) {
         if (pool.diskAddress(record) != NONE || pool.diskChildren(record) == 0) {
             return;
         }
-        RecordInit unknown = new RecordInit(
+        NewRecordFields unknown = new NewRecordFields(
                 pool.keyHi(record),
                 pool.keyLo(record),
                 NONE,
@@ -27,11 +27,11 @@ record Placeholders(RecordPool pool, BlockTree tree) {
                 0,
                 0,
                 NONE);
-        int phantom = tree.insert(unknown, ControlWord.PLACEHOLDER, 0);
-        if (phantom != NONE) {
+        int placeholder = tree.insert(unknown, ControlWord.PLACEHOLDER, 0);
+        if (placeholder != NONE) {
             tree.forEachChild(record, child -> {
                 if (ControlWord.state(pool.control(child)) == ControlWord.ORPHAN) {
-                    tree.reparent(child, phantom);
+                    tree.reparent(child, placeholder);
                 }
             });
         }

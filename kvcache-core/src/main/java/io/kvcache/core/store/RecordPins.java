@@ -33,7 +33,7 @@ final class RecordPins {
 
     /// Takes a pin away.
     ///
-    /// @return whether that was the last pin on a doomed record, which [RecordStates#reap] may now free
+    /// @return whether that was the last pin on a deleted record, which [RecordStates#reap] may now free
     /// @throws IllegalStateException when the record has no pin
     boolean unpin(int record) {
         while (true) {

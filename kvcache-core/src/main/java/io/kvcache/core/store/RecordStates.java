@@ -16,7 +16,7 @@ import java.util.ArrayDeque;
 /// What a record goes through between being reserved and being freed, and everything that has to be told of
 /// it: index, policy, events, slots, parent.
 ///
-/// A record that is dropped while somebody holds a pin on it, or on a block below it, becomes DOOMED: out
+/// A record that is dropped while somebody holds a pin on it, or on a block below it, becomes DELETED: out
 /// of the index, so that nobody finds it again, but in its place until the last pin and the last child
 /// are gone. A writer counts as one pin, as does a load.
 ///
@@ -286,7 +286,7 @@ final class RecordStates {
         return ended[0];
     }
 
-    /// Ends one record of a walk from below, and frees no other: a doomed parent, which may have had what a disk
+    /// Ends one record of a walk from below, and frees no other: a deleted parent, which may have had what a disk
     /// told of below it, is still to be visited.
     private boolean markOneDeleted(int record, EventKind cause) {
         int before = stateOf(record);
@@ -331,7 +331,7 @@ final class RecordStates {
         }
     }
 
-    /// Frees a doomed record, and doomed parents after it, as far as neither pins nor children hold them.
+    /// Frees a deleted record, and deleted parents after it, as far as neither pins nor children hold them.
     void reap(int record) {
         int at = record;
         while (at != NONE && isReapable(at)) {
@@ -339,7 +339,7 @@ final class RecordStates {
         }
     }
 
-    /// Frees a doomed record that nothing holds, and none above it.
+    /// Frees a deleted record that nothing holds, and none above it.
     void reapOne(int record) {
         if (isReapable(record)) {
             free(record);

@@ -9,7 +9,7 @@ import io.kvcache.core.tier.Tombstone;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;
-import io.kvcache.core.tree.RecordInit;
+import io.kvcache.core.tree.NewRecordFields;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -20,9 +20,9 @@ import java.util.Map;
 /// Puts what a disk held before the opening back into the tree, newest first, whatever the order of
 /// families.
 ///
-/// A block whose parent was not found yet hangs below a PHANTOM, a record that stands for the parent and
-/// knows its key alone; when the parent is found it takes the phantom's place. Blocks become findable when
-/// all above them are there. What hangs below a phantom at the end is dropped.
+/// A block whose parent was not found yet hangs below a PLACEHOLDER, a record that stands for the parent and
+/// knows its key alone; when the parent is found it takes the place of its placeholder. Blocks become findable when
+/// all above them are there. What hangs below a placeholder at the end is dropped.
 ///
 /// **Threads.** Owned by the store's lock.
 final class TierRecovery {
@@ -249,14 +249,14 @@ final class TierRecovery {
         }
     }
 
-    /// The record of a block's parent, a phantom when it is not known; or -1 when there is no record to be
+    /// The record of a block's parent, a placeholder when it is not known; or -1 when there is no record to be
     /// had.
     private int parentOf(TierBlock block) {
         int parent = tree.findAny(block.parentHi(), block.parentLo());
         if (parent != NONE) {
             return parent;
         }
-        RecordInit unknown = new RecordInit(
+        NewRecordFields unknown = new NewRecordFields(
                 block.parentHi(),
                 block.parentLo(),
                 NONE,
@@ -268,10 +268,10 @@ final class TierRecovery {
         return tree.insert(unknown, ControlWord.PLACEHOLDER, 0);
     }
 
-    private static RecordInit newRecord(TierBlock block, int parent) {
+    private static NewRecordFields newRecord(TierBlock block, int parent) {
         int identity =
                 block.isObject() ? RecordFlags.ofObject(block.namespaceId()) : RecordFlags.ofBlock(block.namespaceId());
-        return new RecordInit(
+        return new NewRecordFields(
                 block.keyHi(), block.keyLo(), parent, block.depth(), identity, block.bytes(), block.engineHash(), NONE);
     }
 

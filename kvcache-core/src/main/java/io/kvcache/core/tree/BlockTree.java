@@ -210,7 +210,7 @@ public final class BlockTree {
     /// but not to be found by readers. It counts as resident: a slot is about to be its.
     ///
     /// @return the record, or -1 when all are taken
-    public int insert(RecordInit what) {
+    public int insert(NewRecordFields what) {
         int record = insert(what, ControlWord.RESERVED, 1);
         if (record != NONE) {
             addResident(record);
@@ -221,7 +221,7 @@ public final class BlockTree {
     /// Takes a record for a key and links it below its parent, without its being resident.
     ///
     /// @return the record, or -1 when all are taken
-    public int insert(RecordInit what, int state, int pins) {
+    public int insert(NewRecordFields what, int state, int pins) {
         int record = pool.allocate();
         if (record == NONE) {
             return NONE;

@@ -6,7 +6,7 @@ package io.kvcache.core.tree;
 ///            reserve            seal                      evict: pins 0 → EVICTING
 ///   FREE ─────────────▶ RESERVED ─────▶ SEALED ────────────────────────▶ FREE, generation + 1
 ///                          │  parent not sealed yet         drop while pinned
-///                          └─▶ FILLED ─▶ SEALED     SEALED ─▶ DOOMED ─ last unpin ─▶ FREE, generation + 1
+///                          └─▶ FILLED ─▶ SEALED     SEALED ─▶ DELETED ─ last unpin ─▶ FREE, generation + 1
 /// ```
 ///
 /// With disks, a block whose copy lies there stays known when its slot goes:
@@ -16,8 +16,8 @@ package io.kvcache.core.tree;
 ///   LOADING ─ given up ─▶ ON_DISK                   (LOADED: its parent is not SEALED yet)
 /// ```
 ///
-/// At opening, blocks are found on disk in any order: PHANTOM stands for a parent that was not found yet,
-/// DETACHED for a block that has one above it. Once the chain above is whole they become ON_DISK.
+/// At opening, blocks are found on disk in any order: PLACEHOLDER stands for a parent that was not found yet,
+/// ORPHAN for a block that has one above it. Once the chain above is whole they become ON_DISK.
 ///
 /// Only a SEALED record can be pinned by readers. State changes happen under the store's lock; pins are added
 /// and taken away by anyone, by compare-and-set on the whole word, so that a pin and a change of state cannot

@@ -255,7 +255,7 @@ public final class RecordPool implements RecordView {
     }
 
     /// Says of a record that stood for an unknown block what it is.
-    public void initialize(int record, RecordInit what) {
+    public void initialize(int record, NewRecordFields what) {
         depth(record, what.depth());
         flags(record, what.flags());
         bytes(record, what.bytes());

@@ -91,7 +91,7 @@ final class AgeBucketListsTest {
             } else if (listed[record]) {
                 remove(record);
             } else {
-                lists[record] = random.nextInt(30) == 0 ? -1 : random.nextInt(lanes * BlockState.LISTS);
+                lists[record] = random.nextInt(30) == 0 ? -1 : random.nextInt(lanes * ImportanceWord.LISTS);
                 stamps[record] = random.nextInt(4) == 0 ? random.nextLong(now + 1) : now;
                 add(record);
             }

@@ -15,7 +15,7 @@ import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tree.ControlWord;
-import io.kvcache.core.tree.RecordInit;
+import io.kvcache.core.tree.NewRecordFields;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
 import java.util.stream.IntStream;
@@ -56,7 +56,8 @@ final class NoveltyClassifierTest {
     }
 
     private int insert(BlockChain chain, int index, int parent, int identity) {
-        RecordInit record = new RecordInit(chain.keyHi(index), chain.keyLo(index), parent, index, identity, 4096, 0, 0);
+        NewRecordFields record =
+                new NewRecordFields(chain.keyHi(index), chain.keyLo(index), parent, index, identity, 4096, 0, 0);
         return parts.tree().insert(record, ControlWord.SEALED, 0);
     }
 

@@ -7,7 +7,7 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.policy.RecordView;
-import io.kvcache.core.tree.RecordInit;
+import io.kvcache.core.tree.NewRecordFields;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.Arena;
@@ -38,7 +38,8 @@ final class StressStore {
         parts.namespaceRegistry().add(new NamespaceEntry(0, SPACE, slots, (int) SlabPool.SLAB_BYTES));
         pins = parts.recordPins();
         recordStates = new RecordStates(parts);
-        record = parts.tree().insert(new RecordInit(1, 1, RecordView.NONE, 0, RecordFlags.ofBlock(0), 4096, 0, -1));
+        record =
+                parts.tree().insert(new NewRecordFields(1, 1, RecordView.NONE, 0, RecordFlags.ofBlock(0), 4096, 0, -1));
         pool.hostPage(record, slabs.acquire(slots, record));
         recordStates.seal(record, RecordView.NONE);
     }

@@ -14,7 +14,7 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tree.ControlWord;
-import io.kvcache.core.tree.RecordInit;
+import io.kvcache.core.tree.NewRecordFields;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
 import org.junit.jupiter.api.AfterEach;
@@ -62,7 +62,7 @@ final class WriteAdmissionTest {
 
     private int insert(int identity, int depth) {
         return parts.tree()
-                .insert(new RecordInit(++key, key, NONE, depth, identity, BYTES, 0, 0), ControlWord.SEALED, 0);
+                .insert(new NewRecordFields(++key, key, NONE, depth, identity, BYTES, 0, 0), ControlWord.SEALED, 0);
     }
 
     private int block(int depth) {
@@ -74,7 +74,7 @@ final class WriteAdmissionTest {
         int[] prompt = new int[blocks];
         int parent = NONE;
         for (int i = 0; i < blocks; i++) {
-            RecordInit next = new RecordInit(++key, key, parent, i, RecordFlags.ofBlock(space), BYTES, 0, 0);
+            NewRecordFields next = new NewRecordFields(++key, key, parent, i, RecordFlags.ofBlock(space), BYTES, 0, 0);
             prompt[i] = parts.tree().insert(next, ControlWord.SEALED, 0);
             writeAdmission.onPutStarted(prompt[i], blocks - i);
             writeAdmission.onPut(prompt[i]);

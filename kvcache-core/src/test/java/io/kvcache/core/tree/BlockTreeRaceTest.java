@@ -54,7 +54,7 @@ final class BlockTreeRaceTest {
     }
 
     private int reserve(long key) {
-        int record = tree.insert(new RecordInit(~key, key, -1, 0, 0, 4096, 0, 0));
+        int record = tree.insert(new NewRecordFields(~key, key, -1, 0, 0, 4096, 0, 0));
         if (record >= 0) {
             int generation = ControlWord.generation(pool.control(record));
             keyOfGeneration[record][generation & (REMEMBERED - 1)] = key;

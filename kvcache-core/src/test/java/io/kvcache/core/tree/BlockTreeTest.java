@@ -19,7 +19,7 @@ final class BlockTreeTest {
 
     private int insert(long key, int parent) {
         int depth = parent == NONE ? 0 : pool.depth(parent) + 1;
-        return tree.insert(new RecordInit(~key, key, parent, depth, 3 << 16, 4096, 99, 17));
+        return tree.insert(new NewRecordFields(~key, key, parent, depth, 3 << 16, 4096, 99, 17));
     }
 
     private int sealed(long key, int parent) {

@@ -32,7 +32,7 @@ final class IndexReaderTest {
     }
 
     private int sealed(long lo) {
-        int record = tree.insert(new RecordInit(1, lo, RecordView.NONE, 3, 0, BYTES, 0, PAGE));
+        int record = tree.insert(new NewRecordFields(1, lo, RecordView.NONE, 3, 0, BYTES, 0, PAGE));
         pool.checksum(record, 77);
         pool.state(record, ControlWord.SEALED, 0);
         return record;
@@ -58,7 +58,7 @@ final class IndexReaderTest {
 
     @Test
     void givenABlockThatIsBeingWritten_whenItIsLookedUp_thenItIsAMiss() {
-        tree.insert(new RecordInit(1, 9, RecordView.NONE, 0, 0, BYTES, 0, PAGE));
+        tree.insert(new NewRecordFields(1, 9, RecordView.NONE, 0, 0, BYTES, 0, PAGE));
         assertThat(reader.find(1, 9)).isEqualTo(RecordHandle.MISS);
     }
 

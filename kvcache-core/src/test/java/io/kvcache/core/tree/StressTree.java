@@ -29,7 +29,7 @@ final class StressTree {
     }
 
     int reserve(long key) {
-        return tree.insert(new RecordInit(~key, key, RecordView.NONE, 0, 0, 4096, 0, 0));
+        return tree.insert(new NewRecordFields(~key, key, RecordView.NONE, 0, 0, 4096, 0, 0));
     }
 
     void drop(int record) {

@@ -1,7 +1,7 @@
 package io.kvcache.server.block;
 
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.server.quota.Evictable;
+import io.kvcache.server.quota.EvictableStock;
 import io.kvcache.server.quota.Quota;
 import io.kvcache.tiers.BlockCatalog;
 import java.util.ArrayList;
@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 /// About 200 bytes of heap a block.
 ///
 /// **Threads.** Any. The store is never asked to forget under this lock.
-public final class BlockQuotaTracker implements Evictable {
+public final class BlockQuotaTracker implements EvictableStock {
 
     /// Blocks that one put evicts at the most.
     private static final int MAX_EVICTIONS_PER_PUT = 1000;
@@ -106,7 +106,7 @@ public final class BlockQuotaTracker implements Evictable {
         adjustChildren(parent, 1);
         Quota.QuotaReservation quotaReservation = quota.reserve(wanted);
         for (int i = 0; quotaReservation == null && i < MAX_EVICTIONS_PER_PUT; i++) {
-            Evictable stalest = quota.canFit(wanted) ? quota.leastRecentlyUsed() : null;
+            EvictableStock stalest = quota.canFit(wanted) ? quota.leastRecentlyUsed() : null;
             if (stalest == null || !stalest.evictOldest()) {
                 break;
             }

@@ -4,7 +4,7 @@ import io.kvcache.server.client.ClientConfig;
 import io.kvcache.server.client.ClientCredentials;
 import io.kvcache.server.client.HttpApiClient;
 import io.kvcache.server.client.RespClient;
-import io.kvcache.transport.remote.TrustStore;
+import io.kvcache.transport.remote.ClientTlsContexts;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -54,7 +54,7 @@ final class ConnectionOptions {
 
     private ClientConfig clientConfig() throws IOException {
         Path file = authorities;
-        SSLContext trust = file != null ? TrustStore.of(file) : tls ? TrustStore.systemDefault() : null;
+        SSLContext trust = file != null ? ClientTlsContexts.of(file) : tls ? ClientTlsContexts.systemDefault() : null;
         return new ClientConfig(host, port, clientCredentials(), trust);
     }
 

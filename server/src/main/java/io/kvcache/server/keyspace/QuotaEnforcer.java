@@ -2,7 +2,7 @@ package io.kvcache.server.keyspace;
 
 import io.kvcache.core.Clock;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.server.quota.Evictable;
+import io.kvcache.server.quota.EvictableStock;
 import io.kvcache.server.quota.Quota;
 import org.jspecify.annotations.Nullable;
 
@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
 /// values and blocks, never another's.
 ///
 /// **Threads.** Any.
-final class QuotaEnforcer implements Evictable {
+final class QuotaEnforcer implements EvictableStock {
 
     /// Values that one put evicts at the most: some tens of milliseconds. A large value in place of very many small
     /// ones is refused until enough of them have gone.
@@ -78,7 +78,7 @@ final class QuotaEnforcer implements Evictable {
 
     @SuppressWarnings("ReferenceEquality") // this very one
     private boolean evictLeastRecentlyUsed(Key by) {
-        Evictable stalest = quota.leastRecentlyUsed();
+        EvictableStock stalest = quota.leastRecentlyUsed();
         if (stalest == this) {
             return evictOne(by);
         }

@@ -1,7 +1,7 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.server.quota.Evictable;
+import io.kvcache.server.quota.EvictableStock;
 import io.kvcache.server.quota.Quota;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -43,7 +43,7 @@ final class QuotaLru {
         synchronized (byUse) {
             KeyEntry oldest = unindexed.isEmpty() ? oldest() : null;
             if (oldest == null) {
-                return unindexed.isEmpty() ? Evictable.NOTHING_EVICTABLE : 0;
+                return unindexed.isEmpty() ? EvictableStock.NOTHING_EVICTABLE : 0;
             }
             return oldest.lastUse();
         }

@@ -60,7 +60,7 @@ public final class ChannelSetup {
                     .addLast(new TlsHandshakeHandler(connection));
         }
         channel.pipeline()
-                .addLast(new ConnectionHandler.Head(connectionRegistry, connection))
+                .addLast(new PipelineEnds.Head(connectionRegistry, connection))
                 .addLast(new ProtocolDetector(protocols, connection));
     }
 }

@@ -65,7 +65,7 @@ final class ProtocolDetector extends ChannelInboundHandlerAdapter {
         firstBytes = null;
         connection.protocol(told.kind());
         told.install(context.pipeline(), connection);
-        context.pipeline().addLast(new ConnectionHandler.Tail(connection));
+        context.pipeline().addLast(new PipelineEnds.Tail(connection));
         context.fireChannelRead(seen);
         context.fireChannelReadComplete();
         context.pipeline().remove(this);

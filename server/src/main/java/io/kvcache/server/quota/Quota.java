@@ -25,7 +25,7 @@ public final class Quota {
     private final LongAdder unlimitedBytes = new LongAdder();
 
     private final AtomicLong useCounter = new AtomicLong();
-    private final List<Evictable> evictables = new CopyOnWriteArrayList<>();
+    private final List<EvictableStock> evictables = new CopyOnWriteArrayList<>();
 
     /// @param limitBytes 0 for no limit
     public Quota(long limitBytes) {
@@ -60,7 +60,7 @@ public final class Quota {
     }
 
     /// Adds what counts for this quota.
-    public void register(Evictable evictable) {
+    public void register(EvictableStock evictable) {
         evictables.add(evictable);
     }
 
@@ -124,10 +124,10 @@ public final class Quota {
     }
 
     /// The stock that has what was unused for longest, or null when nothing can go.
-    public @Nullable Evictable leastRecentlyUsed() {
-        Evictable stalest = null;
-        long oldest = Evictable.NOTHING_EVICTABLE;
-        for (Evictable evictable : evictables) {
+    public @Nullable EvictableStock leastRecentlyUsed() {
+        EvictableStock stalest = null;
+        long oldest = EvictableStock.NOTHING_EVICTABLE;
+        for (EvictableStock evictable : evictables) {
             long use = evictable.oldestUse();
             if (use < oldest) {
                 oldest = use;

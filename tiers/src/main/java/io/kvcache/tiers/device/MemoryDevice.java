@@ -18,7 +18,7 @@ public final class MemoryDevice {
     /// @param depth operations on their way at a time, 1 to [BlockDevice#MAX_DEPTH]
     public static BlockDevice create(MemorySegment storage, int depth) {
         SpanValidator spanValidator = new SpanValidator(storage.byteSize());
-        IoBackend ioBackend = new MemoryBackend(storage, new IoRequestPool(depth));
+        IoBackend ioBackend = new MemoryIoBackend(storage, new IoRequestPool(depth));
         return new AsyncDevice("memory device", spanValidator, ioBackend, new AsyncDevice.CloseOptions(1, () -> {}));
     }
 }

@@ -17,10 +17,10 @@ final class BatchVerifier {
     static final int SPAN_BYTES = 256 << 10;
 
     private final DeviceOperationQueue deviceOperationQueue;
-    private final RegionManager regionManager;
+    private final RegionTable regionTable;
     private final MemorySegment buffer;
     private final Region region;
-    private final WriteBatch writeBatch;
+    private final WriteBatchHeader batchHeader;
     private final Consumer<List<DiskEntry>> callback;
     private final List<DiskEntry> sound = new ArrayList<>();
     private int nextPage;
@@ -31,41 +31,38 @@ final class BatchVerifier {
 
     /// Where a group is read from.
     record Source(
-            DeviceOperationQueue deviceOperationQueue,
-            RegionManager regionManager,
-            Region region,
-            MemorySegment buffer) {}
+            DeviceOperationQueue deviceOperationQueue, RegionTable regionTable, Region region, MemorySegment buffer) {}
 
     /// @param then told those that are whole, in their order
-    BatchVerifier(Source source, WriteBatch writeBatch, Consumer<List<DiskEntry>> then) {
+    BatchVerifier(Source source, WriteBatchHeader batchHeader, Consumer<List<DiskEntry>> then) {
         this.deviceOperationQueue = source.deviceOperationQueue;
-        this.regionManager = source.regionManager;
+        this.regionTable = source.regionTable;
         this.region = source.region;
         this.buffer = source.buffer;
-        this.writeBatch = writeBatch;
+        this.batchHeader = batchHeader;
         this.callback = then;
-        this.nextPage = writeBatch.page() + WriteBatch.HEAD_PAGES;
+        this.nextPage = batchHeader.page() + WriteBatchHeader.HEAD_PAGES;
     }
 
     void read() {
         skipTombstones();
-        int end = writeBatch.page() + writeBatch.pages();
+        int end = batchHeader.page() + batchHeader.pages();
         if (nextPage == end) {
             callback.accept(sound);
             return;
         }
         long left = (long) (end - nextPage) * DiskGeometry.PAGE_BYTES;
         MemorySegment span = buffer.asSlice(0, Math.min(left, SPAN_BYTES));
-        long offset = regionManager.offset(region, nextPage);
+        long offset = regionTable.offset(region, nextPage);
         nextPage += (int) (span.byteSize() / DiskGeometry.PAGE_BYTES);
         deviceOperationQueue.add(DeviceOperation.read(span, offset, outcome -> onRead(span, outcome)));
     }
 
     /// Tombstones have no bytes that could be torn.
     private void skipTombstones() {
-        while (index < writeBatch.entries().size()
-                && writeBatch.entries().get(index).isTombstone()) {
-            sound.add(writeBatch.entries().get(index));
+        while (index < batchHeader.entries().size()
+                && batchHeader.entries().get(index).isTombstone()) {
+            sound.add(batchHeader.entries().get(index));
             index++;
         }
     }
@@ -81,7 +78,7 @@ final class BatchVerifier {
     ///
     /// @return bytes of the span that do
     private long addToChecksum(MemorySegment span, boolean done) {
-        DiskEntry entry = writeBatch.entries().get(index);
+        DiskEntry entry = batchHeader.entries().get(index);
         long blockBytes = (long) entry.pages() * DiskGeometry.PAGE_BYTES;
         long taken = Math.min(blockBytes - checksummedBytes, span.byteSize());
         crc.update(span.asSlice(0, Math.clamp(entry.bytes() - checksummedBytes, 0, taken)));

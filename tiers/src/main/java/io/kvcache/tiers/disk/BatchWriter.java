@@ -25,7 +25,7 @@ final class BatchWriter {
     private static final int MAX_IN_FLIGHT = 4;
 
     private final LogIo io;
-    private final RegionManager regionManager;
+    private final RegionTable regionTable;
     private final PagePool heads;
     private final TrailerWriter trailerWriter;
     private final LogLimits limits;
@@ -44,7 +44,7 @@ final class BatchWriter {
     ///
     /// @param onAppendBegun told of what callers appended, when a group with it is begun
     record Dependencies(
-            RegionManager regionManager,
+            RegionTable regionTable,
             PagePool heads,
             TrailerWriter trailerWriter,
             LogLimits limits,
@@ -52,7 +52,7 @@ final class BatchWriter {
 
     BatchWriter(LogIo io, Dependencies dependencies) {
         this.io = io;
-        this.regionManager = dependencies.regionManager;
+        this.regionTable = dependencies.regionTable;
         this.heads = dependencies.heads;
         this.trailerWriter = dependencies.trailerWriter;
         this.limits = dependencies.limits;
@@ -139,9 +139,9 @@ final class BatchWriter {
             then.run();
             return;
         }
-        RegionFooter.open(region.epoch(), mark.durableExtent(), regionManager.endedEpoch())
+        RegionFooter.open(region.epoch(), mark.durableExtent(), regionTable.endedEpoch())
                 .write(page);
-        io.write(WriteKind.TRAILER, page, regionManager.footerOffset(region.region()), _ -> {
+        io.write(WriteKind.TRAILER, page, regionTable.footerOffset(region.region()), _ -> {
             heads.release(page);
             region.endMark();
             then.run();
@@ -151,8 +151,8 @@ final class BatchWriter {
     /// Pages that can be written again for sure, each entry counted with a head of its own and a page of
     /// trailer.
     int rewritePages() {
-        if (regionManager.freeCount() > 0) {
-            return regionManager.geometry().regionPages();
+        if (regionTable.freeCount() > 0) {
+            return regionTable.geometry().regionPages();
         }
         return open == null ? 0 : Math.max(0, open.freePages(0));
     }
@@ -196,7 +196,7 @@ final class BatchWriter {
                 new InFlightBatch.BatchContents(begunBatches++, into, takeMembers(into), head), this::onBatchEnded);
         inFlight.add(group);
         fromCallers(group).forEach(onAppendBegun);
-        group.start(io.deviceOperationQueue(), regionManager);
+        group.start(io.deviceOperationQueue(), regionTable);
         return true;
     }
 
@@ -205,7 +205,7 @@ final class BatchWriter {
         if (rewrite != null) {
             return rewrite;
         }
-        return regionManager.freeCount() > 0 ? appends.peek() : null;
+        return regionTable.freeCount() > 0 ? appends.peek() : null;
     }
 
     /// The open region if it has room, else the next one, or null when there is none.
@@ -213,7 +213,7 @@ final class BatchWriter {
         if (open != null && open.freePages(1) >= first.entry().pages()) {
             return open;
         }
-        if (regionManager.freeCount() < (first.isRewrite() ? 1 : 2)) {
+        if (regionTable.freeCount() < (first.isRewrite() ? 1 : 2)) {
             return null;
         }
         boolean replaces = open == null || open.mayReplaceEntries();
@@ -221,15 +221,15 @@ final class BatchWriter {
             trailerWriter.enqueue(open);
             open = null;
         }
-        RegionPredecessor before = new RegionPredecessor(regionManager.newestFullEpoch(), replaces);
-        Region next = regionManager.openNext();
-        open = next == null ? null : new OpenRegion(regionManager, next, before);
+        RegionPredecessor before = new RegionPredecessor(regionTable.newestFullEpoch(), replaces);
+        Region next = regionTable.openNext();
+        open = next == null ? null : new OpenRegion(regionTable, next, before);
         return open;
     }
 
     /// Only when a region broke is there no room for what is kept, unless one is about to be free.
     private boolean rejectUnfitting(PendingAppend first) {
-        if (!first.isRewrite() || regionManager.count(Region.State.FREEING) > 0) {
+        if (!first.isRewrite() || regionTable.count(Region.State.FREEING) > 0) {
             return false;
         }
         rewrites.remove().completion().complete(LogAddress.NONE);
@@ -240,7 +240,7 @@ final class BatchWriter {
         List<PendingAppend> members = new ArrayList<>();
         long pages = 0;
         PendingAppend next = firstPending();
-        while (next != null && members.size() < WriteBatch.MAX_ENTRIES) {
+        while (next != null && members.size() < WriteBatchHeader.MAX_ENTRIES) {
             pages += next.entry().pages();
             boolean fits = pages <= into.freePages(members.size() + 1);
             boolean small = members.isEmpty() || pages * DiskGeometry.PAGE_BYTES <= limits.groupBytes();

@@ -21,13 +21,13 @@ final class BlockVerifier {
     static final long BYTES = (long) MAX_READS * PIECE_BYTES;
 
     private final DeviceOperationQueue deviceOperationQueue;
-    private final RegionManager regionManager;
+    private final RegionTable regionTable;
     private final Deque<ReadBuffer> idle = new ArrayDeque<>();
 
     /// @param memory [#BYTES] of it
-    BlockVerifier(DeviceOperationQueue deviceOperationQueue, RegionManager regionManager, MemorySegment memory) {
+    BlockVerifier(DeviceOperationQueue deviceOperationQueue, RegionTable regionTable, MemorySegment memory) {
         this.deviceOperationQueue = deviceOperationQueue;
-        this.regionManager = regionManager;
+        this.regionTable = regionTable;
         for (int i = 0; i < MAX_READS; i++) {
             idle.add(new ReadBuffer(memory.asSlice((long) i * PIECE_BYTES, PIECE_BYTES)));
         }
@@ -63,7 +63,7 @@ final class BlockVerifier {
             crc = new ChunkedCrc();
             entry = next;
             callback = follow;
-            at = regionManager.offset(region, next.page());
+            at = regionTable.offset(region, next.page());
             left = next.bytes();
             read();
         }

@@ -108,6 +108,6 @@ public record DiskEntry(
 
     /// Whether it lies where a block of a region of so many pages can lie.
     boolean fitsIn(int regionPages) {
-        return isValid() && page >= WriteBatch.HEAD_PAGES && page + (long) pages() < regionPages;
+        return isValid() && page >= WriteBatchHeader.HEAD_PAGES && page + (long) pages() < regionPages;
     }
 }

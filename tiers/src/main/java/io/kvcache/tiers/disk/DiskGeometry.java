@@ -81,7 +81,7 @@ public record DiskGeometry(long deviceBytes, long regionBytes) {
 
     /// The largest block or object that a region holds beside head and trailer.
     public long maxEntryBytes() {
-        return (long) (regionPages() - WriteBatch.HEAD_PAGES - RegionTrailer.pages(1)) * PAGE_BYTES;
+        return (long) (regionPages() - WriteBatchHeader.HEAD_PAGES - RegionTrailer.pages(1)) * PAGE_BYTES;
     }
 
     /// Pages of a region.

@@ -136,7 +136,7 @@ public final class DiskLog {
         return mountedLog == null ? List.of() : mountedLog.namespaces().all();
     }
 
-    /// Gives a namespace a number; [DiskLogListener#onNamespaceRegistered] tells it when it is durable.
+    /// Gives a namespace a number; [DiskLogCompletions#onNamespaceRegistered] tells it when it is durable.
     ///
     /// @return TAKEN, REFUSED, or FULL when the table has no room for it
     public LogSubmitResult register(Namespace namespace) {
@@ -145,7 +145,7 @@ public final class DiskLog {
                 : mountedLog.namespaces().register(namespace);
     }
 
-    /// Appends a block or object; [DiskLogListener#onAppended] tells where it lies.
+    /// Appends a block or object; [DiskLogCompletions#onAppended] tells where it lies.
     ///
     /// @param entry what is to be known of it; its page is not looked at
     /// @param pieces native memory at aligned addresses, in whole pages, together as many as the bytes take.
@@ -162,7 +162,7 @@ public final class DiskLog {
     /// can be read as long as its region is not reclaimed, and the index does not keep it then.
     ///
     /// It takes a row of its region's table and no room for bytes, and lasts until its region is reclaimed.
-    /// [DiskLogListener#onAppended] tells that it is written; its place is none to read from. [#flush] makes it
+    /// [DiskLogCompletions#onAppended] tells that it is written; its place is none to read from. [#flush] makes it
     /// durable.
     ///
     /// @param tombstone see [DiskEntry#tombstone()] and [DiskEntry#tombstone(int)]
@@ -193,7 +193,7 @@ public final class DiskLog {
         return LogSubmitResult.ACCEPTED;
     }
 
-    /// Reads a block or object; [DiskLogListener#onRead] tells how it went.
+    /// Reads a block or object; [DiskLogCompletions#onRead] tells how it went.
     ///
     /// @return TAKEN, FULL, STALE or REFUSED
     /// @throws IllegalArgumentException when the pieces do not fit the bytes, or no such place was ever
@@ -205,7 +205,7 @@ public final class DiskLog {
     }
 
     /// Makes durable what was appended by now: all of it whose place was or will be told is found by every
-    /// later opening, until its region is reclaimed. [DiskLogListener#onFlushed] tells when.
+    /// later opening, until its region is reclaimed. [DiskLogCompletions#onFlushed] tells when.
     ///
     /// It waits until those blocks and the heads of their groups are written, and, where a group before one
     /// of them failed, until the trailer that alone leads to it is; then it syncs. False makes no promise at

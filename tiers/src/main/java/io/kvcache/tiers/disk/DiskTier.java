@@ -355,7 +355,7 @@ public final class DiskTier implements Tier {
     }
 
     /// What the log tells the store, in the store's words.
-    private final class TierSink implements DiskLogListener {
+    private final class TierSink implements DiskLogCompletions {
 
         @Override
         public void onNamespaceRegistered(Namespace namespace, int number) {

@@ -19,10 +19,10 @@ record DurableExtent(int pages, int entries, int replacing) {
                 .count();
     }
 
-    DurableExtent plus(WriteBatch writeBatch) {
+    DurableExtent plus(WriteBatchHeader batchHeader) {
         return new DurableExtent(
-                writeBatch.page() + writeBatch.pages(),
-                entries + writeBatch.entries().size(),
-                replacing + replacing(writeBatch.entries()));
+                batchHeader.page() + batchHeader.pages(),
+                entries + batchHeader.entries().size(),
+                replacing + replacing(batchHeader.entries()));
     }
 }

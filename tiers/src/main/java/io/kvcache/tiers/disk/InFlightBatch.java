@@ -35,19 +35,19 @@ final class InFlightBatch {
     }
 
     /// Hands all writes over.
-    void start(DeviceOperationQueue deviceOperationQueue, RegionManager regionManager) {
-        WriteBatch writeBatch = placed.writeBatch();
-        writeBatch.write(head);
+    void start(DeviceOperationQueue deviceOperationQueue, RegionTable regionTable) {
+        WriteBatchHeader batchHeader = placed.batchHeader();
+        batchHeader.write(head);
         left = 1
                 + appends.stream()
                         .mapToInt(each -> each.bufferList().spans().size())
                         .sum();
         deviceOperationQueue.add(DeviceOperation.write(
-                WriteKind.HEAD, head, regionManager.offset(into.region(), writeBatch.page()), this::onWriteComplete));
+                WriteKind.HEAD, head, regionTable.offset(into.region(), batchHeader.page()), this::onWriteComplete));
         for (int i = 0; i < appends.size(); i++) {
             PendingAppend append = appends.get(i);
-            long offset = regionManager.offset(
-                    into.region(), writeBatch.entries().get(i).page());
+            long offset = regionTable.offset(
+                    into.region(), batchHeader.entries().get(i).page());
             for (MemorySegment span : append.bufferList().spans()) {
                 deviceOperationQueue.add(DeviceOperation.write(append.kind(), span, offset, this::onWriteComplete));
                 offset += span.byteSize();
@@ -90,7 +90,7 @@ final class InFlightBatch {
 
     /// Tells everybody where their blocks are.
     void notifyAppends() {
-        List<DiskEntry> entries = placed.writeBatch().entries();
+        List<DiskEntry> entries = placed.batchHeader().entries();
         for (int i = 0; i < appends.size(); i++) {
             long address = failed
                     ? LogAddress.NONE

@@ -60,7 +60,7 @@ public final class LogAudit {
     private final ProgressListener progressListener;
     private final SuperblockCopy superblockCopy;
     private final int damagedCopy;
-    private final RegionManager regionManager;
+    private final RegionTable regionTable;
     private final RegionEntryReader entries;
     private final BlockVerifier probe;
     private final MemorySegment trailer;
@@ -97,12 +97,12 @@ public final class LogAudit {
                     : header.formatError().message();
             throw new IllegalArgumentException("no disk tier to look at: " + why);
         }
-        this.regionManager = new RegionManager(superblock.geometry(), superblock.deviceId(), superblock.sequence());
+        this.regionTable = new RegionTable(superblock.geometry(), superblock.deviceId(), superblock.sequence());
         int regionPages = superblock.geometry().regionPages();
-        this.entries = new RegionEntryReader(io, regionManager, pages(arena, RegionEntryReader.bytes(regionPages)));
-        this.probe = new BlockVerifier(io.deviceOperationQueue(), regionManager, pages(arena, BlockVerifier.BYTES));
+        this.entries = new RegionEntryReader(io, regionTable, pages(arena, RegionEntryReader.bytes(regionPages)));
+        this.probe = new BlockVerifier(io.deviceOperationQueue(), regionTable, pages(arena, BlockVerifier.BYTES));
         this.trailer = pages(arena, TrailerWriter.bytes(regionPages));
-        this.reports = new RegionReport[regionManager.count()];
+        this.reports = new RegionReport[regionTable.count()];
         Arrays.fill(reports, new RegionReport(RegionState.FREE, 0, 0, 0));
         superblock.namespaces().forEach(_ -> tallies.add(new NamespaceAuditCounts()));
     }
@@ -146,7 +146,7 @@ public final class LogAudit {
             repairCopy(pages(arena, DiskGeometry.SUPERBLOCK_BYTES));
         }
         PagePool pool = new PagePool(pages(arena, PagePool.PAGES * (long) DiskGeometry.PAGE_BYTES));
-        RegionScan regionScan = new RegionScan(io, regionManager, pool);
+        RegionScan regionScan = new RegionScan(io, regionTable, pool);
         await(() -> {
             regionScan.pump();
             return regionScan.isComplete();
@@ -225,7 +225,7 @@ public final class LogAudit {
     /// Whether the region before is nowhere, which an opening notices in the same way.
     private void checkPredecessor() {
         RegionPredecessor before = entries.predecessor();
-        if (before.isMissing(regionManager.endedEpoch(), epochs)) {
+        if (before.isMissing(regionTable.endedEpoch(), epochs)) {
             missing++;
             discarding |= before.replaces();
         }
@@ -233,7 +233,7 @@ public final class LogAudit {
 
     /// Whether an opening tells it, so that older copies do not count. Entries that it does not tell hide none.
     private boolean hidesOlder(DiskEntry entry) {
-        return entry.fitsIn(regionManager.geometry().regionPages()) && entry.namespace() < tallies.size();
+        return entry.fitsIn(regionTable.geometry().regionPages()) && entry.namespace() < tallies.size();
     }
 
     private RegionState regionState() {
@@ -294,10 +294,10 @@ public final class LogAudit {
         }
         int pages = RegionTrailer.pages(kept.size());
         MemorySegment span = trailer.asSlice(0, (long) pages * DiskGeometry.PAGE_BYTES);
-        int regionPages = regionManager.geometry().regionPages();
-        new RegionTrailer(regionManager.epoch(region), kept, regionManager.endedEpoch(), entries.predecessor())
+        int regionPages = regionTable.geometry().regionPages();
+        new RegionTrailer(regionTable.epoch(region), kept, regionTable.endedEpoch(), entries.predecessor())
                 .write(span, regionPages);
-        boolean written = writeDurably(WriteKind.TRAILER, span, regionManager.offset(region, regionPages - pages));
+        boolean written = writeDurably(WriteKind.TRAILER, span, regionTable.offset(region, regionPages - pages));
         repairedRegions += written ? 1 : 0;
     }
 

@@ -16,12 +16,12 @@ import org.jspecify.annotations.Nullable;
 ///     longer ticked; null when the log's thread does that too
 public record LogContext(
         DiskIndex index,
-        DiskLogListener sink,
+        DiskLogCompletions sink,
         LongFunction<MemorySegment> memory,
         @Nullable Executor checksumExecutor) {
 
     /// One whose log works on its own thread alone.
-    public LogContext(DiskIndex index, DiskLogListener sink, LongFunction<MemorySegment> memory) {
+    public LogContext(DiskIndex index, DiskLogCompletions sink, LongFunction<MemorySegment> memory) {
         this(index, sink, memory, null);
     }
 }

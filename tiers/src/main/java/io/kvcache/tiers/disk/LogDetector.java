@@ -26,6 +26,6 @@ final class LogDetector {
 
     /// Whether a page is a footer or a head, of whichever log.
     static boolean isLogPage(MemorySegment page, DiskGeometry geometry) {
-        return RegionFooter.read(page, geometry.regionPages()) != null || WriteBatch.read(page) != null;
+        return RegionFooter.read(page, geometry.regionPages()) != null || WriteBatchHeader.read(page) != null;
     }
 }

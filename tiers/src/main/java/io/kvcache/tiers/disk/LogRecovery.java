@@ -14,7 +14,7 @@ final class LogRecovery {
     /// Regions read ahead: enough for a disk to be busy while entries are told, few enough for little memory.
     static final int MAX_READERS = 4;
 
-    private final RegionManager regionManager;
+    private final RegionTable regionTable;
     private final DiskIndex index;
     private final TrailerWriter trailerWriter;
     private final RegionEraser regionEraser;
@@ -35,7 +35,7 @@ final class LogRecovery {
 
     /// Where a recovery leads.
     record Dependencies(
-            RegionManager regionManager,
+            RegionTable regionTable,
             DiskIndex index,
             TrailerWriter trailerWriter,
             RegionEraser regionEraser,
@@ -44,7 +44,7 @@ final class LogRecovery {
     /// @param newestFirst regions that hold something
     /// @param lanes to read with
     LogRecovery(Dependencies dependencies, List<Region> newestFirst, List<RegionEntryReader> lanes) {
-        this.regionManager = dependencies.regionManager;
+        this.regionTable = dependencies.regionTable;
         this.index = dependencies.index;
         this.trailerWriter = dependencies.trailerWriter;
         this.regionEraser = dependencies.regionEraser;
@@ -133,7 +133,7 @@ final class LogRecovery {
     /// Where a whole region is not found, what is older than it may have been ended by it.
     private void checkPredecessor(RegionEntryReader front) {
         RegionPredecessor before = front.predecessor();
-        if (before.isMissing(regionManager.endedEpoch(), epochs)) {
+        if (before.isMissing(regionTable.endedEpoch(), epochs)) {
             missingRegions++;
             if (before.replaces()) {
                 discardUpTo(front.region().epoch() - 1);
@@ -143,7 +143,7 @@ final class LogRecovery {
 
     private void discardUpTo(long epoch) {
         discarding = true;
-        regionManager.endEpoch(epoch);
+        regionTable.endEpoch(epoch);
         discardedRegions += pendingRegions.size();
         pendingRegions.forEach(regionEraser::enqueue);
         pendingRegions.clear();
@@ -166,7 +166,7 @@ final class LogRecovery {
     }
 
     private void reportEntry(RegionEntryReader from, DiskEntry entry) {
-        if (!entry.fitsIn(regionManager.geometry().regionPages()) || entry.namespace() >= namespaces.size()) {
+        if (!entry.fitsIn(regionTable.geometry().regionPages()) || entry.namespace() >= namespaces.size()) {
             invalidEntries++;
         } else if (entry.isTombstone()) {
             tombstones++;
@@ -185,9 +185,9 @@ final class LogRecovery {
             for (int i = 0; i < front.count(); i++) {
                 all.add(front.entry(i));
             }
-            trailerWriter.enqueue(OpenRegion.recovered(regionManager, front.region(), all));
+            trailerWriter.enqueue(OpenRegion.recovered(regionTable, front.region(), all));
         } else {
-            regionManager.addClosed(front.region());
+            regionTable.addClosed(front.region());
         }
         reading.remove();
         idleReaders.add(front);

@@ -10,7 +10,7 @@ final class MountedLog {
 
     private final LogIo io;
     private final DiskLogConfig config;
-    private final RegionManager regionManager;
+    private final RegionTable regionTable;
     private final NamespaceTable namespaces;
     private final RegionScan regionScan;
     private final TrailerWriter trailerWriter;
@@ -31,28 +31,26 @@ final class MountedLog {
         this.io = io;
         this.config = config;
         this.index = around.index();
-        regionManager = new RegionManager(superblock.geometry(), superblock.deviceId(), superblock.sequence());
+        regionTable = new RegionTable(superblock.geometry(), superblock.deviceId(), superblock.sequence());
         namespaces = new NamespaceTable(superblockWriter, io.logHealth(), around.sink());
         PagePool pages = new PagePool(memory.allocate(PagePool.PAGES * (long) DiskGeometry.PAGE_BYTES));
-        regionScan = new RegionScan(io, regionManager, pages);
-        trailerWriter = new TrailerWriter(io, regionManager, memory.allocate(TrailerWriter.bytes(regionPages)));
-        regionEraser =
-                new RegionEraser(io, regionManager, pages, config.reclaim().discard());
+        regionScan = new RegionScan(io, regionTable, pages);
+        trailerWriter = new TrailerWriter(io, regionTable, memory.allocate(TrailerWriter.bytes(regionPages)));
+        regionEraser = new RegionEraser(io, regionTable, pages, config.reclaim().discard());
         writer = new BatchWriter(
                 io,
-                new BatchWriter.Dependencies(
-                        regionManager, pages, trailerWriter, config.limits(), this::onAppendBegun));
+                new BatchWriter.Dependencies(regionTable, pages, trailerWriter, config.limits(), this::onAppendBegun));
         flushWaiters = new FlushWaiters(io, writer, trailerWriter);
         ChecksumPool checksumPool = new ChecksumPool(around.checksumExecutor(), wake);
         reads = new VerifyingReader(
-                io, regionManager, around.sink(), config.limits().reads(), checksumPool);
+                io, regionTable, around.sink(), config.limits().reads(), checksumPool);
         entryReaders = new ArrayList<>();
         for (int i = 0; i < LogRecovery.MAX_READERS; i++) {
             entryReaders.add(
-                    new RegionEntryReader(io, regionManager, memory.allocate(RegionEntryReader.bytes(regionPages))));
+                    new RegionEntryReader(io, regionTable, memory.allocate(RegionEntryReader.bytes(regionPages))));
         }
         RegionReclaimer.Dependencies dependencies = new RegionReclaimer.Dependencies(
-                regionManager, entryReaders.getFirst(), writer, flushWaiters, regionEraser, index);
+                regionTable, entryReaders.getFirst(), writer, flushWaiters, regionEraser, index);
         regionReclaimer = new RegionReclaimer(
                 io, dependencies, memory.allocate(config.reclaim().rewriteBytes()), config.reclaim());
     }
@@ -92,7 +90,7 @@ final class MountedLog {
                 return done;
             }
             telling = new LogRecovery(
-                    new LogRecovery.Dependencies(regionManager, index, trailerWriter, regionEraser, namespaces),
+                    new LogRecovery.Dependencies(regionTable, index, trailerWriter, regionEraser, namespaces),
                     regionScan.newestFirst(),
                     entryReaders);
             recovery = telling;
@@ -112,7 +110,7 @@ final class MountedLog {
     }
 
     DiskGeometry geometry() {
-        return regionManager.geometry();
+        return regionTable.geometry();
     }
 
     NamespaceTable namespaces() {
@@ -136,13 +134,13 @@ final class MountedLog {
     }
 
     long epoch(long address) {
-        return regionManager.regionAt(address).epoch();
+        return regionTable.regionAt(address).epoch();
     }
 
     void validate() {
-        regionManager.validate();
+        regionTable.validate();
         if (reads.isIdle()) {
-            regionManager.requireUnread();
+            regionTable.requireUnread();
         }
     }
 
@@ -178,12 +176,12 @@ final class MountedLog {
 
     DiskLogStats.RegionCounts regionCounts() {
         return new DiskLogStats.RegionCounts(
-                regionManager.count(Region.State.FREE),
-                regionManager.count(Region.State.OPEN),
-                regionManager.count(Region.State.CLOSING),
-                regionManager.count(Region.State.CLOSED),
-                regionManager.count(Region.State.RECLAIMING),
-                regionManager.count(Region.State.FREEING),
-                regionManager.count(Region.State.BAD));
+                regionTable.count(Region.State.FREE),
+                regionTable.count(Region.State.OPEN),
+                regionTable.count(Region.State.CLOSING),
+                regionTable.count(Region.State.CLOSED),
+                regionTable.count(Region.State.RECLAIMING),
+                regionTable.count(Region.State.FREEING),
+                regionTable.count(Region.State.BAD));
     }
 }

@@ -10,10 +10,10 @@ final class NamespaceTable {
 
     private final SuperblockWriter superblockWriter;
     private final LogHealth logHealth;
-    private final DiskLogListener sink;
+    private final DiskLogCompletions sink;
     private final Queue<Namespace> waiting = new ArrayDeque<>();
 
-    NamespaceTable(SuperblockWriter superblockWriter, LogHealth logHealth, DiskLogListener sink) {
+    NamespaceTable(SuperblockWriter superblockWriter, LogHealth logHealth, DiskLogCompletions sink) {
         this.superblockWriter = superblockWriter;
         this.logHealth = logHealth;
         this.sink = sink;

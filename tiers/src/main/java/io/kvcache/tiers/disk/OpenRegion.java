@@ -19,20 +19,20 @@ final class OpenRegion {
     private DurableExtent writtenExtent = DurableExtent.EMPTY;
     private DurableExtent markedExtent = DurableExtent.EMPTY;
 
-    OpenRegion(RegionManager regionManager, Region region, RegionPredecessor predecessor) {
+    OpenRegion(RegionTable regionTable, Region region, RegionPredecessor predecessor) {
         this.region = region;
-        this.epoch = regionManager.epoch(region);
-        this.regionPages = regionManager.geometry().regionPages();
+        this.epoch = regionTable.epoch(region);
+        this.regionPages = regionTable.geometry().regionPages();
         this.predecessor = predecessor;
     }
 
     /// A region that was open when the log ended; no more is added to it, because the remains of groups that
     /// were never finished may lie behind its last whole one. Its trailer is not written in the order of
     /// lives, so it names no predecessor.
-    static OpenRegion recovered(RegionManager regionManager, Region region, List<DiskEntry> entries) {
-        OpenRegion open = new OpenRegion(regionManager, region, RegionPredecessor.UNKNOWN);
+    static OpenRegion recovered(RegionTable regionTable, Region region, List<DiskEntry> entries) {
+        OpenRegion open = new OpenRegion(regionTable, region, RegionPredecessor.UNKNOWN);
         open.entries = entries.size();
-        open.groups.add(new PlacedBatch(new WriteBatch(open.epoch, 0, 0, entries), true));
+        open.groups.add(new PlacedBatch(new WriteBatchHeader(open.epoch, 0, 0, entries), true));
         return open;
     }
 
@@ -54,14 +54,14 @@ final class OpenRegion {
         if (entries + count > RegionTrailer.maxEntries(regionPages)) {
             return -1;
         }
-        return regionPages - nextPage - WriteBatch.HEAD_PAGES - RegionTrailer.pages(entries + count);
+        return regionPages - nextPage - WriteBatchHeader.HEAD_PAGES - RegionTrailer.pages(entries + count);
     }
 
     /// Places a group at the end.
     PlacedBatch placeBatch(List<DiskEntry> blocks) {
-        PlacedBatch placed = new PlacedBatch(WriteBatch.of(epoch, nextPage, blocks), false);
+        PlacedBatch placed = new PlacedBatch(WriteBatchHeader.of(epoch, nextPage, blocks), false);
         groups.add(placed);
-        nextPage += placed.writeBatch().pages();
+        nextPage += placed.batchHeader().pages();
         entries += blocks.size();
         inFlight++;
         return placed;
@@ -76,7 +76,7 @@ final class OpenRegion {
     /// What the groups from the first on take that have been written, without one before them that has not.
     DurableExtent writtenExtent() {
         while (followed < groups.size() && groups.get(followed).isWritten()) {
-            writtenExtent = writtenExtent.plus(groups.get(followed++).writeBatch());
+            writtenExtent = writtenExtent.plus(groups.get(followed++).batchHeader());
         }
         return writtenExtent;
     }
@@ -100,7 +100,7 @@ final class OpenRegion {
     /// Whether it may hold entries that replace others.
     boolean mayReplaceEntries() {
         return groups.stream()
-                .anyMatch(placed -> DurableExtent.replacing(placed.writeBatch().entries()) > 0);
+                .anyMatch(placed -> DurableExtent.replacing(placed.batchHeader().entries()) > 0);
     }
 
     /// Groups, and the footer, on their way.
@@ -117,7 +117,7 @@ final class OpenRegion {
         List<DiskEntry> written = new ArrayList<>(entries);
         for (PlacedBatch placed : groups) {
             if (placed.isWritten()) {
-                written.addAll(placed.writeBatch().entries());
+                written.addAll(placed.batchHeader().entries());
             }
         }
         return new RegionTrailer(epoch, written, endedEpoch, predecessor);

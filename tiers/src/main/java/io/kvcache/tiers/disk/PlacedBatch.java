@@ -3,16 +3,16 @@ package io.kvcache.tiers.disk;
 /// A group with its place in a region, and whether it got there.
 final class PlacedBatch {
 
-    private final WriteBatch writeBatch;
+    private final WriteBatchHeader batchHeader;
     private boolean written;
 
-    PlacedBatch(WriteBatch writeBatch, boolean written) {
-        this.writeBatch = writeBatch;
+    PlacedBatch(WriteBatchHeader batchHeader, boolean written) {
+        this.batchHeader = batchHeader;
         this.written = written;
     }
 
-    WriteBatch writeBatch() {
-        return writeBatch;
+    WriteBatchHeader batchHeader() {
+        return batchHeader;
     }
 
     boolean isWritten() {

@@ -9,7 +9,7 @@ import java.util.List;
 final class RegionEntryReader {
 
     private final LogIo io;
-    private final RegionManager regionManager;
+    private final RegionTable regionTable;
     private final MemorySegment page;
     private final MemorySegment span;
     private final MemorySegment table;
@@ -25,9 +25,9 @@ final class RegionEntryReader {
     private DurableExtent foundExtent = DurableExtent.EMPTY;
 
     /// @param memory [#bytes] of it
-    RegionEntryReader(LogIo io, RegionManager regionManager, MemorySegment memory) {
+    RegionEntryReader(LogIo io, RegionTable regionTable, MemorySegment memory) {
         this.io = io;
-        this.regionManager = regionManager;
+        this.regionTable = regionTable;
         this.page = memory.asSlice(0, DiskGeometry.PAGE_BYTES);
         this.span = memory.asSlice(DiskGeometry.PAGE_BYTES, BatchVerifier.SPAN_BYTES);
         this.table = memory.asSlice(DiskGeometry.PAGE_BYTES + BatchVerifier.SPAN_BYTES);
@@ -51,8 +51,7 @@ final class RegionEntryReader {
         predecessor = RegionPredecessor.UNKNOWN;
         durableExtent = DurableExtent.EMPTY;
         foundExtent = DurableExtent.EMPTY;
-        io.deviceOperationQueue()
-                .add(DeviceOperation.read(page, regionManager.footerOffset(region), this::onFooterRead));
+        io.deviceOperationQueue().add(DeviceOperation.read(page, regionTable.footerOffset(region), this::onFooterRead));
     }
 
     Region region() {
@@ -105,7 +104,7 @@ final class RegionEntryReader {
 
     private void onFooterRead(IoOutcome outcome) {
         RegionFooter footer = outcome.isDone() ? RegionFooter.read(page, pages()) : null;
-        boolean own = footer != null && footer.epoch().equals(regionManager.epoch(region));
+        boolean own = footer != null && footer.epoch().equals(regionTable.epoch(region));
         boolean closed = own && footer != null && footer.isClosed();
         unclosed = outcome.isDone() && !closed;
         if (own && footer != null && !footer.isFree()) {
@@ -118,7 +117,7 @@ final class RegionEntryReader {
             finish(true);
         } else {
             MemorySegment rows = table.asSlice(0, footer.tableBytes());
-            long offset = regionManager.offset(region, footer.tablePage());
+            long offset = regionTable.offset(region, footer.tablePage());
             io.deviceOperationQueue().add(DeviceOperation.read(rows, offset, read -> onTableRead(footer, rows, read)));
         }
     }
@@ -134,40 +133,40 @@ final class RegionEntryReader {
 
     private void readHead() {
         io.deviceOperationQueue()
-                .add(DeviceOperation.read(page, regionManager.offset(region, nextHead), this::onHeadRead));
+                .add(DeviceOperation.read(page, regionTable.offset(region, nextHead), this::onHeadRead));
     }
 
     private void onHeadRead(IoOutcome outcome) {
-        WriteBatch writeBatch = outcome.isDone() ? WriteBatch.read(page) : null;
-        boolean next = writeBatch != null
-                && writeBatch.epoch().equals(regionManager.epoch(region))
-                && writeBatch.page() == nextHead
-                && writeBatch.page() + writeBatch.pages() < pages();
-        if (writeBatch != null && next && writeBatch.page() + writeBatch.pages() <= durableExtent.pages()) {
+        WriteBatchHeader batchHeader = outcome.isDone() ? WriteBatchHeader.read(page) : null;
+        boolean next = batchHeader != null
+                && batchHeader.epoch().equals(regionTable.epoch(region))
+                && batchHeader.page() == nextHead
+                && batchHeader.page() + batchHeader.pages() < pages();
+        if (batchHeader != null && next && batchHeader.page() + batchHeader.pages() <= durableExtent.pages()) {
             add(
-                    writeBatch,
-                    writeBatch.entries()); // durable: bytes that went bad since must not bring an older copy back
-        } else if (writeBatch != null && next) {
+                    batchHeader,
+                    batchHeader.entries()); // durable: bytes that went bad since must not bring an older copy back
+        } else if (batchHeader != null && next) {
             BatchVerifier.Source source =
-                    new BatchVerifier.Source(io.deviceOperationQueue(), regionManager, region, span);
-            new BatchVerifier(source, writeBatch, sound -> add(writeBatch, sound)).read();
+                    new BatchVerifier.Source(io.deviceOperationQueue(), regionTable, region, span);
+            new BatchVerifier(source, batchHeader, sound -> add(batchHeader, sound)).read();
         } else {
             finish(false);
         }
     }
 
-    private void add(WriteBatch writeBatch, List<DiskEntry> sound) {
+    private void add(WriteBatchHeader batchHeader, List<DiskEntry> sound) {
         for (DiskEntry entry : sound) {
             EntryCodec.write(table, count++, entry);
         }
-        torn += writeBatch.entries().size() - sound.size();
+        torn += batchHeader.entries().size() - sound.size();
         if (unclosed && nextHead < durableExtent.pages()) {
-            foundExtent = foundExtent.plus(writeBatch);
+            foundExtent = foundExtent.plus(batchHeader);
         } else if (!unclosed) {
             foundExtent = new DurableExtent(
                     0, foundExtent.entries() + sound.size(), foundExtent.replacing() + DurableExtent.replacing(sound));
         }
-        nextHead += writeBatch.pages();
+        nextHead += batchHeader.pages();
         readHead();
     }
 
@@ -177,6 +176,6 @@ final class RegionEntryReader {
     }
 
     private int pages() {
-        return regionManager.geometry().regionPages();
+        return regionTable.geometry().regionPages();
     }
 }

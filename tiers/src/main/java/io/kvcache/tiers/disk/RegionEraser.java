@@ -10,16 +10,16 @@ import java.util.Queue;
 final class RegionEraser {
 
     private final LogIo io;
-    private final RegionManager regionManager;
+    private final RegionTable regionTable;
     private final PagePool pages;
     private final boolean discard;
     private final Queue<Region> waiting = new ArrayDeque<>();
     private int inFlight;
     private long discardsRefused;
 
-    RegionEraser(LogIo io, RegionManager regionManager, PagePool pages, boolean discard) {
+    RegionEraser(LogIo io, RegionTable regionTable, PagePool pages, boolean discard) {
         this.io = io;
-        this.regionManager = regionManager;
+        this.regionTable = regionTable;
         this.pages = pages;
         this.discard = discard;
     }
@@ -56,10 +56,10 @@ final class RegionEraser {
     }
 
     private void writeFreeFooter(Region region, MemorySegment page) {
-        regionManager.endEpoch(region.epoch());
-        RegionFooter.free(regionManager.lastEpoch(region), regionManager.endedEpoch())
+        regionTable.endEpoch(region.epoch());
+        RegionFooter.free(regionTable.lastEpoch(region), regionTable.endedEpoch())
                 .write(page);
-        io.write(WriteKind.FREE_FOOTER, page, regionManager.footerOffset(region), done -> {
+        io.write(WriteKind.FREE_FOOTER, page, regionTable.footerOffset(region), done -> {
             pages.release(page);
             if (done) {
                 io.syncCoalescer().request(durable -> onFooterWritten(region, durable));
@@ -73,8 +73,8 @@ final class RegionEraser {
         if (!durable) {
             finish(region, Region.State.BAD);
         } else if (discard) {
-            long bytes = regionManager.geometry().regionBytes() - DiskGeometry.PAGE_BYTES;
-            io.deviceOperationQueue().add(DeviceOperation.discard(regionManager.offset(region, 0), bytes, outcome -> {
+            long bytes = regionTable.geometry().regionBytes() - DiskGeometry.PAGE_BYTES;
+            io.deviceOperationQueue().add(DeviceOperation.discard(regionTable.offset(region, 0), bytes, outcome -> {
                 discardsRefused += outcome.isDone() ? 0 : 1;
                 finish(region, Region.State.FREE);
             }));
@@ -86,7 +86,7 @@ final class RegionEraser {
     private void finish(Region region, Region.State state) {
         inFlight--;
         if (state == Region.State.FREE) {
-            regionManager.addFree(region);
+            regionTable.addFree(region);
         } else {
             region.transitionTo(state);
         }

@@ -53,7 +53,7 @@ final class RegionReclaimer {
 
     /// What it works with beside the device.
     record Dependencies(
-            RegionManager regionManager,
+            RegionTable regionTable,
             RegionEntryReader entries,
             BatchWriter writer,
             FlushWaiters flushWaiters,
@@ -86,8 +86,8 @@ final class RegionReclaimer {
     }
 
     private void begin() {
-        if (dependencies.regionManager.freeCount() + dependencies.regionEraser.pending() < rules.freeRegions()) {
-            Region oldest = dependencies.regionManager.takeOldest();
+        if (dependencies.regionTable.freeCount() + dependencies.regionEraser.pending() < rules.freeRegions()) {
+            Region oldest = dependencies.regionTable.takeOldest();
             if (oldest != null) {
                 dependencies.entries.read(oldest);
                 phase = Phase.READING;
@@ -99,7 +99,7 @@ final class RegionReclaimer {
         if (!dependencies.entries.isReady()) {
             return;
         }
-        int regionPages = dependencies.regionManager.geometry().regionPages();
+        int regionPages = dependencies.regionTable.geometry().regionPages();
         int share = (int) ((long) regionPages * rules.keptPercent() / 100);
         int largest = Math.min(regionPages / MAX_ENTRY_SHARE, rules.rewriteBytes() / DiskGeometry.PAGE_BYTES);
         int pages = Math.min(share, dependencies.writer.rewritePages());
@@ -149,7 +149,7 @@ final class RegionReclaimer {
         Region region = dependencies.entries.region();
         BufferList bufferList = new BufferList(List.of(target), entry.bytes());
         io.deviceOperationQueue()
-                .add(DeviceOperation.read(target, dependencies.regionManager.offset(region, entry.page()), outcome -> {
+                .add(DeviceOperation.read(target, dependencies.regionTable.offset(region, entry.page()), outcome -> {
                     boolean current = unwritten.remove(EntryKey.of(entry), entry);
                     if (current && outcome.isDone() && bufferList.checksum() == entry.checksum()) {
                         dependencies.writer.rewrite(entry, bufferList, address -> onRewritten(entry, address));

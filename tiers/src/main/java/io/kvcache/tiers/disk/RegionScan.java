@@ -27,42 +27,42 @@ import java.util.stream.Stream;
 final class RegionScan {
 
     private final LogIo io;
-    private final RegionManager regionManager;
+    private final RegionTable regionTable;
     private final PagePool pages;
     private final List<Region> found = new ArrayList<>();
     private final List<Region> unmarked = new ArrayList<>();
     private int next;
     private int done;
 
-    RegionScan(LogIo io, RegionManager regionManager, PagePool pages) {
+    RegionScan(LogIo io, RegionTable regionTable, PagePool pages) {
         this.io = io;
-        this.regionManager = regionManager;
+        this.regionTable = regionTable;
         this.pages = pages;
     }
 
     /// Starts to look at as many regions as there are pages to read into.
     void pump() {
         MemorySegment page;
-        while (next < regionManager.count() && (page = pages.acquire()) != null) {
-            new RegionProbe(regionManager.get(next++), page).start();
+        while (next < regionTable.count() && (page = pages.acquire()) != null) {
+            new RegionProbe(regionTable.get(next++), page).start();
         }
     }
 
     boolean isComplete() {
-        return done == regionManager.count();
+        return done == regionTable.count();
     }
 
     /// Regions that hold something, newest first.
     List<Region> newestFirst() {
         return found.stream()
-                .filter(region -> region.epoch() > regionManager.endedEpoch())
+                .filter(region -> region.epoch() > regionTable.endedEpoch())
                 .sorted(Comparator.comparingLong(Region::epoch).reversed())
                 .toList();
     }
 
     /// Regions that hold nothing, whose footers do not say so.
     List<Region> unmarked() {
-        Stream<Region> over = found.stream().filter(region -> region.epoch() <= regionManager.endedEpoch());
+        Stream<Region> over = found.stream().filter(region -> region.epoch() <= regionTable.endedEpoch());
         return Stream.concat(unmarked.stream(), over).toList();
     }
 
@@ -82,17 +82,17 @@ final class RegionScan {
 
         void start() {
             io.deviceOperationQueue()
-                    .add(DeviceOperation.read(page, regionManager.footerOffset(region), this::onFooterRead));
+                    .add(DeviceOperation.read(page, regionTable.footerOffset(region), this::onFooterRead));
         }
 
         private void onFooterRead(IoOutcome outcome) {
             RegionFooter footer = outcome.isDone()
-                    ? RegionFooter.read(page, regionManager.geometry().regionPages())
+                    ? RegionFooter.read(page, regionTable.geometry().regionPages())
                     : null;
-            if (footer != null && regionManager.isEpochOf(region, footer.epoch())) {
+            if (footer != null && regionTable.isEpochOf(region, footer.epoch())) {
                 freeSince = footer.epoch().number();
-                regionManager.onEpochFound(freeSince);
-                regionManager.endEpoch(footer.endedEpoch());
+                regionTable.onEpochFound(freeSince);
+                regionTable.endEpoch(footer.endedEpoch());
                 if (!footer.isFree()) {
                     foundEpoch(freeSince);
                     return;
@@ -101,21 +101,20 @@ final class RegionScan {
             } else {
                 marked = outcome.isDone() && MetadataCrc.isBlank(page);
             }
-            io.deviceOperationQueue()
-                    .add(DeviceOperation.read(page, regionManager.offset(region, 0), this::onHeadRead));
+            io.deviceOperationQueue().add(DeviceOperation.read(page, regionTable.offset(region, 0), this::onHeadRead));
         }
 
         private void onHeadRead(IoOutcome outcome) {
-            WriteBatch head = outcome.isDone() ? WriteBatch.read(page) : null;
+            WriteBatchHeader head = outcome.isDone() ? WriteBatchHeader.read(page) : null;
             boolean counts = head != null
                     && head.page() == 0
-                    && regionManager.isEpochOf(region, head.epoch())
+                    && regionTable.isEpochOf(region, head.epoch())
                     && head.epoch().number() > freeSince;
             if (head != null && counts) {
-                regionManager.onEpochFound(head.epoch().number());
+                regionTable.onEpochFound(head.epoch().number());
                 foundEpoch(head.epoch().number());
             } else if (marked && outcome.isDone()) {
-                regionManager.addFree(region);
+                regionTable.addFree(region);
                 finish();
             } else {
                 unmarked.add(region);

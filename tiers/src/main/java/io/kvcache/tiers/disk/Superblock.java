@@ -59,7 +59,7 @@ record Superblock(long deviceId, long sequence, DiskGeometry geometry, List<Name
 
     /// What one copy turned out to be.
     ///
-    /// @param superblock there when the kind is SOUND
+    /// @param superblock there when the kind is INTACT
     /// @param version format version that the span claims, 0 when it claims none
     record SuperblockCopy(Kind kind, @Nullable Superblock superblock, int version) {
 

@@ -11,15 +11,15 @@ import java.util.Deque;
 final class TrailerWriter {
 
     private final LogIo io;
-    private final RegionManager regionManager;
+    private final RegionTable regionTable;
     private final MemorySegment buffer;
     private final Deque<OpenRegion> waiting = new ArrayDeque<>();
     private boolean writing;
 
     /// @param buffer [#bytes] of it
-    TrailerWriter(LogIo io, RegionManager regionManager, MemorySegment buffer) {
+    TrailerWriter(LogIo io, RegionTable regionTable, MemorySegment buffer) {
         this.io = io;
-        this.regionManager = regionManager;
+        this.regionTable = regionTable;
         this.buffer = buffer;
     }
 
@@ -54,9 +54,9 @@ final class TrailerWriter {
     }
 
     private void write(OpenRegion full) {
-        RegionTrailer trailer = full.toTrailer(regionManager.endedEpoch());
+        RegionTrailer trailer = full.toTrailer(regionTable.endedEpoch());
         int pages = RegionTrailer.pages(trailer.entries().size());
-        int regionPages = regionManager.geometry().regionPages();
+        int regionPages = regionTable.geometry().regionPages();
         MemorySegment target = buffer.asSlice(0, (long) pages * DiskGeometry.PAGE_BYTES);
         trailer.write(target, regionPages);
         long tableBytes = target.byteSize() - DiskGeometry.PAGE_BYTES;
@@ -65,7 +65,7 @@ final class TrailerWriter {
             writeFooter(full, footer);
             return;
         }
-        long offset = regionManager.offset(full.region(), regionPages - pages);
+        long offset = regionTable.offset(full.region(), regionPages - pages);
         io.write(WriteKind.TRAILER, target.asSlice(0, tableBytes), offset, done -> {
             if (done) {
                 writeFooter(full, footer);
@@ -78,11 +78,11 @@ final class TrailerWriter {
     private void writeFooter(OpenRegion full, MemorySegment footer) {
         io.syncCoalescer().request(durable -> {
             if (durable) {
-                io.write(WriteKind.TRAILER, footer, regionManager.footerOffset(full.region()), done -> {
+                io.write(WriteKind.TRAILER, footer, regionTable.footerOffset(full.region()), done -> {
                     if (done) {
                         writing = false;
                         waiting.remove(full);
-                        regionManager.addClosed(full.region());
+                        regionTable.addClosed(full.region());
                     } else {
                         fail(full);
                     }

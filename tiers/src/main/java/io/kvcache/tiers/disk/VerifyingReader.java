@@ -12,17 +12,17 @@ import java.util.Map;
 final class VerifyingReader {
 
     private final LogIo io;
-    private final RegionManager regionManager;
-    private final DiskLogListener sink;
+    private final RegionTable regionTable;
+    private final DiskLogCompletions sink;
     private final int limit;
     private final ChecksumPool checksumPool;
     private final Map<ReadOutcome, Long> counts = new EnumMap<>(ReadOutcome.class);
     private int inFlight;
     private long stale;
 
-    VerifyingReader(LogIo io, RegionManager regionManager, DiskLogListener sink, int limit, ChecksumPool checksumPool) {
+    VerifyingReader(LogIo io, RegionTable regionTable, DiskLogCompletions sink, int limit, ChecksumPool checksumPool) {
         this.io = io;
-        this.regionManager = regionManager;
+        this.regionTable = regionTable;
         this.sink = sink;
         this.limit = limit;
         this.checksumPool = checksumPool;
@@ -32,7 +32,7 @@ final class VerifyingReader {
         if (!io.logHealth().canRead()) {
             return LogSubmitResult.REJECTED;
         }
-        Region region = regionManager.regionAt(read.address());
+        Region region = regionTable.regionAt(read.address());
         if (!region.isCurrent(read.address())) {
             stale++;
             return LogSubmitResult.STALE;
@@ -80,7 +80,7 @@ final class VerifyingReader {
         void start() {
             region.startReading();
             left = bufferList.spans().size();
-            long offset = regionManager.offset(region, LogAddress.page(read.address()));
+            long offset = regionTable.offset(region, LogAddress.page(read.address()));
             for (MemorySegment span : bufferList.spans()) {
                 io.deviceOperationQueue().add(DeviceOperation.load(span, offset, this::onComplete));
                 offset += span.byteSize();

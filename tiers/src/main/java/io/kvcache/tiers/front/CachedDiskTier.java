@@ -39,7 +39,7 @@ public final class CachedDiskTier implements Tier {
     private static final long MAX_DISK_WAIT_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
 
     private final TierListener listener;
-    private final CacheLayer cacheLayer;
+    private final FrontCacheTier frontCacheTier;
     private final Tier disk;
     private final Map<Long, PendingWrite> pendingWrites = new HashMap<>();
     private final Map<Long, TierRead> pendingReads = new HashMap<>();
@@ -74,16 +74,16 @@ public final class CachedDiskTier implements Tier {
             TierListener listener,
             RetiredTiers retiredTiers) {
         this.listener = listener;
-        this.cacheLayer = new CacheLayer(name, front, listener, retiredTiers);
+        this.frontCacheTier = new FrontCacheTier(name, front, listener, retiredTiers);
         this.disk = disk.apply(new DiskListener());
         try {
-            this.cacheLayer.open();
+            this.frontCacheTier.open();
         } catch (RuntimeException refused) {
             if (retiredTiers.isEmpty()) {
                 this.disk.close();
                 throw refused;
             }
-            this.cacheLayer.scheduleOpen();
+            this.frontCacheTier.scheduleOpen();
         }
     }
 
@@ -94,7 +94,7 @@ public final class CachedDiskTier implements Tier {
 
     /// Blocks that are in front as well. The tier's thread.
     int copyCount() {
-        return cacheLayer.copyIndex().count();
+        return frontCacheTier.copyIndex().count();
     }
 
     @Override
@@ -129,7 +129,7 @@ public final class CachedDiskTier implements Tier {
         SubmitResult submitResult = disk.write(block, pages, tag);
         if (submitResult != SubmitResult.ACCEPTED) {
             pendingWrites.remove(tag);
-        } else if (!cacheLayer.write(block, pages, address -> onWriteEnded(tag, both, address))) {
+        } else if (!frontCacheTier.write(block, pages, address -> onWriteEnded(tag, both, address))) {
             onWriteEnded(tag, both, -1);
         }
         return submitResult;
@@ -147,16 +147,16 @@ public final class CachedDiskTier implements Tier {
         }
         pendingWrites.remove(tag);
         if (both.address >= 0 && both.diskAddress >= 0) {
-            cacheLayer.copyIndex().add(both.diskAddress, both.address);
+            frontCacheTier.copyIndex().add(both.diskAddress, both.address);
         } else if (both.address >= 0) {
-            cacheLayer.tombstone(Tombstone.of(both.block)); // no burial will ever be told of it
+            frontCacheTier.tombstone(Tombstone.of(both.block)); // no burial will ever be told of it
         }
         listener.onWritten(tag, both.diskAddress);
     }
 
     @Override
     public SubmitResult read(TierRead read) {
-        if (state().isReadable() && cacheLayer.read(read, outcome -> onCacheRead(read, outcome))) {
+        if (state().isReadable() && frontCacheTier.read(read, outcome -> onCacheRead(read, outcome))) {
             return SubmitResult.ACCEPTED;
         }
         return readFromDisk(read);
@@ -175,7 +175,7 @@ public final class CachedDiskTier implements Tier {
         if (outcome == TierRead.Outcome.SUCCESS) {
             listener.onRead(read.tag(), outcome);
         } else {
-            cacheLayer.copyIndex().removeByDiskAddress(read.address());
+            frontCacheTier.copyIndex().removeByDiskAddress(read.address());
             retryOnDisk.add(read);
         }
     }
@@ -197,7 +197,7 @@ public final class CachedDiskTier implements Tier {
     public SubmitResult tombstone(Tombstone burial, long tag) {
         SubmitResult submitResult = disk.tombstone(burial, tag);
         if (submitResult == SubmitResult.ACCEPTED) {
-            cacheLayer.tombstone(burial);
+            frontCacheTier.tombstone(burial);
             promoting.stream().filter(read -> covers(burial, read.block())).forEach(droppedWhilePromoting::add);
         }
         return submitResult;
@@ -217,10 +217,10 @@ public final class CachedDiskTier implements Tier {
     @Override
     public int tick(long nowNanos, long waitNanos) {
         retryReads();
-        boolean busy = cacheLayer.isBusy() || !retryOnDisk.isEmpty();
+        boolean busy = frontCacheTier.isBusy() || !retryOnDisk.isEmpty();
         int done = diskClosed ? 0 : disk.tick(nowNanos, busy ? 0 : waitNanos);
         boolean waits = busy && done == 0;
-        return done + cacheLayer.tick(nowNanos, waits ? Math.min(waitNanos, MAX_DISK_WAIT_NANOS) : 0);
+        return done + frontCacheTier.tick(nowNanos, waits ? Math.min(waitNanos, MAX_DISK_WAIT_NANOS) : 0);
     }
 
     @Override
@@ -228,13 +228,13 @@ public final class CachedDiskTier implements Tier {
         if (!diskClosed) {
             disk.wake();
         }
-        cacheLayer.wake();
+        frontCacheTier.wake();
     }
 
     @Override
     public boolean isIdle() {
         return (diskClosed || disk.isIdle())
-                && !cacheLayer.isBusy()
+                && !frontCacheTier.isBusy()
                 && retryOnDisk.isEmpty()
                 && pendingWrites.isEmpty()
                 && promoting.isEmpty();
@@ -251,7 +251,7 @@ public final class CachedDiskTier implements Tier {
     @Override
     public TierStats stats() {
         TierStats of = disk.stats();
-        Tier present = cacheLayer.currentTier();
+        Tier present = frontCacheTier.currentTier();
         if (present == null) {
             return of;
         }
@@ -290,10 +290,10 @@ public final class CachedDiskTier implements Tier {
 
     private void close(boolean mayPark) {
         try {
-            cacheLayer.close();
+            frontCacheTier.close();
         } catch (IllegalStateException used) {
             closeDisk(used);
-            if (mayPark && diskClosed && cacheLayer.retire()) {
+            if (mayPark && diskClosed && frontCacheTier.retire()) {
                 return;
             }
             throw used;
@@ -339,8 +339,8 @@ public final class CachedDiskTier implements Tier {
             TierRead read = pendingReads.remove(tag);
             boolean copied = read != null
                     && outcome == TierRead.Outcome.SUCCESS
-                    && cacheLayer.copyIndex().find(read.address()) == null
-                    && cacheLayer.write(read.block(), read.pages(), address -> onPromoted(read, address));
+                    && frontCacheTier.copyIndex().find(read.address()) == null
+                    && frontCacheTier.write(read.block(), read.pages(), address -> onPromoted(read, address));
             if (copied) {
                 promoting.add(read);
             } else {
@@ -351,9 +351,9 @@ public final class CachedDiskTier implements Tier {
         private void onPromoted(TierRead read, long address) {
             promoting.remove(read);
             if (droppedWhilePromoting.remove(read)) {
-                cacheLayer.tombstone(Tombstone.of(read.block()));
+                frontCacheTier.tombstone(Tombstone.of(read.block()));
             } else if (address >= 0) {
-                cacheLayer.copyIndex().add(read.address(), address);
+                frontCacheTier.copyIndex().add(read.address(), address);
             }
             super.onRead(read.tag(), TierRead.Outcome.SUCCESS);
         }
@@ -364,20 +364,20 @@ public final class CachedDiskTier implements Tier {
             super.onReclaim(recordingCandidates);
             for (int i = 0; i < offer.size(); i++) {
                 if (!recordingCandidates.kept().get(i)) {
-                    cacheLayer.copyIndex().removeByDiskAddress(offer.address(i));
+                    frontCacheTier.copyIndex().removeByDiskAddress(offer.address(i));
                 }
             }
         }
 
         @Override
         public void onMoved(TierBlock block, long from, long to) {
-            cacheLayer.copyIndex().updateDiskAddress(from, to);
+            frontCacheTier.copyIndex().updateDiskAddress(from, to);
             super.onMoved(block, from, to);
         }
 
         @Override
         public void onLost(TierBlock block, long address) {
-            cacheLayer.copyIndex().removeByDiskAddress(address);
+            frontCacheTier.copyIndex().removeByDiskAddress(address);
             super.onLost(block, address);
         }
     }

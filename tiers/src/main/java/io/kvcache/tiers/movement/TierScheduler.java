@@ -201,19 +201,19 @@ public final class TierScheduler implements TierWorker.WorkerListener {
     /// Begins to make durable all that is sealed and dropped by now, whatever its worth, what was used most
     /// often first. To be asked on until it has an outcome. What was dropped before a tier has told of it can be
     /// buried only then, so it waits for that.
-    public FlushOperation flushOperation() {
+    public FlushBarrier flushBarrier() {
         long unwritten = tierPort.unwrittenCount();
         for (int leastUses : FLUSH_LEAST_USES) {
             for (int from = 0; tierPort.queueUnwritten(from, leastUses); from += TierPort.scanBatch()) {}
         }
         movers.forEach(TierWorker::wake);
-        return new FlushOperation(tierPort, unwritten, () -> !isRecovering(), this::flushTiers);
+        return new FlushBarrier(tierPort, unwritten, () -> !isRecovering(), this::flushTiers);
     }
 
     /// Begins to make durable what waits to be written by now.
-    public FlushOperation flushQueued() {
+    public FlushBarrier flushQueued() {
         movers.forEach(TierWorker::wake);
-        return new FlushOperation(tierPort, tierPort.unwrittenCount(), () -> true, this::flushTiers);
+        return new FlushBarrier(tierPort, tierPort.unwrittenCount(), () -> true, this::flushTiers);
     }
 
     private List<CompletableFuture<Boolean>> flushTiers() {
@@ -228,10 +228,10 @@ public final class TierScheduler implements TierWorker.WorkerListener {
     /// Waits for a flush, through interrupts: who closes a store must not lose what it has.
     ///
     /// @return whether all that was asked for is durable
-    public boolean await(FlushOperation flushOperation, long timeoutNanos) {
+    public boolean await(FlushBarrier flushBarrier, long timeoutNanos) {
         boolean interrupted = Thread.interrupted(); // no pause takes any time while it is
         try {
-            return await(flushOperation, timeoutNanos, () -> false);
+            return await(flushBarrier, timeoutNanos, () -> false);
         } finally {
             if (interrupted) {
                 Thread.currentThread().interrupt();
@@ -242,21 +242,21 @@ public final class TierScheduler implements TierWorker.WorkerListener {
     /// Waits for a flush until this thread is interrupted.
     ///
     /// @return whether all that was asked for is durable
-    public boolean awaitUntilInterrupted(FlushOperation flushOperation, long timeoutNanos) {
-        return await(flushOperation, timeoutNanos, () -> Thread.currentThread().isInterrupted());
+    public boolean awaitUntilInterrupted(FlushBarrier flushBarrier, long timeoutNanos) {
+        return await(flushBarrier, timeoutNanos, () -> Thread.currentThread().isInterrupted());
     }
 
-    private boolean await(FlushOperation flushOperation, long timeoutNanos, BooleanSupplier givenUp) {
+    private boolean await(FlushBarrier flushBarrier, long timeoutNanos, BooleanSupplier givenUp) {
         long start = clock.nanos();
         long pause = INITIAL_PAUSE_NANOS;
-        while (!flushOperation.advance()) {
+        while (!flushBarrier.advance()) {
             if (givenUp.getAsBoolean() || clock.nanos() - start >= timeoutNanos) {
                 return false;
             }
             clock.sleep(pause);
             pause = Math.min(2 * pause, MAX_PAUSE_NANOS);
         }
-        return flushOperation.isDurable();
+        return flushBarrier.isDurable();
     }
 
     /// Has a tier that was taken out, or does not write any more, opened again.

@@ -20,7 +20,7 @@ final class FaultInjector {
     private static final int SECTOR_BYTES = 512;
     private static final byte JUNK = (byte) 0xDB;
 
-    private final BlockingIo below;
+    private final BlockingDeviceIo below;
     private final SplittableRandom random;
     private final UnflushedPages unflushed;
     private final Map<Fault, Long> counts = new EnumMap<>(Fault.class);
@@ -28,7 +28,7 @@ final class FaultInjector {
     private boolean full;
 
     FaultInjector(BlockDevice below, FaultRates rates, long seed) {
-        this.below = new BlockingIo(below);
+        this.below = new BlockingDeviceIo(below);
         this.rates = rates;
         this.random = new SplittableRandom(seed);
         this.unflushed = new UnflushedPages(this.below);

@@ -23,13 +23,13 @@ final class UnflushedPages {
 
     private static final int SECTOR_BYTES = 512;
 
-    private final BlockingIo calls;
+    private final BlockingDeviceIo calls;
     private final Deque<Generation> newestFirst = new ArrayDeque<>();
     private long generations;
 
     private record Generation(long number, NavigableMap<Long, byte[]> before) {}
 
-    UnflushedPages(BlockingIo calls) {
+    UnflushedPages(BlockingDeviceIo calls) {
         this.calls = calls;
         startGeneration();
     }

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.kvcache.core.check.BlockContent;
-import io.kvcache.tiers.simulation.BlockingIo;
+import io.kvcache.tiers.simulation.BlockingDeviceIo;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -307,8 +307,8 @@ public abstract class BlockDeviceContract {
         other.join();
     }
 
-    private BlockingIo calls() {
-        return new BlockingIo(device);
+    private BlockingDeviceIo calls() {
+        return new BlockingDeviceIo(device);
     }
 
     private void requireContent(long offset, long seed) {

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
-import io.kvcache.tiers.simulation.BlockingIo;
+import io.kvcache.tiers.simulation.BlockingDeviceIo;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -89,7 +89,7 @@ public abstract class BlockDeviceMisuseContract {
 
     @Test
     void givenReadOnlySource_whenWritten_thenThatIsFine() {
-        assertThat(new BlockingIo(device).write(page.asReadOnly(), 0)).isEqualTo(IoOutcome.DONE);
+        assertThat(new BlockingDeviceIo(device).write(page.asReadOnly(), 0)).isEqualTo(IoOutcome.DONE);
     }
 
     @Test

@@ -10,7 +10,7 @@ import io.kvcache.core.check.BlockContent;
 import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
 import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
 import io.kvcache.tiers.os.Libc;
-import io.kvcache.tiers.simulation.BlockingIo;
+import io.kvcache.tiers.simulation.BlockingDeviceIo;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.Linker;
@@ -211,7 +211,7 @@ class FileDeviceTest {
                 other.truncate(3 * ALIGNMENT);
             }
             MemorySegment target = arena.allocate(4 * ALIGNMENT, ALIGNMENT);
-            assertThat(new BlockingIo(device).read(target, ALIGNMENT)).isEqualTo(IoOutcome.END_OF_FILE);
+            assertThat(new BlockingDeviceIo(device).read(target, ALIGNMENT)).isEqualTo(IoOutcome.END_OF_FILE);
         }
     }
 
@@ -226,7 +226,7 @@ class FileDeviceTest {
                 BlockDevice device =
                         FileDevice.open(FileDeviceOptions.of(small.folder().resolve("device"), SIZE)
                                 .withEngine(engine))) {
-            BlockingIo calls = new BlockingIo(device);
+            BlockingDeviceIo calls = new BlockingDeviceIo(device);
             MemorySegment half = arena.allocate(SIZE / 2, ALIGNMENT);
             assertThat(calls.discard(0, SIZE / 2)).isEqualTo(IoOutcome.DONE);
             small.fill();
@@ -240,8 +240,8 @@ class FileDeviceTest {
             MemorySegment source = arena.allocate(ALIGNMENT, ALIGNMENT);
             MemorySegment target = arena.allocate(ALIGNMENT, ALIGNMENT);
             new BlockContent(1).fill(source);
-            assertThat(new BlockingIo(device).write(source, ALIGNMENT)).isEqualTo(IoOutcome.DONE);
-            assertThat(new BlockingIo(device).read(target, ALIGNMENT)).isEqualTo(IoOutcome.DONE);
+            assertThat(new BlockingDeviceIo(device).write(source, ALIGNMENT)).isEqualTo(IoOutcome.DONE);
+            assertThat(new BlockingDeviceIo(device).read(target, ALIGNMENT)).isEqualTo(IoOutcome.DONE);
             new BlockContent(1).requireEqual(target);
         }
     }

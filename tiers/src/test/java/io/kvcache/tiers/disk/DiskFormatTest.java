@@ -57,28 +57,28 @@ final class DiskFormatTest {
     @ParameterizedTest
     @ValueSource(ints = {1, 2, 62, 63})
     void givenAGroup_whenWrittenAndRead_thenTheSame(int count) {
-        WriteBatch writeBatch = WriteBatch.of(LIFE, 17, entries(count));
-        MemorySegment head = pages(WriteBatch.HEAD_PAGES);
-        writeBatch.write(head);
-        assertThat(WriteBatch.read(head)).isEqualTo(writeBatch);
+        WriteBatchHeader batchHeader = WriteBatchHeader.of(LIFE, 17, entries(count));
+        MemorySegment head = pages(WriteBatchHeader.HEAD_PAGES);
+        batchHeader.write(head);
+        assertThat(WriteBatchHeader.read(head)).isEqualTo(batchHeader);
     }
 
     @Test
     void givenAGroup_whenLaidOut_thenBlocksFollowTheHeadWithoutGaps() {
-        WriteBatch writeBatch = WriteBatch.of(LIFE, 10, entries(50));
-        int at = 10 + WriteBatch.HEAD_PAGES;
-        for (DiskEntry entry : writeBatch.entries()) {
+        WriteBatchHeader batchHeader = WriteBatchHeader.of(LIFE, 10, entries(50));
+        int at = 10 + WriteBatchHeader.HEAD_PAGES;
+        for (DiskEntry entry : batchHeader.entries()) {
             assertThat(entry.page()).isEqualTo(at);
             at += entry.pages();
         }
-        assertThat(writeBatch.pages()).isEqualTo(at - 10);
+        assertThat(batchHeader.pages()).isEqualTo(at - 10);
     }
 
     @Test
     void givenAHeadWhoseBlocksDoNotFollowEachOther_whenRead_thenItIsNone() {
-        MemorySegment head = pages(WriteBatch.HEAD_PAGES);
-        new WriteBatch(LIFE, 10, 9, entries(2)).write(head);
-        assertThat(WriteBatch.read(head)).isNull();
+        MemorySegment head = pages(WriteBatchHeader.HEAD_PAGES);
+        new WriteBatchHeader(LIFE, 10, 9, entries(2)).write(head);
+        assertThat(WriteBatchHeader.read(head)).isNull();
     }
 
     @ParameterizedTest
@@ -108,14 +108,14 @@ final class DiskFormatTest {
 
     @Test
     void givenAnyFlippedBit_whenRead_thenNothingComesBack() {
-        WriteBatch writeBatch = WriteBatch.of(LIFE, 0, entries(60));
-        MemorySegment head = pages(WriteBatch.HEAD_PAGES);
+        WriteBatchHeader batchHeader = WriteBatchHeader.of(LIFE, 0, entries(60));
+        MemorySegment head = pages(WriteBatchHeader.HEAD_PAGES);
         RegionTrailer trailer = new RegionTrailer(LIFE, entries(90), 9, RegionPredecessor.UNKNOWN);
         MemorySegment span = pages(RegionTrailer.pages(90));
         for (int round = 0; round < 500; round++) {
-            writeBatch.write(head);
+            batchHeader.write(head);
             flip(head);
-            assertThat(WriteBatch.read(head)).isNull();
+            assertThat(WriteBatchHeader.read(head)).isNull();
             trailer.write(span, REGION_PAGES);
             flip(span);
             RegionFooter footer =

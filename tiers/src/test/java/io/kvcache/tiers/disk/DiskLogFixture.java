@@ -21,7 +21,7 @@ import java.util.function.Supplier;
 /// follow from those.
 ///
 /// **Threads.** One.
-public final class DiskLogFixture implements AutoCloseable, DiskIndex, DiskLogListener {
+public final class DiskLogFixture implements AutoCloseable, DiskIndex, DiskLogCompletions {
 
     /// What objects are in.
     public static final Namespace OBJECTS = Namespace.objects("objects", "");

@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
 
 /// A store around a [DiskLog] that knows what must be true: an index, blocks whose bytes follow from their
 /// keys, a virtual clock of a millisecond a tick, and a record of what was promised.
-final class DiskLogHarness implements DiskIndex, DiskLogListener {
+final class DiskLogHarness implements DiskIndex, DiskLogCompletions {
 
     static final Namespace NAMESPACE = Namespace.of("model", BlockShape.kv(2, 2, 64, 16, Dtype.BF16));
 

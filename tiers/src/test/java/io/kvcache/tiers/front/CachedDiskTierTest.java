@@ -30,7 +30,7 @@ final class CachedDiskTierTest {
     private static final int BYTES = 5000;
 
     private final Arena arena = Arena.ofShared();
-    private final Logger log = Logger.getLogger(CacheLayer.class.getName());
+    private final Logger log = Logger.getLogger(FrontCacheTier.class.getName());
     private final RecordingTierListener store = new RecordingTierListener();
     private final List<ScriptedTier> fronts = new ArrayList<>();
     private ScriptedTier disk;
@@ -178,7 +178,7 @@ final class CachedDiskTierTest {
         log.setLevel(Level.OFF);
         front().fail();
         tick();
-        tick(CacheLayer.INITIAL_BACKOFF_NANOS);
+        tick(FrontCacheTier.INITIAL_BACKOFF_NANOS);
         assertThat(fronts).hasSize(2);
         assertThat(tier.copyCount()).isZero();
     }
@@ -196,11 +196,11 @@ final class CachedDiskTierTest {
         let(true, true);
         requireRead(into, 1, 9);
         assertThat(store.addresses).containsOnlyKeys(1L, 2L);
-        tick(CacheLayer.INITIAL_BACKOFF_NANOS);
+        tick(FrontCacheTier.INITIAL_BACKOFF_NANOS);
         refused = false;
-        tick(CacheLayer.INITIAL_BACKOFF_NANOS);
+        tick(FrontCacheTier.INITIAL_BACKOFF_NANOS);
         assertThat(fronts).as("tried again too early").hasSize(1);
-        tick(CacheLayer.INITIAL_BACKOFF_NANOS);
+        tick(FrontCacheTier.INITIAL_BACKOFF_NANOS);
         assertThat(fronts).hasSize(2);
         assertThat(written(3)).isPositive();
         assertThat(tier.copyCount()).isEqualTo(1);
@@ -343,8 +343,8 @@ final class CachedDiskTierTest {
             tick();
             assertThat(counting.said).hasSize(1).first().asString().contains("the test wants it so");
             front().inUse = false;
-            tick(CacheLayer.INITIAL_BACKOFF_NANOS);
-            tick(CacheLayer.INITIAL_BACKOFF_NANOS);
+            tick(FrontCacheTier.INITIAL_BACKOFF_NANOS);
+            tick(FrontCacheTier.INITIAL_BACKOFF_NANOS);
             assertThat(fronts).hasSize(2);
         } finally {
             log.removeHandler(counting);

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 final class RetiredTiersTest {
 
     private final Arena arena = Arena.ofShared();
-    private final Logger log = Logger.getLogger(CacheLayer.class.getName());
+    private final Logger log = Logger.getLogger(FrontCacheTier.class.getName());
     private final RecordingTierListener store = new RecordingTierListener();
     private final RetiredTiers retiredTiers = new RetiredTiers();
     private final List<ScriptedTier> disks = new ArrayList<>();
@@ -70,7 +70,7 @@ final class RetiredTiersTest {
         assertThatIllegalStateException().isThrownBy(retiredTiers::close).withMessage("somebody reads there");
 
         fronts.getFirst().inUse = false;
-        second.tick(1 + 2 * CacheLayer.INITIAL_BACKOFF_NANOS, 0);
+        second.tick(1 + 2 * FrontCacheTier.INITIAL_BACKOFF_NANOS, 0);
         assertThat(fronts.getFirst().closed).isEqualTo(1);
         assertThat(fronts).hasSize(2);
         second.close();

@@ -126,13 +126,13 @@ final class CircuitBreakerTest {
         };
         TierScheduler tierScheduler = movement(left, device());
         tierScheduler.open(0);
-        FlushOperation flushOperation = tierScheduler.flushQueued();
-        assertThat(flushOperation.advance()).isFalse();
+        FlushBarrier flushBarrier = tierScheduler.flushQueued();
+        assertThat(flushBarrier.advance()).isFalse();
         assertThatIllegalStateException()
                 .isThrownBy(() -> tierScheduler.close(0))
                 .withMessage("somebody reads there");
-        assertThat(flushOperation.advance()).isTrue();
-        assertThat(flushOperation.isDurable()).isFalse();
+        assertThat(flushBarrier.advance()).isTrue();
+        assertThat(flushBarrier.isDurable()).isFalse();
     }
 
     @Test

@@ -267,8 +267,8 @@ class FaultyDeviceTest {
         return new FaultyDevice(MemoryDevice.create(storage, 8), rates, seed, clock::get);
     }
 
-    private static BlockingIo calls(BlockDevice device) {
-        return new BlockingIo(device);
+    private static BlockingDeviceIo calls(BlockDevice device) {
+        return new BlockingDeviceIo(device);
     }
 
     private MemorySegment filled(long seed) {

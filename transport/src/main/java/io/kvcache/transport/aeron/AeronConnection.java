@@ -12,8 +12,8 @@ import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.FrameReader;
 import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
 import java.nio.ByteBuffer;
@@ -130,7 +130,7 @@ final class AeronConnection implements FrameConnection {
     }
 
     @Override
-    public boolean send(Frame frame) {
+    public boolean send(OutboundFrame frame) {
         sending.lock();
         try {
             if (!isOpen() || !streamPair.enter()) {

@@ -1,6 +1,6 @@
 package io.kvcache.transport.aeron;
 
-import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.OutboundFrame;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -14,7 +14,7 @@ final class GatherBuffer {
     private int piece;
     private long left;
 
-    GatherBuffer(Frame frame) {
+    GatherBuffer(OutboundFrame frame) {
         pieces.add(frame.head().duplicate());
         for (MemorySegment each : frame.payload().pieces()) {
             pieces.add(each.asByteBuffer());

@@ -3,9 +3,9 @@ package io.kvcache.transport.endpoint;
 import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.DataFrames;
-import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.Status;
 
 /// One request on its way to its reply, which may come later and from another thread.
@@ -37,7 +37,7 @@ record EndpointRequest(
     }
 
     /// Sends such a frame. Its bytes are counted first: who has them may ask how many there were.
-    boolean send(Frame data) {
+    boolean send(OutboundFrame data) {
         long bytes = data.payload().bytes();
         counters.bytesOut.add(bytes);
         boolean sent = frameSink.send(data);

@@ -19,7 +19,7 @@ final class RequestDispatcher {
     private final PutRequestHandler puts;
     private final StagedPutHandler staged;
     private final ObjectRequestHandler objects;
-    private final StoreRequestHandler store;
+    private final StoreAdminRequestHandler store;
     private final SharedMemoryHandler share;
     private final DiscoveryHandler ways;
 
@@ -36,7 +36,7 @@ final class RequestDispatcher {
         puts = new PutRequestHandler(endpointContext, session, chains);
         staged = new StagedPutHandler(endpointContext, session, chains, share);
         objects = new ObjectRequestHandler(endpointContext, session, blockSender, share);
-        store = new StoreRequestHandler(endpointContext, session);
+        store = new StoreAdminRequestHandler(endpointContext, session);
         ways = new DiscoveryHandler(endpointContext);
     }
 

@@ -1,6 +1,6 @@
 package io.kvcache.transport.link;
 
-import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.OutboundFrame;
 
 /// Takes frames out to one peer.
 ///
@@ -11,7 +11,7 @@ public interface FrameSink {
     /// does not take them; whoever watches the connection ends that by closing it.
     ///
     /// @return false when the connection is closed, or closed meanwhile
-    boolean send(Frame frame);
+    boolean send(OutboundFrame frame);
 
     /// Closes the connection, from any thread; what is being sent or waited for ends. Does nothing a
     /// second time.

@@ -2,8 +2,8 @@ package io.kvcache.transport.remote;
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.OutboundFrame;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -38,11 +38,11 @@ final class ChainDictionary {
     }
 
     /// A chain by its slot, and what has to be sent before it is spoken of.
-    record ChainReference(int slot, List<Frame> before) {
+    record ChainReference(int slot, List<OutboundFrame> before) {
 
         /// The request after what must come before it.
-        Frame prependTo(Frame request) {
-            Frame all = request;
+        OutboundFrame prependTo(OutboundFrame request) {
+            OutboundFrame all = request;
             for (int i = before.size() - 1; i >= 0; i--) {
                 all = all.precededBy(before.get(i));
             }
@@ -67,14 +67,14 @@ final class ChainDictionary {
         if (!invalidated.getAndSet(false)) {
             return defineSlot(chain, namespace);
         }
-        List<Frame> before = clearingFrames();
+        List<OutboundFrame> before = clearingFrames();
         ChainReference anew = defineSlot(chain, namespace);
         before.addAll(anew.before);
         return new ChainReference(anew.slot, before);
     }
 
-    private List<Frame> clearingFrames() {
-        List<Frame> frames = new ArrayList<>();
+    private List<OutboundFrame> clearingFrames() {
+        List<OutboundFrame> frames = new ArrayList<>();
         for (int slot = 0; slot < SLOTS; slot++) {
             DefinedChain definedChain = slots.set(slot, null);
             if (definedChain != null) {
@@ -138,8 +138,9 @@ final class ChainDictionary {
         return oldest;
     }
 
-    private static List<Frame> definitionFrames(int slot, int source, int namespace, BlockChain chain, int kept) {
-        List<Frame> frames = new ArrayList<>();
+    private static List<OutboundFrame> definitionFrames(
+            int slot, int source, int namespace, BlockChain chain, int kept) {
+        List<OutboundFrame> frames = new ArrayList<>();
         int from = kept;
         while (from < chain.length()) {
             int to = Math.min(chain.length(), from + MAX_KEYS_PER_FRAME);

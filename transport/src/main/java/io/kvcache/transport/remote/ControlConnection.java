@@ -7,9 +7,9 @@ import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
 import java.util.Map;
@@ -89,7 +89,7 @@ final class ControlConnection implements FrameHandler {
     }
 
     private synchronized <T> void send(long number, CallRequest<T> callRequest) {
-        Frame request = callRequest.body.request(callRequest.type, number, callRequest.timeoutNanos);
+        OutboundFrame request = callRequest.body.request(callRequest.type, number, callRequest.timeoutNanos);
         frameConnection.send(ReleaseQueue.prepend(request, releaseQueue.drain()));
     }
 
@@ -104,7 +104,7 @@ final class ControlConnection implements FrameHandler {
                     new BodyWriter().u8(chainReference.slot()).u8(0).u16(0).i32(chain.length());
             CallRequest<T> asked = question.apply(body);
             PendingCall<T> call = registerCall(number, asked, true);
-            Frame request = asked.body.request(asked.type, number, asked.timeoutNanos);
+            OutboundFrame request = asked.body.request(asked.type, number, asked.timeoutNanos);
             frameConnection.send(ReleaseQueue.prepend(chainReference.prependTo(request), releaseQueue.drain()));
             return call.result;
         }

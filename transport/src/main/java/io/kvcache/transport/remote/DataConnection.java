@@ -7,9 +7,9 @@ import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
@@ -52,7 +52,7 @@ final class DataConnection implements FrameHandler {
 
         /// The next request, or null when no more is asked.
         @Nullable
-        Frame nextFrame(long number);
+        OutboundFrame nextFrame(long number);
 
         /// The next answer is there.
         void onReply(BodyReader body) throws ProtocolException;
@@ -124,7 +124,7 @@ final class DataConnection implements FrameHandler {
         call(body.request(type, number, timeoutNanos, payload), timeoutNanos, with);
     }
 
-    private void call(Frame frame, long timeoutNanos, ReplyHandler with) throws RpcException {
+    private void call(OutboundFrame frame, long timeoutNanos, ReplyHandler with) throws RpcException {
         replyHandler = with;
         replied = false;
         refusal = null;
@@ -167,7 +167,7 @@ final class DataConnection implements FrameHandler {
                     open = frameConnection.pump();
                     continue;
                 }
-                Frame next = asking.nextFrame(number + 1);
+                OutboundFrame next = asking.nextFrame(number + 1);
                 more = next != null;
                 if (next != null) {
                     number++;

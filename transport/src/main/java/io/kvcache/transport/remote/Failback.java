@@ -24,7 +24,7 @@ final class Failback {
     /// How late it may be noticed that nobody uses a session any more.
     private static final long TICK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
 
-    private final SessionManager sessionManager;
+    private final SessionPool sessionPool;
     private final long firstPauseNanos;
     private final long maxPauseNanos;
     private final Thread thread;
@@ -33,8 +33,8 @@ final class Failback {
     private volatile @Nullable RemoteSession retained;
 
     /// @param firstPauseNanos before servers are asked for the first time; 0 to stay where one is
-    Failback(SessionManager sessionManager, long firstPauseNanos) {
-        this.sessionManager = sessionManager;
+    Failback(SessionPool sessionPool, long firstPauseNanos) {
+        this.sessionPool = sessionPool;
         this.firstPauseNanos = firstPauseNanos;
         maxPauseNanos = Math.max(firstPauseNanos, MAX_PAUSE_NANOS);
         pause = firstPauseNanos;
@@ -42,7 +42,7 @@ final class Failback {
     }
 
     void start() {
-        if (firstPauseNanos > 0 && sessionManager.serverCount() > 1) {
+        if (firstPauseNanos > 0 && sessionPool.serverCount() > 1) {
             thread.start();
         }
     }
@@ -59,7 +59,7 @@ final class Failback {
     }
 
     private void run() {
-        while (!sessionManager.isClosed()) {
+        while (!sessionPool.isClosed()) {
             try {
                 runOnce();
             } catch (RuntimeException | Error bug) {
@@ -70,17 +70,17 @@ final class Failback {
     }
 
     private void runOnce() {
-        if (sessionManager.currentServerIndex() == 0) {
+        if (sessionPool.currentServerIndex() == 0) {
             LockSupport.park(this);
             return;
         }
         if (System.nanoTime() - usedSince > maxPauseNanos) {
             pause = firstPauseNanos;
         }
-        while (sessionManager.currentServerIndex() > 0 && awaitPause(pause)) {
+        while (sessionPool.currentServerIndex() > 0 && awaitPause(pause)) {
             usedSince = System.nanoTime();
             pause = Math.min(2 * pause, maxPauseNanos);
-            RemoteSession left = sessionManager.failBack();
+            RemoteSession left = sessionPool.failBack();
             if (left != null) {
                 retainUntilUnused(left);
             }
@@ -91,20 +91,18 @@ final class Failback {
     private boolean awaitPause(long nanos) {
         long start = System.nanoTime();
         long left = nanos;
-        while (left > 0 && !sessionManager.isClosed()) {
+        while (left > 0 && !sessionPool.isClosed()) {
             LockSupport.parkNanos(this, left);
             left = nanos - (System.nanoTime() - start);
         }
-        return !sessionManager.isClosed();
+        return !sessionPool.isClosed();
     }
 
     /// Keeps a session alive until nobody uses it, or it breaks.
     private void retainUntilUnused(RemoteSession left) {
         retained = left;
         try {
-            while (!sessionManager.isClosed()
-                    && !left.isClosed()
-                    && !left.users().endIfUnused()) {
+            while (!sessionPool.isClosed() && !left.isClosed() && !left.users().endIfUnused()) {
                 left.heartbeat(System.nanoTime());
                 LockSupport.parkNanos(this, TICK_NANOS);
             }

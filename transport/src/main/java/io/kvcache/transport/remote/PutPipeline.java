@@ -6,8 +6,8 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.OutcomeCodec;
 import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.ProtocolException;
@@ -132,7 +132,7 @@ final class PutPipeline implements DataConnection.RequestPipeline {
     }
 
     @Override
-    public @Nullable Frame nextFrame(long number) {
+    public @Nullable OutboundFrame nextFrame(long number) {
         if (sentCount == blocks.size() || paused || rejection != null) {
             return null;
         }
@@ -144,13 +144,13 @@ final class PutPipeline implements DataConnection.RequestPipeline {
         return frame(block, number);
     }
 
-    private @Nullable Frame frame(MemorySegment block, long number) {
+    private @Nullable OutboundFrame frame(MemorySegment block, long number) {
         releaseSendBuffer();
         StagedBuffer place = stagingClient == null ? null : stagingClient.allocate(blockBytes);
         return place == null ? inlineFrame(block, number) : stagedFrame(block, place, number);
     }
 
-    private @Nullable Frame inlineFrame(MemorySegment block, long number) {
+    private @Nullable OutboundFrame inlineFrame(MemorySegment block, long number) {
         SendBuffer sendBuffer = SendBuffer.of(block, remoteCacheContext);
         if (sendBuffer == null) {
             return null;
@@ -164,7 +164,7 @@ final class PutPipeline implements DataConnection.RequestPipeline {
                 .request(MessageType.PUT, number, remoteCacheContext.options().requestTimeoutNanos(), payload));
     }
 
-    private Frame stagedFrame(MemorySegment block, StagedBuffer place, long number) {
+    private OutboundFrame stagedFrame(MemorySegment block, StagedBuffer place, long number) {
         inFlight.addLast(new InFlightPut(place));
         ChunkedCrc crc = new ChunkedCrc();
         crc.copy(block, 0, place.segment(blockBytes));
@@ -178,10 +178,10 @@ final class PutPipeline implements DataConnection.RequestPipeline {
 
     /// The request for the next block, after what has to be told of its chain. To be called when nothing can
     /// be missing any more: a line takes for told what it was asked to tell.
-    private Frame withChain(Function<BodyWriter, Frame> request) {
+    private OutboundFrame withChain(Function<BodyWriter, OutboundFrame> request) {
         ChainDictionary.ChainReference told = chainReference == null ? chainDefiner.get() : chainReference;
         BodyWriter body = new BodyWriter().u8(told.slot()).u8(0).u16(0).i32(chain.length());
-        Frame frame = request.apply(body.i32(from + sentCount).i32(0));
+        OutboundFrame frame = request.apply(body.i32(from + sentCount).i32(0));
         chainReference = told.before().isEmpty() ? told : new ChainDictionary.ChainReference(told.slot(), List.of());
         sentCount++;
         return told.prependTo(frame);

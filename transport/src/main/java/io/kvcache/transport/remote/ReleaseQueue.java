@@ -1,8 +1,8 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.OutboundFrame;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
@@ -43,7 +43,7 @@ final class ReleaseQueue {
     }
 
     /// A request after what is given back.
-    static Frame prepend(Frame request, List<Long> leases) {
+    static OutboundFrame prepend(OutboundFrame request, List<Long> leases) {
         return leases.isEmpty()
                 ? request
                 : request.precededBy(releaseBody(leases).request(MessageType.RELEASE, 0, 0));

@@ -10,7 +10,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 /// @param openHandles tables, views and writers
 /// @param fetchExecutor reads what arrives later
 record RemoteCacheContext(
-        SessionManager sessions,
+        SessionPool sessions,
         RemoteOptions options,
         ReceiveBuffers buffers,
         RemoteCounters counters,

@@ -64,7 +64,7 @@ public final class RemoteKvCacheBuilder {
     /// @throws UncheckedIOException when the file cannot be used
     public RemoteKvCacheBuilder trust(Path pem) {
         try {
-            return trust(TrustStore.of(pem));
+            return trust(ClientTlsContexts.of(pem));
         } catch (IOException unusable) {
             throw new UncheckedIOException("trust: " + unusable.getMessage(), unusable);
         }
@@ -176,12 +176,12 @@ public final class RemoteKvCacheBuilder {
                 .map(remoteAddress -> remoteAddress.toServer(this::trusted, options(remoteAddress)))
                 .toList();
         RemoteCounters counters = new RemoteCounters();
-        SessionManager sessionManager = SessionManager.open(ways, counters.oneSided);
+        SessionPool sessionPool = SessionPool.open(ways, counters.oneSided);
         ExecutorService fetching = Executors.newFixedThreadPool(
                 connections,
                 Thread.ofPlatform().daemon().name("kvcache-remote-fetch-", 0).factory());
         return new RemoteKvCache(new RemoteCacheContext(
-                sessionManager,
+                sessionPool,
                 ways.getFirst().options(),
                 new ReceiveBuffers(memoryBytes),
                 counters,
@@ -190,7 +190,7 @@ public final class RemoteKvCacheBuilder {
     }
 
     private SSLContext trusted() {
-        return trusted == null ? TrustStore.systemDefault() : trusted;
+        return trusted == null ? ClientTlsContexts.systemDefault() : trusted;
     }
 
     private RemoteOptions options(RemoteAddress remoteAddress) {

@@ -57,7 +57,7 @@ final class RemoteSession {
     private final boolean serverTakesHints;
     private final boolean serverTakesObjectHints;
     private final StagingClient stagingClient;
-    private final SessionUsers users = new SessionUsers();
+    private final SessionRefCount users = new SessionRefCount();
     private volatile boolean closed;
     private volatile long lastRenewalNanos = System.nanoTime();
     private volatile CompletableFuture<Boolean> renewal = CompletableFuture.completedFuture(true);
@@ -127,7 +127,7 @@ final class RemoteSession {
     }
 
     /// Who uses it.
-    SessionUsers users() {
+    SessionRefCount users() {
         return users;
     }
 

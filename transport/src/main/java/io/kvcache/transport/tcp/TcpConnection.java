@@ -7,8 +7,8 @@ import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.FrameReader;
 import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
 import java.io.IOException;
@@ -151,7 +151,7 @@ final class TcpConnection implements FrameConnection {
     }
 
     @Override
-    public boolean send(Frame frame) {
+    public boolean send(OutboundFrame frame) {
         boolean interrupted = Thread.interrupted();
         writing.lock();
         try {
@@ -172,7 +172,7 @@ final class TcpConnection implements FrameConnection {
         }
     }
 
-    private void write(Frame frame) throws IOException {
+    private void write(OutboundFrame frame) throws IOException {
         ByteBuffer head = frame.head();
         int start = head.position();
         try {

@@ -86,34 +86,34 @@ public final class BodyWriter {
     /// A request with this body.
     ///
     /// @param deadlineNanos how long the reply will be waited for, from now
-    public Frame request(MessageType type, long request, long deadlineNanos) {
+    public OutboundFrame request(MessageType type, long request, long deadlineNanos) {
         return frame(type, 0, request, deadlineNanos, Payload.NONE);
     }
 
     /// A request with this body and a payload.
-    public Frame request(MessageType type, long request, long deadlineNanos, Payload payload) {
+    public OutboundFrame request(MessageType type, long request, long deadlineNanos, Payload payload) {
         return frame(type, 0, request, deadlineNanos, payload);
     }
 
     /// A reply with this body.
-    public Frame reply(MessageType type, long request) {
+    public OutboundFrame reply(MessageType type, long request) {
         return frame(type, FrameHeader.REPLY, request, Status.OK.code(), Payload.NONE);
     }
 
     /// A reply with this body and a payload.
-    public Frame reply(MessageType type, long request, Payload payload) {
+    public OutboundFrame reply(MessageType type, long request, Payload payload) {
         return frame(type, FrameHeader.REPLY, request, Status.OK.code(), payload);
     }
 
     /// A reply that says what is wrong.
     ///
     /// @param type as in the request, known or not
-    public static Frame errorReply(int type, long request, Status status, String text) {
+    public static OutboundFrame errorReply(int type, long request, Status status, String text) {
         return shortened(text).frame(type, FrameHeader.REPLY, request, status.code(), Payload.NONE);
     }
 
     /// The same, and whether it is for the chain that the request is about.
-    public static Frame errorReply(int type, long request, Status status, String text, boolean ofChain) {
+    public static OutboundFrame errorReply(int type, long request, Status status, String text, boolean ofChain) {
         BodyWriter body = shortened(text);
         if (status == Status.BUSY || status == Status.INVALID) {
             body.u8(ofChain ? 1 : 0);
@@ -135,14 +135,14 @@ public final class BodyWriter {
                 .toString();
     }
 
-    private Frame frame(MessageType type, int flags, long request, long word, Payload payload) {
+    private OutboundFrame frame(MessageType type, int flags, long request, long word, Payload payload) {
         return frame(type.code(), flags, request, word, payload);
     }
 
-    private Frame frame(int type, int flags, long request, long word, Payload payload) {
+    private OutboundFrame frame(int type, int flags, long request, long word, Payload payload) {
         int end = body.position();
         new FrameHeader(type, flags, request, size(), (int) payload.bytes(), word).write(body.position(0));
         body.position(end);
-        return new Frame(body.duplicate().flip(), payload);
+        return new OutboundFrame(body.duplicate().flip(), payload);
     }
 }

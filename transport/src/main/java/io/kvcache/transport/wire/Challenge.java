@@ -32,7 +32,7 @@ public record Challenge(int version, boolean proofRequired, long capabilities, S
         return (capabilities & capability) != 0;
     }
 
-    public Frame frame(long request) {
+    public OutboundFrame frame(long request) {
         BodyWriter to = new BodyWriter();
         to.u16(version).u16(proofRequired ? 1 : 0).i32(0).i64(capabilities).bytes(nonce.bytes());
         return to.reply(MessageType.HELLO, request);

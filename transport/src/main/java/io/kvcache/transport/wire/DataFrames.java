@@ -24,10 +24,10 @@ public final class DataFrames {
     /// The next one.
     ///
     /// @param index of the block in its chain
-    public Frame next(int index, int checksum, Payload payload) {
+    public OutboundFrame next(int index, int checksum, Payload payload) {
         int bytes = (int) payload.bytes();
         new FrameHeader(MessageType.DATA.code(), FrameHeader.REPLY, request, BODY_BYTES, bytes, Status.OK.code())
                 .write(head.clear());
-        return new Frame(head.putInt(index).putInt(checksum).flip(), payload);
+        return new OutboundFrame(head.putInt(index).putInt(checksum).flip(), payload);
     }
 }

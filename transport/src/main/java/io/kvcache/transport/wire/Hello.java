@@ -27,7 +27,7 @@ public record Hello(
         return session == 0;
     }
 
-    public Frame frame(long request, long deadlineNanos) {
+    public OutboundFrame frame(long request, long deadlineNanos) {
         BodyWriter to = new BodyWriter(128);
         to.u16(version).u16(0).i32(leaseMillis).i64(session).i64(capabilities);
         to.bytes(nonce.bytes()).bytes(ticket.bytes()).text(tenant);

@@ -8,7 +8,7 @@ package io.kvcache.transport.wire;
 /// @param proof the server's own, 32 bytes; zeros where there is no secret
 public record Welcome(long session, Secret ticket, int leaseMillis, Secret proof) {
 
-    public Frame frame(long request) {
+    public OutboundFrame frame(long request) {
         BodyWriter to = new BodyWriter(128);
         to.i64(session).bytes(ticket.bytes()).i32(leaseMillis).i32(0).bytes(proof.bytes());
         return to.reply(MessageType.AUTH, request);

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameConnection;
-import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.OutboundFrame;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -46,7 +46,7 @@ final class EndpointConnectionsTest {
         }
 
         @Override
-        public boolean send(Frame frame) {
+        public boolean send(OutboundFrame frame) {
             return isOpen();
         }
 

@@ -3,8 +3,8 @@ package io.kvcache.transport.endpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.transport.link.RecordingSink;
-import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import java.lang.foreign.MemorySegment;
@@ -72,6 +72,6 @@ final class HexFrames {
         header.write(head);
         head.put(receivedFrame.body()).flip();
         Payload payload = Payload.of(List.of(MemorySegment.ofArray(receivedFrame.payload())));
-        return HEX.formatHex(RecordingSink.bytes(new Frame(head, payload)));
+        return HEX.formatHex(RecordingSink.bytes(new OutboundFrame(head, payload)));
     }
 }

@@ -8,11 +8,11 @@ import io.kvcache.transport.link.FrameReader;
 import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Challenge;
-import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.HandshakeProof;
 import io.kvcache.transport.wire.Hello;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.NamespaceCodec;
+import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.Welcome;
@@ -69,7 +69,7 @@ final class TestClient {
                 .getFirst();
     }
 
-    List<RecordingSink.ReceivedFrame> request(Frame frame) throws ProtocolException {
+    List<RecordingSink.ReceivedFrame> request(OutboundFrame frame) throws ProtocolException {
         return request(RecordingSink.bytes(frame));
     }
 

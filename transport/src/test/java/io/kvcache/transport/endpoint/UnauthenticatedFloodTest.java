@@ -11,7 +11,7 @@ import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.remote.RemoteKvCache;
 import io.kvcache.transport.tcp.TcpEndpoint;
-import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.OutboundFrame;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -45,7 +45,7 @@ final class UnauthenticatedFloodTest {
     private record UnauthenticatedSink(AtomicInteger asked, AtomicInteger closed) implements FrameSink {
 
         @Override
-        public boolean send(Frame frame) {
+        public boolean send(OutboundFrame frame) {
             return true;
         }
 

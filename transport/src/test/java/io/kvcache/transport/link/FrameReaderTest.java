@@ -6,9 +6,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import java.io.ByteArrayOutputStream;
@@ -61,11 +61,11 @@ final class FrameReaderTest {
         }
     }
 
-    private static Frame message(long number, String text) {
+    private static OutboundFrame message(long number, String text) {
         return new BodyWriter().text(text).request(MessageType.PING, number, 0);
     }
 
-    private static Frame withPayload(long number, byte[] bytes) {
+    private static OutboundFrame withPayload(long number, byte[] bytes) {
         MemorySegment memory = Arena.ofAuto().allocate(bytes.length);
         memory.copyFrom(MemorySegment.ofArray(bytes));
         return new BodyWriter().text("p").request(MessageType.FILL, number, 0, Payload.of(List.of(memory)));
@@ -152,7 +152,7 @@ final class FrameReaderTest {
     void givenALongBody_whenItIsHandled_thenItsMemoryIsNotKept() throws ProtocolException {
         Recorder recorder = new Recorder();
         FrameReader reader = new FrameReader(recorder, 4096);
-        Frame brief = message(1, "x".repeat(60_000));
+        OutboundFrame brief = message(1, "x".repeat(60_000));
         RecordingSink.feed(reader, RecordingSink.bytes(brief), 1 << 20);
         int kept = reader.retainedBytes();
         assertThat(kept).as("what most need stays").isGreaterThan(60_000);
@@ -161,7 +161,7 @@ final class FrameReaderTest {
         assertThat(reader.retainedBytes()).isLessThanOrEqualTo(kept);
         MemorySegment one = Arena.ofAuto().allocate(1);
         BodyWriter beforePayload = new BodyWriter().text("p").bytes(new byte[1 << 20]);
-        Frame filling = beforePayload.request(MessageType.FILL, 3, 0, Payload.of(List.of(one)));
+        OutboundFrame filling = beforePayload.request(MessageType.FILL, 3, 0, Payload.of(List.of(one)));
         RecordingSink.feed(reader, RecordingSink.bytes(filling), 1 << 20);
         assertThat(reader.retainedBytes()).isLessThanOrEqualTo(kept);
         assertThat(recorder.heard).hasSize(3);

@@ -1,8 +1,8 @@
 package io.kvcache.transport.link;
 
 import io.kvcache.transport.wire.BodyReader;
-import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.ProtocolException;
 import java.io.ByteArrayOutputStream;
 import java.lang.foreign.MemorySegment;
@@ -41,7 +41,7 @@ public final class RecordingSink implements FrameSink {
     }
 
     /// All bytes of a frame.
-    public static byte[] bytes(Frame frame) {
+    public static byte[] bytes(OutboundFrame frame) {
         ByteArrayOutputStream all = new ByteArrayOutputStream();
         ByteBuffer head = frame.head().duplicate();
         byte[] bytes = new byte[head.remaining()];
@@ -80,7 +80,7 @@ public final class RecordingSink implements FrameSink {
     }
 
     @Override
-    public synchronized boolean send(Frame frame) {
+    public synchronized boolean send(OutboundFrame frame) {
         if (reason.get() != null) {
             return false;
         }

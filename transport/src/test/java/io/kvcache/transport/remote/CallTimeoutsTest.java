@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameConnection;
-import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.OutboundFrame;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -20,7 +20,7 @@ final class CallTimeoutsTest {
         private volatile boolean open = true;
 
         @Override
-        public boolean send(Frame frame) {
+        public boolean send(OutboundFrame frame) {
             return open;
         }
 

@@ -155,7 +155,7 @@ final class ClientFuzzTest {
         assertThat(thrower.getClassName() + "." + thrower.getMethodName())
                 .as("who throws it, seed %d", SEED)
                 .matches(
-                        "io\\.kvcache\\.transport\\.remote\\.(RpcClient\\.(callOrDefault|callOrThrow)|RemoteWrites\\.attempt|SessionManager\\..*)");
+                        "io\\.kvcache\\.transport\\.remote\\.(RpcClient\\.(callOrDefault|callOrThrow)|RemoteWrites\\.attempt|SessionPool\\..*)");
     }
 
     private void call(RemoteKvCache cache) {

@@ -8,7 +8,7 @@ import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.FrameReader;
 import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.link.RecordingSink;
-import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.ProtocolException;
 import java.util.ArrayDeque;
 import java.util.Collection;
@@ -92,7 +92,7 @@ final class InProcessServer implements Connector {
             clientReader = new FrameReader(client, 512);
             server = endpoint.onConnected(new FrameSink() {
                 @Override
-                public boolean send(Frame frame) {
+                public boolean send(OutboundFrame frame) {
                     MutatedFrame mutatedFrame =
                             frameMutator.mutate(InProcessConnection.this.number, RecordingSink.bytes(frame));
                     hear(mutatedFrame.bytes, mutatedFrame.last && !serving.isHeldByCurrentThread());
@@ -117,7 +117,7 @@ final class InProcessServer implements Connector {
         }
 
         @Override
-        public boolean send(Frame frame) {
+        public boolean send(OutboundFrame frame) {
             serving.lock();
             try {
                 if (isOpen() && !serverTold) {

@@ -6,8 +6,8 @@ import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.FrameReader;
 import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
 import java.lang.foreign.MemorySegment;
@@ -78,7 +78,7 @@ final class SimConnection implements FrameConnection {
     }
 
     @Override
-    public boolean send(Frame frame) {
+    public boolean send(OutboundFrame frame) {
         writing.lock();
         try {
             writeSince = System.nanoTime() | 1;

@@ -8,9 +8,9 @@ import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import java.io.IOException;
@@ -59,7 +59,7 @@ final class TcpConnectionTest {
                 gone = brief.allocate(4096);
             }
             Payload payload = Payload.of(List.of(whole.allocate(PIECE_BYTES), gone));
-            Frame half = new BodyWriter().request(MessageType.FILL, 1, 0, payload);
+            OutboundFrame half = new BodyWriter().request(MessageType.FILL, 1, 0, payload);
             assertThatThrownBy(() -> line.send(half)).isInstanceOf(IllegalStateException.class);
 
             assertThat(line.isOpen()).isFalse();

@@ -40,7 +40,7 @@ final class GoldenFramesTest {
 
     private static final HexFormat HEX = HexFormat.of();
 
-    private static String hex(Frame frame) {
+    private static String hex(OutboundFrame frame) {
         return HEX.formatHex(RecordingSink.bytes(frame));
     }
 
@@ -181,7 +181,7 @@ final class GoldenFramesTest {
         BodyWriter to = new BodyWriter();
         StatsCodec.write(stats, Map.of(mine, 3), to);
         assertThat(to.size()).isEqualTo(176 + 64);
-        Frame frame = to.reply(MessageType.STATS, 1);
+        OutboundFrame frame = to.reply(MessageType.STATS, 1);
         byte[] all = RecordingSink.bytes(frame);
         ByteBuffer counted = ByteBuffer.wrap(all).order(ByteOrder.LITTLE_ENDIAN);
         for (int i = 0; i < 19; i++) {

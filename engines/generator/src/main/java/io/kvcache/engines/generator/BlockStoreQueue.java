@@ -104,7 +104,7 @@ final class BlockStoreQueue implements AutoCloseable {
         int from = cache.match(chain).blocks();
         advance(queuedSequence, from);
         if (from < chain.length()) {
-            EngineBlocks blocks = sequence.blocks(chain.length());
+            SequenceBlockCopier blocks = sequence.blocks(chain.length());
             boolean going = true;
             for (int block = from; going && block < chain.length(); block++) {
                 going = put(blocks, chain, block);
@@ -114,7 +114,7 @@ final class BlockStoreQueue implements AutoCloseable {
         counters.storeNanos.add(System.nanoTime() - start);
     }
 
-    private boolean put(EngineBlocks blocks, BlockChain chain, int block) {
+    private boolean put(SequenceBlockCopier blocks, BlockChain chain, int block) {
         try (BlockWriter writer = cache.put(chain, block, 0, KvCache.NO_WAIT)) {
             if (writer.outcome() == PutOutcome.RESERVED) {
                 blocks.copyOut(block, writer.segment());

@@ -9,7 +9,7 @@ public interface EngineSequence extends AutoCloseable {
     int tokenCount();
 
     /// The first blocks, to copy them out, or in where there are no tokens yet.
-    EngineBlocks blocks(int count);
+    SequenceBlockCopier blocks(int count);
 
     /// Says that of what was copied in, the first tokens are right; the rest is forgotten.
     ///

@@ -17,7 +17,7 @@ import java.util.concurrent.locks.ReentrantLock;
 /// try (JlamaModel model = JlamaModel.load(directory, JlamaOptions.defaults());
 ///         PrefixCachedGenerator<JlamaModel> generator =
 ///                 new PrefixCachedGenerator<>(model, cache, GeneratorOptions.DEFAULTS)) {
-///     Generation answer = generator.generate(GenerationRequest.greedy(tokens, 100), TokenListener.NOBODY);
+///     Generation answer = generator.generate(GenerationRequest.greedy(tokens, 100), TokenListener.NONE);
 /// }
 /// ```
 ///
@@ -197,7 +197,7 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
         }
 
         private void copyBlocks(BlockTable table, int blocks, EngineSequence sequence) {
-            EngineBlocks into = sequence.blocks(blocks);
+            SequenceBlockCopier into = sequence.blocks(blocks);
             int taken = 0;
             while (taken < blocks && into.copyIn(taken, table.segment(taken))) {
                 taken++;
@@ -236,8 +236,8 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
         }
 
         private int countMatchingBlocks(EngineSequence suspect, EngineSequence computed) {
-            EngineBlocks stored = suspect.blocks(cachedBlocks);
-            EngineBlocks fresh = computed.blocks(cachedBlocks);
+            SequenceBlockCopier stored = suspect.blocks(cachedBlocks);
+            SequenceBlockCopier fresh = computed.blocks(cachedBlocks);
             for (int block = 0; block < cachedBlocks; block++) {
                 if (!stored.matches(block, fresh, model.tolerance())) {
                     return block;

@@ -4,7 +4,7 @@ import com.github.tjake.jlama.tensor.AbstractTensor;
 import com.github.tjake.jlama.tensor.KvBufferCache.KvBuffer;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
-import io.kvcache.engines.generator.EngineBlocks;
+import io.kvcache.engines.generator.SequenceBlockCopier;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
@@ -16,7 +16,7 @@ import java.lang.foreign.ValueLayout;
 /// at once: a run, of as many tokens as are left in the page or in the block, whichever ends first.
 ///
 /// **Threads.** Any, as long as nobody writes to the rows that are copied.
-final class JlamaKvPages implements EngineBlocks {
+final class JlamaKvPages implements SequenceBlockCopier {
 
     private static final ValueLayout.OfFloat FLOAT = ValueLayout.JAVA_FLOAT_UNALIGNED;
     private static final ValueLayout.OfShort SHORT = ValueLayout.JAVA_SHORT_UNALIGNED;
@@ -88,7 +88,7 @@ final class JlamaKvPages implements EngineBlocks {
     }
 
     @Override
-    public boolean matches(int block, EngineBlocks sequence, double tolerance) {
+    public boolean matches(int block, SequenceBlockCopier sequence, double tolerance) {
         JlamaKvPages other = (JlamaKvPages) sequence;
         return visit(block, (page, inPage, inBlock, bytes) -> {
             MemorySegment theirs = other.pageAt(inBlock, block);

@@ -1,7 +1,7 @@
 package io.kvcache.engines.llamacpp;
 
-import io.kvcache.engines.generator.EngineBlocks;
 import io.kvcache.engines.generator.EngineSequence;
+import io.kvcache.engines.generator.SequenceBlockCopier;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -77,7 +77,7 @@ final class LlamaSequence implements EngineSequence {
     }
 
     /// Its state, block by block.
-    final class Blocks implements EngineBlocks {
+    final class Blocks implements SequenceBlockCopier {
 
         private final long stateBytes = model.layout().bytes(blockTokens);
 
@@ -102,7 +102,7 @@ final class LlamaSequence implements EngineSequence {
         }
 
         @Override
-        public boolean matches(int block, EngineBlocks other, double tolerance) {
+        public boolean matches(int block, SequenceBlockCopier other, double tolerance) {
             try (Arena arena = Arena.ofConfined()) {
                 MemorySegment ours = arena.allocate(stateBytes, Long.BYTES);
                 MemorySegment theirs = arena.allocate(stateBytes, Long.BYTES);

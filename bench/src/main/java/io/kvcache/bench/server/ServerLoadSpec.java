@@ -1,0 +1,49 @@
+package io.kvcache.bench.server;
+
+import java.io.IOException;
+import java.util.Locale;
+
+/// What clients do.
+///
+/// @param write SET, else GET
+/// @param bytes of a value
+/// @param connections each with a thread and one request at a time
+public record ServerLoadSpec(boolean write, int bytes, int connections) {
+
+    /// Keys that take half a GiB together, more than any cache of a processor; small ones less.
+    private static final long WORKING_SET_BYTES = 512L << 20;
+
+    /// Small values take a fill of seconds, one SET after the other; so many are as good.
+    private static final int MAX_KEYS = 16384;
+
+    int keyCount() {
+        return Math.clamp(WORKING_SET_BYTES / bytes, 8, MAX_KEYS);
+    }
+
+    LoadGenerator toGenerator(int port) {
+        return new LoadGenerator(to -> new ValueClient(to, bytes, write), keyCount(), connections, port);
+    }
+
+    /// Stores every key once, and nothing else.
+    void fillKeys(int port) throws IOException {
+        try (ValueClient client = new ValueClient(port, bytes, true)) {
+            client.flushAll();
+            for (int key = 0; key < keyCount(); key++) {
+                client.roundTrip(key);
+            }
+        }
+    }
+
+    /// As in `get-64k-2c`.
+    String name() {
+        String size = bytes >= 1 << 20 ? (bytes >> 20) + "m" : (bytes >> 10) + "k";
+        return String.format(Locale.ROOT, "%s-%s-%dc", write ? "set" : "get", size, connections);
+    }
+
+    /// In words.
+    String describe() {
+        String size = bytes >= 1 << 20 ? (bytes >> 20) + " MiB" : (bytes >> 10) + " KiB";
+        String clients = connections == 1 ? "one connection" : connections + " connections";
+        return (write ? "SET" : "GET") + " of " + size + " over " + clients;
+    }
+}

@@ -1,0 +1,166 @@
+package io.kvcache.core.policy;
+
+/// What [ImportancePolicy] notes of a resident block, in the word that each record has in
+/// [PolicyState#words].
+///
+/// ```
+/// last use (44 bits) | copied (1) | cohort (3) | last of its request (1) | uses (4) | standing (2) |
+/// owner (8) | listed (1)
+/// ```
+///
+/// Owner and the lowest bit lie where [LeafHeap] has them, as the same words serve [DiskLru] when a
+/// record has left the host tier. 2^44 uses last for five weeks at five million a second.
+final class ImportanceWord {
+
+    static final long LISTED = 1;
+
+    /// Standing: nothing special.
+    static final int NORMAL = 0;
+    /// Standing: worth nothing any more.
+    static final int DEMOTED = 1;
+    /// Standing: a request that will use it is known to come; its last use counts as at the
+    /// announcement.
+    static final int EXPECTED = 2;
+    /// Standing: somebody has guessed that it will be used, and it was not used since it came. What
+    /// is remembered of it from before counts until it is.
+    static final int PREFETCHED = 3;
+
+    private static final int OWNER_SHIFT = 1;
+    private static final long OWNER_MASK = 0xFFL << OWNER_SHIFT;
+    private static final int STATUS_SHIFT = 9;
+    private static final long STATUS_MASK = 3L << STATUS_SHIFT;
+    private static final int USES_SHIFT = 11;
+    private static final long USES_MASK = 15L << USES_SHIFT;
+    private static final long LAST_OF_REQUEST = 1L << 15;
+    private static final int NOVELTY_SHIFT = 16;
+    private static final int NOVELTY_MASK = 7;
+    private static final long COPIED = 1L << 19;
+    private static final int STAMP_SHIFT = 20;
+    private static final long STAMP_MASK = -1L << STAMP_SHIFT;
+
+    private ImportanceWord() {}
+
+    /// Steps of use that are told apart: once, twice, some times, about five times, nine times and so on, up to
+    /// about five hundred times and more.
+    static final int MAX_USES = 11;
+
+    /// Uses that are counted one by one. After that a step is twice as far as the one before.
+    private static final int EXACT_USES = 3;
+
+    private static final long HASH_MULTIPLIER = 0x9E3779B97F4A7C15L;
+
+    /// @param uses 1 to [#MAX_USES]
+    /// @param novelty as [NoveltyClass] has it
+    static long of(int owner, int uses, int novelty, long stamp) {
+        return ((long) owner << OWNER_SHIFT)
+                | ((long) uses << USES_SHIFT)
+                | LAST_OF_REQUEST
+                | ((long) novelty << NOVELTY_SHIFT)
+                | (stamp << STAMP_SHIFT);
+    }
+
+    static int owner(long word) {
+        return (int) ((word & OWNER_MASK) >>> OWNER_SHIFT);
+    }
+
+    static int uses(long word) {
+        return (int) ((word & USES_MASK) >>> USES_SHIFT);
+    }
+
+    static long stamp(long word) {
+        return word >>> STAMP_SHIFT;
+    }
+
+    static long withStamp(long word, long stamp) {
+        return (word & ~STAMP_MASK) | (stamp << STAMP_SHIFT);
+    }
+
+    static int status(long word) {
+        return (int) ((word & STATUS_MASK) >>> STATUS_SHIFT);
+    }
+
+    /// Whether a resident block is among those that count in [AgeHistogram].
+    static boolean isCounted(long word) {
+        return status(word) == NORMAL || status(word) == DEMOTED;
+    }
+
+    static long withStatus(long word, int status) {
+        return (word & ~STATUS_MASK) | ((long) status << STATUS_SHIFT);
+    }
+
+    /// The step of use after one more use. Beyond those that are counted it goes up for one use in two,
+    /// then for one in four, in eight and so on, to one in 256, which the time of the use decides: it does so
+    /// evenly, so that of blocks used together every second goes up.
+    ///
+    /// Source: Morris, "Counting large numbers of events in small registers", CACM 1978.
+    static int nextUseStep(int uses, long stamp) {
+        if (uses < EXACT_USES) {
+            return uses + 1;
+        }
+        int bits = uses + 1 - EXACT_USES;
+        return uses < MAX_USES && (stamp * HASH_MULTIPLIER) >>> (Long.SIZE - bits) == 0 ? uses + 1 : uses;
+    }
+
+    /// One more use, after which the standing is ordinary.
+    ///
+    /// @param last whether the request ends at this block, as far as is known
+    static long withUse(long word, boolean last, long stamp) {
+        long uses = nextUseStep(uses(word), stamp);
+        long kept = word & ~(STAMP_MASK | USES_MASK | LAST_OF_REQUEST | STATUS_MASK);
+        return kept | (uses << USES_SHIFT) | (last ? LAST_OF_REQUEST : 0) | (stamp << STAMP_SHIFT);
+    }
+
+    static boolean isLast(long word) {
+        return (word & LAST_OF_REQUEST) != 0;
+    }
+
+    /// The request goes on behind this block.
+    static long withContinuation(long word) {
+        return word & ~LAST_OF_REQUEST;
+    }
+
+    /// The class of what is expected, behind those that the model knows.
+    static final int EXPECTED_CLASS = BlockClasses.COUNT;
+
+    /// The lists' classes in a lane of [LabelClasses]: those above, then those of the model once more, for
+    /// blocks that a slower tier has too.
+    static final int LISTS = EXPECTED_CLASS + 1 + BlockClasses.COUNT;
+
+    static boolean isCopied(long word) {
+        return (word & COPIED) != 0;
+    }
+
+    static long withCopied(long word, boolean copied) {
+        return copied ? word | COPIED : word & ~COPIED;
+    }
+
+    /// The list's class of those blocks of a class that a slower tier has too.
+    static int copiedClass(int classId) {
+        return EXPECTED_CLASS + 1 + classId;
+    }
+
+    /// The class of the list that the block belongs to: 0 to [#LISTS], exclusive, in the lane. What
+    /// is expected is in lane 0, whatever was said of it.
+    static int listOf(int labelClass, long word) {
+        int classId = classOf(word);
+        if (classId == EXPECTED_CLASS) {
+            return EXPECTED_CLASS;
+        }
+        return labelClass * LISTS + (isCopied(word) ? copiedClass(classId) : classId);
+    }
+
+    /// The block's class, 0 to [#EXPECTED_CLASS].
+    static int classOf(long word) {
+        return status(word) == EXPECTED ? EXPECTED_CLASS : baseClass(word);
+    }
+
+    /// The block's class whatever is expected of it.
+    static int baseClass(long word) {
+        return BlockClasses.classOf(uses(word) - 1, isLast(word), (int) (word >>> NOVELTY_SHIFT) & NOVELTY_MASK);
+    }
+
+    /// The step of use that a class stands for.
+    static int usesOf(int classId) {
+        return BlockClasses.group(classId) + 1;
+    }
+}

@@ -1,0 +1,152 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.Clock;
+import io.kvcache.core.cost.PrefillCost;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.tree.RecordPool;
+import io.kvcache.tiers.movement.TierScheduler;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
+
+/// Blocks that are resident in host memory. One pin, on the deepest; the others cannot go while it stays.
+///
+/// Where the other blocks' records are is looked up when the first segment is asked for, by walking the parents once: a
+/// table that is only counted costs nothing a block.
+final class HostBlockTable implements BlockTable {
+
+    /// What a table needs of its store.
+    ///
+    /// @param tierScheduler null of a store without disks
+    /// @param prefill what computing takes, or null when nobody said
+    /// @param prefetch whether what is likely to be read next is brought from disk
+    record StoreContext(
+            HostStore store,
+            OpenHandles openHandles,
+            boolean checked,
+            Clock clock,
+            @Nullable TierScheduler tierScheduler,
+            @Nullable PrefillCost prefill,
+            boolean prefetch) {
+
+        /// Whether a disk has more to tell of what it held before.
+        boolean isRecovering() {
+            return tierScheduler != null && tierScheduler.isRecovering();
+        }
+
+        /// A record's slot was filled by a writer, or will not be.
+        void notifyChanged(int record) {
+            if (tierScheduler != null) {
+                tierScheduler.loadListeners().notifyChanged(record);
+            }
+        }
+    }
+
+    private final StoreContext storeContext;
+    private final int blockBytes;
+    private final int deepest;
+    private final int firstBlock;
+    private final int endBlock;
+    private final OpenHandle openHandle;
+    private final SegmentScope scope;
+    private final AtomicBoolean closed = new AtomicBoolean();
+    private volatile int @Nullable [] recordsInOrder;
+
+    /// Takes over a pin and a hold.
+    HostBlockTable(StoreContext storeContext, OpenHandle openHandle, int deepest, int firstBlock, int blockBytes) {
+        this.storeContext = storeContext;
+        this.openHandle = openHandle;
+        this.deepest = deepest;
+        this.firstBlock = firstBlock;
+        this.blockBytes = blockBytes;
+        endBlock = storeContext.store.records().depth(deepest) + 1;
+        scope = SegmentScope.open(storeContext.checked);
+    }
+
+    @Override
+    public int firstBlock() {
+        return firstBlock;
+    }
+
+    @Override
+    public int endBlock() {
+        return endBlock;
+    }
+
+    @Override
+    public int readyBlocks() {
+        return endBlock - firstBlock;
+    }
+
+    @Override
+    public int await(int blocks, long timeoutNanos) {
+        RoomWaiter.requireNotNegative(timeoutNanos);
+        return readyBlocks();
+    }
+
+    @Override
+    public CompletionStage<Integer> onReady(int blocks, Executor executor) {
+        return CompletableFuture.supplyAsync(this::readyBlocks, executor);
+    }
+
+    @Override
+    public MemorySegment segment(int index) {
+        int record = record(index);
+        return scope.bind(storeContext.store.slotSegment(
+                        storeContext.store.records().hostPage(record), blockBytes))
+                .asReadOnly();
+    }
+
+    @Override
+    public int checksum(int index) {
+        return storeContext.store.records().checksum(record(index));
+    }
+
+    @Override
+    public long handle(int index) {
+        return storeContext.store.records().handle(record(index));
+    }
+
+    private int record(int index) {
+        if (index < firstBlock || index >= endBlock) {
+            throw new IndexOutOfBoundsException(
+                    "block " + index + " of a table of blocks " + firstBlock + " to " + endBlock + " (exclusive)");
+        }
+        if (closed.get()) {
+            throw new IllegalStateException("the table is closed");
+        }
+        return resolveRecords()[index - firstBlock];
+    }
+
+    private int[] resolveRecords() {
+        int[] known = recordsInOrder;
+        if (known == null) {
+            known = new int[endBlock - firstBlock];
+            RecordPool records = storeContext.store.records();
+            int record = deepest;
+            for (int i = known.length - 1; i >= 0; i--) {
+                known[i] = record;
+                record = records.parent(record);
+            }
+            recordsInOrder = known;
+        }
+        return known;
+    }
+
+    @Override
+    public void close() {
+        if (!closed.compareAndSet(false, true)) {
+            throw new IllegalStateException("the table is closed twice");
+        }
+        try {
+            scope.close();
+        } finally {
+            storeContext.store.lookup().unpin(deepest);
+            storeContext.openHandles.release(openHandle);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.store.LoadBatch;
+import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.store.ReadyWaiters;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.RecordHandle;
+import io.kvcache.core.tree.RecordPool;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// Blocks that are resident in host memory, and after them such as arrive from disk.
+///
+/// One pin on the deepest resident block, and one on each of those that come, from the start; so
+/// whoever else loads or evicts, a block that has arrived stays. What has arrived is read off the
+/// records: the table is told when to look, and looks.
+final class LoadingBlockTable implements BlockTable {
+
+    private static final long MIN_TIMER_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+
+    private final HostBlockTable.StoreContext storeContext;
+    private final OpenHandle openHandle;
+    private final BlockRange blockRange;
+    private final LoadBatch loadBatch;
+    private final RecordPool records;
+    private final SegmentScope scope;
+    private final Runnable listener = this::update;
+    private final ReadyWaiters waiters = new ReadyWaiters();
+    private final DelayedTask timeout = new DelayedTask(this::onTimeout);
+    private final Deadline deadline;
+    private int @Nullable [] recordsInOrder;
+    private int arrived;
+    private boolean ended;
+    private boolean closed;
+
+    /// Nobody in [#await] wants to be woken for less: a block may arrive every few microseconds.
+    private int minAwaited = Integer.MAX_VALUE;
+
+    /// Which blocks they are.
+    ///
+    /// @param deepest handle of the deepest resident one, or a miss
+    /// @param residentBlocks blocks of the chain that are resident
+    /// @param loadBatch those after them that come
+    /// @param firstBlock of the table
+    record BlockRange(NamespaceEntry entry, long deepest, int residentBlocks, LoadBatch loadBatch, int firstBlock) {}
+
+    /// Takes over all pins, and a hold.
+    ///
+    /// @param deadline until when blocks may go on arriving
+    LoadingBlockTable(
+            HostBlockTable.StoreContext storeContext, OpenHandle openHandle, BlockRange blockRange, Deadline deadline) {
+        this.storeContext = storeContext;
+        this.openHandle = openHandle;
+        this.blockRange = blockRange;
+        this.deadline = deadline;
+        loadBatch = blockRange.loadBatch;
+        records = storeContext.store().records();
+        scope = SegmentScope.open(storeContext.checked());
+        for (int i = 0; i < loadBatch.count(); i++) {
+            if (state(i) != ControlWord.SEALED && storeContext.tierScheduler() != null) {
+                storeContext.tierScheduler().loadListeners().add(loadBatch.record(i), listener);
+            }
+        }
+        update();
+    }
+
+    private int state(int position) {
+        return ControlWord.state(records.control(loadBatch.record(position)));
+    }
+
+    /// Counts what has arrived, and tells who waits for it.
+    private void update() {
+        Runnable tell;
+        boolean over;
+        synchronized (this) {
+            advance();
+            over = ended;
+            tell = waiters.takeReady(readyCount(), ended);
+            if (ended || readyCount() >= minAwaited) {
+                minAwaited = Integer.MAX_VALUE;
+                notifyAll();
+            }
+        }
+        if (over) {
+            timeout.cancel();
+        }
+        tell.run();
+    }
+
+    private void onTimeout() {
+        update();
+        scheduleTimeout(); // again, where the store's clock goes slower than the machine's
+    }
+
+    private void scheduleTimeout() {
+        boolean goesOn;
+        synchronized (this) {
+            goesOn = !ended;
+        }
+        if (goesOn) {
+            timeout.schedule(Math.max(MIN_TIMER_NANOS, deadline.remainingNanos()));
+        }
+    }
+
+    private void advance() {
+        while (!ended && arrived < loadBatch.count() && state(arrived) == ControlWord.SEALED) {
+            arrived++;
+        }
+        if (arrived < loadBatch.count() && !ended) {
+            int next = state(arrived);
+            boolean comes = next == ControlWord.LOADING || next == ControlWord.LOADED || next == ControlWord.SEALED;
+            ended = !comes || closed || deadline.isExpired();
+        } else {
+            ended = true;
+        }
+    }
+
+    private int readyCount() {
+        return Math.max(0, blockRange.residentBlocks + arrived - blockRange.firstBlock);
+    }
+
+    @Override
+    public int firstBlock() {
+        return blockRange.firstBlock;
+    }
+
+    @Override
+    public synchronized int endBlock() {
+        advance();
+        return ended ? blockRange.firstBlock + readyCount() : loadBatch.end();
+    }
+
+    @Override
+    public synchronized int readyBlocks() {
+        advance();
+        return readyCount();
+    }
+
+    @Override
+    public int await(int wanted, long awaitNanos) {
+        RoomWaiter.requireNotNegative(awaitNanos);
+        long since = storeContext.clock().nanos();
+        synchronized (this) {
+            advance();
+            while (readyCount() < wanted && !ended) {
+                long left = awaitNanos - (storeContext.clock().nanos() - since);
+                if (left <= 0) {
+                    break;
+                }
+                try {
+                    minAwaited = Math.min(minAwaited, wanted);
+                    storeContext.clock().await(this, left);
+                } catch (InterruptedException stopped) {
+                    Thread.currentThread().interrupt();
+                    break;
+                }
+                advance();
+            }
+            return readyCount();
+        }
+    }
+
+    @Override
+    public CompletionStage<Integer> onReady(int wanted, Executor executor) {
+        CompletableFuture<Integer> ready;
+        synchronized (this) {
+            ready = waiters.add(wanted, executor);
+        }
+        update();
+        if (!ready.isDone()) {
+            scheduleTimeout();
+        }
+        return ready;
+    }
+
+    @Override
+    public synchronized MemorySegment segment(int index) {
+        int page = records.hostPage(record(index));
+        return scope.bind(storeContext.store().slotSegment(page, blockRange.entry.blockBytes()))
+                .asReadOnly();
+    }
+
+    @Override
+    public synchronized int checksum(int index) {
+        return records.checksum(record(index));
+    }
+
+    @Override
+    public synchronized long handle(int index) {
+        return records.handle(record(index));
+    }
+
+    private int record(int index) {
+        if (closed) {
+            throw new IllegalStateException("the table is closed");
+        }
+        int end = blockRange.firstBlock + readyBlocks();
+        if (index < blockRange.firstBlock || index >= end) {
+            throw new IndexOutOfBoundsException("block " + index + " of a table whose blocks " + blockRange.firstBlock
+                    + " to " + end + " (exclusive) are ready");
+        }
+        return index < blockRange.residentBlocks
+                ? residentRecords()[index - blockRange.firstBlock]
+                : loadBatch.record(index - blockRange.residentBlocks);
+    }
+
+    /// The records of the table's resident blocks, found by one walk over the parents.
+    private int[] residentRecords() {
+        int[] known = recordsInOrder;
+        if (known == null) {
+            known = new int[blockRange.residentBlocks - blockRange.firstBlock];
+            int record = RecordHandle.record(blockRange.deepest);
+            for (int i = known.length - 1; i >= 0; i--) {
+                known[i] = record;
+                record = records.parent(record);
+            }
+            recordsInOrder = known;
+        }
+        return known;
+    }
+
+    @Override
+    public void close() {
+        synchronized (this) {
+            if (closed) {
+                throw new IllegalStateException("the table is closed twice");
+            }
+            advance();
+            closed = true;
+        }
+        try {
+            scope.close();
+        } finally {
+            timeout.cancel();
+            release();
+            storeContext.openHandles().release(openHandle);
+        }
+        update();
+    }
+
+    private void release() {
+        blockRange.entry.countLoaded(
+                Math.max(0, readyCount() - Math.max(0, blockRange.residentBlocks - blockRange.firstBlock)));
+        for (int i = 0; i < loadBatch.count(); i++) {
+            if (storeContext.tierScheduler() != null) {
+                storeContext.tierScheduler().loadListeners().remove(loadBatch.record(i), listener);
+            }
+            storeContext.store().lookup().unpin(loadBatch.record(i));
+        }
+        if (RecordHandle.isFound(blockRange.deepest)) {
+            storeContext.store().lookup().unpin(RecordHandle.record(blockRange.deepest));
+        }
+    }
+}

@@ -1,0 +1,325 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.shm.OneSidedCounters;
+import io.kvcache.transport.wire.Status;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/// Keeps a session with a server: opens another one when it breaks, after pauses that grow, and
+/// registers there what was registered before. Of several servers it stays with one for as long as
+/// that lets it, goes on to the next in their order when it does not, and [goes back][Failback]
+/// when one before it is there again.
+final class SessionPool implements AutoCloseable {
+
+    private static final System.Logger LOG = System.getLogger(SessionPool.class.getName());
+
+    /// How late a deadline may be noticed.
+    private static final long TICK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
+
+    private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
+    private static final long MAX_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(2);
+
+    private final ServerList serverList;
+    private final CallTimeouts callTimeouts = new CallTimeouts();
+    private final List<Namespace> registered = new CopyOnWriteArrayList<>();
+    private final AtomicLong sessionCount = new AtomicLong();
+    private final Failback failback;
+    private final Thread watch;
+    private final Thread keeper;
+    private volatile @Nullable RemoteSession current;
+    private volatile boolean closed;
+
+    /// The way that worked last.
+    private volatile int currentServerIndex;
+
+    private SessionPool(List<ServerList.Server> ways, OneSidedCounters counters) {
+        this.serverList = new ServerList(ways, counters, callTimeouts);
+        failback = new Failback(this, ways.getFirst().options().failbackAfter().toNanos());
+        watch = thread("watch", this::watchTimeouts);
+        keeper = thread("keep", this::maintainSession);
+    }
+
+    private static Thread thread(String name, Runnable work) {
+        return Thread.ofPlatform().daemon().name("kvcache-remote-" + name).unstarted(work);
+    }
+
+    /// @param ways at least one, the first choice first
+    /// @throws UncheckedIOException when no server can be reached, or each does not want this client
+    static SessionPool open(List<ServerList.Server> ways, OneSidedCounters counters) {
+        SessionPool sessionPool = new SessionPool(ways, counters);
+        sessionPool.watch.start();
+        try {
+            sessionPool.connectAny();
+            sessionPool.keeper.start();
+            sessionPool.failback.start();
+        } catch (RuntimeException | Error none) {
+            sessionPool.close();
+            throw none;
+        }
+        return sessionPool;
+    }
+
+    /// Tries one server after the other, beginning with the one that was used last.
+    ///
+    /// @return false when it was not needed any more
+    private boolean connectAny() {
+        List<UncheckedIOException> failures = new ArrayList<>();
+        RemoteSession before = current;
+        int first = currentServerIndex;
+        for (int tried = 0; tried < serverList.size(); tried++) {
+            int way = (first + tried) % serverList.size();
+            try {
+                return useSession(new Failback.ConnectedServer(way, serverList.connect(way, sessionStart())), before);
+            } catch (UncheckedIOException failed) {
+                failures.add(failed);
+            }
+        }
+        throw combineFailures(failures);
+    }
+
+    private static UncheckedIOException combineFailures(List<UncheckedIOException> failures) {
+        if (failures.size() == 1) {
+            return failures.getFirst();
+        }
+        String all = failures.stream().map(Throwable::getMessage).collect(Collectors.joining("; "));
+        UncheckedIOException none =
+                new UncheckedIOException(all, failures.getFirst().getCause());
+        failures.forEach(none::addSuppressed);
+        return none;
+    }
+
+    private ServerList.SessionStart sessionStart() {
+        return new ServerList.SessionStart(registered, sessionCount.get(), () -> LockSupport.unpark(keeperThread()));
+    }
+
+    /// Uses a session from now on, if nobody has put another one in the place of the one before;
+    /// else closes it.
+    private boolean useSession(Failback.ConnectedServer connectedServer, @Nullable RemoteSession before) {
+        synchronized (sessionCount) {
+            if (current == before && !closed) {
+                sessionCount.incrementAndGet();
+                current = connectedServer.remoteSession();
+                currentServerIndex = connectedServer.serverIndex();
+                failback.onServerChanged();
+                return true;
+            }
+        }
+        connectedServer.remoteSession().close(DisconnectReason.SHUTDOWN);
+        return false;
+    }
+
+    /// Uses a server of the ones before the present one, if one is there; answers the session that
+    /// was used until then, which goes on and is the caller's.
+    @Nullable
+    RemoteSession failBack() {
+        RemoteSession before = current;
+        int from = currentServerIndex;
+        if (before == null || before.isClosed()) {
+            return null; // Another one is looked for anyway.
+        }
+        Failback.ConnectedServer connectedServer = Failback.connectToPreferred(serverList, from, sessionStart());
+        if (connectedServer == null || !useSession(connectedServer, before)) {
+            return null;
+        }
+        LOG.log(
+                System.Logger.Level.INFO,
+                "connected to " + serverList.name(connectedServer.serverIndex()) + " again, in place of "
+                        + serverList.name(from) + ", where what is open goes on");
+        return before;
+    }
+
+    int serverCount() {
+        return serverList.size();
+    }
+
+    /// The place in their order of the server that is used, or was used last.
+    int currentServerIndex() {
+        return currentServerIndex;
+    }
+
+    boolean isClosed() {
+        return closed;
+    }
+
+    private Thread keeperThread() {
+        return keeper;
+    }
+
+    /// The session, if there is one now.
+    RemoteSession currentSession() throws RpcException {
+        RemoteSession remoteSession = current;
+        if (remoteSession == null || remoteSession.isClosed()) {
+            throw RpcException.noReply("there is no connection to " + server());
+        }
+        return remoteSession;
+    }
+
+    /// Asks the session that there is now, which goes on at least until that has ended.
+    <T> T call(RpcClient.SessionCall<T> sessionCall) throws RpcException {
+        RemoteSession remoteSession = currentSession();
+        while (!remoteSession.users().enter()) {
+            remoteSession = currentSession(); // It was let go in favour of another one.
+        }
+        try {
+            return sessionCall.call(remoteSession);
+        } finally {
+            remoteSession.users().leave();
+        }
+    }
+
+    /// Registers here and there; while there is no connection, there later.
+    ///
+    /// @throws IllegalArgumentException when it is refused
+    void register(Namespace namespace) {
+        try {
+            call(remoteSession -> {
+                remoteSession.register(namespace);
+                return true;
+            });
+        } catch (RpcException failed) {
+            if (failed.hasReply()) {
+                throw rejection(failed);
+            }
+        }
+        if (!registered.contains(namespace)) {
+            registered.add(namespace);
+        }
+    }
+
+    private static RuntimeException rejection(RpcException failed) {
+        return failed.status() == Status.INVALID || failed.status() == Status.FORBIDDEN
+                ? new IllegalArgumentException(failed.getMessage())
+                : new UncheckedIOException(new IOException(failed.status() + ": " + failed.getMessage()));
+    }
+
+    /// @throws IllegalArgumentException when the namespace was not registered here
+    void requireRegistered(Namespace namespace) {
+        if (!registered.contains(namespace)) {
+            throw new IllegalArgumentException(namespace + " is not registered with this cache");
+        }
+    }
+
+    /// Whether the server's memory is read in place now.
+    boolean isMemoryMapped() {
+        RemoteSession remoteSession = current;
+        return remoteSession != null && remoteSession.sharedStore() != null;
+    }
+
+    boolean isConnected() {
+        RemoteSession remoteSession = current;
+        return remoteSession != null && !remoteSession.isClosed();
+    }
+
+    /// The server that is used, or was used last.
+    String server() {
+        return serverList.name(currentServerIndex);
+    }
+
+    /// How it is reached now, and why so.
+    String route() {
+        RemoteSession remoteSession = current;
+        return remoteSession == null ? "" : remoteSession.route();
+    }
+
+    /// Sessions so far.
+    long sessionCount() {
+        return sessionCount.get();
+    }
+
+    /// Closes what is over its time. Does nothing that may wait: it is what ends all waits.
+    private void watchTimeouts() {
+        while (!closed || callTimeouts.hasPending()) {
+            LockSupport.parkNanos(TICK_NANOS);
+            try {
+                callTimeouts.closeExpired();
+                watchTimeouts(current);
+                watchTimeouts(failback.retainedSession());
+            } catch (RuntimeException | Error bug) {
+                LOG.log(System.Logger.Level.ERROR, "what is over its time is not closed because of a bug", bug);
+            }
+        }
+        callTimeouts.end();
+    }
+
+    private static void watchTimeouts(@Nullable RemoteSession remoteSession) {
+        if (remoteSession != null && !remoteSession.isClosed()) {
+            remoteSession.closeIfUnresponsive(System.nanoTime());
+        }
+    }
+
+    /// Keeps a session alive, or gets another one. There is nobody to do it in this thread's place, so nothing
+    /// but [#close] ends it.
+    private void maintainSession() {
+        long pause = FIRST_PAUSE_NANOS;
+        while (!closed) {
+            RemoteSession remoteSession = current;
+            if (remoteSession != null && !remoteSession.isClosed() && heartbeat(remoteSession)) {
+                pause = FIRST_PAUSE_NANOS;
+                LockSupport.parkNanos(TICK_NANOS);
+                continue;
+            }
+            LockSupport.parkNanos(pause);
+            pause = Math.min(2 * pause, MAX_PAUSE_NANOS);
+            reconnect();
+        }
+    }
+
+    /// Answers whether the session is as it should be; one that is not is given up.
+    private static boolean heartbeat(RemoteSession remoteSession) {
+        try {
+            remoteSession.heartbeat(System.nanoTime());
+            return true;
+        } catch (RuntimeException | Error bug) {
+            LOG.log(System.Logger.Level.ERROR, "a session is given up because of a bug", bug);
+            remoteSession.close(DisconnectReason.INTERNAL);
+            return false;
+        }
+    }
+
+    private void reconnect() {
+        if (closed) {
+            return;
+        }
+        int before = currentServerIndex;
+        try {
+            if (connectAny()) {
+                String how = currentServerIndex == before ? " again" : " in place of " + serverList.name(before);
+                LOG.log(System.Logger.Level.INFO, "connected to " + server() + how);
+            }
+        } catch (UncheckedIOException failed) {
+            LOG.log(System.Logger.Level.DEBUG, "no connection", failed);
+        } catch (RuntimeException | Error bug) {
+            LOG.log(System.Logger.Level.ERROR, "no connection to " + server() + " because of a bug", bug);
+        }
+    }
+
+    @Override
+    public void close() {
+        RemoteSession remoteSession;
+        synchronized (sessionCount) {
+            closed = true;
+            remoteSession = current;
+        }
+        if (remoteSession != null) {
+            remoteSession.close(DisconnectReason.SHUTDOWN);
+        }
+        // Whoever keeps it may hang at a server that does not listen; he looks whether all is over after he has it.
+        RemoteSession kept = failback.retainedSession();
+        if (kept != null) {
+            kept.close(DisconnectReason.SHUTDOWN);
+        }
+        failback.onServerChanged();
+        LockSupport.unpark(watch);
+        LockSupport.unpark(keeper);
+    }
+}
