@@ -9,7 +9,7 @@ import java.util.concurrent.Executor;
 /// While the table is open its blocks stay where they are and as they are. Closing it gives them all free; a
 /// segment must not be used afterwards (a checked store makes it throw).
 ///
-/// **Ownership.** Who acquired the table closes it, once; a second close throws `IllegalStateException`.
+/// **Ownership.** The caller that acquired the table closes it; a second close does nothing.
 ///
 /// **Threads.** Any; the table may be closed by another thread than the one that acquired it.
 public interface BlockTable extends AutoCloseable {

@@ -64,7 +64,7 @@ public final class EmptyBlockTable implements BlockTable {
     @Override
     public void close() {
         if (!closed.compareAndSet(false, true)) {
-            throw new IllegalStateException("the table is closed twice");
+            return;
         }
         onClose.run();
     }

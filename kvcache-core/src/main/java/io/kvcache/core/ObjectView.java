@@ -6,7 +6,7 @@ import java.util.List;
 
 /// A pinned object, in pieces.
 ///
-/// **Ownership.** Who got the view closes it, once; a second close throws `IllegalStateException`.
+/// **Ownership.** The caller that got the view closes it; a second close does nothing.
 public interface ObjectView extends AutoCloseable {
 
     /// Size of the object.

@@ -140,7 +140,7 @@ final class HostBlockTable implements BlockTable {
     @Override
     public void close() {
         if (!closed.compareAndSet(false, true)) {
-            throw new IllegalStateException("the table is closed twice");
+            return;
         }
         try {
             scope.close();

@@ -65,7 +65,7 @@ final class HostObjectView implements ObjectView {
     @Override
     public void close() {
         if (!closed.compareAndSet(false, true)) {
-            throw new IllegalStateException("the view is closed twice");
+            return;
         }
         try {
             scope.close();

@@ -228,7 +228,7 @@ final class LoadingBlockTable implements BlockTable {
     public void close() {
         synchronized (this) {
             if (closed) {
-                throw new IllegalStateException("the table is closed twice");
+                return;
             }
             advance();
             closed = true;

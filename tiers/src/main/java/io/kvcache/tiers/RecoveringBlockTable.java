@@ -249,7 +249,7 @@ final class RecoveringBlockTable implements BlockTable {
         @Nullable BlockTable more;
         synchronized (this) {
             if (closed) {
-                throw new IllegalStateException("the table is closed twice");
+                return;
             }
             closed = true;
             more = second;

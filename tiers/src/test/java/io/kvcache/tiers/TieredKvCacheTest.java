@@ -97,7 +97,7 @@ final class TieredKvCacheTest {
             table.close();
             assertThatIllegalStateException().isThrownBy(() -> segment.get(ValueLayout.JAVA_BYTE, 0));
             assertThatIllegalStateException().isThrownBy(() -> table.segment(0)).withMessageContaining("closed");
-            assertThatIllegalStateException().isThrownBy(table::close).withMessageContaining("twice");
+            table.close();
         }
     }
 
@@ -111,7 +111,7 @@ final class TieredKvCacheTest {
         cache.close();
         assertThat(segment.get(ValueLayout.JAVA_BYTE, 0)).isEqualTo((byte) 7);
         table.close();
-        assertThatIllegalStateException().isThrownBy(cache::close).withMessageContaining("twice");
+        cache.close();
         assertThatIllegalStateException().isThrownBy(() -> cache.acquire(CHAIN)).withMessageContaining("closed");
     }
 

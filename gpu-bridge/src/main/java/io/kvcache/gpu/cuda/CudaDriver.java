@@ -366,7 +366,7 @@ public final class CudaDriver implements DeviceDriver {
     @Override
     public void close() {
         if (closed) {
-            throw new IllegalStateException("the device is closed");
+            return;
         }
         ResourceCounts left = resourceCounts();
         boolean leaked = !failed && !left.equals(ResourceCounts.NONE);

@@ -39,7 +39,9 @@ final class CudaEvent implements DeviceEvent {
 
     @Override
     public void close() {
-        requireOpen();
+        if (closed) {
+            return;
+        }
         closed = true;
         driver.forget(this);
         driver.releaseQuietly("cuEventDestroy", handle::destroy);

@@ -34,7 +34,9 @@ final class CudaProgram implements DeviceProgram {
 
     @Override
     public void close() {
-        requireOpen();
+        if (closed) {
+            return;
+        }
         closed = true;
         driver.forget(this);
         driver.releaseQuietly("cuModuleUnload", () -> calls.unload(handle));

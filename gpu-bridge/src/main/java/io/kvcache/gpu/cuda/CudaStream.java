@@ -184,7 +184,7 @@ final class CudaStream implements DeviceStream {
     @Override
     public void close() {
         if (closed) {
-            throw new IllegalStateException("the stream is closed");
+            return;
         }
         closed = true;
         driver.streams().onStreamClosing(this);

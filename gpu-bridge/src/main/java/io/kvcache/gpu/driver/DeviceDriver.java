@@ -88,8 +88,8 @@ public interface DeviceDriver extends AutoCloseable {
 
     /// Lets go of the device, and of all that was not given back.
     ///
-    /// @throws IllegalStateException when closed twice, or when something was not given back, which it
-    ///     names; a device that failed is closed with all that it has
+    /// @throws IllegalStateException when something was not given back, which it
+    ///     names; a second close does nothing; a device that failed is closed with all that it has
     @Override
     void close();
 }

@@ -33,7 +33,7 @@ public interface DeviceEvent extends AutoCloseable {
 
     /// Gives it back. Streams that wait for it go on doing so until it is reached.
     ///
-    /// @throws IllegalStateException when closed twice
+    /// A second close does nothing.
     @Override
     void close();
 }

@@ -14,7 +14,7 @@ public interface DeviceProgram extends AutoCloseable {
 
     /// Unloads it.
     ///
-    /// @throws IllegalStateException when closed twice
+    /// A second close does nothing.
     @Override
     void close();
 }

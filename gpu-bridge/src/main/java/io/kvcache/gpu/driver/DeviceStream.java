@@ -51,7 +51,7 @@ public interface DeviceStream extends AutoCloseable {
 
     /// Gives the stream back. What is on its way goes on, and its memory must stay until that has ended.
     ///
-    /// @throws IllegalStateException when closed twice
+    /// A second close does nothing.
     @Override
     void close();
 }

@@ -182,10 +182,11 @@ public final class GrowableBuffer implements AutoCloseable {
     ///
     /// @throws DeviceException when that does not end, or the device fails; the span is closed all
     ///     the same, and what it still has goes with the driver
-    /// @throws IllegalStateException when closed twice
     @Override
     public void close() {
-        requireOpen();
+        if (closed) {
+            return;
+        }
         closed = true;
         try {
             awaitMapping();

@@ -57,7 +57,9 @@ final class FakeDeviceEvent implements DeviceEvent {
 
     @Override
     public void close() {
-        requireOpen();
+        if (closed) {
+            return;
+        }
         closed = true;
         driver.forget(this);
     }

@@ -384,8 +384,8 @@ public abstract class DeviceDriverContract {
         DeviceEvent event = driver.openEvent();
         stream.close();
         event.close();
-        assertThatIllegalStateException().isThrownBy(stream::close);
-        assertThatIllegalStateException().isThrownBy(event::close);
+        stream.close();
+        event.close();
         assertThatIllegalStateException().isThrownBy(event::isReached);
         assertThatIllegalStateException().isThrownBy(stream::isIdle);
     }
@@ -401,6 +401,6 @@ public abstract class DeviceDriverContract {
                 .isThrownBy(driver::close)
                 .withMessageContaining("slabs=1")
                 .withMessageContaining("registrations=1, streams=1, events=1");
-        assertThatIllegalStateException().isThrownBy(driver::close);
+        driver.close();
     }
 }

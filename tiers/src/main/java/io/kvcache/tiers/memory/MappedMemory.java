@@ -62,11 +62,11 @@ public final class MappedMemory implements HostMemory {
         return Optional.ofNullable(file).map(SharedMemoryFile::path);
     }
 
-    /// @throws IllegalStateException at the second close
+    /// Unmaps the memory. A second close does nothing.
     @Override
     public void close() {
         if (!closed.compareAndSet(false, true)) {
-            throw new IllegalStateException("closed twice: host memory (%s)".formatted(description));
+            return;
         }
         try {
             closeArena();

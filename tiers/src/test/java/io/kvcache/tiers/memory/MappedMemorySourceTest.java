@@ -5,6 +5,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIOException;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.kvcache.tiers.memory.MemoryOptions.Backing;
@@ -61,10 +62,10 @@ class MappedMemorySourceTest {
 
     @ParameterizedTest
     @EnumSource
-    void givenClosedMemory_whenClosedAgain_thenIsALoudError(Backing backing) {
+    void givenClosedMemory_whenClosedAgain_thenNothingHappens(Backing backing) {
         MappedMemory memory = source(backing).reserve("slots", BYTES);
         memory.close();
-        assertThatIllegalStateException().isThrownBy(memory::close).withMessageContaining("closed twice");
+        assertThatCode(memory::close).doesNotThrowAnyException();
     }
 
     @ParameterizedTest

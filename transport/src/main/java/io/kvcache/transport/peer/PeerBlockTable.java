@@ -175,7 +175,7 @@ final class PeerBlockTable implements BlockTable {
     public void close() {
         synchronized (this) {
             if (closed) {
-                throw new IllegalStateException("the table is closed twice");
+                return;
             }
             closed = true;
         }

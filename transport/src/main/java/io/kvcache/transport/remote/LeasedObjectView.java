@@ -52,7 +52,7 @@ abstract class LeasedObjectView implements ObjectView {
     @Override
     public final void close() {
         if (!closed.compareAndSet(false, true)) {
-            throw new IllegalStateException("the view is closed twice");
+            return;
         }
         try {
             scope.close();

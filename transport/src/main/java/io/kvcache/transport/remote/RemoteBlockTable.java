@@ -257,7 +257,7 @@ final class RemoteBlockTable implements BlockTable {
         @Nullable RuntimeException inUse = null;
         synchronized (this) {
             if (closed) {
-                throw new IllegalStateException("the table is closed twice");
+                return;
             }
             closed = true;
             try {

@@ -386,7 +386,7 @@ public final class RemoteKvCache implements KvCache {
     @Override
     public void close() {
         if (!closed.compareAndSet(false, true)) {
-            throw new IllegalStateException("the cache is closed twice");
+            return;
         }
         remoteCacheContext.sessions().close();
         remoteCacheContext.fetchExecutor().shutdown();
