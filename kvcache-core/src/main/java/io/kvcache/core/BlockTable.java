@@ -59,9 +59,7 @@ public interface BlockTable extends AutoCloseable {
     ///     no records
     /// @throws IndexOutOfBoundsException when the block is not ready
     /// @throws IllegalStateException when the table is closed
-    default long handle(int index) {
-        return -1;
-    }
+    long handle(int index);
 
     /// Whether all that the table's segments have shown until now are its blocks: to be asked **after**
     /// they were used, and before the table is closed.
@@ -69,16 +67,12 @@ public interface BlockTable extends AutoCloseable {
     /// Always true, but for a table whose segments lie in another process's memory: that keeps the blocks
     /// where they are for as long as it hears of this process, so who was stopped for longer than that may
     /// have read something else, and gets false.
-    default boolean isValid() {
-        return true;
-    }
+    boolean isValid();
 
     /// Blocks behind [#endBlock] that a slower tier has and that were left there: computing them
     /// takes less time than bringing them, or they would come too late. 0 of a store that does not
     /// know what computing takes.
-    default int blocksToRecompute() {
-        return 0;
-    }
+    int blocksToRecompute();
 
     /// Copies block `index` of the chain.
     ///

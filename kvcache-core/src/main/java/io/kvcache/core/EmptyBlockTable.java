@@ -62,6 +62,21 @@ public final class EmptyBlockTable implements BlockTable {
     }
 
     @Override
+    public long handle(int index) {
+        throw new IndexOutOfBoundsException("block " + index + " of an empty table");
+    }
+
+    @Override
+    public boolean isValid() {
+        return true;
+    }
+
+    @Override
+    public int blocksToRecompute() {
+        return 0;
+    }
+
+    @Override
     public void close() {
         if (!closed.compareAndSet(false, true)) {
             return;

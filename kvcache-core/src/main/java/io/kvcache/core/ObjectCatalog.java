@@ -11,29 +11,6 @@ import java.util.List;
 /// **Threads.** Any.
 public interface ObjectCatalog {
 
-    /// Of a store that cannot tell.
-    ObjectCatalog EMPTY = new ObjectCatalog() {
-        @Override
-        public List<Entry> list() {
-            return List.of();
-        }
-
-        @Override
-        public boolean contains(BlockKey digest) {
-            return false;
-        }
-
-        @Override
-        public boolean dropForQuota(BlockKey digest) {
-            return drop(digest);
-        }
-
-        @Override
-        public boolean drop(BlockKey digest) {
-            return false;
-        }
-    };
-
     /// One object.
     ///
     /// @param digest as [BlockKey#ofObject] makes it

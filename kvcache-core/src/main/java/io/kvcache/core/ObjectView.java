@@ -38,14 +38,10 @@ public interface ObjectView extends AutoCloseable {
     /// @return a [io.kvcache.core.tree.RecordHandle]; [io.kvcache.core.tree.RecordHandle#MISS] of a view that has
     ///     no record
     /// @throws IllegalStateException when the view is closed
-    default long handle() {
-        return -1;
-    }
+    long handle();
 
     /// Whether all that the view has shown until now is its object: as [BlockTable#isValid].
-    default boolean isValid() {
-        return true;
-    }
+    boolean isValid();
 
     /// Copies `bytes` from `offset` of the object to the start of `target`.
     ///

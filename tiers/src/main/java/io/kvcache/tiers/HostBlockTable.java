@@ -138,6 +138,16 @@ final class HostBlockTable implements BlockTable {
     }
 
     @Override
+    public boolean isValid() {
+        return true;
+    }
+
+    @Override
+    public int blocksToRecompute() {
+        return 0;
+    }
+
+    @Override
     public void close() {
         if (!closed.compareAndSet(false, true)) {
             return;

@@ -63,6 +63,11 @@ final class HostObjectView implements ObjectView {
     }
 
     @Override
+    public boolean isValid() {
+        return true;
+    }
+
+    @Override
     public void close() {
         if (!closed.compareAndSet(false, true)) {
             return;

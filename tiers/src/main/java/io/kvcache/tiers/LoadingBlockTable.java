@@ -225,6 +225,16 @@ final class LoadingBlockTable implements BlockTable {
     }
 
     @Override
+    public boolean isValid() {
+        return true;
+    }
+
+    @Override
+    public int blocksToRecompute() {
+        return 0;
+    }
+
+    @Override
     public void close() {
         synchronized (this) {
             if (closed) {

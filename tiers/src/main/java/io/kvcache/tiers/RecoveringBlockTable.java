@@ -245,6 +245,11 @@ final class RecoveringBlockTable implements BlockTable {
     }
 
     @Override
+    public synchronized boolean isValid() {
+        return current().isValid();
+    }
+
+    @Override
     public void close() {
         @Nullable BlockTable more;
         synchronized (this) {

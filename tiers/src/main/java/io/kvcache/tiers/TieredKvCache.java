@@ -6,6 +6,7 @@ import io.kvcache.core.BlockWriter;
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.Match;
 import io.kvcache.core.ObjectCatalog;
 import io.kvcache.core.ObjectHint;
@@ -53,7 +54,7 @@ import org.jspecify.annotations.Nullable;
 /// [#awaitRecovered] waits for all.
 ///
 /// **Threads.** Safe for any number. A virtual thread is never pinned to its carrier by anything but the lock.
-public final class TieredKvCache implements KvCache {
+public final class TieredKvCache implements LocalKvCache {
 
     private final HostStore store;
     private final OpenHandles openHandles;
@@ -258,11 +259,6 @@ public final class TieredKvCache implements KvCache {
     @Override
     public @Nullable ObjectView holdObject(Namespace namespace, byte[] key) {
         return objects.getResident(namespace, key);
-    }
-
-    @Override
-    public @Nullable ObjectView getObject(Namespace namespace, byte[] key) {
-        return getObject(namespace, key, NO_WAIT);
     }
 
     @Override

@@ -2,7 +2,7 @@ package io.kvcache.bench.sim;
 
 import static io.kvcache.bench.sim.SimAssertions.require;
 
-import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
@@ -62,7 +62,7 @@ final class ObjectOracle {
         return BlockContent.of(index, -1).withVersion(number);
     }
 
-    void put(KvCache cache, long timeoutNanos) {
+    void put(LocalKvCache cache, long timeoutNanos) {
         int index = random.nextInt(KEYS);
         int some = Long.BYTES + 1 + random.nextInt(random.nextInt(10) == 0 ? LARGE : SMALL);
         boolean again = repeats && random.nextBoolean() && values[index] != 0;
@@ -100,7 +100,7 @@ final class ObjectOracle {
         }
     }
 
-    void get(KvCache cache, long timeoutNanos) {
+    void get(LocalKvCache cache, long timeoutNanos) {
         int index = random.nextInt(KEYS);
         boolean resident = timeoutNanos == 0;
         try (ObjectView view = cache.getObject(SimKeySpace.OBJECTS, key(index), timeoutNanos)) {
@@ -125,13 +125,13 @@ final class ObjectOracle {
         floors[index] = number;
     }
 
-    void drop(KvCache cache) {
+    void drop(LocalKvCache cache) {
         int index = random.nextInt(KEYS);
         coverage.countIf("object dropped", cache.dropObject(SimKeySpace.OBJECTS, key(index)));
         raise(index, next++);
     }
 
-    void dropAll(KvCache cache) {
+    void dropAll(LocalKvCache cache) {
         coverage.countIf("objects dropped", cache.drop(SimKeySpace.OBJECTS) > 0);
         for (int index = 0; index < KEYS; index++) {
             raise(index, next++);

@@ -4,7 +4,7 @@ import static io.kvcache.bench.sim.SimAssertions.require;
 
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.Hint;
-import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.Match;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.RequestKind;
@@ -41,7 +41,7 @@ final class SimWorkload {
 
     private long randomTimeout() {
         return switch (random.nextInt(4)) {
-            case 0 -> KvCache.NO_WAIT;
+            case 0 -> LocalKvCache.NO_WAIT;
             case 1 -> random.nextLong(5 * SimClock.MILLI);
             case 2 -> random.nextLong(100 * SimClock.MILLI);
             default -> random.nextLong(3 * SimClock.SECOND);
@@ -50,11 +50,11 @@ final class SimWorkload {
 
     /// What is missing of a prompt is put, as an engine does; the last block sometimes stays with its
     /// writer.
-    void putPrompt(KvCache cache) {
+    void putPrompt(LocalKvCache cache) {
         BlockChain chain = simKeySpace.randomChain();
         int from = random.nextInt(8) == 0 ? 0 : cache.match(chain).blocks();
         for (int index = from; index < chain.length(); index++) {
-            BlockWriter writer = cache.put(chain, index, 0, random.nextInt(4) == 0 ? randomTimeout() : KvCache.NO_WAIT);
+            BlockWriter writer = cache.put(chain, index, 0, random.nextInt(4) == 0 ? randomTimeout() : LocalKvCache.NO_WAIT);
             PutOutcome outcome = writer.outcome();
             coverage.count("put " + outcome);
             if (outcome == PutOutcome.RESERVED) {
@@ -107,7 +107,7 @@ final class SimWorkload {
         writers.clear();
     }
 
-    void acquirePrompt(KvCache cache, OpenTables tables) {
+    void acquirePrompt(LocalKvCache cache, OpenTables tables) {
         BlockChain chain = simKeySpace.randomChain();
         Match match = cache.match(chain);
         require(match.blocks() <= chain.length(), () -> match + " of a chain of " + chain.length());
@@ -116,7 +116,7 @@ final class SimWorkload {
         tables.add(chain, cache.acquire(chain, from, timeout), timeout);
     }
 
-    void giveHint(KvCache cache) {
+    void giveHint(LocalKvCache cache) {
         BlockChain chain = simKeySpace.randomChain();
         Hint hint = switch (random.nextInt(8)) {
             case 0, 1 -> new Hint.Pin(chain, random.nextLong(MAX_PIN_NANOS));
@@ -134,7 +134,7 @@ final class SimWorkload {
         return new RequestLabel(kind, random.nextInt(4), random.nextInt(4), random.nextInt(4) == 0);
     }
 
-    void useObjects(KvCache cache, ObjectOracle model) {
+    void useObjects(LocalKvCache cache, ObjectOracle model) {
         switch (random.nextInt(9)) {
             case 0, 1, 2, 3 -> model.put(cache, randomTimeout());
             case 4 -> model.drop(cache);
@@ -142,14 +142,14 @@ final class SimWorkload {
         }
     }
 
-    void drop(KvCache cache, DurabilityOracle durabilityOracle) {
+    void drop(LocalKvCache cache, DurabilityOracle durabilityOracle) {
         BlockChain chain = simKeySpace.randomChain();
         int from = random.nextInt(chain.length());
         durabilityOracle.onDropped(chain, from);
         coverage.countIf("chain dropped", cache.drop(chain, from) > 0);
     }
 
-    void dropAll(KvCache cache, DurabilityOracle durabilityOracle) {
+    void dropAll(LocalKvCache cache, DurabilityOracle durabilityOracle) {
         Namespace space = simKeySpace.randomNamespace();
         durabilityOracle.onDropped(space);
         coverage.countIf("namespace dropped", cache.drop(space) > 0);

@@ -2,7 +2,7 @@ package io.kvcache.bench.sim;
 
 import static io.kvcache.bench.sim.SimAssertions.require;
 
-import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TickDrivenCache;
@@ -111,7 +111,7 @@ public final class Simulation {
 
     private void step() {
         int dice = random.nextInt(1000);
-        KvCache cache = cache();
+        LocalKvCache cache = cache();
         if (dice < 300) {
             simWorkload.putPrompt(cache);
         } else if (dice < 520) {
@@ -145,7 +145,7 @@ public final class Simulation {
         check();
     }
 
-    private void dropAll(KvCache cache) {
+    private void dropAll(LocalKvCache cache) {
         if (random.nextInt(3) == 0) {
             objects.dropAll(cache);
         } else {

@@ -1,6 +1,6 @@
 package io.kvcache.gpu.engine;
 
-import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
@@ -52,7 +52,7 @@ public final class EngineIpcServer implements AutoCloseable {
     /// A drain, and what a session may be at before.
     private static final long MAX_CLOSE_NANOS = MAX_DRAIN_NANOS + TimeUnit.SECONDS.toNanos(30);
 
-    private final KvCache cache;
+    private final LocalKvCache cache;
     private final Supplier<DeviceDriver> drivers;
     private final Map<String, Namespace> namespaces;
     private final EngineCopyThreshold threshold;
@@ -64,7 +64,7 @@ public final class EngineIpcServer implements AutoCloseable {
     private volatile boolean closing;
 
     private EngineIpcServer(
-            KvCache cache,
+            LocalKvCache cache,
             Supplier<DeviceDriver> drivers,
             Map<String, Namespace> namespaces,
             EngineCopyThreshold threshold,
@@ -87,13 +87,13 @@ public final class EngineIpcServer implements AutoCloseable {
     /// @param path of the socket; must not be there yet
     /// @throws UncheckedIOException when the socket cannot be made
     public static EngineIpcServer open(
-            KvCache cache, Supplier<DeviceDriver> drivers, Map<String, Namespace> namespaces, Path path) {
+            LocalKvCache cache, Supplier<DeviceDriver> drivers, Map<String, Namespace> namespaces, Path path) {
         return open(cache, drivers, namespaces, path, new EngineCopyThreshold());
     }
 
     /// The same, with what is known of the device.
     static EngineIpcServer open(
-            KvCache cache,
+            LocalKvCache cache,
             Supplier<DeviceDriver> drivers,
             Map<String, Namespace> namespaces,
             Path path,

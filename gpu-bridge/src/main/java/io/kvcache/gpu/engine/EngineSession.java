@@ -2,7 +2,7 @@ package io.kvcache.gpu.engine;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
-import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.gpu.driver.DeviceDriver;
@@ -38,7 +38,7 @@ final class EngineSession {
     private static final long MAX_EVENT_NANOS = TimeUnit.SECONDS.toNanos(10);
 
     private final UnixSocket socket;
-    private final KvCache cache;
+    private final LocalKvCache cache;
     private final Map<String, Namespace> namespaces;
     private final DeviceDriver driver;
     private final EngineMappings memory;
@@ -53,7 +53,7 @@ final class EngineSession {
     /// @param driver of this session alone; the caller's, to be closed after this
     EngineSession(
             UnixSocket socket,
-            KvCache cache,
+            LocalKvCache cache,
             Map<String, Namespace> namespaces,
             DeviceDriver driver,
             EngineCopyThreshold threshold) {

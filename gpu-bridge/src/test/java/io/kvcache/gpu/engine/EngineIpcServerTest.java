@@ -8,7 +8,7 @@ import static org.assertj.core.api.Assertions.assertThatIOException;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.BlockTable;
-import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
@@ -94,8 +94,8 @@ final class EngineIpcServerTest {
 
     @Test
     void givenAStoreThatFails_whenAnEngineComes_thenItsDriverIsClosed() throws IOException {
-        KvCache failing = (KvCache) Proxy.newProxyInstance(
-                KvCache.class.getClassLoader(), new Class<?>[] {KvCache.class}, (_, called, _) -> {
+        LocalKvCache failing = (LocalKvCache) Proxy.newProxyInstance(
+                LocalKvCache.class.getClassLoader(), new Class<?>[] {LocalKvCache.class}, (_, called, _) -> {
                     if (called.getName().equals("register")) {
                         return null;
                     }

@@ -1,6 +1,6 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.Namespace;
 import java.util.Queue;
@@ -81,7 +81,7 @@ final class ExistsPins {
     /// Promises a key that [#renew] did not.
     ///
     /// @return whether it may be said to be here
-    boolean grant(Key key, KvCache cache, Namespace namespace, long now) {
+    boolean grant(Key key, LocalKvCache cache, Namespace namespace, long now) {
         ObjectView view = pinNanos == 0 ? null : cache.holdObject(namespace, key.bytes());
         if (view == null) {
             boolean onDisk = cache.containsObject(namespace, key.bytes()); // on disk alone, or gone this moment
@@ -188,7 +188,7 @@ final class ExistsPins {
     }
 
     /// The value was replaced by its owner: the promise holds for the new one.
-    void onReplaced(Key key, KvCache cache, Namespace namespace, long now) {
+    void onReplaced(Key key, LocalKvCache cache, Namespace namespace, long now) {
         ExistsPin existsPin = promises.get(key);
         if (existsPin == null || !promises.remove(key, existsPin)) {
             return;

@@ -1,7 +1,8 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.core.Clock;
-import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
+import io.kvcache.core.ObjectStore;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.miss.MissCauses;
@@ -26,10 +27,10 @@ import org.jspecify.annotations.Nullable;
 public final class Keyspace {
 
     /// Longest key.
-    public static final int MAX_KEY_BYTES = KvCache.MAX_OBJECT_KEY_BYTES;
+    public static final int MAX_KEY_BYTES = ObjectStore.MAX_OBJECT_KEY_BYTES;
 
     /// Largest value: the store's largest object, less what is kept behind the value.
-    public static final long MAX_VALUE_BYTES = KvCache.MAX_OBJECT_BYTES - ValueTrailer.BYTES;
+    public static final long MAX_VALUE_BYTES = ObjectStore.MAX_OBJECT_BYTES - ValueTrailer.BYTES;
 
     /// Expired keys that one tick drops: some milliseconds.
     private static final int MAX_EXPIRIES_PER_TICK = 1000;
@@ -49,7 +50,7 @@ public final class Keyspace {
     private final @Nullable RecomputeEstimator terms;
 
     /// Registers the namespace.
-    public Keyspace(KvCache cache, Namespace namespace, Clock clock, InstantSource wall, KeyspaceOptions options) {
+    public Keyspace(LocalKvCache cache, Namespace namespace, Clock clock, InstantSource wall, KeyspaceOptions options) {
         keyspaceLimits = options.keyspaceLimits();
         quota = new Quota(options.quotaBytes());
         QuotaLru quotaLru = new QuotaLru(quota);

@@ -1,7 +1,7 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.core.Clock;
-import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.miss.MissCauses;
@@ -12,7 +12,7 @@ import java.time.InstantSource;
 /// @param clock of the store
 /// @param wallClock that values expire by
 record KeyspaceContext(
-        KvCache cache,
+        LocalKvCache cache,
         Namespace namespace,
         Clock clock,
         InstantSource wallClock,

@@ -1,6 +1,7 @@
 package io.kvcache.server.remote;
 
 import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
@@ -67,7 +68,7 @@ public final class RemoteEndpoint implements AutoCloseable {
     /// closed with this.
     ///
     /// @param namespaceQuotas what tenants take of the store of everybody for their namespaces
-    public record ServedStores(KvCache defaultStore, TrustDomains domains, NamespaceQuotas namespaceQuotas) {}
+    public record ServedStores(LocalKvCache defaultStore, TrustDomains domains, NamespaceQuotas namespaceQuotas) {}
 
     /// Begins to listen, when the configuration says so.
     ///
@@ -89,7 +90,7 @@ public final class RemoteEndpoint implements AutoCloseable {
                 .withMaxLease(config.lease())
                 .withNamespaces(namespaceFilter(tenants, own, stores));
         options = stores.domains.assignTenants(options);
-        KvCache cache = stores.defaultStore;
+        LocalKvCache cache = stores.defaultStore;
         ReloadableTls reloadableTls = config.tls() == null ? null : ReloadableTls.open(config.tls());
         AeronEndpoint aeron = config.aeron().isEnabled() ? aeron(config, cache, options) : null;
         UcxMemory ucx = null;

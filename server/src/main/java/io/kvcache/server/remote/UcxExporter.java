@@ -1,6 +1,6 @@
 package io.kvcache.server.remote;
 
-import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.SharedMemory;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.transport.ucx.UcxMemory;
@@ -24,7 +24,7 @@ final class UcxExporter {
     private UcxExporter() {}
 
     /// The store's slots over UCX, or null where there is none.
-    static @Nullable UcxMemory open(TransportConfig config, KvCache cache) {
+    static @Nullable UcxMemory open(TransportConfig config, LocalKvCache cache) {
         if (!config.ucx().isEnabled()) {
             return null;
         }

@@ -1,6 +1,6 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
@@ -30,8 +30,8 @@ public final class DelayedDiskStore implements AutoCloseable {
             .closeWait(Duration.ZERO)
             .build();
     private final Deque<PendingFetch> wanted = new ArrayDeque<>();
-    private final KvCache away = (KvCache) Proxy.newProxyInstance(
-            KvCache.class.getClassLoader(), new Class<?>[] {KvCache.class}, (self, method, arguments) -> {
+    private final LocalKvCache away = (LocalKvCache) Proxy.newProxyInstance(
+            LocalKvCache.class.getClassLoader(), new Class<?>[] {LocalKvCache.class}, (self, method, arguments) -> {
                 Object[] given = arguments == null ? new Object[0] : arguments;
                 return switch (method.getName()) {
                     case "getObject", "holdObject" -> null;
@@ -68,7 +68,7 @@ public final class DelayedDiskStore implements AutoCloseable {
         return keyspace;
     }
 
-    public KvCache cache() {
+    public LocalKvCache cache() {
         return away;
     }
 

@@ -2,6 +2,7 @@ package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.Hint;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.Match;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockChain;
@@ -40,12 +41,15 @@ final class BlockRequestHandler {
         return () -> {};
     }
 
-    /// `chain` → `u32 device, u32 host, u32 disk`
+    /// `chain[, u64 timeout]` → `u32 device, u32 host, u32 disk`
     RequestDispatcher.RequestAction match(EndpointRequest request, BodyReader body)
             throws ProtocolException, RequestException {
         BlockChain chain = chains.read(body);
+        boolean timed = body.hasRemaining();
+        long timeoutNanos = timed ? body.nonNegativeLong("timeout") : 0;
         return () -> {
-            Match match = endpointContext.cache().match(chain, Long.MAX_VALUE);
+            KvCache cache = endpointContext.cache();
+            Match match = timed ? cache.match(chain, timeoutNanos) : cache.match(chain);
             request.reply(new BodyWriter()
                     .i32(match.deviceBlocks())
                     .i32(match.hostBlocks())

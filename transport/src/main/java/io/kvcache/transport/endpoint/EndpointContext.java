@@ -1,6 +1,8 @@
 package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
+import io.kvcache.core.SharedMemory;
 import io.kvcache.transport.wire.Status;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
@@ -36,6 +38,12 @@ record EndpointContext(
         return own == null
                 ? this
                 : new EndpointContext(own, options.withFabric(null), counters, executor, gracefulShutdown, shared);
+    }
+
+    /// The memory that clients on this host may map, or null when the store does not share any.
+    @Nullable
+    SharedMemory sharedMemory() {
+        return cache instanceof LocalKvCache local ? local.sharedMemory() : null;
     }
 
     /// Does something that may wait, without holding up the connection, unless the session ends first.

@@ -63,7 +63,7 @@ final class ServerHandshake {
         }
         endpointAuth = endpoint.context().options().auth().current();
         EndpointContext endpointContext = endpoint.context().forTenant(endpointAuth.tenantRestriction(said.tenant()));
-        SharedMemory shared = endpointContext.cache().sharedMemory();
+        SharedMemory shared = endpointContext.sharedMemory();
         long memory = shared == null ? 0 : Hello.SHARED_MEMORY;
         long staging =
                 shared == null || shared.maxStagingBytes() == 0 ? 0 : Challenge.STAGING | Challenge.STAGED_OBJECTS;

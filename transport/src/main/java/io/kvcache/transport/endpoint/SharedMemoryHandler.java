@@ -70,7 +70,7 @@ final class SharedMemoryHandler {
 
     /// The memory, for a client that may see all that is in it.
     SharedMemory memory() throws RequestException {
-        SharedMemory memory = endpointContext.cache().sharedMemory();
+        SharedMemory memory = endpointContext.sharedMemory();
         if (memory == null) {
             throw new RequestException(Status.UNSUPPORTED, "this server keeps its memory to itself");
         }
@@ -132,7 +132,7 @@ final class SharedMemoryHandler {
     /// Says where an object lies, to a client that may see it there: `3 × 0, u32 checksum, u64 handle, u32
     /// count, u32 0, as many u64 offset in the slots, u64 bytes`.
     void writePlaces(ObjectView view, BodyWriter to) {
-        SharedMemory memory = endpointContext.cache().sharedMemory();
+        SharedMemory memory = endpointContext.sharedMemory();
         String only = session.onlyTenant();
         if (memory == null || (only != null && !memory.mayBeMappedBy(only))) {
             return;

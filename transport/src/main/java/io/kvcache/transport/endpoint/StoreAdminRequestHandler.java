@@ -53,7 +53,7 @@ final class StoreAdminRequestHandler {
                         "%d namespaces are registered; allowed: %1$d".formatted(ClientSession.MAX_NAMESPACES));
             }
             BodyWriter reply = new BodyWriter().i32(number);
-            SharedMemory memory = endpointContext.cache().sharedMemory();
+            SharedMemory memory = endpointContext.sharedMemory();
             request.reply(memory == null ? reply : reply.i32(memory.namespaceId(namespace)));
         };
     }

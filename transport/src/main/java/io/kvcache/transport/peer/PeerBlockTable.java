@@ -155,6 +155,22 @@ final class PeerBlockTable implements BlockTable {
         return tableAt(index).checksum(index);
     }
 
+    @Override
+    public long handle(int index) {
+        return tableAt(index).handle(index);
+    }
+
+    @Override
+    public synchronized boolean isValid() {
+        return base.isValid() && more.stream().allMatch(BlockTable::isValid);
+    }
+
+    /// Counts the blocks that the store left on its disks, when no peer had them.
+    @Override
+    public synchronized int blocksToRecompute() {
+        return Math.max(0, base.blocksToRecompute() - (end - baseEnd));
+    }
+
     private synchronized BlockTable tableAt(int index) {
         if (closed) {
             throw new IllegalStateException("the table is closed");

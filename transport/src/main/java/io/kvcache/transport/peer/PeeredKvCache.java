@@ -2,23 +2,14 @@ package io.kvcache.transport.peer;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
-import io.kvcache.core.CacheStats;
-import io.kvcache.core.Hint;
-import io.kvcache.core.KvCache;
-import io.kvcache.core.Match;
-import io.kvcache.core.ObjectCatalog;
-import io.kvcache.core.ObjectHint;
-import io.kvcache.core.ObjectView;
-import io.kvcache.core.ObjectWriter;
+import io.kvcache.core.ForwardingKvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.PutSummary;
-import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.remote.RemoteKvCache;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
-import java.util.concurrent.CompletionStage;
-import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -47,15 +38,14 @@ import org.jspecify.annotations.Nullable;
 /// **Ownership.** The store is this cache's, which closes it.
 ///
 /// **Threads.** Safe for any number.
-public final class PeeredKvCache implements KvCache {
+public final class PeeredKvCache extends ForwardingKvCache {
 
-    private final KvCache local;
     private final PeerStore peerStore;
     private final PeerThreads threads;
     private final @Nullable Replicator replicator;
 
-    private PeeredKvCache(KvCache local, PeerStore tier, PeerThreads threads, @Nullable Replicator replicator) {
-        this.local = local;
+    private PeeredKvCache(LocalKvCache local, PeerStore tier, PeerThreads threads, @Nullable Replicator replicator) {
+        super(local);
         this.peerStore = tier;
         this.threads = threads;
         this.replicator = replicator;
@@ -65,7 +55,7 @@ public final class PeeredKvCache implements KvCache {
     ///
     /// @param local the store, this cache's from now on
     /// @param peers as `host:port`; everybody who shares them lists the same names
-    public static PeeredKvCache over(KvCache local, List<String> peers, PeerOptions options) {
+    public static PeeredKvCache over(LocalKvCache local, List<String> peers, PeerOptions options) {
         return over(local, peers, options, name -> RemoteKvCache.connect(name));
     }
 
@@ -73,7 +63,7 @@ public final class PeeredKvCache implements KvCache {
     ///
     /// @param local the store, this cache's from now on
     /// @param peers names; everybody who shares them lists the same ones
-    public static PeeredKvCache over(KvCache local, List<String> peers, PeerOptions options, PeerConnector connector) {
+    public static PeeredKvCache over(LocalKvCache local, List<String> peers, PeerOptions options, PeerConnector connector) {
         return over(
                 local,
                 peers,
@@ -86,7 +76,7 @@ public final class PeeredKvCache implements KvCache {
     /// @param connector opens a peer's cache by its name
     record Dependencies(Function<String, PeerCache> connector, PeerThreads threads) {}
 
-    static PeeredKvCache over(KvCache local, List<String> peers, PeerOptions options, Dependencies dependencies) {
+    static PeeredKvCache over(LocalKvCache local, List<String> peers, PeerOptions options, Dependencies dependencies) {
         if (peers.isEmpty()) {
             throw new IllegalArgumentException("peers are none; allowed: 1 and up");
         }
@@ -112,18 +102,13 @@ public final class PeeredKvCache implements KvCache {
         if (!namespace.parts().isEmpty()) {
             BlockGroup.namespace(namespace);
         }
-        local.register(namespace);
-    }
-
-    @Override
-    public Match match(BlockChain chain) {
-        return local.match(chain);
+        delegate().register(namespace);
     }
 
     @Override
     public BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
         long until = threads.clock().deadlineAfter(timeoutNanos);
-        BlockTable base = local.acquire(chain, from, timeoutNanos);
+        BlockTable base = delegate().acquire(chain, from, timeoutNanos);
         if (timeoutNanos == NO_WAIT || base.endBlock() == chain.length()) {
             return base;
         }
@@ -170,13 +155,13 @@ public final class PeeredKvCache implements KvCache {
             long left = fetchDeadline.nanos - owner.threads.clock().nanos();
             BlockChain wanted = chain.prefix(BlockGroup.end(at, chain.length()));
             int end = left > 0 ? owner.peerStore.fetch(wanted, at, left) : at;
-            return end > at ? table.append(owner.local.acquire(chain.prefix(end), at, NO_WAIT)) : at;
+            return end > at ? table.append(owner.delegate().acquire(chain.prefix(end), at, NO_WAIT)) : at;
         }
     }
 
     @Override
     public BlockWriter put(BlockChain chain, int index, int part, long timeoutNanos) {
-        BlockWriter writer = local.put(chain, index, part, timeoutNanos);
+        BlockWriter writer = delegate().put(chain, index, part, timeoutNanos);
         return replicator == null ? writer : new PeeredBlockWriter(writer, () -> enqueueReplication(chain, index + 1));
     }
 
@@ -188,7 +173,7 @@ public final class PeeredKvCache implements KvCache {
 
     @Override
     public PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, long timeoutNanos) {
-        PutSummary summary = local.putAll(chain, from, blocks, timeoutNanos);
+        PutSummary summary = delegate().putAll(chain, from, blocks, timeoutNanos);
         int end = from + summary.accepted();
         for (int at = from; summary.stored() > 0 && at < end; at = BlockGroup.end(at, end)) {
             enqueueReplication(chain, BlockGroup.end(at, end));
@@ -201,11 +186,11 @@ public final class PeeredKvCache implements KvCache {
     @Override
     public int drop(BlockChain chain, int from) {
         if (from < 0 || from >= chain.length()) {
-            return local.drop(chain, from);
+            return delegate().drop(chain, from);
         }
         Runnable over = peerStore.beginDrop(chain, from);
         try {
-            int dropped = local.drop(chain, from);
+            int dropped = delegate().drop(chain, from);
             awaitInFlight();
             peerStore.drop(chain, from);
             return dropped;
@@ -219,11 +204,11 @@ public final class PeeredKvCache implements KvCache {
     @Override
     public long drop(Namespace namespace) {
         if (namespace.parts().isEmpty()) {
-            return local.drop(namespace);
+            return delegate().drop(namespace);
         }
         Runnable over = peerStore.beginDrop(namespace);
         try {
-            long dropped = local.drop(namespace);
+            long dropped = delegate().drop(namespace);
             awaitInFlight();
             peerStore.drop(namespace);
             return dropped;
@@ -255,72 +240,6 @@ public final class PeeredKvCache implements KvCache {
         }
     }
 
-    @Override
-    public boolean hint(Hint hint) {
-        return local.hint(hint);
-    }
-
-    @Override
-    public int hintObjects(Namespace namespace, List<byte[]> keys, ObjectHint hint) {
-        return local.hintObjects(namespace, keys, hint);
-    }
-
-    @Override
-    public ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, long timeoutNanos) {
-        return local.putObject(namespace, key, bytes, timeoutNanos);
-    }
-
-    @Override
-    public boolean storeObject(Namespace namespace, byte[] key, MemorySegment value, long timeoutNanos) {
-        return local.storeObject(namespace, key, value, timeoutNanos);
-    }
-
-    @Override
-    public @Nullable ObjectView getObject(Namespace namespace, byte[] key) {
-        return local.getObject(namespace, key);
-    }
-
-    @Override
-    public @Nullable ObjectView getObject(Namespace namespace, byte[] key, long timeoutNanos) {
-        return local.getObject(namespace, key, timeoutNanos);
-    }
-
-    @Override
-    public CompletionStage<@Nullable ObjectView> fetchObject(
-            Namespace namespace, byte[] key, long timeoutNanos, Executor executor) {
-        return local.fetchObject(namespace, key, timeoutNanos, executor);
-    }
-
-    @Override
-    public boolean containsObject(Namespace namespace, byte[] key) {
-        return local.containsObject(namespace, key);
-    }
-
-    @Override
-    public boolean dropObject(Namespace namespace, byte[] key) {
-        return local.dropObject(namespace, key);
-    }
-
-    @Override
-    public ObjectCatalog objects(Namespace namespace) {
-        return local.objects(namespace);
-    }
-
-    @Override
-    public boolean flush(long timeoutNanos) {
-        return local.flush(timeoutNanos);
-    }
-
-    @Override
-    public @Nullable MemorySegment hostMemory() {
-        return local.hostMemory();
-    }
-
-    @Override
-    public CacheStats stats() {
-        return local.stats();
-    }
-
     /// What each peer has done.
     public List<PeerStats> peerStats() {
         return peerStore.stats();
@@ -347,17 +266,12 @@ public final class PeeredKvCache implements KvCache {
     }
 
     @Override
-    public EventStream events() {
-        return local.events();
-    }
-
-    @Override
     public void close() {
         if (replicator != null) {
             replicator.close();
         }
         stopFetching();
         peerStore.close();
-        local.close();
+        delegate().close();
     }
 }

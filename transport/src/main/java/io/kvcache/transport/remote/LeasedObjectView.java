@@ -1,6 +1,7 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.ObjectView;
+import io.kvcache.core.tree.RecordHandle;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /// An object that a lease keeps on the server, and segments that end with the view.
@@ -48,6 +49,13 @@ abstract class LeasedObjectView implements ObjectView {
 
     /// Lets go of what the bytes lie in. Once, after the segments have ended.
     abstract void releaseMemory();
+
+    /// @return always [io.kvcache.core.tree.RecordHandle#MISS]: the record is in the server
+    @Override
+    public final long handle() {
+        requireOpen();
+        return RecordHandle.MISS;
+    }
 
     @Override
     public final void close() {

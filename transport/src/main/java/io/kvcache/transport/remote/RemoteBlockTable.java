@@ -4,6 +4,7 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.store.ReadyWaiters;
 import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.ucx.UcxReader;
+import io.kvcache.core.tree.RecordHandle;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -239,6 +240,19 @@ final class RemoteBlockTable implements BlockTable {
     @Override
     public synchronized boolean isValid() {
         return !closed && receivedBlocks.stream().allMatch(Block::isValid);
+    }
+
+    /// @return always [io.kvcache.core.tree.RecordHandle#MISS]: the records are in the server
+    @Override
+    public synchronized long handle(int index) {
+        at(index);
+        return RecordHandle.MISS;
+    }
+
+    /// @return always 0: the server does not tell which blocks it left on its disks
+    @Override
+    public int blocksToRecompute() {
+        return 0;
     }
 
     private Block at(int index) {

@@ -26,6 +26,7 @@ import java.util.List;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -151,15 +152,26 @@ public final class RemoteKvCache implements KvCache {
             return Match.NOTHING;
         }
         Match found = mappedReads.match(chain);
-        if (found != null) {
-            return found;
-        }
+        return found != null ? found : match(chain, body -> {});
+    }
+
+    @Override
+    public Match match(BlockChain chain, long timeoutNanos) {
+        Preconditions.checkTimeout(timeoutNanos);
+        requireRegistered(chain.namespace());
+        return chain.length() == 0 ? Match.NOTHING : match(chain, body -> body.i64(timeoutNanos));
+    }
+
+    private Match match(BlockChain chain, Consumer<BodyWriter> timeout) {
         return rpcClient.callOrDefault(
                 Match.NOTHING,
                 rpcClient.chainCall(
                         chain,
                         NO_WAIT,
-                        body -> new RpcClient.CallSpec<>(MessageType.MATCH, RemoteKvCache::parseMatch),
+                        body -> {
+                            timeout.accept(body);
+                            return new RpcClient.CallSpec<>(MessageType.MATCH, RemoteKvCache::parseMatch);
+                        },
                         late -> {}));
     }
 
@@ -293,11 +305,6 @@ public final class RemoteKvCache implements KvCache {
         Preconditions.checkKey(key);
         Preconditions.checkSize(value.byteSize());
         return writes.putObject(namespace, key, value, timeoutNanos);
-    }
-
-    @Override
-    public @Nullable ObjectView getObject(Namespace namespace, byte[] key) {
-        return getObject(namespace, key, NO_WAIT);
     }
 
     @Override

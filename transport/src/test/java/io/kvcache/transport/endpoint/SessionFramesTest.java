@@ -5,6 +5,7 @@ import static io.kvcache.transport.endpoint.HexFrames.assertHears;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockTable;
+import io.kvcache.core.ForwardingBlockTable;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
@@ -12,7 +13,6 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.wire.ProtocolException;
-import java.lang.foreign.MemorySegment;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
@@ -67,21 +67,18 @@ final class SessionFramesTest {
     }
 
     /// Its first block is ready, and the others when they arrive.
-    private record GrowingTable(BlockTable table, CompletableFuture<Integer> arrival) implements BlockTable {
+    private static final class GrowingTable extends ForwardingBlockTable {
 
-        @Override
-        public int firstBlock() {
-            return table.firstBlock();
-        }
+        private final CompletableFuture<Integer> arrival;
 
-        @Override
-        public int endBlock() {
-            return table.endBlock();
+        GrowingTable(BlockTable table, CompletableFuture<Integer> arrival) {
+            super(table);
+            this.arrival = arrival;
         }
 
         @Override
         public int readyBlocks() {
-            return arrival.isDone() ? table.readyBlocks() : 1;
+            return arrival.isDone() ? delegate().readyBlocks() : 1;
         }
 
         @Override
@@ -92,21 +89,6 @@ final class SessionFramesTest {
         @Override
         public CompletionStage<Integer> onReady(int blocks, Executor executor) {
             return arrival.thenApplyAsync(ready -> ready, executor);
-        }
-
-        @Override
-        public MemorySegment segment(int index) {
-            return table.segment(index);
-        }
-
-        @Override
-        public int checksum(int index) {
-            return table.checksum(index);
-        }
-
-        @Override
-        public void close() {
-            table.close();
         }
     }
 

@@ -1,14 +1,13 @@
 package io.kvcache.transport.peer;
 
 import io.kvcache.core.BlockTable;
+import io.kvcache.core.ForwardingBlockTable;
 import io.kvcache.core.PutSummary;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
-import java.util.concurrent.CompletionStage;
-import java.util.concurrent.Executor;
 import java.util.function.IntPredicate;
 
 /// A peer's cache whose blocks come with a byte turned, those that a test chooses by their place in a group.
@@ -57,36 +56,18 @@ record CorruptingPeerCache(PeerCache cache, IntPredicate turned) implements Peer
     }
 
     /// The checksum is the right one, and so the bytes are not its own.
-    private record CorruptingTable(BlockTable table, IntPredicate turned) implements BlockTable {
+    private static final class CorruptingTable extends ForwardingBlockTable {
 
-        @Override
-        public int firstBlock() {
-            return table.firstBlock();
-        }
+        private final IntPredicate turned;
 
-        @Override
-        public int endBlock() {
-            return table.endBlock();
-        }
-
-        @Override
-        public int readyBlocks() {
-            return table.readyBlocks();
-        }
-
-        @Override
-        public int await(int blocks, long timeoutNanos) {
-            return table.await(blocks, timeoutNanos);
-        }
-
-        @Override
-        public CompletionStage<Integer> onReady(int blocks, Executor executor) {
-            return table.onReady(blocks, executor);
+        CorruptingTable(BlockTable table, IntPredicate turned) {
+            super(table);
+            this.turned = turned;
         }
 
         @Override
         public MemorySegment segment(int index) {
-            MemorySegment right = table.segment(index);
+            MemorySegment right = delegate().segment(index);
             if (!turned.test(index)) {
                 return right;
             }
@@ -97,13 +78,9 @@ record CorruptingPeerCache(PeerCache cache, IntPredicate turned) implements Peer
         }
 
         @Override
-        public int checksum(int index) {
-            return table.checksum(index);
-        }
-
-        @Override
-        public void close() {
-            table.close();
+        public void copyTo(int index, MemorySegment target) {
+            MemorySegment block = segment(index);
+            MemorySegment.copy(block, 0, target, 0, block.byteSize());
         }
     }
 }

@@ -1,6 +1,7 @@
 package io.kvcache.transport.peer;
 
 import io.kvcache.core.BlockTable;
+import io.kvcache.core.ForwardingBlockTable;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.SplittableRandom;
@@ -10,9 +11,8 @@ import java.util.concurrent.Executor;
 
 /// Blocks of a [SimPeerServer] as they come: each at a moment of its own, perhaps not all, and seldom a wrong
 /// one.
-final class SimPeerTable implements BlockTable {
+final class SimPeerTable extends ForwardingBlockTable {
 
-    private final BlockTable table;
     private final TurnScheduler turnScheduler;
     private final PeerSimulation play;
     private final Runnable broken;
@@ -23,7 +23,7 @@ final class SimPeerTable implements BlockTable {
 
     /// @param broken told once when what is missing will not come
     SimPeerTable(BlockTable table, PeerSimulation play, SplittableRandom random, Runnable broken) {
-        this.table = table;
+        super(table);
         this.play = play;
         this.broken = broken;
         turnScheduler = play.scheduler();
@@ -40,13 +40,8 @@ final class SimPeerTable implements BlockTable {
     }
 
     @Override
-    public int firstBlock() {
-        return table.firstBlock();
-    }
-
-    @Override
     public int endBlock() {
-        return firstBlock() + (told ? comes : table.readyBlocks());
+        return firstBlock() + (told ? comes : delegate().readyBlocks());
     }
 
     @Override
@@ -64,7 +59,7 @@ final class SimPeerTable implements BlockTable {
         if (wanted > 0 && readyBlocks() < wanted) {
             turnScheduler.sleep(Math.min(timeoutNanos, arrives[wanted - 1] - turnScheduler.now()));
         }
-        if (blocks > comes && comes < table.readyBlocks() && !told) {
+        if (blocks > comes && comes < delegate().readyBlocks() && !told) {
             told = true;
             broken.run();
         }
@@ -81,7 +76,7 @@ final class SimPeerTable implements BlockTable {
         if (index - firstBlock() >= readyBlocks()) {
             throw new IndexOutOfBoundsException("block " + index + " has not come");
         }
-        MemorySegment right = table.segment(index);
+        MemorySegment right = delegate().segment(index);
         if (index - firstBlock() != wrong) {
             return right;
         }
@@ -93,12 +88,8 @@ final class SimPeerTable implements BlockTable {
     }
 
     @Override
-    public int checksum(int index) {
-        return table.checksum(index);
-    }
-
-    @Override
-    public void close() {
-        table.close();
+    public void copyTo(int index, MemorySegment target) {
+        MemorySegment block = segment(index);
+        MemorySegment.copy(block, 0, target, 0, block.byteSize());
     }
 }

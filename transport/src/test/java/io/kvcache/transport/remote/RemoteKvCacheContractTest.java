@@ -1,6 +1,7 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.contract.ArgumentContract;
 import io.kvcache.core.contract.BlockContract;
 import io.kvcache.core.contract.BlockWriterContract;
@@ -59,7 +60,7 @@ final class RemoteKvCacheContractTest {
     interface EndpointFactory {
 
         /// Serves a store until it is closed.
-        ServedStore serve(KvCache store) throws IOException;
+        ServedStore serve(LocalKvCache store) throws IOException;
     }
 
     /// Opens a cache of a store with something beside what the contract asks for.

@@ -3,6 +3,7 @@ package io.kvcache.transport.remote;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
@@ -159,7 +160,7 @@ final class TestProcess implements AutoCloseable {
     private static void serve(int port, @Nullable Path folder, BufferedReader told) throws IOException {
         TieredKvCacheBuilder builder =
                 TieredKvCache.builder().hostBytes(128 << 20).prefaultInBackground(false);
-        try (KvCache store = (folder == null ? builder : builder.shareMemory(folder)).build();
+        try (LocalKvCache store = (folder == null ? builder : builder.shareMemory(folder)).build();
                 TcpEndpoint endpoint = TcpEndpoint.open(
                         store,
                         new InetSocketAddress(InetAddress.getLoopbackAddress(), port),
@@ -171,7 +172,7 @@ final class TestProcess implements AutoCloseable {
 
     @SuppressWarnings("SystemOut")
     private static void serveAeron(String address, BufferedReader told) throws IOException {
-        try (KvCache store = TieredKvCache.builder()
+        try (LocalKvCache store = TieredKvCache.builder()
                         .hostBytes(128 << 20)
                         .prefaultInBackground(false)
                         .build();
@@ -183,7 +184,7 @@ final class TestProcess implements AutoCloseable {
 
     @SuppressWarnings("SystemOut")
     private static void serveUcx(String transports, Path folder, BufferedReader told) throws IOException {
-        try (KvCache store = TieredKvCache.builder()
+        try (LocalKvCache store = TieredKvCache.builder()
                         .hostBytes(128 << 20)
                         .prefaultInBackground(false)
                         .shareMemory(folder)

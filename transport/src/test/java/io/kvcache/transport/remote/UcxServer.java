@@ -1,6 +1,6 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import io.kvcache.transport.ucx.UcxMemory;
@@ -17,7 +17,7 @@ record UcxServer(TcpEndpoint endpoint, UcxMemory memory, String address) impleme
     ///
     /// @param store whose memory is shared
     /// @param transports of UCX
-    static UcxServer open(KvCache store, String transports) throws IOException {
+    static UcxServer open(LocalKvCache store, String transports) throws IOException {
         UcxMemory memory = UcxMemory.export(Objects.requireNonNull(store.sharedMemory()), transports);
         boolean good = false;
         try {

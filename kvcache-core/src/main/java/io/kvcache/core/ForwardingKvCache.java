@@ -1,0 +1,177 @@
+package io.kvcache.core;
+
+import io.kvcache.core.event.EventStream;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+import org.jspecify.annotations.Nullable;
+
+/// A cache that forwards every call to another one. Extend it to change some calls and keep the rest.
+///
+/// **Ownership.** Closing it closes the cache behind it.
+///
+/// **Threads.** As the cache behind it.
+public abstract class ForwardingKvCache implements LocalKvCache {
+
+    private final LocalKvCache delegate;
+
+    /// @param delegate receives every call that is not overridden
+    protected ForwardingKvCache(LocalKvCache delegate) {
+        this.delegate = delegate;
+    }
+
+    /// The cache behind this one.
+    protected final LocalKvCache delegate() {
+        return delegate;
+    }
+
+    @Override
+    public void register(Namespace namespace) {
+        delegate.register(namespace);
+    }
+
+    @Override
+    public Match match(BlockChain chain) {
+        return delegate.match(chain);
+    }
+
+    @Override
+    public Match match(BlockChain chain, long timeoutNanos) {
+        return delegate.match(chain, timeoutNanos);
+    }
+
+    @Override
+    public BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
+        return delegate.acquire(chain, from, timeoutNanos);
+    }
+
+    @Override
+    public BlockWriter put(BlockChain chain, int index, int part, long timeoutNanos) {
+        return delegate.put(chain, index, part, timeoutNanos);
+    }
+
+    @Override
+    public PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, long timeoutNanos) {
+        return delegate.putAll(chain, from, blocks, timeoutNanos);
+    }
+
+    @Override
+    public int getAll(BlockChain chain, int from, List<MemorySegment> into) {
+        return delegate.getAll(chain, from, into);
+    }
+
+    @Override
+    public int drop(BlockChain chain, int from) {
+        return delegate.drop(chain, from);
+    }
+
+    @Override
+    public boolean hint(Hint hint) {
+        return delegate.hint(hint);
+    }
+
+    @Override
+    public ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, long timeoutNanos) {
+        return delegate.putObject(namespace, key, bytes, timeoutNanos);
+    }
+
+    @Override
+    public ObjectWriter putObject(
+            Namespace namespace, byte[] key, byte @Nullable [] after, long bytes, long timeoutNanos) {
+        return delegate.putObject(namespace, key, after, bytes, timeoutNanos);
+    }
+
+    @Override
+    public boolean storeObject(Namespace namespace, byte[] key, MemorySegment value, long timeoutNanos) {
+        return delegate.storeObject(namespace, key, value, timeoutNanos);
+    }
+
+    @Override
+    public @Nullable ObjectView getObject(Namespace namespace, byte[] key) {
+        return delegate.getObject(namespace, key);
+    }
+
+    @Override
+    public @Nullable ObjectView getObject(Namespace namespace, byte[] key, long timeoutNanos) {
+        return delegate.getObject(namespace, key, timeoutNanos);
+    }
+
+    @Override
+    public CompletionStage<@Nullable ObjectView> fetchObject(
+            Namespace namespace, byte[] key, long timeoutNanos, Executor executor) {
+        return delegate.fetchObject(namespace, key, timeoutNanos, executor);
+    }
+
+    @Override
+    public boolean containsObject(Namespace namespace, byte[] key) {
+        return delegate.containsObject(namespace, key);
+    }
+
+    @Override
+    public boolean dropObject(Namespace namespace, byte[] key) {
+        return delegate.dropObject(namespace, key);
+    }
+
+    @Override
+    public int hintObjects(Namespace namespace, List<byte[]> keys, ObjectHint hint) {
+        return delegate.hintObjects(namespace, keys, hint);
+    }
+
+    @Override
+    public boolean linkObject(Namespace namespace, byte[] key, byte @Nullable [] after) {
+        return delegate.linkObject(namespace, key, after);
+    }
+
+    @Override
+    public boolean prefetchObject(Namespace namespace, byte[] key) {
+        return delegate.prefetchObject(namespace, key);
+    }
+
+    @Override
+    public @Nullable ObjectView holdObject(Namespace namespace, byte[] key) {
+        return delegate.holdObject(namespace, key);
+    }
+
+    @Override
+    public ObjectCatalog objects(Namespace namespace) {
+        return delegate.objects(namespace);
+    }
+
+    @Override
+    public @Nullable SharedMemory sharedMemory() {
+        return delegate.sharedMemory();
+    }
+
+    @Override
+    public MemorySegment hostMemory() {
+        return delegate.hostMemory();
+    }
+
+    @Override
+    public long drop(Namespace namespace) {
+        return delegate.drop(namespace);
+    }
+
+    @Override
+    public boolean flush(long timeoutNanos) {
+        return delegate.flush(timeoutNanos);
+    }
+
+    @Override
+    public CacheStats stats() {
+        return delegate.stats();
+    }
+
+    @Override
+    public EventStream events() {
+        return delegate.events();
+    }
+
+    @Override
+    public void close() {
+        delegate.close();
+    }
+}

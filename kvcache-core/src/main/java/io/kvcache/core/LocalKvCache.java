@@ -1,0 +1,47 @@
+package io.kvcache.core;
+
+import io.kvcache.core.identity.Namespace;
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+
+/// A cache whose memory lies in this process: it adds what only the owner of the memory can offer.
+///
+/// **Threads.** Safe for any number of threads.
+public interface LocalKvCache extends KvCache {
+
+    /// Reserves room for an object that readers fetch after another one.
+    ///
+    /// @param after key of the object that readers fetch first; it is not evicted earlier while both are resident.
+    ///     Null for the first of a sequence. A wrong key costs hits, never correctness
+    /// @return as [#putObject(Namespace, byte[], long, long)]
+    ObjectWriter putObject(Namespace namespace, byte[] key, byte @Nullable [] after, long bytes, long timeoutNanos);
+
+    /// Records that readers fetch `after` before `key`, so `after` must not be evicted first.
+    ///
+    /// @param after null when `key` is the first of its sequence
+    /// @return whether both objects are resident and now linked
+    boolean linkObject(Namespace namespace, byte[] key, byte @Nullable [] after);
+
+    /// Starts to load an object that is likely to be requested soon from disk into host memory.
+    ///
+    /// The object is loaded only if it promises more hits than what has to be evicted for it.
+    ///
+    /// @return whether it is being loaded now
+    boolean prefetchObject(Namespace namespace, byte[] key);
+
+    /// Pins a resident object without using it: no policy values it more for that. Null when it is not resident.
+    @Nullable
+    ObjectView holdObject(Namespace namespace, byte[] key);
+
+    /// Returns the objects of a namespace by digest, including those whose keys are unknown.
+    ObjectCatalog objects(Namespace namespace);
+
+    /// Returns the memory of this store that other processes on the host may map, or null when it is not shared.
+    @Nullable
+    SharedMemory sharedMemory();
+
+    /// Returns all host memory that holds this store's blocks, read-only, so that a device can pin it.
+    ///
+    /// Read it through tables and write it through writers alone. It ends with the store.
+    MemorySegment hostMemory();
+}
