@@ -1,6 +1,7 @@
 package io.kvcache.core;
 
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 
@@ -32,7 +33,7 @@ public interface BlockTable extends AutoCloseable {
     /// passes.
     ///
     /// @return the ready blocks, perhaps fewer than asked for
-    int await(int blocks, long timeoutNanos);
+    int await(int blocks, Duration timeout);
 
     /// Completes, on `executor`, with the ready blocks once `blocks` of them are ready or no more will come.
     /// An executor that does not take that then makes the stage fail with what it threw. Closing the table

@@ -2,6 +2,7 @@ package io.kvcache.core;
 
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.Namespace;
+import java.time.Duration;
 
 /// What an operator asks of a cache: durability, statistics, events, and the end of a namespace.
 ///
@@ -18,9 +19,9 @@ public interface CacheAdmin {
     /// A flushed value survives a crash until it is evicted, replaced or dropped. Without a flush, a crash may lose
     /// what was sealed and bring back what was dropped.
     ///
-    /// @param timeoutNanos the longest wait; an interrupt ends it
+    /// @param timeout the longest wait; an interrupt ends it
     /// @return whether all of it is durable; false of a store that keeps nothing on disk
-    boolean flush(long timeoutNanos);
+    boolean flush(Duration timeout);
 
     /// Returns what the store holds and has done, at one moment.
     CacheStats stats();

@@ -1,6 +1,8 @@
 package io.kvcache.core;
 
+import io.kvcache.core.time.Timeouts;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
@@ -39,7 +41,8 @@ public final class EmptyBlockTable implements BlockTable {
     }
 
     @Override
-    public int await(int blocks, long timeoutNanos) {
+    public int await(int blocks, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
         if (timeoutNanos < 0) {
             throw new IllegalArgumentException("timeoutNanos is " + timeoutNanos + "; it takes 0 and up");
         }

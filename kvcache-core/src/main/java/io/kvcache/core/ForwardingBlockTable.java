@@ -1,6 +1,7 @@
 package io.kvcache.core;
 
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 
@@ -39,8 +40,8 @@ public abstract class ForwardingBlockTable implements BlockTable {
     }
 
     @Override
-    public int await(int blocks, long timeoutNanos) {
-        return delegate.await(blocks, timeoutNanos);
+    public int await(int blocks, Duration timeout) {
+        return delegate.await(blocks, timeout);
     }
 
     @Override

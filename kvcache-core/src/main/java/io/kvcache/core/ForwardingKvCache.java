@@ -4,6 +4,7 @@ import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
@@ -39,23 +40,23 @@ public abstract class ForwardingKvCache implements LocalKvCache {
     }
 
     @Override
-    public Match match(BlockChain chain, long timeoutNanos) {
-        return delegate.match(chain, timeoutNanos);
+    public Match match(BlockChain chain, Duration timeout) {
+        return delegate.match(chain, timeout);
     }
 
     @Override
-    public BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
-        return delegate.acquire(chain, from, timeoutNanos);
+    public BlockTable acquire(BlockChain chain, int from, Duration timeout) {
+        return delegate.acquire(chain, from, timeout);
     }
 
     @Override
-    public BlockWriter put(BlockChain chain, int index, int part, long timeoutNanos) {
-        return delegate.put(chain, index, part, timeoutNanos);
+    public BlockWriter put(BlockChain chain, int index, int part, Duration timeout) {
+        return delegate.put(chain, index, part, timeout);
     }
 
     @Override
-    public PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, long timeoutNanos) {
-        return delegate.putAll(chain, from, blocks, timeoutNanos);
+    public PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, Duration timeout) {
+        return delegate.putAll(chain, from, blocks, timeout);
     }
 
     @Override
@@ -74,19 +75,19 @@ public abstract class ForwardingKvCache implements LocalKvCache {
     }
 
     @Override
-    public ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, long timeoutNanos) {
-        return delegate.putObject(namespace, key, bytes, timeoutNanos);
+    public ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, Duration timeout) {
+        return delegate.putObject(namespace, key, bytes, timeout);
     }
 
     @Override
     public ObjectWriter putObject(
-            Namespace namespace, byte[] key, byte @Nullable [] after, long bytes, long timeoutNanos) {
-        return delegate.putObject(namespace, key, after, bytes, timeoutNanos);
+            Namespace namespace, byte[] key, byte @Nullable [] after, long bytes, Duration timeout) {
+        return delegate.putObject(namespace, key, after, bytes, timeout);
     }
 
     @Override
-    public boolean storeObject(Namespace namespace, byte[] key, MemorySegment value, long timeoutNanos) {
-        return delegate.storeObject(namespace, key, value, timeoutNanos);
+    public boolean storeObject(Namespace namespace, byte[] key, MemorySegment value, Duration timeout) {
+        return delegate.storeObject(namespace, key, value, timeout);
     }
 
     @Override
@@ -95,14 +96,14 @@ public abstract class ForwardingKvCache implements LocalKvCache {
     }
 
     @Override
-    public @Nullable ObjectView getObject(Namespace namespace, byte[] key, long timeoutNanos) {
-        return delegate.getObject(namespace, key, timeoutNanos);
+    public @Nullable ObjectView getObject(Namespace namespace, byte[] key, Duration timeout) {
+        return delegate.getObject(namespace, key, timeout);
     }
 
     @Override
     public CompletionStage<@Nullable ObjectView> fetchObject(
-            Namespace namespace, byte[] key, long timeoutNanos, Executor executor) {
-        return delegate.fetchObject(namespace, key, timeoutNanos, executor);
+            Namespace namespace, byte[] key, Duration timeout, Executor executor) {
+        return delegate.fetchObject(namespace, key, timeout, executor);
     }
 
     @Override
@@ -156,8 +157,8 @@ public abstract class ForwardingKvCache implements LocalKvCache {
     }
 
     @Override
-    public boolean flush(long timeoutNanos) {
-        return delegate.flush(timeoutNanos);
+    public boolean flush(Duration timeout) {
+        return delegate.flush(timeout);
     }
 
     @Override

@@ -2,51 +2,53 @@ package io.kvcache.core;
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.time.Timeouts;
+import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 
-/// What only the caller knows of a chain: of its future, or of what is in it.
+/// What only the caller knows of a chain: its future, or the importance of its content.
 ///
-/// Labels, weights and pins are for blocks in host memory; [Expect] and what says that blocks are
-/// over are also for those on disk. Give hints once the blocks have been put. A hint that is wrong
-/// costs hits, of those alone who share host memory with the namespace, and never correctness.
-/// Weights and the classes of labels are for stores whose policy learns; others take neither.
+/// Give a hint after the blocks were put. A wrong hint costs hits, and only in namespaces that share host memory with
+/// the chain's; it never costs correctness. Labels, weights and pins concern blocks in host memory. [Expect],
+/// [Forget] and [Expire] also concern blocks on disk. Weights and the classes of labels need a policy that learns;
+/// other policies ignore them.
 public sealed interface Hint {
 
-    /// The chain that is spoken of.
+    /// The chain that the hint is about.
     BlockChain chain();
 
-    /// A request for this chain is queued or expected: its blocks count as used now, and what is on disk
-    /// alone is brought in.
+    /// A request for this chain is queued or expected: its blocks count as used now, and blocks on disk are loaded.
     ///
-    /// One that is so far off that its blocks promise fewer uses for the room that they take until then
-    /// than what would go for them is not taken: give it again when it is nearer.
+    /// The hint is rejected when the request is too far off: when the blocks that would have to be evicted promise
+    /// more uses until then. Give it again when the request is nearer.
     ///
-    /// @param inNanos when it is expected, from now; 0 for as soon as possible, which is never too far off
-    record Expect(BlockChain chain, long inNanos) implements Hint {
+    /// @param delay when the request is expected, from now; zero for as soon as possible, which is never too far
+    ///     off
+    record Expect(BlockChain chain, Duration delay) implements Hint {
         public Expect {
-            requireNotNegative("inNanos", inNanos);
+            Timeouts.toNanos("delay", delay);
         }
     }
 
-    /// Keep the resident blocks of this chain, whatever the policy says.
+    /// Keep the resident blocks of this chain in host memory, whatever the policy decides.
     ///
-    /// Pins of this kind may hold a quarter of what the namespace's weight gives it of host memory,
-    /// together with those of all that share it; more is not taken, and a pin that was there stays as it
-    /// was. A pin ends when a block of it is dropped.
+    /// Pins may hold a quarter of the host memory that the namespace's weight grants, together with the pins of all
+    /// namespaces that share it. A pin beyond that is rejected, and an earlier pin of the chain stays as it was. A
+    /// pin ends when one of its blocks is dropped.
     ///
-    /// @param forNanos how long from now, an hour at most: longer counts as an hour. Pinning again starts
-    ///     anew, 0 ends the pin
-    record Pin(BlockChain chain, long forNanos) implements Hint {
+    /// @param time how long from now, at most one hour; a longer time counts as one hour. Pinning again restarts
+    ///     the time; zero ends the pin
+    record Pin(BlockChain chain, Duration time) implements Hint {
 
-        /// An hour.
-        public static final long MAX_NANOS = TimeUnit.HOURS.toNanos(1);
+        /// The longest pin.
+        public static final Duration MAX_TIME = Duration.ofHours(1);
 
         public Pin {
-            requireNotNegative("forNanos", forNanos);
+            Timeouts.toNanos("time", time);
         }
 
-        /// By what a pin is known: the key of the chain's last block, which is all that ending it takes.
+        /// The key that identifies the pin: that of the chain's last block, which is all that ending a pin
+        /// takes.
         ///
         /// @throws IndexOutOfBoundsException when the chain is empty
         public BlockKey key() {
@@ -54,44 +56,42 @@ public sealed interface Hint {
         }
     }
 
-    /// The tail of this chain will not come back: from block `from` on, its blocks are the next
-    /// victims, in memory and on disk. What waits to be written to disk is not; a use makes a block
-    /// one like others again. Blocks that others have gone on from stay on disk as they were.
+    /// The tail of this chain will not return: its blocks from `from` on are evicted next, in memory and on disk.
+    ///
+    /// Blocks that wait to be written to disk are no longer written. A use makes a block ordinary again. Blocks on
+    /// disk with continuations of other requests stay as they are.
     record Forget(BlockChain chain, int from) implements Hint {
         public Forget {
             requireNotNegative("from", from);
         }
     }
 
-    /// The blocks of this chain from `from` on are of a request of which this is known.
+    /// The blocks of this chain from `from` on belong to a request with this label.
     ///
-    /// How soon blocks are used again is learned for each [reuse class][RequestLabel#reuseClass]
-    /// apart, so that of blocks that look alike those stay whose class returns. It is learned from
-    /// what happens: a label promises nothing, and one that lies is found out. A block is of the
-    /// class that was said of it last, also when it has left memory and returns.
+    /// The policy learns how soon blocks are used again separately for each [reuse class][RequestLabel#reuseClass].
+    /// Among blocks that look alike, those stay whose class returns. The policy learns from what happens, so a
+    /// wrong label gains nothing. A block has the class of its latest label, also after it left memory and
+    /// returned.
     ///
-    /// When a session's next turn is labelled, whatever of the blocks of the turn before is no part
-    /// of it is a next victim, but for what others have gone on from: what has been stripped from a
-    /// conversation will not come back. The sessions labelled last are known, up to 65,536 blocks
-    /// of each share together; fewer than eight count as eight.
+    /// When a session's next turn is labelled, blocks of the previous turn that are not part of it are evicted
+    /// next, except those that other requests continued from. The latest sessions are remembered: up to 65,536
+    /// blocks for each memory share, and fewer than eight blocks count as eight.
     record Label(BlockChain chain, int from, RequestLabel label) implements Hint {
         public Label {
             requireNotNegative("from", from);
         }
     }
 
-    /// How much of what blocks hold matters to who reads them, as an engine knows it from its
-    /// attention.
+    /// How important the content of blocks is to their readers, as an engine knows from its attention.
     ///
-    /// What a block is worth to the policy is multiplied by its weight, to the nearest power of two
-    /// and by an eighth at least: among blocks of like reuse those that matter more stay. Nothing
-    /// is worth more than without a weight, so nobody gains by it what others lose. Where blocks
-    /// are written to disk by value it counts for that too, and in a GPU that the policy has a say
-    /// in. It is forgotten when a block returns to host memory, and counts for nothing there while
-    /// the policy orders by last use alone.
+    /// The policy multiplies a block's score by its weight, rounded to a power of two and at least one eighth.
+    /// Among blocks of equal reuse the more important stay. A weight never raises a score, so nobody gains what
+    /// others lose. It also counts where blocks are written to disk by value, and in a GPU tier ranked by the
+    /// policy. A block loses its weight when it returns to host memory. Weights have no effect there while the
+    /// policy orders by last use alone.
     ///
     /// @param from the block of the first weight
-    /// @param weights 0 to 1, of this block and those behind it
+    /// @param weights 0 to 1, for this block and those behind it
     record Weigh(BlockChain chain, int from, List<Float> weights) implements Hint {
         public Weigh {
             weights = List.copyOf(weights);
@@ -109,24 +109,24 @@ public sealed interface Hint {
         }
     }
 
-    /// The blocks of this chain from `from` on are let go first once a time is over.
+    /// The blocks of this chain from `from` on are evicted first once a time has passed.
     ///
-    /// Nothing is removed: what is in host memory or on disk then becomes the next victim, and what
-    /// waits to be written is not; a use makes it a block like others again. Blocks that others
-    /// have gone on from stay as they are, and those before them, so a chain that grows has the
-    /// time of its latest hint. Up to 65,536 blocks of each share can wait for their time, fewer
-    /// than eight of a hint counting as eight; more are not taken.
+    /// Nothing is removed at that moment. Blocks in host memory or on disk are evicted next from then on, and
+    /// blocks that wait to be written are not written. A use makes a block ordinary again. Blocks with
+    /// continuations of other requests stay as they are, and so do the blocks before them: a growing chain has the
+    /// time of its latest hint. Up to 65,536 blocks of each memory share can wait for their time, and fewer than
+    /// eight count as eight; hints beyond that are rejected.
     ///
-    /// @param afterNanos from now; 30 days at most, longer counts as that. Giving it again for the
-    ///     same last block starts anew
-    record Expire(BlockChain chain, int from, long afterNanos) implements Hint {
+    /// @param delay from now, at most 30 days; a longer delay counts as 30 days. A new hint with the same last
+    ///     block restarts the time
+    record Expire(BlockChain chain, int from, Duration delay) implements Hint {
         public Expire {
             requireNotNegative("from", from);
-            requireNotNegative("afterNanos", afterNanos);
+            Timeouts.toNanos("delay", delay);
         }
     }
 
-    private static void requireNotNegative(String name, long value) {
+    private static void requireNotNegative(String name, int value) {
         if (value < 0) {
             throw new IllegalArgumentException(name + " is " + value + "; it takes 0 and up");
         }

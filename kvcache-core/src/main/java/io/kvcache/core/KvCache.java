@@ -3,6 +3,7 @@ package io.kvcache.core;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.List;
 
 /// A cache of KV blocks and opaque objects, embedded in this process or served by another one.
@@ -36,8 +37,8 @@ public interface KvCache extends ObjectStore, CacheAdmin, AutoCloseable {
     /// Blocks in a slower tier are left out where computing them takes less time than loading them, as far as the
     /// store was told what computing takes.
     ///
-    /// @param timeoutNanos how long the blocks may take to arrive
-    Match match(BlockChain chain, long timeoutNanos);
+    /// @param timeout how long the blocks may take to arrive
+    Match match(BlockChain chain, Duration timeout);
 
     /// Pins the leading blocks that are here, from block `from` on, and returns at once.
     ///
@@ -45,10 +46,11 @@ public interface KvCache extends ObjectStore, CacheAdmin, AutoCloseable {
     /// table to release the blocks.
     ///
     /// @param from first block wanted, `0 <= from <= chain.length()`
-    /// @param timeoutNanos how long blocks may go on arriving, from now; 0 takes what is resident
-    BlockTable acquire(BlockChain chain, int from, long timeoutNanos);
+    /// @param timeout how long blocks may go on arriving, from now; zero takes what is resident
+    BlockTable acquire(BlockChain chain, int from, Duration timeout);
 
-    /// Pins all leading blocks that are resident: [#acquire(BlockChain, int, long)] from block 0 without waiting.
+    /// Pins all leading blocks that are resident: [#acquire(BlockChain, int, Duration)] from block 0 without
+    /// waiting.
     default BlockTable acquire(BlockChain chain) {
         return acquire(chain, 0, NO_WAIT);
     }
@@ -58,21 +60,22 @@ public interface KvCache extends ObjectStore, CacheAdmin, AutoCloseable {
     /// @param index block of the chain, `0 <= index < chain.length()`; the block before it must be here or must be
     ///     being written
     /// @param part number of the block's part, `0 <= part <` parts of the namespace
-    /// @param timeoutNanos how long to wait for room while every block is pinned; an interrupt ends the wait
-    /// @return a writer whose [BlockWriter#outcome()] tells whether there is anything to write; close it in every case
-    BlockWriter put(BlockChain chain, int index, int part, long timeoutNanos);
+    /// @param timeout how long to wait for room while every block is pinned; an interrupt ends the wait
+    /// @return a writer whose [BlockWriter#outcome()] tells whether there is anything to write; close it in every
+    ///     case
+    BlockWriter put(BlockChain chain, int index, int part, Duration timeout);
 
     /// Stores a run of blocks by copying them, and stops at the first that is rejected.
     ///
     /// @param from block of the chain that `blocks.get(0)` is
     /// @param blocks each of exactly the block's size, native or heap memory
-    PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, long timeoutNanos);
+    PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, Duration timeout);
 
     /// Copies a run of resident blocks and stops at the first that is not resident. Pins nothing afterwards.
     ///
     /// @param from block of the chain that is copied to `into.get(0)`
-    /// @param into native or heap memory, each at least of the block's size; the content behind the copied blocks is
-    ///     undefined
+    /// @param into native or heap memory, each at least of the block's size; the content behind the copied blocks
+    ///     is undefined
     /// @return the number of blocks copied
     /// @throws IndexOutOfBoundsException when a block does not fit its target
     default int getAll(BlockChain chain, int from, List<MemorySegment> into) {
@@ -97,8 +100,8 @@ public interface KvCache extends ObjectStore, CacheAdmin, AutoCloseable {
     /// @return whether the hint was applied; a pin over its quota is not
     boolean hint(Hint hint);
 
-    /// Releases the cache's memory once the open tables are closed or a bounded time has passed. A second close does
-    /// nothing.
+    /// Releases the cache's memory once the open tables are closed or a bounded time has passed. A second close
+    /// does nothing.
     ///
     /// @throws IllegalStateException in strict mode, when tables were still open
     @Override

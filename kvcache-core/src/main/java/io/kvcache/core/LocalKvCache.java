@@ -2,6 +2,7 @@ package io.kvcache.core;
 
 import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
 /// A cache whose memory lies in this process: it adds what only the owner of the memory can offer.
@@ -13,8 +14,8 @@ public interface LocalKvCache extends KvCache {
     ///
     /// @param after key of the object that readers fetch first; it is not evicted earlier while both are resident.
     ///     Null for the first of a sequence. A wrong key costs hits, never correctness
-    /// @return as [#putObject(Namespace, byte[], long, long)]
-    ObjectWriter putObject(Namespace namespace, byte[] key, byte @Nullable [] after, long bytes, long timeoutNanos);
+    /// @return as [#putObject(Namespace, byte[], long, Duration)]
+    ObjectWriter putObject(Namespace namespace, byte[] key, byte @Nullable [] after, long bytes, Duration timeout);
 
     /// Records that readers fetch `after` before `key`, so `after` must not be evicted first.
     ///

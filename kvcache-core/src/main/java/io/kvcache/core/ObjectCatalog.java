@@ -17,8 +17,8 @@ public interface ObjectCatalog {
     /// @param bytes of value and key together
     record Entry(BlockKey digest, long bytes) {}
 
-    /// Those that are known while it looks, in any tier. Looks at every record of the store, some thousands a turn of
-    /// its lock.
+    /// Those that are known while it looks, in any tier. Looks at every record of the store, some thousands a turn
+    /// of its lock.
     List<Entry> list();
 
     /// Whether an object is here, in any tier. Pins and touches nothing.

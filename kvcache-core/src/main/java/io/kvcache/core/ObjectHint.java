@@ -1,58 +1,63 @@
 package io.kvcache.core;
 
-/// What only the caller knows of objects: of their future, or of what is in them.
+import io.kvcache.core.time.Timeouts;
+import java.time.Duration;
+
+/// What only the caller knows of objects: their future, or the importance of their content.
 ///
-/// What [Hint] says of blocks, for values that have names of their own. Objects that are not here
-/// are passed over, but for expectations where the policy learns, for times and for sessions: give
-/// the hint again once they have been put. A hint that is wrong costs hits,
-/// of those alone who share host memory with the namespace, and never correctness. Weights and
-/// the classes of labels are for stores whose policy learns; others take neither.
+/// The same as [Hint] for values with names of their own. Unknown objects are skipped. Exceptions are expectations
+/// where the policy learns, expiry times and sessions: give those hints again after the objects were put. A wrong hint
+/// costs hits, and only in namespaces that share host memory with the objects'; it never costs correctness. Weights
+/// and the classes of labels need a policy that learns; other policies ignore them.
 public sealed interface ObjectHint {
 
-    /// They are about to be asked for: they count as used now, and what is on disk alone is
-    /// brought in, up to a quarter of host memory. A policy that learns hears of those that are
-    /// not here too, once for each request that waits: once put, such an object stays for the rest.
+    /// A request for these objects is queued or expected: they count as used now, and objects on disk are loaded,
+    /// up to a quarter of host memory.
     ///
-    /// One that is so far off that it promises fewer uses for its room until then than what would
-    /// go for it is not taken: give it again when it is nearer.
+    /// A policy that learns remembers unknown objects too, once for each waiting request: after its put such an
+    /// object stays for the remaining requests. The hint is rejected when the request is too far off: when the
+    /// objects that would have to be evicted promise more uses until then. Give it again when the request is
+    /// nearer.
     ///
-    /// @param inNanos when they are expected, from now; 0 for as soon as possible, never too far
+    /// @param delay when the request is expected, from now; zero for as soon as possible, which is never too far
     ///     off
-    record Expect(long inNanos) implements ObjectHint {
+    record Expect(Duration delay) implements ObjectHint {
         public Expect {
-            requireNotNegative("inNanos", inNanos);
+            Timeouts.toNanos("delay", delay);
         }
     }
 
-    /// Keep those that are in host memory there, whatever the policy says.
+    /// Keep resident objects in host memory, whatever the policy decides.
     ///
-    /// They share a quarter of what the namespace's weight gives it with [Hint.Pin], and an hour
-    /// at most. A pin ends when its object is dropped or replaced.
+    /// Pinned objects share their quota with [Hint.Pin]: a quarter of what the namespace's weight grants. A pin
+    /// ends when its object is dropped or replaced.
     ///
-    /// @param forNanos how long from now, longer counts as an hour. Pinning again starts anew, 0
-    ///     ends the pin
-    record Pin(long forNanos) implements ObjectHint {
+    /// @param time how long from now, at most one hour; a longer time counts as one hour. Pinning again restarts
+    ///     the time; zero ends the pin
+    record Pin(Duration time) implements ObjectHint {
         public Pin {
-            requireNotNegative("forNanos", forNanos);
+            Timeouts.toNanos("time", time);
         }
     }
 
-    /// They will not be asked for again: next victims, the last of them first, in memory and on
-    /// disk. Nothing is removed; what waits to be written to disk is not.
+    /// The objects will not be requested again: they are evicted next, the last of them first, in memory and on
+    /// disk.
+    ///
+    /// Nothing is removed at once. Objects that wait to be written to disk are no longer written.
     record Forget() implements ObjectHint {}
 
-    /// They are all objects of a request of which this is known.
+    /// The objects are all those of a request with this label.
     ///
-    /// How soon objects are used again is learned for each [reuse class][RequestLabel#reuseClass]
-    /// apart, as with [Hint.Label]. When a session's next turn is labelled, those of the turn
-    /// before that it does not name are next victims in memory and on disk, also when other
-    /// sessions read them; in memory each goes after those that were put behind it.
-    /// Sessions of objects and of blocks share one limit, and an object counts as a block.
+    /// The policy learns how soon objects are used again separately for each
+    /// [reuse class][RequestLabel#reuseClass], as with [Hint.Label]. When a session's next turn is labelled,
+    /// objects of the previous turn that it does not name are evicted next in memory and on disk, also when other
+    /// sessions read them. In memory each goes after those that were put behind it. Sessions of objects and of
+    /// blocks share one limit, and an object counts as a block.
     ///
-    /// @param label with a session and a turn, if they are of one
+    /// @param label with a session and a turn, if the request has them
     record Label(RequestLabel label) implements ObjectHint {}
 
-    /// How much of what is in them matters to who reads them, as [Hint.Weigh] has it.
+    /// How important the objects' content is to their readers, as in [Hint.Weigh].
     ///
     /// @param weight 0 to 1
     record Weigh(float weight) implements ObjectHint {
@@ -63,23 +68,15 @@ public sealed interface ObjectHint {
         }
     }
 
-    /// They are let go first once a time is over, as by [Forget]. Nothing is removed, and a use
-    /// makes one an object like others again.
+    /// The objects are evicted first once a time has passed, as by [Forget]. A use makes an object ordinary again.
     ///
-    /// Up to 65,536 objects and blocks of each share can wait for their time, fewer than eight of
-    /// a hint counting as eight; more are not taken. Giving it again with the same last object
-    /// starts anew.
+    /// Up to 65,536 objects and blocks of each memory share can wait for their time, and fewer than eight count as
+    /// eight; hints beyond that are rejected. A new hint with the same last object restarts the time.
     ///
-    /// @param afterNanos from now; 30 days at most, longer counts as that
-    record Expire(long afterNanos) implements ObjectHint {
+    /// @param delay from now, at most 30 days; a longer delay counts as 30 days
+    record Expire(Duration delay) implements ObjectHint {
         public Expire {
-            requireNotNegative("afterNanos", afterNanos);
-        }
-    }
-
-    private static void requireNotNegative(String name, long value) {
-        if (value < 0) {
-            throw new IllegalArgumentException(name + " is " + value + "; it takes 0 and up");
+            Timeouts.toNanos("delay", delay);
         }
     }
 }

@@ -2,6 +2,7 @@ package io.kvcache.core;
 
 import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
@@ -13,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 public interface ObjectStore {
 
     /// A timeout of zero: the call does not wait.
-    long NO_WAIT = 0;
+    Duration NO_WAIT = Duration.ZERO;
 
     /// Longest object key, in bytes.
     int MAX_OBJECT_KEY_BYTES = 4096;
@@ -27,17 +28,18 @@ public interface ObjectStore {
     ///
     /// @param key 1 to 4,096 bytes
     /// @param bytes 1 to 256 MiB
-    /// @param timeoutNanos how long to wait for room
-    /// @return a writer whose [ObjectWriter#outcome()] tells whether there is anything to write; close it in every case
-    ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, long timeoutNanos);
+    /// @param timeout how long to wait for room
+    /// @return a writer whose [ObjectWriter#outcome()] tells whether there is anything to write; close it in every
+    ///     case
+    ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, Duration timeout);
 
     /// Stores an object by copying it.
     ///
     /// @param value 1 byte to 256 MiB, native or heap memory
-    /// @param timeoutNanos how long to wait for room
+    /// @param timeout how long to wait for room
     /// @return whether it is stored
-    default boolean storeObject(Namespace namespace, byte[] key, MemorySegment value, long timeoutNanos) {
-        try (ObjectWriter writer = putObject(namespace, key, value.byteSize(), timeoutNanos)) {
+    default boolean storeObject(Namespace namespace, byte[] key, MemorySegment value, Duration timeout) {
+        try (ObjectWriter writer = putObject(namespace, key, value.byteSize(), timeout)) {
             if (writer.outcome() != PutOutcome.RESERVED) {
                 return false;
             }
@@ -46,28 +48,28 @@ public interface ObjectStore {
         }
     }
 
-    /// Pins a resident object, or returns null: [#getObject(Namespace, byte[], long)] without waiting.
+    /// Pins a resident object, or returns null: [#getObject(Namespace, byte[], Duration)] without waiting.
     default @Nullable ObjectView getObject(Namespace namespace, byte[] key) {
         return getObject(namespace, key, NO_WAIT);
     }
 
-    /// Pins an object, or returns null when it is not here. Waits while it arrives from a slower tier. Close the view
-    /// to release the object.
+    /// Pins an object, or returns null when it is not here. Waits while it arrives from a slower tier. Close the
+    /// view to release the object.
     ///
-    /// @param timeoutNanos the longest wait; 0 takes what is resident
+    /// @param timeout the longest wait; zero takes what is resident
     @Nullable
-    ObjectView getObject(Namespace namespace, byte[] key, long timeoutNanos);
+    ObjectView getObject(Namespace namespace, byte[] key, Duration timeout);
 
     /// Pins an object without a waiting thread.
     ///
-    /// The stage completes on `executor` once the object is here. It completes with null when the object is unknown,
-    /// does not arrive in time, or cannot be loaded.
+    /// The stage completes on `executor` once the object is here. It completes with null when the object is
+    /// unknown, does not arrive in time, or cannot be loaded.
     ///
     /// **Ownership.** The receiver of the view closes it.
     ///
-    /// @param timeoutNanos how long it may take to arrive
+    /// @param timeout how long it may take to arrive
     CompletionStage<@Nullable ObjectView> fetchObject(
-            Namespace namespace, byte[] key, long timeoutNanos, Executor executor);
+            Namespace namespace, byte[] key, Duration timeout, Executor executor);
 
     /// Returns whether an object is here, in any tier. Pins nothing and counts as no use.
     boolean containsObject(Namespace namespace, byte[] key);

@@ -1,6 +1,6 @@
 package io.kvcache.server;
 
-import io.kvcache.core.Clock;
+import io.kvcache.core.time.Clock;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.use.TraceCapture;
 import io.kvcache.tiers.TieredKvCache;

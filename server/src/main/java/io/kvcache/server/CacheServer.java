@@ -1,6 +1,7 @@
 package io.kvcache.server;
 
-import io.kvcache.core.Clock;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.time.Clock;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.block.BlockEndpoint;
@@ -268,8 +269,8 @@ public final class CacheServer implements AutoCloseable {
         return new HttpEndpoints(everybodys, List.of(new EventEndpoint(events), new DiskEndpoint(cache)));
     }
 
-    /// What is wrong with the files that these settings name: passwords, secrets, salts, certificates. Never shows what
-    /// is in them.
+    /// What is wrong with the files that these settings name: passwords, secrets, salts, certificates. Never shows
+    /// what is in them.
     public static List<String> findFileProblems(ServerConfig config) {
         List<TenantConfig> tenants = config.access().tenants();
         List<String> wrong = new ArrayList<>();
@@ -287,7 +288,8 @@ public final class CacheServer implements AutoCloseable {
         return wrong;
     }
 
-    /// What is wrong with the folders that these settings name, of disks and of shared memory. Changes nothing there.
+    /// What is wrong with the folders that these settings name, of disks and of shared memory. Changes nothing
+    /// there.
     public static List<String> findStorageProblems(ServerConfig config) {
         return StoragePreflight.findProblems(config);
     }
@@ -387,8 +389,8 @@ public final class CacheServer implements AutoCloseable {
         return cache;
     }
 
-    /// Reports not ready, and serves as before for a while: a load balancer that looks at that sends clients elsewhere
-    /// before [#drain] sends them away.
+    /// Reports not ready, and serves as before for a while: a load balancer that looks at that sends clients
+    /// elsewhere before [#drain] sends them away.
     ///
     /// @param delay how long
     public void announceShutdown(Duration delay) {
@@ -432,7 +434,7 @@ public final class CacheServer implements AutoCloseable {
     /// @param timeout how long that may take
     /// @return whether all of it is there; true when there is no disk
     public boolean flushToDisk(Duration timeout) {
-        return cache.diskStats().isEmpty() || cache.flush(Math.max(0, timeout.toNanos()));
+        return cache.diskStats().isEmpty() || cache.flush(Duration.ofNanos(Math.max(0, timeout.toNanos())));
     }
 
     /// Goes down: as [#drain] and then [#flushToDisk], in one time for both.
@@ -445,7 +447,7 @@ public final class CacheServer implements AutoCloseable {
         long start = clock.nanos();
         boolean disks = !cache.diskStats().isEmpty();
         if (disks) {
-            cache.flush(0); // begins it, and waits for nothing
+            cache.flush(KvCache.NO_WAIT); // begins it, and waits for nothing
         }
         boolean answered = drain(disks ? timeout.dividedBy(2) : timeout);
         boolean saved = flushToDisk(timeout.minusNanos(clock.nanos() - start));

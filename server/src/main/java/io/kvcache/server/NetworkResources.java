@@ -1,6 +1,6 @@
 package io.kvcache.server;
 
-import io.kvcache.core.Clock;
+import io.kvcache.core.time.Clock;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.net.NettyTransport;
 import io.kvcache.server.quota.NamespaceQuotas;

@@ -1,7 +1,7 @@
 package io.kvcache.server;
 
-import io.kvcache.core.Clock;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.time.Clock;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.block.BlockQuotaTrackers;

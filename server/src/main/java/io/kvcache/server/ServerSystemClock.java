@@ -1,6 +1,6 @@
 package io.kvcache.server;
 
-import io.kvcache.core.Clock;
+import io.kvcache.core.time.Clock;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 

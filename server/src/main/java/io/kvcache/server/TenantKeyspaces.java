@@ -1,8 +1,8 @@
 package io.kvcache.server;
 
-import io.kvcache.core.Clock;
 import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.time.Clock;
 import io.kvcache.server.config.DiskTierConfig;
 import io.kvcache.server.config.RecomputeConfig;
 import io.kvcache.server.config.RequestLimits;

@@ -10,9 +10,9 @@ import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.TenantConfig;
 import java.net.http.HttpResponse;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.Set;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -190,8 +190,7 @@ final class BlockQuotaTest {
                 HttpTestClient small = new HttpTestClient(server.port(0))) {
             small.put("/v1/namespaces/m", SHAPE);
             chain(small, "aa", MAX_NAMESPACES);
-            assertThat(server.server().cache().flush(TimeUnit.SECONDS.toNanos(60)))
-                    .isTrue();
+            assertThat(server.server().cache().flush(Duration.ofSeconds(60))).isTrue();
         }
         try (DiskTestServer server = new DiskTestServer(folder, ACCESS);
                 HttpTestClient small = new HttpTestClient(server.port(0));

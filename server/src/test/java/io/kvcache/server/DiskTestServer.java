@@ -23,7 +23,6 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
-import java.util.concurrent.TimeUnit;
 import java.util.function.IntFunction;
 
 /// A server of 192 MiB of host memory over a disk of 1 GiB, and values of 2 MiB and a bit that are more than fit the
@@ -96,8 +95,7 @@ final class DiskTestServer implements AutoCloseable {
             for (int number = 0; number < VALUES; number++) {
                 set(socket, key.apply(number), value(number));
                 if (number % FLUSH_EVERY == 0 || number == VALUES - 1) {
-                    assertThat(server().cache().flush(TimeUnit.SECONDS.toNanos(60)))
-                            .isTrue();
+                    assertThat(server().cache().flush(Duration.ofSeconds(60))).isTrue();
                 }
             }
         }

@@ -3,6 +3,7 @@ package io.kvcache.server;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.KvCache;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
@@ -25,7 +26,6 @@ import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Random;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
@@ -214,7 +214,7 @@ final class HttpBlocksTest {
         cache.register(other);
         BlockKey taken = EngineKey.of(HexFormat.of().parseHex(key(0))).toBlockKey(mine);
         MemorySegment block = MemorySegment.ofArray(content(0, SMALL_BYTES));
-        assertThat(cache.putAll(BlockChain.ofKeys(other, List.of(taken)), 0, List.of(block), 0)
+        assertThat(cache.putAll(BlockChain.ofKeys(other, List.of(taken)), 0, List.of(block), KvCache.NO_WAIT)
                         .stored())
                 .isEqualTo(1);
         HttpResponse<byte[]> refused = httpTestClient.put("/v1/blocks/m/" + key(0), content(0, SMALL_BYTES));
@@ -381,11 +381,9 @@ final class HttpBlocksTest {
             for (int number = 0; number < 4; number++) {
                 assertThat(put(client, number, SMALL_BYTES)).isEqualTo(201);
             }
-            assertThat(disk.server().cache().flush(TimeUnit.SECONDS.toNanos(60)))
-                    .isTrue();
+            assertThat(disk.server().cache().flush(Duration.ofSeconds(60))).isTrue();
             client.send(client.request("/v1/blocks/m/" + key(2)).DELETE());
-            assertThat(disk.server().cache().flush(TimeUnit.SECONDS.toNanos(60)))
-                    .isTrue();
+            assertThat(disk.server().cache().flush(Duration.ofSeconds(60))).isTrue();
         }
         try (DiskTestServer disk = new DiskTestServer(folder);
                 HttpTestClient client = new HttpTestClient(disk.port())) {
@@ -473,8 +471,7 @@ final class HttpBlocksTest {
             for (int number = 0; number < 100; number++) {
                 assertThat(put(client, number, LARGE_BYTES)).isEqualTo(201);
             }
-            assertThat(disk.server().cache().flush(TimeUnit.SECONDS.toNanos(60)))
-                    .isTrue();
+            assertThat(disk.server().cache().flush(Duration.ofSeconds(60))).isTrue();
             for (int number = 0; number < 150; number++) {
                 client.put("/v1/objects/" + number, content(number, LARGE_BYTES));
             }

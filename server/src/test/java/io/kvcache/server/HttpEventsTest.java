@@ -154,7 +154,7 @@ final class HttpEventsTest {
         cache.register(things);
         for (int i = 0; i < many; i++) {
             try (ObjectWriter writer =
-                    cache.putObject(things, Integer.toString(i).getBytes(US_ASCII), 10, 0)) {
+                    cache.putObject(things, Integer.toString(i).getBytes(US_ASCII), 10, KvCache.NO_WAIT)) {
                 writer.seal();
             }
         }

@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.baseline.Baseline;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -22,8 +22,7 @@ final class MetricNamesBaselineTest {
             httpTestClient.put("/v1/objects/k", new byte[10_000]);
             httpTestClient.get("/v1/objects/k");
             httpTestClient.get("/v1/objects/missing");
-            assertThat(server.server().cache().flush(TimeUnit.MINUTES.toNanos(1)))
-                    .isTrue();
+            assertThat(server.server().cache().flush(Duration.ofMinutes(1))).isTrue();
             httpTestClient.get("/metrics"); // so that the page's own request is counted
 
             String scrape = new String(httpTestClient.get("/metrics").body(), UTF_8);

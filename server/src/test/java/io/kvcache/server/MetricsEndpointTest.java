@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.metrics.MetricLint;
 import java.nio.file.Path;
-import java.util.concurrent.TimeUnit;
+import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -21,8 +21,7 @@ final class MetricsEndpointTest {
                 HttpTestClient httpTestClient = new HttpTestClient(server.port())) {
             httpTestClient.put("/v1/objects/k", new byte[10_000]);
             httpTestClient.get("/v1/objects/k");
-            assertThat(server.server().cache().flush(TimeUnit.MINUTES.toNanos(1)))
-                    .isTrue();
+            assertThat(server.server().cache().flush(Duration.ofMinutes(1))).isTrue();
 
             String scrape = metrics(httpTestClient);
 

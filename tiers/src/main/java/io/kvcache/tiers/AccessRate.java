@@ -1,6 +1,6 @@
 package io.kvcache.tiers;
 
-import io.kvcache.core.Clock;
+import io.kvcache.core.time.Clock;
 import java.util.function.LongSupplier;
 
 /// How many uses a store sees in a time, if it goes on as lately: since the last question but one, but for

@@ -37,7 +37,6 @@ final class BlockReads {
         if (from < 0 || from > chain.length()) {
             throw new IndexOutOfBoundsException("from is " + from + "; this chain takes 0 to " + chain.length());
         }
-        RoomWaiter.requireNotNegative(timeoutNanos);
         NamespaceEntry entry = store.require(chain.namespace());
         BlockTable table = acquireKnown(entry, chain, from, timeoutNanos, null);
         boolean mayBeTold = timeoutNanos > 0

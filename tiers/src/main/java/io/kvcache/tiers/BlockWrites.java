@@ -43,7 +43,6 @@ final class BlockWrites {
             throw new IndexOutOfBoundsException(
                     "block " + index + " of a chain of " + chain.length() + "; full blocks only");
         }
-        RoomWaiter.requireNotNegative(timeoutNanos);
         NamespaceEntry entry = store.require(chain.namespace());
         int parts = entry.requireParts();
         if (part < 0 || part >= parts) {
@@ -80,7 +79,6 @@ final class BlockWrites {
             throw new IndexOutOfBoundsException(
                     blocks.size() + " blocks from " + from + "; the chain has " + chain.length());
         }
-        RoomWaiter.requireNotNegative(timeoutNanos);
         long start = roomWaiter.nanos();
         return BulkPut.put(blocks, i -> put(chain, from + i, 0, roomWaiter.remainingNanos(start, timeoutNanos)));
     }

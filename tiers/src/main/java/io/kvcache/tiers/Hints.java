@@ -1,6 +1,5 @@
 package io.kvcache.tiers;
 
-import io.kvcache.core.Clock;
 import io.kvcache.core.Hint;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.PutOutcome;
@@ -13,6 +12,8 @@ import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.NamespaceEntry;
 import io.kvcache.core.store.PutReservation;
 import io.kvcache.core.store.StoreStats;
+import io.kvcache.core.time.Clock;
+import io.kvcache.core.time.Timeouts;
 import io.kvcache.core.tree.RecordHandle;
 import java.util.List;
 import java.util.concurrent.atomic.LongAdder;
@@ -124,7 +125,7 @@ final class Hints implements AutoCloseable {
 
     private boolean expect(Hint.Expect hint) {
         BlockChain chain = hint.chain();
-        long uses = rate.expectedWithin(hint.inNanos());
+        long uses = rate.expectedWithin(Timeouts.toNanos(hint.delay()));
         if (!store.hints().isWorthKeeping(store.require(chain.namespace()), uses)) {
             return false;
         }
@@ -149,7 +150,7 @@ final class Hints implements AutoCloseable {
         if (chain.length() == 0) {
             return false;
         }
-        if (pin.forNanos() == 0) {
+        if (pin.time().isZero()) {
             var _ = pins.unpin(pin.key());
             return true;
         }
@@ -159,7 +160,7 @@ final class Hints implements AutoCloseable {
         }
         int record = RecordHandle.record(handle);
         long bytes = (store.records().depth(record) + 1L) * store.records().bytes(record);
-        return pins.pin(pin.key(), new TimedPins.PinRequest(record, bytes), share(chain), pin.forNanos());
+        return pins.pin(pin.key(), new TimedPins.PinRequest(record, bytes), share(chain), Timeouts.toNanos(pin.time()));
     }
 
     /// Asks for room, which what is over by its time makes first, and once more without the pins

@@ -1,12 +1,14 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.BlockTable;
-import io.kvcache.core.Clock;
 import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.store.HostStore;
+import io.kvcache.core.time.Clock;
+import io.kvcache.core.time.Timeouts;
 import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.movement.TierScheduler;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
@@ -83,8 +85,8 @@ final class HostBlockTable implements BlockTable {
     }
 
     @Override
-    public int await(int blocks, long timeoutNanos) {
-        RoomWaiter.requireNotNegative(timeoutNanos);
+    public int await(int blocks, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
         return readyBlocks();
     }
 

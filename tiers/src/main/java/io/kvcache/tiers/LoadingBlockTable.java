@@ -4,10 +4,12 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.store.LoadBatch;
 import io.kvcache.core.store.NamespaceEntry;
 import io.kvcache.core.store.ReadyWaiters;
+import io.kvcache.core.time.Timeouts;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
@@ -142,8 +144,8 @@ final class LoadingBlockTable implements BlockTable {
     }
 
     @Override
-    public int await(int wanted, long awaitNanos) {
-        RoomWaiter.requireNotNegative(awaitNanos);
+    public int await(int wanted, Duration timeout) {
+        long awaitNanos = Timeouts.toNanos(timeout);
         long since = storeContext.clock().nanos();
         synchronized (this) {
             advance();

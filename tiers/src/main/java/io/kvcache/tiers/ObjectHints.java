@@ -6,6 +6,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.NamespaceEntry;
 import io.kvcache.core.store.StoreStats;
+import io.kvcache.core.time.Timeouts;
 import io.kvcache.core.tree.RecordHandle;
 import java.util.List;
 
@@ -40,15 +41,15 @@ final class ObjectHints {
                 names.stream().map(name -> BlockKey.ofObject(namespace, name)).toList();
         return switch (hint) {
             case ObjectHint.Expect expect ->
-                store.objectHints().expect(entry, keys, rate.expectedWithin(expect.inNanos()))
+                store.objectHints().expect(entry, keys, rate.expectedWithin(Timeouts.toNanos(expect.delay())))
                         + diskLoader.prefetch(keys);
             case ObjectHint.Forget _ -> store.objectHints().demote(entry, keys);
-            case ObjectHint.Pin pin -> pin(entry, keys, pin.forNanos());
+            case ObjectHint.Pin pin -> pin(entry, keys, Timeouts.toNanos(pin.time()));
             case ObjectHint.Label label ->
                 store.objectHints().label(entry, keys, label.label().reuseClass());
             case ObjectHint.Weigh weigh ->
                 store.objectHints().setWeights(entry, keys, Hints.weightExponent(weigh.weight()));
-            case ObjectHint.Expire expire -> expire(entry, keys, expire.afterNanos());
+            case ObjectHint.Expire expire -> expire(entry, keys, Timeouts.toNanos(expire.delay()));
         };
     }
 

@@ -2,8 +2,10 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.store.ReadyWaiters;
+import io.kvcache.core.time.Timeouts;
 import io.kvcache.tiers.movement.TierScheduler;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
@@ -181,8 +183,8 @@ final class RecoveringBlockTable implements BlockTable {
     }
 
     @Override
-    public int await(int blocks, long timeoutNanos) {
-        RoomWaiter.requireNotNegative(timeoutNanos);
+    public int await(int blocks, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
         long since = storeContext.clock().nanos();
         BlockTable of;
         long left;
@@ -202,7 +204,7 @@ final class RecoveringBlockTable implements BlockTable {
                 }
             }
         }
-        return of.await(blocks, left);
+        return of.await(blocks, Duration.ofNanos(left));
     }
 
     @Override

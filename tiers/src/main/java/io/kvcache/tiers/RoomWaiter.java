@@ -1,8 +1,8 @@
 package io.kvcache.tiers;
 
-import io.kvcache.core.Clock;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.store.PutReservation;
+import io.kvcache.core.time.Clock;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
@@ -80,12 +80,5 @@ final class RoomWaiter {
     /// What is left of a time-out that began at `start`; 0 when it has passed.
     long remainingNanos(long start, long timeoutNanos) {
         return Math.max(0, timeoutNanos - (clock.nanos() - start));
-    }
-
-    /// @throws IllegalArgumentException when the time-out is negative
-    static void requireNotNegative(long timeoutNanos) {
-        if (timeoutNanos < 0) {
-            throw new IllegalArgumentException("timeoutNanos is " + timeoutNanos + "; it takes 0 and up");
-        }
     }
 }

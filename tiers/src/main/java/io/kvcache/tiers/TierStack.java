@@ -1,10 +1,10 @@
 package io.kvcache.tiers;
 
-import io.kvcache.core.Clock;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierSource;
+import io.kvcache.core.time.Clock;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.front.RetiredTiers;
 import io.kvcache.tiers.memory.MappedMemorySource;

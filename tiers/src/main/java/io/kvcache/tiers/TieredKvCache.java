@@ -5,7 +5,6 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.Hint;
-import io.kvcache.core.KvCache;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.Match;
 import io.kvcache.core.ObjectCatalog;
@@ -23,6 +22,7 @@ import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.store.DiskTierStats;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.PrefetchStats;
+import io.kvcache.core.time.Timeouts;
 import io.kvcache.tiers.movement.TierTransferStats;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
@@ -143,8 +143,8 @@ public final class TieredKvCache implements LocalKvCache {
     }
 
     @Override
-    public Match match(BlockChain chain, long timeoutNanos) {
-        RoomWaiter.requireNotNegative(timeoutNanos);
+    public Match match(BlockChain chain, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
         openHandles.requireOpen();
         store.require(chain.namespace());
         int host = store.lookup().match(chain, chain.length());
@@ -160,31 +160,30 @@ public final class TieredKvCache implements LocalKvCache {
     }
 
     @Override
-    public BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
-        return blockReads.acquire(chain, from, timeoutNanos);
+    public BlockTable acquire(BlockChain chain, int from, Duration timeout) {
+        return blockReads.acquire(chain, from, Timeouts.toNanos(timeout));
     }
 
     @Override
-    public BlockWriter put(BlockChain chain, int index, int part, long timeoutNanos) {
-        return puts.put(chain, index, part, timeoutNanos);
+    public BlockWriter put(BlockChain chain, int index, int part, Duration timeout) {
+        return puts.put(chain, index, part, Timeouts.toNanos(timeout));
     }
 
     /// Reserves room for one block that an engine has named, below another one that it has named.
     ///
     /// @param parent of the block before it, which must be here or be being written; null for a first block
-    /// @param timeoutNanos how long to wait for room while every block is pinned
-    /// @return as [#put(BlockChain, int, int, long)]
-    public BlockWriter put(Namespace namespace, EngineKey key, @Nullable EngineKey parent, long timeoutNanos) {
-        RoomWaiter.requireNotNegative(timeoutNanos);
-        return engine.put(namespace, key, parent, timeoutNanos);
+    /// @param timeout how long to wait for room while every block is pinned
+    /// @return as [#put(BlockChain, int, int, Duration)]
+    public BlockWriter put(Namespace namespace, EngineKey key, @Nullable EngineKey parent, Duration timeout) {
+        return engine.put(namespace, key, parent, Timeouts.toNanos(timeout));
     }
 
     /// Pins one block that an engine has named.
     ///
-    /// @param timeoutNanos how long it may take to arrive from a slower tier; 0 takes what is resident
+    /// @param timeout how long it may take to arrive from a slower tier; zero takes what is resident
     /// @return a table of this block alone, numbered [BlockTable#firstBlock()], or an empty one
-    public BlockTable acquire(Namespace namespace, EngineKey key, long timeoutNanos) {
-        RoomWaiter.requireNotNegative(timeoutNanos);
+    public BlockTable acquire(Namespace namespace, EngineKey key, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
         openHandles.requireOpen();
         BlockTable resident = engine.acquireResident(namespace, key);
         if (resident != null) {
@@ -192,7 +191,7 @@ public final class TieredKvCache implements LocalKvCache {
         }
         BlockChain chain = timeoutNanos == 0 ? null : engine.findChain(namespace, key);
         if (chain != null) {
-            return acquire(chain, chain.length() - 1, timeoutNanos);
+            return acquire(chain, chain.length() - 1, timeout);
         }
         BlockTable missing = engine.emptyTable(namespace, key);
         return timeoutNanos == 0 || !disks.isRecovering()
@@ -212,8 +211,8 @@ public final class TieredKvCache implements LocalKvCache {
     }
 
     @Override
-    public PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, long timeoutNanos) {
-        return puts.putAll(chain, from, blocks, timeoutNanos);
+    public PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, Duration timeout) {
+        return puts.putAll(chain, from, blocks, Timeouts.toNanos(timeout));
     }
 
     @Override
@@ -239,15 +238,14 @@ public final class TieredKvCache implements LocalKvCache {
     }
 
     @Override
-    public ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, long timeoutNanos) {
-        return putObject(namespace, key, null, bytes, timeoutNanos);
+    public ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, Duration timeout) {
+        return putObject(namespace, key, null, bytes, timeout);
     }
 
     @Override
     public ObjectWriter putObject(
-            Namespace namespace, byte[] key, byte @Nullable [] after, long bytes, long timeoutNanos) {
-        RoomWaiter.requireNotNegative(timeoutNanos);
-        return objects.put(namespace, key, after, bytes, timeoutNanos);
+            Namespace namespace, byte[] key, byte @Nullable [] after, long bytes, Duration timeout) {
+        return objects.put(namespace, key, after, bytes, Timeouts.toNanos(timeout));
     }
 
     @Override
@@ -262,18 +260,16 @@ public final class TieredKvCache implements LocalKvCache {
     }
 
     @Override
-    public @Nullable ObjectView getObject(Namespace namespace, byte[] key, long timeoutNanos) {
-        RoomWaiter.requireNotNegative(timeoutNanos);
+    public @Nullable ObjectView getObject(Namespace namespace, byte[] key, Duration timeout) {
         openHandles.requireOpen();
-        return objects.get(namespace, key, timeoutNanos);
+        return objects.get(namespace, key, Timeouts.toNanos(timeout));
     }
 
     @Override
     public CompletionStage<@Nullable ObjectView> fetchObject(
-            Namespace namespace, byte[] key, long timeoutNanos, Executor executor) {
-        RoomWaiter.requireNotNegative(timeoutNanos);
+            Namespace namespace, byte[] key, Duration timeout, Executor executor) {
         openHandles.requireOpen();
-        return objects.fetch(namespace, key, timeoutNanos, executor);
+        return objects.fetch(namespace, key, Timeouts.toNanos(timeout), executor);
     }
 
     @Override
@@ -314,10 +310,9 @@ public final class TieredKvCache implements LocalKvCache {
     }
 
     @Override
-    public boolean flush(long timeoutNanos) {
-        RoomWaiter.requireNotNegative(timeoutNanos);
+    public boolean flush(Duration timeout) {
         openHandles.requireOpen();
-        return disks.flush(timeoutNanos);
+        return disks.flush(Timeouts.toNanos(timeout));
     }
 
     /// Has a disk that was taken out, or does not write any more, opened again now.

@@ -1,6 +1,5 @@
 package io.kvcache.tiers;
 
-import io.kvcache.core.Clock;
 import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.event.EventLog;
 import io.kvcache.core.memory.HostMemorySource;
@@ -10,6 +9,7 @@ import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStoreConfig;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierSource;
+import io.kvcache.core.time.Clock;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;

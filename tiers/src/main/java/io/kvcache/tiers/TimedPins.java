@@ -1,10 +1,10 @@
 package io.kvcache.tiers;
 
-import io.kvcache.core.Clock;
 import io.kvcache.core.Hint;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.StoreStats;
+import io.kvcache.core.time.Clock;
 import io.kvcache.core.tree.ControlWord;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -62,7 +62,7 @@ final class TimedPins implements AutoCloseable {
             store.lookup().unpin(pinRequest.record);
             return false;
         }
-        long time = Math.min(forNanos, Hint.Pin.MAX_NANOS);
+        long time = Math.min(forNanos, Hint.Pin.MAX_TIME.toNanos());
         pins.put(key, new ActivePin(share.group(), pinRequest.record, pinRequest.bytes, clock.nanos(), time));
         bytesOfGroup.merge(share.group(), pinRequest.bytes, Long::sum);
         release(before);

@@ -1,11 +1,12 @@
 package io.kvcache.tiers;
 
-import io.kvcache.core.Clock;
 import io.kvcache.core.Hint;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HintApplier;
+import io.kvcache.core.time.Clock;
+import io.kvcache.core.time.Timeouts;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -70,7 +71,11 @@ final class TtlQueue {
         }
         TtlKey ttlKey = new TtlKey(chain.namespace(), chain.key(chain.length() - 1));
         BlockChain keys = ChainSuffixes.of(chain, hint.from());
-        return add(group, ttlKey, new ReleaseAction(blocks, () -> hintApplier.release(keys, 0)), hint.afterNanos());
+        return add(
+                group,
+                ttlKey,
+                new ReleaseAction(blocks, () -> hintApplier.release(keys, 0)),
+                Timeouts.toNanos(hint.delay()));
     }
 
     /// Notes what is to be let go later in place of what was noted for the same place.

@@ -3,6 +3,7 @@ package io.kvcache.tiers;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.Hint;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
@@ -14,6 +15,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.tiers.metrics.HintMetrics;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -65,7 +67,7 @@ final class BlockHintsTest {
     private BlockChain put(int seed, int blocks) {
         BlockChain chain = chain(SPACE, seed, blocks);
         for (int index = 0; index < blocks; index++) {
-            try (var writer = cache.put(chain, index, 0, 0)) {
+            try (var writer = cache.put(chain, index, 0, KvCache.NO_WAIT)) {
                 assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
                 writer.seal();
             }
@@ -131,7 +133,8 @@ final class BlockHintsTest {
     @Test
     void givenATimeToLive_whenItIsOver_thenItsBlocksAreVictimsAndCounted() {
         BlockChain chain = put(1, 20);
-        assertThat(cache.hint(new Hint.Expire(chain, 4, MINUTE))).isTrue();
+        assertThat(cache.hint(new Hint.Expire(chain, 4, Duration.ofNanos(MINUTE))))
+                .isTrue();
         assertThat(cache.hintStats().blocksWaiting()).isEqualTo(16);
         clock.sleep(MINUTE);
         HintStats over = cache.hintStats();
@@ -145,14 +148,16 @@ final class BlockHintsTest {
     @Test
     void givenMoreTimesThanAShareMayHave_whenAsked_thenNotTaken() {
         BlockChain large = chain(SMALL, 1, ChainSuffixes.MAX_BLOCKS);
-        assertThat(cache.hint(new Hint.Expire(large, 1, MINUTE))).isTrue();
-        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 2, 2), 0, MINUTE))).isFalse();
-        assertThat(cache.hint(new Hint.Expire(large, 0, MINUTE)))
+        assertThat(cache.hint(new Hint.Expire(large, 1, Duration.ofNanos(MINUTE))))
+                .isTrue();
+        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 2, 2), 0, Duration.ofNanos(MINUTE))))
+                .isFalse();
+        assertThat(cache.hint(new Hint.Expire(large, 0, Duration.ofNanos(MINUTE))))
                 .as("in place of the first")
                 .isTrue();
         clock.sleep(MINUTE);
         assertThat(cache.hintStats().blocksWaiting()).isZero();
-        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 2, 2), 0, Long.MAX_VALUE)))
+        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 2, 2), 0, Duration.ofNanos(Long.MAX_VALUE))))
                 .isTrue();
         clock.sleep(TimeUnit.DAYS.toNanos(30));
         assertThat(cache.hintStats().blocksWaiting()).as("for ever ends too").isZero();
@@ -163,10 +168,11 @@ final class BlockHintsTest {
         cache.register(THINGS);
         BlockChain other = put(2, 40);
         BlockChain chain = put(1, 20);
-        assertThat(cache.hint(new Hint.Expire(chain, 0, MINUTE))).isTrue();
+        assertThat(cache.hint(new Hint.Expire(chain, 0, Duration.ofNanos(MINUTE))))
+                .isTrue();
         clock.sleep(MINUTE);
         for (byte number = 0; number < 12; number++) {
-            try (var writer = cache.putObject(THINGS, new byte[] {number}, (1 << 20) - 1, 0)) {
+            try (var writer = cache.putObject(THINGS, new byte[] {number}, (1 << 20) - 1, KvCache.NO_WAIT)) {
                 assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
                 writer.seal();
             }
@@ -177,28 +183,29 @@ final class BlockHintsTest {
 
     @Test
     void givenTimesThatAreOver_whenNobodyNeededRoomSince_thenTheyTakeNoPlace() {
-        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 1, ChainSuffixes.MAX_BLOCKS), 0, MINUTE)))
+        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 1, ChainSuffixes.MAX_BLOCKS), 0, Duration.ofNanos(MINUTE))))
                 .isTrue();
         clock.sleep(MINUTE);
-        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 2, 2), 0, MINUTE))).isTrue();
+        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 2, 2), 0, Duration.ofNanos(MINUTE))))
+                .isTrue();
     }
 
     @Test
     void givenHintsOfABlockEach_whenVeryManyAreGiven_thenTheyCountAsEightBlocks() {
         int most = ChainSuffixes.MAX_BLOCKS / 8;
         for (int seed = 0; seed < most; seed++) {
-            assertThat(cache.hint(new Hint.Expire(chain(SMALL, seed, 1), 0, MINUTE)))
+            assertThat(cache.hint(new Hint.Expire(chain(SMALL, seed, 1), 0, Duration.ofNanos(MINUTE))))
                     .isTrue();
             cache.hint(new Hint.Label(chain(SMALL, seed, 1), 1, first(seed + 1)));
         }
-        assertThat(cache.hint(new Hint.Expire(chain(SMALL, most, 1), 0, MINUTE)))
+        assertThat(cache.hint(new Hint.Expire(chain(SMALL, most, 1), 0, Duration.ofNanos(MINUTE))))
                 .isFalse();
         cache.hint(new Hint.Label(chain(SMALL, most, 1), 1, first(most + 1)));
         HintStats stats = cache.hintStats();
         assertThat(stats.blocksWaiting()).isEqualTo(most);
         assertThat(stats.sessions()).isEqualTo(most);
         clock.sleep(MINUTE);
-        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 1, ChainSuffixes.MAX_BLOCKS), 0, MINUTE)))
+        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 1, ChainSuffixes.MAX_BLOCKS), 0, Duration.ofNanos(MINUTE))))
                 .as("all of it is given back")
                 .isTrue();
     }
@@ -235,14 +242,15 @@ final class BlockHintsTest {
         Namespace other = Namespace.of("other", BlockShape.kv(1, 1, 8, 1, Dtype.BF16));
         cache.register(other);
         BlockChain large = chain(SMALL, 1, ChainSuffixes.MAX_BLOCKS);
-        assertThat(cache.hint(new Hint.Expire(large, 0, MINUTE))).isTrue();
+        assertThat(cache.hint(new Hint.Expire(large, 0, Duration.ofNanos(MINUTE))))
+                .isTrue();
         cache.hint(new Hint.Label(large, 1, first(1)));
         cache.setWeight(SMALL, 2);
-        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 2, 1), 0, MINUTE)))
+        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 2, 1), 0, Duration.ofNanos(MINUTE))))
                 .as("its own is full")
                 .isFalse();
         cache.hint(new Hint.Label(chain(SMALL, 3, 1), 1, first(2)));
-        assertThat(cache.hint(new Hint.Expire(chain(other, 1, ChainSuffixes.MAX_BLOCKS), 0, MINUTE)))
+        assertThat(cache.hint(new Hint.Expire(chain(other, 1, ChainSuffixes.MAX_BLOCKS), 0, Duration.ofNanos(MINUTE))))
                 .isTrue();
         assertThat(cache.hintStats().sessions()).isEqualTo(2);
         cache.hint(new Hint.Label(large, 1, new RequestLabel(RequestKind.CHAT, 1, 2, true)));

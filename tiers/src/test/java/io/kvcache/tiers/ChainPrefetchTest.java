@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.Hint;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
@@ -13,6 +14,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
@@ -70,13 +72,13 @@ final class ChainPrefetchTest {
     private BlockChain put(int seed, int blocks) {
         BlockChain chain = chain(seed, blocks);
         for (int index = 0; index < blocks; index++) {
-            try (BlockWriter writer = cache.put(chain, index, 0, PATIENCE)) {
+            try (BlockWriter writer = cache.put(chain, index, 0, Duration.ofNanos(PATIENCE))) {
                 assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
                 writer.segment().set(ValueLayout.JAVA_LONG, 0, chain.keyLo(index));
                 writer.seal();
             }
         }
-        assertThat(cache.flush(PATIENCE)).isTrue();
+        assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
         return chain;
     }
 
@@ -97,8 +99,8 @@ final class ChainPrefetchTest {
     }
 
     private int read(BlockChain chain, long timeoutNanos) {
-        try (BlockTable table = cache.acquire(chain, 0, timeoutNanos)) {
-            int ready = table.await(chain.length(), timeoutNanos);
+        try (BlockTable table = cache.acquire(chain, 0, Duration.ofNanos(timeoutNanos))) {
+            int ready = table.await(chain.length(), Duration.ofNanos(timeoutNanos));
             for (int index = 0; index < ready; index++) {
                 assertThat(table.segment(index).get(ValueLayout.JAVA_LONG, 0)).isEqualTo(chain.keyLo(index));
             }
@@ -124,7 +126,7 @@ final class ChainPrefetchTest {
         put(2, 64);
         passTime();
         assertThat(read(chain.prefix(3), PATIENCE)).isEqualTo(3);
-        await(() -> cache.match(chain, 0).hostBlocks() == 6);
+        await(() -> cache.match(chain, KvCache.NO_WAIT).hostBlocks() == 6);
         assertThat(cache.prefetchStats().begun()).isEqualTo(3);
         assertThat(read(chain, 0)).isEqualTo(6);
     }
@@ -144,9 +146,9 @@ final class ChainPrefetchTest {
         BlockChain wanted = put(1, 20);
         put(2, 44);
         BlockChain over = put(3, 20);
-        assertThat(cache.hint(new Hint.Expire(over, 0, 0))).isTrue();
+        assertThat(cache.hint(new Hint.Expire(over, 0, Duration.ZERO))).isTrue();
         assertThat(read(wanted, PATIENCE)).isEqualTo(20);
-        assertThat(cache.match(over, 0).hostBlocks())
+        assertThat(cache.match(over, KvCache.NO_WAIT).hostBlocks())
                 .as("but for what was free, though it was used last")
                 .isLessThan(10);
     }

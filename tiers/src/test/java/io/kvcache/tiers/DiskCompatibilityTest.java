@@ -23,7 +23,6 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import java.util.zip.ZipEntry;
@@ -44,7 +43,7 @@ final class DiskCompatibilityTest {
     private static final Namespace THINGS = Namespace.objects("things", "");
     private static final String ARCHIVE = "older-disk.zip";
     private static final long DISK_BYTES = 16 << 20;
-    private static final long A_MINUTE = TimeUnit.MINUTES.toNanos(1);
+    private static final Duration A_MINUTE = Duration.ofMinutes(1);
     private static final List<Integer> OBJECT_BYTES = List.of(1, 4095, 4096, 4097, 20_000);
     private static final int DROPPED = 2;
 

@@ -13,6 +13,7 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -73,9 +74,9 @@ final class DiskConcurrencyTest {
     /// A disk as full as these says no when it reclaims a block while one below it is on its way there; both are
     /// written when asked again.
     private static boolean flushed(TieredKvCache cache) {
-        boolean durable = cache.flush(PATIENCE);
+        boolean durable = cache.flush(Duration.ofNanos(PATIENCE));
         for (int again = 0; again < 5 && !durable; again++) {
-            durable = cache.flush(PATIENCE);
+            durable = cache.flush(Duration.ofNanos(PATIENCE));
         }
         return durable;
     }
@@ -88,7 +89,7 @@ final class DiskConcurrencyTest {
             if (dice < 2) {
                 cache.drop(chain, random.nextInt(chain.length()));
             } else if (dice < 6) {
-                cache.hint(new Hint.Expect(chain, 0));
+                cache.hint(new Hint.Expect(chain, Duration.ZERO));
             } else {
                 verified += request(cache, chain, random);
             }
@@ -98,9 +99,9 @@ final class DiskConcurrencyTest {
 
     /// As an engine does: what is there is read, the rest computed and put.
     private static int request(TieredKvCache cache, BlockChain chain, Random random) {
-        try (BlockTable table = cache.acquire(chain, 0, random.nextInt(8) == 0 ? 0 : PATIENCE)) {
+        try (BlockTable table = cache.acquire(chain, 0, Duration.ofNanos(random.nextInt(8) == 0 ? 0 : PATIENCE))) {
             int wanted = random.nextInt(6) == 0 ? 1 : chain.length();
-            int ready = table.await(wanted, random.nextInt(6) == 0 ? 1000 : PATIENCE);
+            int ready = table.await(wanted, Duration.ofNanos(random.nextInt(6) == 0 ? 1000 : PATIENCE));
             for (int index = 0; index < ready; index++) {
                 BlockContent content = BlockContent.of(chain.keyHi(index), chain.keyLo(index));
                 assertThat(content.mismatch(table.segment(index)))
@@ -117,7 +118,8 @@ final class DiskConcurrencyTest {
     }
 
     private static boolean put(TieredKvCache cache, BlockChain chain, int index, Random random) {
-        try (BlockWriter writer = cache.put(chain, index, 0, random.nextBoolean() ? 0 : PATIENCE / 60)) {
+        try (BlockWriter writer =
+                cache.put(chain, index, 0, Duration.ofNanos(random.nextBoolean() ? 0 : PATIENCE / 60))) {
             if (writer.outcome() == PutOutcome.RESERVED && random.nextInt(50) > 0) {
                 BlockContent.of(chain.keyHi(index), chain.keyLo(index)).fill(writer.segment());
                 writer.seal();

@@ -21,6 +21,7 @@ import io.kvcache.tiers.directory.DiskDirectoryException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
@@ -75,7 +76,7 @@ final class DiskStoreTest {
 
     private static void put(KvCache cache, BlockChain chain) {
         for (int index = 0; index < chain.length(); index++) {
-            try (BlockWriter writer = cache.put(chain, index, 0, PATIENCE)) {
+            try (BlockWriter writer = cache.put(chain, index, 0, Duration.ofNanos(PATIENCE))) {
                 if (writer.outcome() == PutOutcome.RESERVED) {
                     writer.copyFrom(MemorySegment.ofArray(content(chain, index)));
                     assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
@@ -88,8 +89,8 @@ final class DiskStoreTest {
 
     /// Acquires all that is here and on disk, checks every byte, and answers how many blocks that are.
     private static int verified(KvCache cache, BlockChain chain) {
-        try (BlockTable table = cache.acquire(chain, 0, PATIENCE)) {
-            int ready = table.await(chain.length(), PATIENCE);
+        try (BlockTable table = cache.acquire(chain, 0, Duration.ofNanos(PATIENCE))) {
+            int ready = table.await(chain.length(), Duration.ofNanos(PATIENCE));
             for (int index = 0; index < ready; index++) {
                 assertThat(table.segment(index).toArray(ValueLayout.JAVA_BYTE)).isEqualTo(content(chain, index));
             }
@@ -103,9 +104,9 @@ final class DiskStoreTest {
         try (TieredKvCache cache = open(64, AdmissionKind.ALWAYS)) {
             BlockChain first = chain(1, 40);
             put(cache, first);
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
             put(cache, chain(2, 60));
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
             Match match = cache.match(first);
             assertThat(match.blocks()).isEqualTo(40);
             assertThat(match.diskBlocks()).isPositive();
@@ -123,7 +124,7 @@ final class DiskStoreTest {
             put(cache, chain(1, 20));
             put(cache, chain(2, 20));
             object(cache, new byte[] {1, 2}, 300_000);
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
         }
         try (TieredKvCache cache = open(192, AdmissionKind.SECOND_HIT)) {
             recovered(cache);
@@ -132,12 +133,13 @@ final class DiskStoreTest {
             assertThat(verified(cache, chain(2, 20))).isEqualTo(20);
             assertThat(cache.getObject(THINGS, new byte[] {1, 2})).isNull();
             assertThat(cache.containsObject(THINGS, new byte[] {1, 2})).isTrue();
-            try (ObjectView view = cache.fetchObject(THINGS, new byte[] {1, 2}, PATIENCE, Runnable::run)
+            try (ObjectView view = cache.fetchObject(
+                            THINGS, new byte[] {1, 2}, Duration.ofNanos(PATIENCE), Runnable::run)
                     .toCompletableFuture()
                     .join()) {
                 assertThat(view).isNotNull();
             }
-            assertThat(cache.fetchObject(THINGS, new byte[] {9}, PATIENCE, Runnable::run)
+            assertThat(cache.fetchObject(THINGS, new byte[] {9}, Duration.ofNanos(PATIENCE), Runnable::run)
                             .toCompletableFuture()
                             .join())
                     .isNull();
@@ -151,10 +153,10 @@ final class DiskStoreTest {
         try (TieredKvCache cache = open(192, AdmissionKind.ALWAYS)) {
             object(cache, new byte[] {1}, 10_000);
             object(cache, new byte[] {2}, 10_000);
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
             object(cache, new byte[] {1}, 20_000);
             assertThat(cache.dropObject(THINGS, new byte[] {2})).isTrue();
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
         }
         try (TieredKvCache cache = open(192, AdmissionKind.ALWAYS)) {
             recovered(cache);
@@ -168,10 +170,10 @@ final class DiskStoreTest {
         BlockChain chain = chain(1, 10);
         try (TieredKvCache cache = open(192, AdmissionKind.ALWAYS)) {
             put(cache, chain);
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
             assertThat(cache.drop(chain, 4)).isEqualTo(6);
             put(cache, chain.prefix(6));
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
         }
         try (TieredKvCache cache = open(192, AdmissionKind.ALWAYS)) {
             recovered(cache);
@@ -194,11 +196,11 @@ final class DiskStoreTest {
             cache.register(THINGS);
             put(cache, evicted);
             object(cache, new byte[] {1}, 10_000);
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
             for (int other = 2; other < 8; other++) {
                 put(cache, chain(other, 15));
             }
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
             assertThat(cache.match(evicted).blocks()).isZero();
             cache.dropObject(THINGS, new byte[] {1});
             if (namespace) {
@@ -206,7 +208,7 @@ final class DiskStoreTest {
             } else {
                 assertThat(cache.drop(evicted, 0)).isZero();
             }
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
         }
         try (TieredKvCache cache = open(64, AdmissionKind.ALWAYS)) {
             recovered(cache);
@@ -222,12 +224,12 @@ final class DiskStoreTest {
             BlockChain first = chain(1, 30);
             put(cache, first);
             put(cache, chain(2, 50));
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
             long written = cache.offloadStats().written();
             assertThat(cache.match(first).hostBlocks()).isLessThan(30);
             put(cache, first);
             assertThat(cache.match(first).hostBlocks()).isEqualTo(30);
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
             assertThat(cache.offloadStats().written()).isEqualTo(written);
             assertThat(verified(cache, first)).isEqualTo(30);
         }
@@ -238,12 +240,12 @@ final class DiskStoreTest {
         try (TieredKvCache cache = open(64, AdmissionKind.ALWAYS)) {
             BlockChain chain = chain(1, 12);
             put(cache, chain.prefix(10));
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
             put(cache, chain(2, 64));
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
             assertThat(cache.match(chain)).isEqualTo(new Match(0, 0, 10));
             for (int index = 10; index < 12; index++) {
-                try (BlockWriter writer = cache.put(chain, index, 0, PATIENCE)) {
+                try (BlockWriter writer = cache.put(chain, index, 0, Duration.ofNanos(PATIENCE))) {
                     writer.copyFrom(MemorySegment.ofArray(content(chain, index)));
                     assertThat(writer.seal()).isNotEqualTo(SealOutcome.DROPPED);
                 }
@@ -259,11 +261,11 @@ final class DiskStoreTest {
         try (TieredKvCache cache = open(64, AdmissionKind.ALWAYS)) {
             BlockChain chain = chain(1, 10);
             put(cache, chain);
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
             put(cache, chain(2, 64));
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
             assertThat(cache.match(chain).hostBlocks()).isZero();
-            assertThat(cache.hint(new Hint.Expect(chain, 0))).isTrue();
+            assertThat(cache.hint(new Hint.Expect(chain, Duration.ZERO))).isTrue();
             long start = System.nanoTime();
             while (cache.match(chain).hostBlocks() < 10 && System.nanoTime() - start < PATIENCE) {
                 Thread.onSpinWait();
@@ -297,7 +299,7 @@ final class DiskStoreTest {
                 object(cache, new byte[] {(byte) i}, 1_500_000);
             }
             assertThat(cache.offloadStats().sacrificed()).isZero();
-            assertThat(cache.flush(PATIENCE))
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE)))
                     .as("so that writes do not pin all there is")
                     .isTrue();
             for (int i = 0; i < 200; i++) {
@@ -311,11 +313,11 @@ final class DiskStoreTest {
     void givenAnObjectThatNoRegionHolds_whenFlushed_thenTheAnswerIsNo() {
         try (TieredKvCache cache = open(64, AdmissionKind.ALWAYS)) {
             object(cache, new byte[] {1}, 1 << 20);
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
             object(cache, new byte[] {2}, 4 << 20);
-            assertThat(cache.flush(PATIENCE)).isFalse();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isFalse();
             assertThat(cache.dropObject(THINGS, new byte[] {2})).isTrue();
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
         }
     }
 
@@ -343,14 +345,14 @@ final class DiskStoreTest {
     }
 
     private static void object(KvCache cache, byte[] key, int length) {
-        try (ObjectWriter writer = cache.putObject(THINGS, key, length, PATIENCE)) {
+        try (ObjectWriter writer = cache.putObject(THINGS, key, length, Duration.ofNanos(PATIENCE))) {
             writer.copyFrom(MemorySegment.ofArray(objectBytes(key, length)));
             assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
         }
     }
 
     private static void checkObject(KvCache cache, byte[] key, int length) {
-        try (ObjectView view = cache.getObject(THINGS, key, PATIENCE)) {
+        try (ObjectView view = cache.getObject(THINGS, key, Duration.ofNanos(PATIENCE))) {
             assertThat(view).isNotNull();
             byte[] read = new byte[length];
             assertThat(view.bytes()).isEqualTo(length);

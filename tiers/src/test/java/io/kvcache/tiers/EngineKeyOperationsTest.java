@@ -15,6 +15,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
@@ -53,7 +54,7 @@ final class EngineKeyOperationsTest {
     }
 
     private static PutOutcome put(TieredKvCache cache, EngineKey key, @Nullable EngineKey parent) {
-        try (BlockWriter writer = cache.put(SPACE, key, parent, PATIENCE)) {
+        try (BlockWriter writer = cache.put(SPACE, key, parent, Duration.ofNanos(PATIENCE))) {
             if (writer.outcome() == PutOutcome.RESERVED) {
                 BlockContent.of(key.toBlockKey(SPACE)).fill(writer.segment());
                 assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
@@ -64,8 +65,8 @@ final class EngineKeyOperationsTest {
 
     private static boolean isHere(TieredKvCache cache, int sequence, int number, long timeoutNanos) {
         EngineKey key = key(sequence, number);
-        try (BlockTable table = cache.acquire(SPACE, key, timeoutNanos)) {
-            if (table.await(1, timeoutNanos) == 0) {
+        try (BlockTable table = cache.acquire(SPACE, key, Duration.ofNanos(timeoutNanos))) {
+            if (table.await(1, Duration.ofNanos(timeoutNanos)) == 0) {
                 return false;
             }
             assertThat(table.firstBlock()).isEqualTo(number);
@@ -110,7 +111,7 @@ final class EngineKeyOperationsTest {
             for (int number = 0; number < 40; number++) {
                 assertThat(put(cache, sequence, number)).isEqualTo(PutOutcome.RESERVED);
             }
-            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
         }
         assertThat(cache.match(chain(1, 40)).diskBlocks()).isEqualTo(40);
         return cache;
@@ -131,7 +132,7 @@ final class EngineKeyOperationsTest {
     void givenAParentOnDiskAlone_whenABlockIsPutBelowIt_thenBothAreFound() {
         try (TieredKvCache cache = withDisk()) {
             EngineKey key = key(1, 40);
-            try (BlockWriter writer = cache.put(SPACE, key, key(1, 39), PATIENCE)) {
+            try (BlockWriter writer = cache.put(SPACE, key, key(1, 39), Duration.ofNanos(PATIENCE))) {
                 assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
                 BlockContent.of(key.toBlockKey(SPACE)).fill(writer.segment());
                 assertThat(writer.seal()).isIn(SealOutcome.SEALED, SealOutcome.PENDING);

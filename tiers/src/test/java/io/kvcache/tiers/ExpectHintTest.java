@@ -3,6 +3,7 @@ package io.kvcache.tiers;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.Hint;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.contract.ManualClock;
 import io.kvcache.core.identity.BlockChain;
@@ -10,6 +11,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.PolicyKind;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -40,7 +42,7 @@ final class ExpectHintTest {
 
     private void fill(TieredKvCache cache, int first, int blocks) {
         for (int i = 0; i < blocks; i++) {
-            try (var writer = cache.put(chain(first + i), 0, 0, 0)) {
+            try (var writer = cache.put(chain(first + i), 0, 0, KvCache.NO_WAIT)) {
                 assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
                 writer.seal();
             }
@@ -62,7 +64,8 @@ final class ExpectHintTest {
         try (TieredKvCache cache = store(policy)) {
             fill(cache, 0, 2 * FIT);
             BlockChain next = chain(FIT); // that goes next
-            assertThat(cache.hint(new Hint.Expect(next, 10 * SECOND))).isTrue();
+            assertThat(cache.hint(new Hint.Expect(next, Duration.ofNanos(10 * SECOND))))
+                    .isTrue();
             fill(cache, 1000, 10);
             assertThat(cache.match(next).blocks()).isEqualTo(1);
         }
@@ -76,10 +79,11 @@ final class ExpectHintTest {
         try (TieredKvCache cache = store(policy)) {
             fill(cache, 0, 2 * FIT);
             BlockChain next = chain(FIT);
-            assertThat(cache.hint(new Hint.Expect(next, 86_400 * SECOND))).isFalse();
+            assertThat(cache.hint(new Hint.Expect(next, Duration.ofNanos(86_400 * SECOND))))
+                    .isFalse();
             fill(cache, 1000, 10);
             assertThat(cache.match(next).blocks()).isZero();
-            assertThat(cache.hint(new Hint.Expect(chain(1009), 0)))
+            assertThat(cache.hint(new Hint.Expect(chain(1009), Duration.ZERO)))
                     .as("as soon as possible")
                     .isTrue();
         }
@@ -94,7 +98,8 @@ final class ExpectHintTest {
                 .build()) {
             cache.register(SPACE);
             fill(cache, 0, FIT);
-            assertThat(cache.hint(new Hint.Expect(chain(1), 86_400 * SECOND))).isTrue();
+            assertThat(cache.hint(new Hint.Expect(chain(1), Duration.ofNanos(86_400 * SECOND))))
+                    .isTrue();
         }
     }
 }

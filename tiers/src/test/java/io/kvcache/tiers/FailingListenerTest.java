@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.AccessListener;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
@@ -56,12 +57,12 @@ final class FailingListenerTest {
             cache.addAccessListener(new Failing());
             BlockChain chain = BlockChain.of(SPACE, IntStream.range(0, 4 * 16).toArray());
             MemorySegment block = MemorySegment.ofArray(new byte[1024]);
-            assertThat(cache.putAll(chain, 0, List.of(block, block, block, block), 0)
+            assertThat(cache.putAll(chain, 0, List.of(block, block, block, block), KvCache.NO_WAIT)
                             .stored())
                     .isEqualTo(4);
-            assertThat(cache.storeObject(THINGS, KEY, block, 0)).isTrue();
+            assertThat(cache.storeObject(THINGS, KEY, block, KvCache.NO_WAIT)).isTrue();
             EngineKey named = EngineKey.of(new byte[] {9, 9, 9, 9, 9, 9, 9, 9});
-            try (BlockWriter writer = cache.put(SPACE, named, null, 0)) {
+            try (BlockWriter writer = cache.put(SPACE, named, null, KvCache.NO_WAIT)) {
                 assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
                 assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
             }
@@ -69,7 +70,7 @@ final class FailingListenerTest {
             try (BlockTable table = cache.acquire(chain)) {
                 assertThat(table.readyBlocks()).isEqualTo(4);
             }
-            try (BlockTable table = cache.acquire(SPACE, named, 0)) {
+            try (BlockTable table = cache.acquire(SPACE, named, KvCache.NO_WAIT)) {
                 assertThat(table.readyBlocks()).isEqualTo(1);
             }
             try (ObjectView view = cache.getObject(THINGS, KEY)) {

@@ -3,11 +3,13 @@ package io.kvcache.tiers;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.Hint;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import java.time.Duration;
 import java.util.Arrays;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -46,7 +48,7 @@ final class HintPinQuotaTest {
     private int pinned(Namespace namespace, int blocks) {
         int pinned = 0;
         for (int i = 0; i < blocks; i++) {
-            pinned += cache.hint(new Hint.Pin(put(namespace, i), Long.MAX_VALUE)) ? 1 : 0;
+            pinned += cache.hint(new Hint.Pin(put(namespace, i), Duration.ofNanos(Long.MAX_VALUE))) ? 1 : 0;
         }
         return pinned;
     }
@@ -55,7 +57,7 @@ final class HintPinQuotaTest {
         int[] tokens = new int[256];
         Arrays.fill(tokens, seed);
         BlockChain chain = BlockChain.of(namespace, tokens);
-        try (var writer = cache.put(chain, 0, 0, 0)) {
+        try (var writer = cache.put(chain, 0, 0, KvCache.NO_WAIT)) {
             assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
             writer.seal();
         }

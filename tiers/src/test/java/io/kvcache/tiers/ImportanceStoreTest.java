@@ -3,6 +3,7 @@ package io.kvcache.tiers;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.Hint;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
@@ -11,6 +12,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.tiers.metrics.PolicyMetrics;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.time.Duration;
 import java.util.Arrays;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -39,7 +41,7 @@ final class ImportanceStoreTest {
         cache.register(SPACE);
         BlockChain announced = chain(1);
         put(announced);
-        assertThat(cache.hint(new Hint.Expect(announced, 0))).isTrue();
+        assertThat(cache.hint(new Hint.Expect(announced, Duration.ZERO))).isTrue();
         fill(100, 3 * FIT);
         assertThat(cache.match(announced).blocks()).isEqualTo(1);
         cache.acquire(announced).close();
@@ -51,10 +53,10 @@ final class ImportanceStoreTest {
     void givenChainAnnouncedBeforeItIsHere_whenTheStoreIsFilledOver_thenItStays() {
         cache.register(SPACE);
         BlockChain announced = chain(1);
-        assertThat(cache.hint(new Hint.Expect(announced, 0)))
+        assertThat(cache.hint(new Hint.Expect(announced, Duration.ZERO)))
                 .as("nothing is here")
                 .isFalse();
-        cache.hint(new Hint.Expect(announced, 0));
+        cache.hint(new Hint.Expect(announced, Duration.ZERO));
         put(announced);
         fill(100, 3 * FIT);
         assertThat(cache.match(announced).blocks())
@@ -86,7 +88,7 @@ final class ImportanceStoreTest {
     }
 
     private void put(BlockChain chain) {
-        try (var writer = cache.put(chain, 0, 0, 0)) {
+        try (var writer = cache.put(chain, 0, 0, KvCache.NO_WAIT)) {
             assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
             writer.seal();
         }

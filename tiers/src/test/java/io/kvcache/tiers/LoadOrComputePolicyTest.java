@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.Match;
 import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.identity.BlockChain;
@@ -13,7 +14,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import java.nio.file.Path;
-import java.util.concurrent.TimeUnit;
+import java.time.Duration;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -26,7 +27,7 @@ final class LoadOrComputePolicyTest {
     /// 16 tokens of 64 KiB: blocks of 1 MiB.
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(16, 8, 128, 16, Dtype.BF16));
 
-    private static final long PATIENCE = TimeUnit.SECONDS.toNanos(60);
+    private static final Duration PATIENCE = Duration.ofSeconds(60);
     private static final long MIB = 1L << 20;
     private static final int CHAINS = 12;
     private static final int LENGTH = 16;
@@ -133,7 +134,7 @@ final class LoadOrComputePolicyTest {
             assertThat(cache.blocksLeftOnDisk()).isZero();
             int seed = onDisk(cache);
             assertThat(cache.match(chain(seed), PATIENCE)).isEqualTo(cache.match(chain(seed)));
-            assertThat(cache.match(chain(seed), 1).diskBlocks())
+            assertThat(cache.match(chain(seed), Duration.ofNanos(1)).diskBlocks())
                     .as("nothing comes so soon")
                     .isZero();
         }
@@ -149,7 +150,7 @@ final class LoadOrComputePolicyTest {
             }
             int seed = onDisk(cache);
             assertThat(cache.match(chain(seed), PATIENCE).diskBlocks()).isPositive();
-            assertThat(cache.match(chain(seed), 0).diskBlocks()).isZero();
+            assertThat(cache.match(chain(seed), KvCache.NO_WAIT).diskBlocks()).isZero();
         }
     }
 
@@ -178,7 +179,7 @@ final class LoadOrComputePolicyTest {
         try (TieredKvCache cache = filled(NEVER)) {
             int seed = onDisk(cache);
             Match match = cache.match(chain(seed));
-            try (BlockTable table = cache.acquire(chain(seed), 0, 1)) {
+            try (BlockTable table = cache.acquire(chain(seed), 0, Duration.ofNanos(1))) {
                 assertThat(table.endBlock()).isEqualTo(match.hostBlocks());
                 assertThat(table.blocksToRecompute()).isEqualTo(match.diskBlocks());
             }

@@ -19,9 +19,9 @@ import io.kvcache.core.tier.AdmissionKind;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -36,7 +36,7 @@ final class NamespaceIsolationTest {
     private static final Namespace THEIRS = Namespace.of("theirs", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
     private static final Namespace SAME_SIZE = Namespace.of("ours", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
     private static final Namespace LARGER = Namespace.of("larger", BlockShape.kv(16, 8, 128, 16, Dtype.BF16));
-    private static final long PATIENCE = TimeUnit.SECONDS.toNanos(60);
+    private static final Duration PATIENCE = Duration.ofSeconds(60);
 
     @TempDir
     private Path folder;

@@ -78,7 +78,7 @@ class NativeAccessTest {
                     .checkSegments(true)
                     .build()) {
                 cache.register(space);
-                try (var writer = cache.putObject(space, new byte[] {1}, 3, 0)) {
+                try (var writer = cache.putObject(space, new byte[] {1}, 3, KvCache.NO_WAIT)) {
                     writer.copyFrom(MemorySegment.ofArray(new byte[] {1, 2, 3}));
                     writer.seal();
                 }

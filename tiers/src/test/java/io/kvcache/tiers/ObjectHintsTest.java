@@ -2,6 +2,7 @@ package io.kvcache.tiers;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.RequestKind;
@@ -13,6 +14,7 @@ import io.kvcache.core.tier.AdmissionKind;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
@@ -26,8 +28,8 @@ final class ObjectHintsTest {
 
     private static final long MIB = 1 << 20;
     private static final long MINUTE = TimeUnit.MINUTES.toNanos(1);
-    private static final ObjectHint SOON = new ObjectHint.Expect(0);
-    private static final ObjectHint FOR_LONG = new ObjectHint.Pin(Long.MAX_VALUE);
+    private static final ObjectHint SOON = new ObjectHint.Expect(Duration.ZERO);
+    private static final ObjectHint FOR_LONG = new ObjectHint.Pin(Duration.ofNanos(Long.MAX_VALUE));
     private static final Namespace THINGS = Namespace.objects("things", "t");
     private static final Namespace OTHERS = Namespace.objects("others", "o");
 
@@ -60,7 +62,8 @@ final class ObjectHintsTest {
     private static void put(TieredKvCache cache, int from, int to) {
         MemorySegment value = MemorySegment.ofArray(new byte[(int) MIB - 100]);
         for (int number = from; number < to; number++) {
-            assertThat(cache.storeObject(THINGS, key(number), value, 0)).isTrue();
+            assertThat(cache.storeObject(THINGS, key(number), value, KvCache.NO_WAIT))
+                    .isTrue();
         }
     }
 
@@ -168,7 +171,7 @@ final class ObjectHintsTest {
             assertThat(here(cache, 0, 60)).isEqualTo(16);
             assertThat(cache.hintStats().pins()).isEqualTo(16);
             assertThat(cache.hintStats().pinnedBytes()).isEqualTo(16 * MIB);
-            assertThat(cache.hintObjects(THINGS, keys(0, 4), new ObjectHint.Pin(0)))
+            assertThat(cache.hintObjects(THINGS, keys(0, 4), new ObjectHint.Pin(Duration.ZERO)))
                     .isEqualTo(4);
             assertThat(cache.hintStats().pins()).isEqualTo(12);
 
@@ -186,8 +189,10 @@ final class ObjectHintsTest {
             cache.setWeight(OTHERS, 1);
             MemorySegment value = MemorySegment.ofArray(new byte[(int) MIB - 100]);
             for (byte[] key : keys(0, 12)) {
-                assertThat(cache.storeObject(THINGS, key, value, 0)).isTrue();
-                assertThat(cache.storeObject(OTHERS, key, value, 0)).isTrue();
+                assertThat(cache.storeObject(THINGS, key, value, KvCache.NO_WAIT))
+                        .isTrue();
+                assertThat(cache.storeObject(OTHERS, key, value, KvCache.NO_WAIT))
+                        .isTrue();
             }
             assertThat(cache.hintObjects(THINGS, keys(0, 12), FOR_LONG))
                     .as("of 21")
@@ -220,7 +225,7 @@ final class ObjectHintsTest {
     void givenObjectsWithATime_whenItIsOver_thenTheyGoFirstAndOthersStay(PolicyKind policy) {
         try (TieredKvCache cache = store(policy)) {
             put(cache, 0, 64);
-            assertThat(cache.hintObjects(THINGS, keys(50, 60), new ObjectHint.Expire(MINUTE)))
+            assertThat(cache.hintObjects(THINGS, keys(50, 60), new ObjectHint.Expire(Duration.ofNanos(MINUTE))))
                     .isEqualTo(10);
             assertThat(cache.hintStats().blocksWaiting()).isEqualTo(10);
             clock.now().addAndGet(MINUTE);
@@ -234,9 +239,9 @@ final class ObjectHintsTest {
     @Test
     void givenMoreTimesThanAreKept_whenSaid_thenTheyAreNotTaken() {
         try (TieredKvCache cache = store(PolicyKind.LRU)) {
-            assertThat(cache.hintObjects(THINGS, keys(0, 1 << 16), new ObjectHint.Expire(MINUTE)))
+            assertThat(cache.hintObjects(THINGS, keys(0, 1 << 16), new ObjectHint.Expire(Duration.ofNanos(MINUTE))))
                     .isEqualTo(1 << 16);
-            assertThat(cache.hintObjects(THINGS, keys(-1, 0), new ObjectHint.Expire(MINUTE)))
+            assertThat(cache.hintObjects(THINGS, keys(-1, 0), new ObjectHint.Expire(Duration.ofNanos(MINUTE))))
                     .isZero();
             clock.now().addAndGet(MINUTE);
             assertThat(cache.hintStats().blocksWaiting()).isZero();
@@ -293,12 +298,12 @@ final class ObjectHintsTest {
             cache.register(OTHERS);
             for (int number = 0; number < 160; number += 20) {
                 put(cache, number, number + 20);
-                assertThat(cache.flush(10 * MINUTE)).isTrue();
+                assertThat(cache.flush(Duration.ofNanos(10 * MINUTE))).isTrue();
             }
             assertThat(here(cache, 0, 20)).isZero();
             assertThat(cache.hintObjects(THINGS, keys(0, 10), new ObjectHint.Forget()))
                     .isEqualTo(10);
-            assertThat(cache.hintObjects(THINGS, keys(10, 20), new ObjectHint.Expire(0)))
+            assertThat(cache.hintObjects(THINGS, keys(10, 20), new ObjectHint.Expire(Duration.ZERO)))
                     .isEqualTo(10);
             assertThat(cache.hintStats().blocksExpired()).isEqualTo(10);
             assertThat(cache.hintObjects(OTHERS, keys(0, 10), new ObjectHint.Forget()))
@@ -319,7 +324,7 @@ final class ObjectHintsTest {
             cache.register(THINGS);
             for (int number = 0; number < 160; number += 20) {
                 put(cache, number, number + 20);
-                assertThat(cache.flush(10 * MINUTE)).isTrue();
+                assertThat(cache.flush(Duration.ofNanos(10 * MINUTE))).isTrue();
             }
             assertThat(here(cache, 0, 40)).isZero();
             assertThat(cache.hintObjects(THINGS, keys(0, 40), SOON)).isEqualTo(16);

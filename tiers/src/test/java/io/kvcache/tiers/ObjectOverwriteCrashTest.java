@@ -3,6 +3,7 @@ package io.kvcache.tiers;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
@@ -166,7 +167,7 @@ final class ObjectOverwriteCrashTest {
     void givenADropThatWasWrittenAndNotSynced_whenTheDiskLosesItAndComesBack_thenTheBlockDoesNot() {
         TickDrivenCache cache = opened(AdmissionKind.ALWAYS);
         cache.cache().register(SPACE);
-        try (BlockWriter writer = cache.cache().put(CHAIN, 0, 0, 0)) {
+        try (BlockWriter writer = cache.cache().put(CHAIN, 0, 0, KvCache.NO_WAIT)) {
             writer.segment().fill((byte) 1);
             writer.seal();
         }

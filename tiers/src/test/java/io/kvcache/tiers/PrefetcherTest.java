@@ -10,6 +10,7 @@ import io.kvcache.core.tier.AdmissionKind;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
@@ -41,14 +42,16 @@ final class PrefetcherTest {
                 .build();
         cache.register(THINGS);
         for (int number = 0; number < OBJECTS; number++) {
-            try (ObjectWriter writer = cache.putObject(THINGS, key(number), content(number).length, PATIENCE)) {
+            try (ObjectWriter writer =
+                    cache.putObject(THINGS, key(number), content(number).length, Duration.ofNanos(PATIENCE))) {
                 assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
                 writer.copyFrom(MemorySegment.ofArray(content(number)));
                 writer.seal();
             }
-            assertThat(number % 20 != 0 || cache.flush(PATIENCE)).isTrue();
+            assertThat(number % 20 != 0 || cache.flush(Duration.ofNanos(PATIENCE)))
+                    .isTrue();
         }
-        assertThat(cache.flush(PATIENCE)).isTrue();
+        assertThat(cache.flush(Duration.ofNanos(PATIENCE))).isTrue();
         return cache;
     }
 
@@ -90,7 +93,7 @@ final class PrefetcherTest {
             long loads = cache.diskStats().getFirst().loaded();
             assertThat(cache.prefetchObject(THINGS, key(number))).isTrue();
             awaitLoads(cache, loads + 1);
-            try (ObjectView view = cache.getObject(THINGS, key(number), PATIENCE)) {
+            try (ObjectView view = cache.getObject(THINGS, key(number), Duration.ofNanos(PATIENCE))) {
                 assertThat(view).isNotNull();
                 MemorySegment bytes = MemorySegment.ofArray(new byte[(int) view.bytes()]);
                 view.copyTo(0, view.bytes(), bytes);
@@ -108,7 +111,7 @@ final class PrefetcherTest {
             int number = away(cache);
             long loads = cache.diskStats().getFirst().loaded();
             assertThat(cache.prefetchObject(THINGS, key(number))).isTrue();
-            try (ObjectView view = cache.getObject(THINGS, key(number), PATIENCE)) {
+            try (ObjectView view = cache.getObject(THINGS, key(number), Duration.ofNanos(PATIENCE))) {
                 assertThat(view).isNotNull();
             }
             assertThat(cache.diskStats().getFirst().loaded()).isEqualTo(loads + 1);

@@ -43,8 +43,8 @@ final class RecoveryWaitTest {
         for (int i = 0; i < BLOCKS; i++) {
             blocks.add(MemorySegment.ofArray(content(i)));
         }
-        assertThat(before.putAll(CHAIN, 0, blocks, 0).stored()).isEqualTo(BLOCKS);
-        try (var writer = before.put(SPACE, NAMED, null, 0)) {
+        assertThat(before.putAll(CHAIN, 0, blocks, KvCache.NO_WAIT).stored()).isEqualTo(BLOCKS);
+        try (var writer = before.put(SPACE, NAMED, null, KvCache.NO_WAIT)) {
             writer.copyFrom(MemorySegment.ofArray(content(99)));
             writer.seal();
         }
@@ -74,7 +74,7 @@ final class RecoveryWaitTest {
     @Test
     void givenARestart_whenAcquiredWithATimeout_thenItWaitsForItsBlocks() {
         TieredKvCache cache = open();
-        try (BlockTable table = cache.acquire(CHAIN, 0, PATIENCE)) {
+        try (BlockTable table = cache.acquire(CHAIN, 0, Duration.ofNanos(PATIENCE))) {
             assertThat(table.readyBlocks()).isZero();
             assertThat(table.endBlock()).isEqualTo(BLOCKS);
 
@@ -92,7 +92,7 @@ final class RecoveryWaitTest {
     @Test
     void givenARestart_whenSomebodyWaitsByAStage_thenItCompletesOnceTheDiskHasTold() {
         TieredKvCache cache = open();
-        try (BlockTable table = cache.acquire(CHAIN, 2, PATIENCE)) {
+        try (BlockTable table = cache.acquire(CHAIN, 2, Duration.ofNanos(PATIENCE))) {
             CompletableFuture<Integer> all =
                     table.onReady(BLOCKS - 2, Runnable::run).toCompletableFuture();
             disk.tickUntil(all::isDone);
@@ -107,8 +107,8 @@ final class RecoveryWaitTest {
     void givenARestart_whenAChainIsAskedForThatNobodyPut_thenTheWaitEndsWithTheRecovery() {
         TieredKvCache cache = open();
         BlockChain other = BlockChain.of(SPACE, IntStream.range(7, 7 + 64).toArray());
-        try (BlockTable table = cache.acquire(other, 0, PATIENCE)) {
-            assertThat(table.await(1, PATIENCE)).isZero();
+        try (BlockTable table = cache.acquire(other, 0, Duration.ofNanos(PATIENCE))) {
+            assertThat(table.await(1, Duration.ofNanos(PATIENCE))).isZero();
             assertThat(cache.isRecovering()).isFalse();
             assertThat(table.endBlock()).isZero();
         }
@@ -117,9 +117,9 @@ final class RecoveryWaitTest {
     @Test
     void givenARestart_whenTheTimeoutPassesFirst_thenTheTableEndsWithNothing() {
         TieredKvCache cache = open();
-        try (BlockTable table = cache.acquire(CHAIN, 0, 1)) {
+        try (BlockTable table = cache.acquire(CHAIN, 0, Duration.ofNanos(1))) {
             disk.tick();
-            assertThat(table.await(1, PATIENCE)).isZero();
+            assertThat(table.await(1, Duration.ofNanos(PATIENCE))).isZero();
             assertThat(table.endBlock()).isZero();
             assertThat(cache.isRecovering()).isTrue();
         }
@@ -129,7 +129,7 @@ final class RecoveryWaitTest {
     @Test
     void givenARestart_whenTheTimeoutPassesAndTheTableIsAsked_thenItHasEnded() {
         TieredKvCache cache = open();
-        try (BlockTable table = cache.acquire(CHAIN, 0, 1)) {
+        try (BlockTable table = cache.acquire(CHAIN, 0, Duration.ofNanos(1))) {
             disk.tick();
             assertThat(table.endBlock()).isZero();
             assertThat(cache.isRecovering()).isTrue();
@@ -141,7 +141,7 @@ final class RecoveryWaitTest {
     void givenASecondLookThatTakesTime_whenTheTimeoutPasses_thenTheTableHasEnded() {
         TieredKvCache cache = open();
         long end = disk.nanos() + PATIENCE;
-        try (BlockTable table = cache.acquire(CHAIN, 0, PATIENCE)) {
+        try (BlockTable table = cache.acquire(CHAIN, 0, Duration.ofNanos(PATIENCE))) {
             disk.setReadNanos(TimeUnit.MICROSECONDS.toNanos(1));
             disk.tickUntil(() -> !cache.isRecovering());
             disk.device().hangAll();
@@ -159,7 +159,7 @@ final class RecoveryWaitTest {
     @Test
     void givenARestart_whenTheBlocksAreToldAndTheTableIsAsked_thenTheyBecomeReady() {
         TieredKvCache cache = open();
-        try (BlockTable table = cache.acquire(CHAIN, 0, PATIENCE)) {
+        try (BlockTable table = cache.acquire(CHAIN, 0, Duration.ofNanos(PATIENCE))) {
             disk.tickUntil(() -> table.readyBlocks() == BLOCKS);
             assertThat(table.endBlock()).isEqualTo(BLOCKS);
         }
@@ -168,7 +168,7 @@ final class RecoveryWaitTest {
     @Test
     void givenARestart_whenTheTableIsClosedFirst_thenWhoWaitsIsToldAndNothingIsHeld() {
         TieredKvCache cache = open();
-        BlockTable table = cache.acquire(CHAIN, 0, PATIENCE);
+        BlockTable table = cache.acquire(CHAIN, 0, Duration.ofNanos(PATIENCE));
         CompletableFuture<Integer> all = table.onReady(BLOCKS, Runnable::run).toCompletableFuture();
         table.close();
 
@@ -181,7 +181,7 @@ final class RecoveryWaitTest {
     @Test
     void givenARestart_whenABlockIsAskedForByAnEnginesKey_thenItWaitsToo() {
         TieredKvCache cache = open();
-        try (BlockTable table = cache.acquire(SPACE, NAMED, PATIENCE)) {
+        try (BlockTable table = cache.acquire(SPACE, NAMED, Duration.ofNanos(PATIENCE))) {
             disk.tickUntil(() -> table.await(1, KvCache.NO_WAIT) == 1);
             assertThat(table.segment(table.firstBlock()).toArray(ValueLayout.JAVA_BYTE))
                     .isEqualTo(content(99));
@@ -233,7 +233,7 @@ final class RecoveryWaitTest {
 
     /// A table with a stage that waited for it, closed before its blocks came.
     private static WeakReference<BlockTable> waitedFor(TieredKvCache cache) {
-        try (BlockTable table = cache.acquire(CHAIN, 0, TimeUnit.HOURS.toNanos(5))) {
+        try (BlockTable table = cache.acquire(CHAIN, 0, Duration.ofHours(5))) {
             var _ = table.onReady(BLOCKS, Runnable::run);
             assertThat(table.readyBlocks()).isZero();
             return new WeakReference<>(table);

@@ -2,7 +2,7 @@ package io.kvcache.tiers;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.core.Clock;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.Namespace;
@@ -13,6 +13,7 @@ import io.kvcache.core.store.HostStoreConfig;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
+import io.kvcache.core.time.Clock;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;
@@ -190,8 +191,9 @@ final class TickDrivenStore implements TierOpener {
     void put(int key, int each) {
         byte[] value = new byte[VALUE_BYTES];
         Arrays.fill(value, (byte) each);
-        try (var writer =
-                Objects.requireNonNull(current).cache().putObject(THINGS, new byte[] {(byte) key}, VALUE_BYTES, 0)) {
+        try (var writer = Objects.requireNonNull(current)
+                .cache()
+                .putObject(THINGS, new byte[] {(byte) key}, VALUE_BYTES, KvCache.NO_WAIT)) {
             writer.copyFrom(MemorySegment.ofArray(value));
             assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
         }
@@ -199,8 +201,9 @@ final class TickDrivenStore implements TierOpener {
 
     /// What [#put(int, int)] has put; -1 for nothing.
     int value(int key) {
-        try (ObjectView view =
-                Objects.requireNonNull(current).cache().getObject(THINGS, new byte[] {(byte) key}, 100 * MILLI)) {
+        try (ObjectView view = Objects.requireNonNull(current)
+                .cache()
+                .getObject(THINGS, new byte[] {(byte) key}, Duration.ofNanos(100 * MILLI))) {
             if (view == null) {
                 return -1;
             }
@@ -215,8 +218,9 @@ final class TickDrivenStore implements TierOpener {
     }
 
     boolean contains(int key) {
-        try (ObjectView view =
-                Objects.requireNonNull(current).cache().getObject(THINGS, new byte[] {(byte) key}, 100 * MILLI)) {
+        try (ObjectView view = Objects.requireNonNull(current)
+                .cache()
+                .getObject(THINGS, new byte[] {(byte) key}, Duration.ofNanos(100 * MILLI))) {
             return view != null;
         }
     }

@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
@@ -40,7 +41,7 @@ final class TieredKvCacheTest {
     }
 
     private static void put(TieredKvCache cache, int index, byte value) {
-        try (BlockWriter writer = cache.put(CHAIN, index, 0, 0)) {
+        try (BlockWriter writer = cache.put(CHAIN, index, 0, KvCache.NO_WAIT)) {
             assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
             writer.segment().fill(value);
             writer.seal();
@@ -156,7 +157,7 @@ final class TieredKvCacheTest {
     }
 
     private static void putObject(TieredKvCache cache, byte[] key, int bytes, int value) {
-        try (var writer = cache.putObject(Namespace.objects("objects", "t"), key, bytes, 0)) {
+        try (var writer = cache.putObject(Namespace.objects("objects", "t"), key, bytes, KvCache.NO_WAIT)) {
             byte[] content = new byte[bytes];
             java.util.Arrays.fill(content, (byte) value);
             writer.copyFrom(MemorySegment.ofArray(content));
@@ -178,8 +179,9 @@ final class TieredKvCacheTest {
             cache.register(SPACE);
             byte[] block = new byte[(int) SPACE.parts().getFirst().bytes()];
             List<MemorySegment> blocks = List.of(MemorySegment.ofArray(block), MemorySegment.ofArray(block));
-            assertThat(cache.putAll(CHAIN, 0, blocks, 0).stored()).isEqualTo(2);
-            assertThat(cache.putAll(CHAIN, 0, blocks, 0).present()).isEqualTo(2);
+            assertThat(cache.putAll(CHAIN, 0, blocks, KvCache.NO_WAIT).stored()).isEqualTo(2);
+            assertThat(cache.putAll(CHAIN, 0, blocks, KvCache.NO_WAIT).present())
+                    .isEqualTo(2);
             assertThat(cache.match(CHAIN).blocks()).isEqualTo(2);
         }
     }
@@ -192,13 +194,14 @@ final class TieredKvCacheTest {
             cache.register(SPACE);
             boolean room = true;
             while (room) {
-                ObjectWriter writer = cache.putObject(SPACE, new byte[] {2, (byte) writers.size()}, 16 << 20, 0);
+                ObjectWriter writer =
+                        cache.putObject(SPACE, new byte[] {2, (byte) writers.size()}, 16 << 20, KvCache.NO_WAIT);
                 room = writer.outcome() == PutOutcome.RESERVED;
                 writers.add(writer);
             }
             AtomicReference<PutOutcome> outcome = new AtomicReference<>();
             Thread waiting = Thread.ofPlatform().daemon().start(() -> {
-                try (ObjectWriter writer = cache.putObject(SPACE, key, 16 << 20, Long.MAX_VALUE)) {
+                try (ObjectWriter writer = cache.putObject(SPACE, key, 16 << 20, Duration.ofNanos(Long.MAX_VALUE))) {
                     outcome.set(writer.outcome());
                 }
             });
@@ -214,13 +217,14 @@ final class TieredKvCacheTest {
         byte[] key = {1};
         try (TieredKvCache cache = small().failOnLeak(true).build()) {
             cache.register(SPACE);
-            try (ObjectWriter writer = cache.putObject(SPACE, key, 100, 0)) {
+            try (ObjectWriter writer = cache.putObject(SPACE, key, 100, KvCache.NO_WAIT)) {
                 writer.seal();
             }
             for (byte[] wanted : List.of(key, new byte[] {2})) {
-                CompletionStage<@Nullable ObjectView> fetched = cache.fetchObject(SPACE, wanted, 1, work -> {
-                    throw new RejectedExecutionException("closed");
-                });
+                CompletionStage<@Nullable ObjectView> fetched =
+                        cache.fetchObject(SPACE, wanted, Duration.ofNanos(1), work -> {
+                            throw new RejectedExecutionException("closed");
+                        });
                 assertThat(fetched.toCompletableFuture())
                         .failsWithin(Duration.ofSeconds(20))
                         .withThrowableThat()

@@ -4,14 +4,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
-import io.kvcache.core.Clock;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.time.Clock;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Collections;
 import java.util.Deque;
@@ -64,13 +66,13 @@ final class TieredPutAllTest {
                 .build()) {
             cache.register(SPACE);
             for (int seed = 1; seed <= 32; seed++) {
-                try (BlockWriter writer = cache.put(chain(seed, 1), 0, 0, 0)) {
+                try (BlockWriter writer = cache.put(chain(seed, 1), 0, 0, KvCache.NO_WAIT)) {
                     writer.seal();
                 }
                 clock.tables.add(cache.acquire(chain(seed, 1)));
             }
             MemorySegment block = MemorySegment.ofArray(new byte[1 << 20]);
-            assertThat(cache.putAll(chain(100, 3), 0, Collections.nCopies(3, block), TIMEOUT))
+            assertThat(cache.putAll(chain(100, 3), 0, Collections.nCopies(3, block), Duration.ofNanos(TIMEOUT)))
                     .isEqualTo(new PutSummary(1, 0, PutOutcome.NO_ROOM));
             assertThat(clock.now).isEqualTo(TIMEOUT);
             clock.tables.forEach(BlockTable::close);

@@ -10,6 +10,7 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.BitSet;
 import java.util.HashMap;
 import java.util.Map;
@@ -32,7 +33,7 @@ public record CrashReplay(
         long writtenBlocks,
         long putBlocks) {
 
-    private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final Duration TIMEOUT = Duration.ofSeconds(60);
 
     /// Requests until the flush: they turn host memory over a few times.
     private static final int REQUESTS_BEFORE = 1_200;
@@ -110,8 +111,8 @@ public record CrashReplay(
             BitSet wrong = new BitSet();
             processOutput.promises.forEach((request, blocks) -> {
                 BlockChain chain = chains.chainOf(request).prefix(blocks);
-                try (BlockTable table = cache.acquire(chain, 0, TIMEOUT_NANOS)) {
-                    int ready = table.await(blocks, TIMEOUT_NANOS);
+                try (BlockTable table = cache.acquire(chain, 0, TIMEOUT)) {
+                    int ready = table.await(blocks, TIMEOUT);
                     for (int i = 0; i < blocks; i++) {
                         promised.set(forest.node(request, i));
                         boolean right = i < ready && TraceChains.matches(chain, i, table.segment(i));

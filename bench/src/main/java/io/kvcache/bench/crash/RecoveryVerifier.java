@@ -5,11 +5,11 @@ import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /// What a killed process may have left, and what is found of it.
@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// it became. Whatever is there has the bytes that were put.
 public final class RecoveryVerifier {
 
-    private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final Duration TIMEOUT = Duration.ofSeconds(60);
 
     private final TestContent testContent;
     private final List<CrashStep> taken;
@@ -88,8 +88,8 @@ public final class RecoveryVerifier {
         int certain = put.number() > flushed ? 0 : left;
         int possible = drop == null || drop.number() > flushed ? put.size() : left;
         promised += certain;
-        try (BlockTable table = cache.acquire(chain, 0, TIMEOUT_NANOS)) {
-            int ready = table.await(put.size(), TIMEOUT_NANOS);
+        try (BlockTable table = cache.acquire(chain, 0, TIMEOUT)) {
+            int ready = table.await(put.size(), TIMEOUT);
             missing += Math.max(0, certain - ready);
             resurrected += Math.max(0, ready - possible);
             for (int i = 0; i < ready; i++) {
@@ -112,7 +112,7 @@ public final class RecoveryVerifier {
         boolean certain = later.isEmpty() && !possible.isEmpty();
         promised += certain ? 1 : 0;
         byte[] key = testContent.objectKey(history.getFirst().target());
-        try (ObjectView view = cache.getObject(TestContent.OBJECTS, key, TIMEOUT_NANOS)) {
+        try (ObjectView view = cache.getObject(TestContent.OBJECTS, key, TIMEOUT)) {
             if (view == null) {
                 missing += certain ? 1 : 0;
             } else if (possible.stream().noneMatch(step -> matches(view, step))) {

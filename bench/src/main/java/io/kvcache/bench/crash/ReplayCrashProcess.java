@@ -13,8 +13,8 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 
 /// A process that replays a trace over two tiers until it is killed.
 ///
@@ -22,7 +22,7 @@ import java.util.concurrent.TimeUnit;
 /// `promised N M` for each request before, whose first M blocks the store has, and then `flushed`.
 public final class ReplayCrashProcess {
 
-    private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final Duration TIMEOUT = Duration.ofSeconds(60);
 
     private final ReplayScript script;
     private final TraceChains chains;
@@ -104,7 +104,7 @@ public final class ReplayCrashProcess {
         for (int request = 0; request <= last; request++) {
             known[request] = cache.match(chains.chainOf(request)).blocks();
         }
-        if (!cache.flush(TIMEOUT_NANOS)) {
+        if (!cache.flush(TIMEOUT)) {
             throw new IllegalStateException("the disk did not become durable within a minute");
         }
         for (int request = 0; request <= last; request++) {

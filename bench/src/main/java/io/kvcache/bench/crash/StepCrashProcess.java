@@ -8,14 +8,14 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
-import java.util.concurrent.TimeUnit;
+import java.time.Duration;
 
 /// A process that takes the steps of a seed in a directory until it is killed.
 ///
 /// It prints `begin N` before each step and `flushed N` after each flush that succeeded.
 public final class StepCrashProcess {
 
-    private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final Duration TIMEOUT = Duration.ofSeconds(60);
 
     private final TieredKvCache cache;
     private final TestContent testContent;
@@ -52,7 +52,7 @@ public final class StepCrashProcess {
 
     private void put(BlockChain chain) {
         for (int i = 0; i < chain.length(); i++) {
-            try (BlockWriter writer = cache.put(chain, i, 0, TIMEOUT_NANOS)) {
+            try (BlockWriter writer = cache.put(chain, i, 0, TIMEOUT)) {
                 if (writer.outcome() == PutOutcome.RESERVED) {
                     TestContent.fill(chain, i, writer.segment());
                     writer.seal();
@@ -74,7 +74,7 @@ public final class StepCrashProcess {
         MemorySegment bytes = MemorySegment.ofArray(new byte[step.size()]);
         testContent.object(step).fill(bytes);
         byte[] key = testContent.objectKey(step.target());
-        try (ObjectWriter writer = cache.putObject(TestContent.OBJECTS, key, step.size(), TIMEOUT_NANOS)) {
+        try (ObjectWriter writer = cache.putObject(TestContent.OBJECTS, key, step.size(), TIMEOUT)) {
             if (writer.outcome() != PutOutcome.RESERVED) {
                 throw new IllegalStateException("an object was not taken: " + writer.outcome());
             }
@@ -84,7 +84,7 @@ public final class StepCrashProcess {
     }
 
     private void flush(CrashStep step) {
-        if (cache.flush(TIMEOUT_NANOS)) {
+        if (cache.flush(TIMEOUT)) {
             printLine("flushed " + step.number());
         }
     }

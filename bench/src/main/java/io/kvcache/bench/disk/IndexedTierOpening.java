@@ -1,6 +1,5 @@
 package io.kvcache.bench.disk;
 
-import io.kvcache.core.Clock;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
@@ -10,6 +9,7 @@ import io.kvcache.core.store.HostStoreConfig;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
+import io.kvcache.core.time.Clock;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;

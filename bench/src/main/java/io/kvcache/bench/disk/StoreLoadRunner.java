@@ -15,7 +15,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 
 /// Brings blocks from a disk tier into host memory as a request does: by acquiring a chain and waiting for it.
@@ -35,7 +34,7 @@ final class StoreLoadRunner implements AutoCloseable {
 
     private static final int CHAIN_BYTES = 32 << 20;
     private static final int CHAINS = 12;
-    private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(30);
+    private static final Duration TIMEOUT = Duration.ofSeconds(30);
 
     private final Path folder;
     private final int blockBytes;
@@ -85,12 +84,12 @@ final class StoreLoadRunner implements AutoCloseable {
     private void fill() throws IOException {
         for (BlockChain chain : chains) {
             for (int i = 0; i < chain.length(); i++) {
-                try (BlockWriter writer = cache.put(chain, i, 0, TIMEOUT_NANOS)) {
+                try (BlockWriter writer = cache.put(chain, i, 0, TIMEOUT)) {
                     BlockContent.of(chain.keyHi(i), chain.keyLo(i)).fill(writer.segment());
                     writer.seal();
                 }
             }
-            if (!cache.flush(TIMEOUT_NANOS)) {
+            if (!cache.flush(TIMEOUT)) {
                 throw new IOException("the tier in " + folder + " does not become durable");
             }
         }
@@ -114,13 +113,13 @@ final class StoreLoadRunner implements AutoCloseable {
     }
 
     private BlockTable acquire() {
-        return cache.acquire(chains.get(next++ % CHAINS), 0, TIMEOUT_NANOS);
+        return cache.acquire(chains.get(next++ % CHAINS), 0, TIMEOUT);
     }
 
     private void finish(BlockTable table) throws IOException {
         int blocks = CHAIN_BYTES / blockBytes;
         try (table) {
-            if (table.await(blocks, TIMEOUT_NANOS) != blocks) {
+            if (table.await(blocks, TIMEOUT) != blocks) {
                 throw new IOException(table.readyBlocks() + " of " + blocks + " blocks came from " + folder);
             }
         }

@@ -14,7 +14,7 @@ import io.kvcache.gpu.host.FakeDeviceDriver;
 import io.kvcache.gpu.tier.CudaTier;
 import io.kvcache.gpu.tier.DeviceBlockTable;
 import io.kvcache.tiers.TieredKvCache;
-import java.util.concurrent.TimeUnit;
+import java.time.Duration;
 import java.util.stream.IntStream;
 
 /// Sequences that are more than host memory holds, kept with the help of the first GPU: what comes back
@@ -27,7 +27,7 @@ public final class GpuDemo {
     private static final int BLOCKS = 30;
     private static final long HOST_BYTES = 64L << 20;
     private static final long DEVICE_BYTES = 256L << 20;
-    private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final Duration TIMEOUT = Duration.ofSeconds(60);
 
     private GpuDemo() {}
 
@@ -66,7 +66,7 @@ public final class GpuDemo {
             int put = 0;
             for (int sequence = 0; sequence < SEQUENCES; sequence++) {
                 put += put(cache, chain(sequence));
-                cache.flush(TIMEOUT_NANOS); // What is put faster than it is written may leave host memory unwritten.
+                cache.flush(TIMEOUT); // What is put faster than it is written may leave host memory unwritten.
             }
             int back = 0;
             int onDevice = 0;
@@ -90,7 +90,7 @@ public final class GpuDemo {
     private static int put(TieredKvCache cache, BlockChain chain) {
         int put = 0;
         for (int index = 0; index < chain.length(); index++) {
-            try (BlockWriter writer = cache.put(chain, index, 0, TIMEOUT_NANOS)) {
+            try (BlockWriter writer = cache.put(chain, index, 0, TIMEOUT)) {
                 if (writer.outcome() == PutOutcome.RESERVED) {
                     writer.copyFrom(BlockContent.of(chain.key(index)).toHeapSegment(BLOCK_BYTES));
                     writer.seal();
@@ -102,8 +102,8 @@ public final class GpuDemo {
     }
 
     private static int readBack(TieredKvCache cache, BlockChain chain) {
-        try (BlockTable table = cache.acquire(chain, 0, TIMEOUT_NANOS)) {
-            int ready = table.await(chain.length(), TIMEOUT_NANOS);
+        try (BlockTable table = cache.acquire(chain, 0, TIMEOUT)) {
+            int ready = table.await(chain.length(), TIMEOUT);
             for (int index = 0; index < ready; index++) {
                 BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
             }

@@ -1,6 +1,7 @@
 package io.kvcache.bench.jmh;
 
 import io.kvcache.core.BlockTable;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.tiers.TieredKvCache;
@@ -61,7 +62,7 @@ public class GetBenchmark {
             cache.register(BenchBlocks.NAMESPACE);
             Arrays.setAll(chains, BenchBlocks::chain);
             for (BlockChain chain : chains) {
-                cache.putAll(chain, 0, List.of(target()), 0);
+                cache.putAll(chain, 0, List.of(target()), KvCache.NO_WAIT);
             }
             open = Arrays.stream(chains).map(cache::acquire).toArray(BlockTable[]::new);
             Arrays.setAll(places, i -> open[i].segment(0));

@@ -1,6 +1,7 @@
 package io.kvcache.bench.jmh;
 
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.tiers.TieredKvCache;
@@ -29,7 +30,7 @@ public class PutBenchmark {
 
     @Benchmark
     public SealOutcome put(FullStore state) {
-        try (BlockWriter writer = state.cache.put(BenchBlocks.chain(state.number++), 0, 0, 0)) {
+        try (BlockWriter writer = state.cache.put(BenchBlocks.chain(state.number++), 0, 0, KvCache.NO_WAIT)) {
             writer.copyFrom(state.source());
             return writer.seal();
         }
@@ -72,7 +73,7 @@ public class PutBenchmark {
         public FullStore() {
             cache.register(BenchBlocks.NAMESPACE);
             while (number < BenchBlocks.RESIDENT_BLOCKS) {
-                cache.putAll(BenchBlocks.chain(number++), 0, List.of(source()), 0);
+                cache.putAll(BenchBlocks.chain(number++), 0, List.of(source()), KvCache.NO_WAIT);
             }
         }
 

@@ -1,6 +1,7 @@
 package io.kvcache.bench.jmh;
 
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
@@ -36,7 +37,7 @@ public class ResidentCache {
     }
 
     private void put(BlockChain chain, int index) {
-        try (BlockWriter writer = cache.put(chain, index, 0, 0)) {
+        try (BlockWriter writer = cache.put(chain, index, 0, KvCache.NO_WAIT)) {
             if (writer.seal() != SealOutcome.SEALED) {
                 throw new IllegalStateException("block " + index + " of " + chain + " was not sealed");
             }

@@ -14,6 +14,7 @@ import io.kvcache.core.event.TierKind;
 import io.kvcache.core.identity.BlockKey;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.time.Duration;
 import java.util.HashSet;
 import java.util.Set;
 import java.util.SplittableRandom;
@@ -62,12 +63,12 @@ final class ObjectOracle {
         return BlockContent.of(index, -1).withVersion(number);
     }
 
-    void put(LocalKvCache cache, long timeoutNanos) {
+    void put(LocalKvCache cache, Duration timeout) {
         int index = random.nextInt(KEYS);
         int some = Long.BYTES + 1 + random.nextInt(random.nextInt(10) == 0 ? LARGE : SMALL);
         boolean again = repeats && random.nextBoolean() && values[index] != 0;
         int bytes = again ? lengths[index] : some;
-        try (ObjectWriter writer = cache.putObject(SimKeySpace.OBJECTS, key(index), bytes, timeoutNanos)) {
+        try (ObjectWriter writer = cache.putObject(SimKeySpace.OBJECTS, key(index), bytes, timeout)) {
             coverage.count("object put " + writer.outcome());
             if (writer.outcome() != PutOutcome.RESERVED || random.nextInt(20) == 0) {
                 return;
@@ -100,10 +101,10 @@ final class ObjectOracle {
         }
     }
 
-    void get(LocalKvCache cache, long timeoutNanos) {
+    void get(LocalKvCache cache, Duration timeout) {
         int index = random.nextInt(KEYS);
-        boolean resident = timeoutNanos == 0;
-        try (ObjectView view = cache.getObject(SimKeySpace.OBJECTS, key(index), timeoutNanos)) {
+        boolean resident = timeout.isZero();
+        try (ObjectView view = cache.getObject(SimKeySpace.OBJECTS, key(index), timeout)) {
             if (view != null) {
                 check(index, view);
                 coverage.countIf("object read with a time-out", !resident);

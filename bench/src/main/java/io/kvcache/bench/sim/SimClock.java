@@ -1,6 +1,6 @@
 package io.kvcache.bench.sim;
 
-import io.kvcache.core.Clock;
+import io.kvcache.core.time.Clock;
 
 /// Virtual time. It passes when somebody waits, and a little each time that it is read, so that no loop
 /// which looks at it is endless. While it passes the world goes on.

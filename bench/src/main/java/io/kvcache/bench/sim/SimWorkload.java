@@ -12,6 +12,7 @@ import io.kvcache.core.RequestLabel;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
@@ -39,12 +40,12 @@ final class SimWorkload {
         this.coverage = rare;
     }
 
-    private long randomTimeout() {
+    private Duration randomTimeout() {
         return switch (random.nextInt(4)) {
             case 0 -> LocalKvCache.NO_WAIT;
-            case 1 -> random.nextLong(5 * SimClock.MILLI);
-            case 2 -> random.nextLong(100 * SimClock.MILLI);
-            default -> random.nextLong(3 * SimClock.SECOND);
+            case 1 -> Duration.ofNanos(random.nextLong(5 * SimClock.MILLI));
+            case 2 -> Duration.ofNanos(random.nextLong(100 * SimClock.MILLI));
+            default -> Duration.ofNanos(random.nextLong(3 * SimClock.SECOND));
         };
     }
 
@@ -54,7 +55,8 @@ final class SimWorkload {
         BlockChain chain = simKeySpace.randomChain();
         int from = random.nextInt(8) == 0 ? 0 : cache.match(chain).blocks();
         for (int index = from; index < chain.length(); index++) {
-            BlockWriter writer = cache.put(chain, index, 0, random.nextInt(4) == 0 ? randomTimeout() : LocalKvCache.NO_WAIT);
+            BlockWriter writer =
+                    cache.put(chain, index, 0, random.nextInt(4) == 0 ? randomTimeout() : LocalKvCache.NO_WAIT);
             PutOutcome outcome = writer.outcome();
             coverage.count("put " + outcome);
             if (outcome == PutOutcome.RESERVED) {
@@ -112,19 +114,21 @@ final class SimWorkload {
         Match match = cache.match(chain);
         require(match.blocks() <= chain.length(), () -> match + " of a chain of " + chain.length());
         int from = random.nextInt(3) == 0 ? random.nextInt(chain.length() + 1) : 0;
-        long timeout = randomTimeout();
-        tables.add(chain, cache.acquire(chain, from, timeout), timeout);
+        Duration timeout = randomTimeout();
+        tables.add(chain, cache.acquire(chain, from, timeout), timeout.toNanos());
     }
 
     void giveHint(LocalKvCache cache) {
         BlockChain chain = simKeySpace.randomChain();
         Hint hint = switch (random.nextInt(8)) {
-            case 0, 1 -> new Hint.Pin(chain, random.nextLong(MAX_PIN_NANOS));
+            case 0, 1 -> new Hint.Pin(chain, Duration.ofNanos(random.nextLong(MAX_PIN_NANOS)));
             case 2 -> new Hint.Forget(chain, random.nextInt(chain.length()));
             case 3 -> new Hint.Label(chain, random.nextInt(chain.length()), addLabels());
             case 4 -> new Hint.Weigh(chain, 0, List.of(random.nextInt(2) == 0 ? 1f : random.nextFloat()));
-            case 5 -> new Hint.Expire(chain, random.nextInt(chain.length()), random.nextLong(8 * SimClock.SECOND));
-            default -> new Hint.Expect(chain, 0);
+            case 5 ->
+                new Hint.Expire(
+                        chain, random.nextInt(chain.length()), Duration.ofNanos(random.nextLong(8 * SimClock.SECOND)));
+            default -> new Hint.Expect(chain, Duration.ZERO);
         };
         coverage.count(hint.getClass().getSimpleName() + (cache.hint(hint) ? " taken" : " not taken"));
     }

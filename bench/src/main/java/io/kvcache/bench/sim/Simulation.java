@@ -8,6 +8,7 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TickDrivenCache;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.TierTransferStats;
+import java.time.Duration;
 import java.util.List;
 import java.util.SplittableRandom;
 
@@ -309,7 +310,7 @@ public final class Simulation {
     private void readAll() {
         for (int i = 0; i < 40; i++) {
             simWorkload.acquirePrompt(cache(), tables);
-            objects.get(cache(), SimClock.SECOND);
+            objects.get(cache(), Duration.ofNanos(SimClock.SECOND));
             store.clock().sleep(20 * SimClock.MILLI);
             tables.checkAll();
         }

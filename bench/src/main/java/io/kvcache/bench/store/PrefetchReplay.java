@@ -3,6 +3,7 @@ package io.kvcache.bench.store;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.policy.PolicyKind;
@@ -142,10 +143,10 @@ public final class PrefetchReplay {
         TieredKvCache cache = storeRun.cache;
         var _ = cache.match(chain);
         LockSupport.parkNanos(settings.queueNanos);
-        int here = cache.match(chain, 0).hostBlocks();
+        int here = cache.match(chain, KvCache.NO_WAIT).hostBlocks();
         long start = System.nanoTime();
-        try (BlockTable table = cache.acquire(chain, 0, TIMEOUT_NANOS)) {
-            int ready = table.await(chain.length(), TIMEOUT_NANOS);
+        try (BlockTable table = cache.acquire(chain, 0, Duration.ofNanos(TIMEOUT_NANOS))) {
+            int ready = table.await(chain.length(), Duration.ofNanos(TIMEOUT_NANOS));
             storeRun.nanos[request] = System.nanoTime() - start;
             storeRun.waited += ready > here ? 1 : 0;
             storeRun.blocks += ready;
@@ -162,7 +163,7 @@ public final class PrefetchReplay {
 
     private static void put(TieredKvCache cache, BlockChain chain, int from) {
         for (int index = from; index < chain.length(); index++) {
-            try (BlockWriter writer = cache.put(chain, index, 0, TIMEOUT_NANOS)) {
+            try (BlockWriter writer = cache.put(chain, index, 0, Duration.ofNanos(TIMEOUT_NANOS))) {
                 if (writer.outcome() != PutOutcome.RESERVED) {
                     return;
                 }

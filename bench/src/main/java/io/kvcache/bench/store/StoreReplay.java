@@ -5,6 +5,7 @@ import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.CacheStats;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.memory.SlabPool;
@@ -132,7 +133,7 @@ public final class StoreReplay {
 
     private void putMissing(TieredKvCache cache, BlockChain chain, int from) {
         for (int i = from; i < chain.length(); i++) {
-            try (BlockWriter writer = cache.put(chain, i, 0, 0)) {
+            try (BlockWriter writer = cache.put(chain, i, 0, KvCache.NO_WAIT)) {
                 if (writer.outcome() != PutOutcome.RESERVED) {
                     return;
                 }

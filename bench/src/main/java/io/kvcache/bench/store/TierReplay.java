@@ -185,8 +185,8 @@ public final class TierReplay {
             acquireFromDevice(device, chain, request);
         }
         Match match = cache.match(chain);
-        try (BlockTable table = cache.acquire(chain, 0, TIMEOUT_NANOS)) {
-            int ready = table.await(match.blocks(), TIMEOUT_NANOS);
+        try (BlockTable table = cache.acquire(chain, 0, Duration.ofNanos(TIMEOUT_NANOS))) {
+            int ready = table.await(match.blocks(), Duration.ofNanos(TIMEOUT_NANOS));
             notArrived += Math.max(0, match.blocks() - ready);
             hostHits.onRequest(request, Math.min(match.hostBlocks(), ready));
             allHits.onRequest(request, ready);
@@ -199,7 +199,7 @@ public final class TierReplay {
 
     private void putMissing(TieredKvCache cache, BlockChain chain, int from) {
         for (int i = from; i < chain.length(); i++) {
-            try (BlockWriter writer = cache.put(chain, i, 0, TIMEOUT_NANOS)) {
+            try (BlockWriter writer = cache.put(chain, i, 0, Duration.ofNanos(TIMEOUT_NANOS))) {
                 if (writer.outcome() != PutOutcome.RESERVED) {
                     return;
                 }

@@ -22,6 +22,7 @@ import io.kvcache.gpu.tier.DeviceBlockTable;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BooleanSupplier;
@@ -75,7 +76,7 @@ final class GpuBackedStoreTest {
 
     private static void put(TieredKvCache cache, BlockChain chain) {
         for (int index = 0; index < chain.length(); index++) {
-            try (BlockWriter writer = cache.put(chain, index, 0, TIMEOUT_NANOS)) {
+            try (BlockWriter writer = cache.put(chain, index, 0, Duration.ofNanos(TIMEOUT_NANOS))) {
                 if (writer.outcome() == PutOutcome.RESERVED) {
                     writer.copyFrom(BlockContent.of(chain.key(index)).toHeapSegment(BLOCK));
                     writer.seal();
@@ -87,8 +88,8 @@ final class GpuBackedStoreTest {
     /// Acquires all that is here and on the device, checks every byte, and answers how many blocks that
     /// are.
     private static int verified(TieredKvCache cache, BlockChain chain) {
-        try (BlockTable table = cache.acquire(chain, 0, TIMEOUT_NANOS)) {
-            int ready = table.await(chain.length(), TIMEOUT_NANOS);
+        try (BlockTable table = cache.acquire(chain, 0, Duration.ofNanos(TIMEOUT_NANOS))) {
+            int ready = table.await(chain.length(), Duration.ofNanos(TIMEOUT_NANOS));
             for (int index = 0; index < ready; index++) {
                 BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
             }
@@ -187,7 +188,7 @@ final class GpuBackedStoreTest {
     void givenAFlush_whenAsked_thenItIsNotSaidToBeDurable() {
         try (TieredKvCache cache = open()) {
             put(cache, chain(1, 5));
-            assertThat(cache.flush(TIMEOUT_NANOS)).isFalse();
+            assertThat(cache.flush(Duration.ofNanos(TIMEOUT_NANOS))).isFalse();
         }
     }
 
@@ -223,7 +224,7 @@ final class GpuBackedStoreTest {
         BlockChain first = chain(1, 40);
         try (TieredKvCache cache = openWithDisk()) {
             put(cache, first);
-            assertThat(cache.flush(TIMEOUT_NANOS)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(TIMEOUT_NANOS))).isTrue();
             assertThat(onDevice(first)).isEqualTo(40);
             put(cache, chain(2, 60));
             settle(cache);
@@ -249,7 +250,7 @@ final class GpuBackedStoreTest {
         try (TieredKvCache cache = openWithDisk()) {
             BlockChain first = chain(1, 40);
             put(cache, first);
-            assertThat(cache.flush(TIMEOUT_NANOS)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(TIMEOUT_NANOS))).isTrue();
             put(cache, chain(2, 60));
             settle(cache);
             broken.set(true);
@@ -270,7 +271,7 @@ final class GpuBackedStoreTest {
             cache.register(SPACE);
             BlockChain chain = chain(1, 40);
             put(cache, chain);
-            assertThat(cache.flush(TIMEOUT_NANOS)).isTrue();
+            assertThat(cache.flush(Duration.ofNanos(TIMEOUT_NANOS))).isTrue();
             assertThat(onDevice(chain)).isEqualTo(40);
             cache.validate();
         }

@@ -7,6 +7,7 @@ import io.kvcache.bench.trace.TraceRequest;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.Hint;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.RequestKind;
@@ -17,6 +18,7 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.tiers.TieredKvCache;
+import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
@@ -75,7 +77,7 @@ final class AdversarialTenantTest {
         try (BlockTable table = cache.acquire(chain)) {
             int found = table.readyBlocks();
             for (int i = found; i < chain.length(); i++) {
-                try (BlockWriter writer = cache.put(chain, i, 0, 0)) {
+                try (BlockWriter writer = cache.put(chain, i, 0, KvCache.NO_WAIT)) {
                     if (writer.outcome() != PutOutcome.RESERVED) {
                         return found;
                     }
@@ -88,17 +90,17 @@ final class AdversarialTenantTest {
 
     private static void lie(TieredKvCache cache, int step) {
         BlockChain fresh = chain(LIAR, 1_000_000 + step);
-        cache.hint(new Hint.Expect(fresh, 0));
+        cache.hint(new Hint.Expect(fresh, Duration.ZERO));
         serve(cache, fresh);
         for (int i = 0; i < 4; i++) {
-            cache.hint(new Hint.Expect(fresh, 0));
-            cache.hint(new Hint.Expect(chain(LIAR, 2_000_000 + 4 * step + i), 0));
+            cache.hint(new Hint.Expect(fresh, Duration.ZERO));
+            cache.hint(new Hint.Expect(chain(LIAR, 2_000_000 + 4 * step + i), Duration.ZERO));
         }
-        cache.hint(new Hint.Pin(fresh, Long.MAX_VALUE));
+        cache.hint(new Hint.Pin(fresh, Duration.ofNanos(Long.MAX_VALUE)));
         RequestKind kind = RequestKind.of(step % 4);
         cache.hint(new Hint.Label(fresh, 0, new RequestLabel(kind, 1 + step % 100, step, false)));
         cache.hint(new Hint.Weigh(fresh, 0, List.of(1f)));
-        cache.hint(new Hint.Expire(fresh, 0, Long.MAX_VALUE));
+        cache.hint(new Hint.Expire(fresh, 0, Duration.ofNanos(Long.MAX_VALUE)));
         cache.hint(new Hint.Label(chain(LIAR, step % 1000), 0, new RequestLabel(kind, 1, step, true)));
     }
 

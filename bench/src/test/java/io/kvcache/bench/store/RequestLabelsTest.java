@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.Hint;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
@@ -80,7 +81,7 @@ final class RequestLabelsTest {
         try (BlockTable table = cache.acquire(chain)) {
             int found = table.readyBlocks();
             for (int i = found; i < chain.length(); i++) {
-                try (BlockWriter writer = cache.put(chain, i, 0, 0)) {
+                try (BlockWriter writer = cache.put(chain, i, 0, KvCache.NO_WAIT)) {
                     assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
                     writer.seal();
                 }

@@ -16,6 +16,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -283,8 +284,8 @@ final class EngineSession {
         BlockTable table = cache.acquire(
                 transferRequest.chain.prefix(transferRequest.endBlock()),
                 transferRequest.from,
-                transferRequest.waitNanos);
-        int ready = table.await(transferRequest.pages.length, transferRequest.remainingNanos(since));
+                Duration.ofNanos(transferRequest.waitNanos));
+        int ready = table.await(transferRequest.pages.length, Duration.ofNanos(transferRequest.remainingNanos(since)));
         if (ready == 0) {
             table.close();
             return EngineCodec.encodeDone(number, new long[] {0});
@@ -302,7 +303,8 @@ final class EngineSession {
         List<BlockWriter> writers = new ArrayList<>();
         long since = System.nanoTime();
         for (int index = transferRequest.from; index < transferRequest.endBlock(); index++) {
-            BlockWriter writer = cache.put(transferRequest.chain, index, 0, transferRequest.remainingNanos(since));
+            BlockWriter writer =
+                    cache.put(transferRequest.chain, index, 0, Duration.ofNanos(transferRequest.remainingNanos(since)));
             if (!writer.outcome().allowsNextBlock()) {
                 writer.close();
                 break;

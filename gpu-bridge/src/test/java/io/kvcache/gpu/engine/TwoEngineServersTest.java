@@ -24,6 +24,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
@@ -186,8 +187,8 @@ final class TwoEngineServersTest {
             assertThat(oneEngine.here.client().seal(oneStore)).isEqualTo(2);
             requireStored(one, oneEngine);
             requireStored(other, otherEngine);
-            assertThat(one.flush(LONG_NANOS)).as("durable").isFalse(); // though written
-            assertThat(other.flush(LONG_NANOS)).as("durable").isFalse(); // though written
+            assertThat(one.flush(Duration.ofNanos(LONG_NANOS))).as("durable").isFalse(); // though written
+            assertThat(other.flush(Duration.ofNanos(LONG_NANOS))).as("durable").isFalse(); // though written
             requireOnDevice(0, first, oneEngine);
             requireOnDevice(1, second, otherEngine);
             otherEngine.load();
@@ -207,7 +208,7 @@ final class TwoEngineServersTest {
                 Engine engine = new Engine(1)) {
             assertThat(engine.here.client().seal(engine.store())).isEqualTo(2);
             requireStored(cache, engine);
-            assertThat(cache.flush(LONG_NANOS)).as("durable").isFalse(); // though written
+            assertThat(cache.flush(Duration.ofNanos(LONG_NANOS))).as("durable").isFalse(); // though written
             requireOnDevice(0, tier, engine);
             engine.load();
             engine.requireLoaded(door);

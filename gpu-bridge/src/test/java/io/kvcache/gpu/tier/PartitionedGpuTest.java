@@ -19,6 +19,7 @@ import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.tiers.TieredKvCache;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -81,7 +82,7 @@ final class PartitionedGpuTest {
                 .build()) {
             cache.register(SPACE);
             put(cache, chain);
-            assertThat(cache.flush(TimeUnit.SECONDS.toNanos(60))).isTrue();
+            assertThat(cache.flush(Duration.ofSeconds(60))).isTrue();
             DeviceSpan damaged;
             try (DeviceBlockTable table = verified(gpu, chain)) {
                 assertThat(table.firstBlock()).isEqualTo(1);

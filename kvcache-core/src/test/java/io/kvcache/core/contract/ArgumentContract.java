@@ -14,6 +14,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
 import java.util.stream.Stream;
@@ -64,12 +65,14 @@ public abstract class ArgumentContract extends KvCacheContract {
         BlockChain chain = chain(stranger, 1, 1);
         assertRefused(() -> cache().match(chain), "stranger");
         assertRefused(() -> cache().acquire(chain), "stranger");
-        assertRefused(() -> cache().put(chain, 0, 0, 0), "stranger");
-        assertRefused(() -> cache().putAll(chain, 0, List.of(MemorySegment.ofArray(new byte[65_536])), 0), "stranger");
+        assertRefused(() -> cache().put(chain, 0, 0, KvCache.NO_WAIT), "stranger");
+        assertRefused(
+                () -> cache().putAll(chain, 0, List.of(MemorySegment.ofArray(new byte[65_536])), KvCache.NO_WAIT),
+                "stranger");
         assertRefused(() -> cache().drop(chain, 0), "stranger");
         assertRefused(() -> cache().drop(stranger), "stranger");
-        assertRefused(() -> cache().hint(new Hint.Expect(chain, 0)), "stranger");
-        assertRefused(() -> cache().putObject(stranger, KEY, 1, 0), "stranger");
+        assertRefused(() -> cache().hint(new Hint.Expect(chain, Duration.ZERO)), "stranger");
+        assertRefused(() -> cache().putObject(stranger, KEY, 1, KvCache.NO_WAIT), "stranger");
         assertRefused(() -> cache().getObject(stranger, KEY), "stranger");
         assertRefused(() -> cache().containsObject(stranger, KEY), "stranger");
         assertRefused(() -> cache().dropObject(stranger, KEY), "stranger");
@@ -78,13 +81,13 @@ public abstract class ArgumentContract extends KvCacheContract {
     @ParameterizedTest
     @ValueSource(ints = {-1, 3, Integer.MIN_VALUE, Integer.MAX_VALUE})
     void givenAnIndexOutsideTheChain_whenPut_thenRefused(int index) {
-        assertRefused(() -> cache().put(chain(1, 3), index, 0, 0), index, 3);
+        assertRefused(() -> cache().put(chain(1, 3), index, 0, KvCache.NO_WAIT), index, 3);
     }
 
     @ParameterizedTest
     @ValueSource(ints = {-1, 4, Integer.MIN_VALUE, Integer.MAX_VALUE})
     void givenAStartOutsideTheChain_whenAcquiredOrDropped_thenRefused(int from) {
-        assertRefused(() -> cache().acquire(chain(1, 3), from, 0), from, 3);
+        assertRefused(() -> cache().acquire(chain(1, 3), from, KvCache.NO_WAIT), from, 3);
         assertRefused(() -> cache().drop(chain(1, 3), from), from, 3);
     }
 
@@ -92,7 +95,7 @@ public abstract class ArgumentContract extends KvCacheContract {
     @CsvSource({"-1, 1", "3, 1", "1, 3", "2147483647, 1"})
     void givenARunOutsideTheChain_whenPutAll_thenRefused(int from, int count) {
         List<MemorySegment> blocks = Collections.nCopies(count, MemorySegment.ofArray(new byte[1 << 20]));
-        assertRefused(() -> cache().putAll(chain(1, 3), from, blocks, 0), from, 3);
+        assertRefused(() -> cache().putAll(chain(1, 3), from, blocks, KvCache.NO_WAIT), from, 3);
         assertThat(match(chain(1, 3))).isZero();
     }
 
@@ -101,7 +104,7 @@ public abstract class ArgumentContract extends KvCacheContract {
         BlockChain chain = chain(1, 2);
         List<MemorySegment> blocks = List.of(
                 content(chain, 0).toHeapSegment(1 << 20), content(chain, 1).toHeapSegment(1000));
-        assertRefused(() -> cache().putAll(chain, 0, blocks, 0), 1000, 1 << 20);
+        assertRefused(() -> cache().putAll(chain, 0, blocks, KvCache.NO_WAIT), 1000, 1 << 20);
         assertThat(verified(chain)).isEqualTo(1);
         subject().settle();
         assertThat(cache().stats().records().live()).isEqualTo(1);
@@ -110,12 +113,13 @@ public abstract class ArgumentContract extends KvCacheContract {
     @ParameterizedTest
     @ValueSource(ints = {-1, 1, Integer.MAX_VALUE})
     void givenAPartThatIsNotThere_whenPut_thenRefused(int part) {
-        assertRefused(() -> cache().put(chain(1, 1), 0, part, 0), part, 0);
+        assertRefused(() -> cache().put(chain(1, 1), 0, part, KvCache.NO_WAIT), part, 0);
     }
 
     @ParameterizedTest
     @ValueSource(longs = {-1, Long.MIN_VALUE})
-    void givenANegativeTimeout_whenWaiting_thenRefused(long timeout) {
+    void givenANegativeTimeout_whenWaiting_thenRefused(long nanos) {
+        Duration timeout = Duration.ofNanos(nanos);
         assertRefused(() -> cache().put(chain(1, 1), 0, 0, timeout), timeout, 0);
         assertRefused(() -> cache().acquire(chain(1, 1), 0, timeout), timeout, 0);
         List<MemorySegment> blocks = List.of(content(chain(1, 1), 0).toHeapSegment(1 << 20));
@@ -128,22 +132,24 @@ public abstract class ArgumentContract extends KvCacheContract {
         BlockChain chain = stored(chain(1, 2));
         try (BlockTable table = cache().acquire(chain);
                 BlockTable miss = cache().acquire(chain(2, 2))) {
-            assertRefused(() -> table.await(1, -1), -1, 0);
-            assertRefused(() -> miss.await(1, -1), -1, 0);
+            assertRefused(() -> table.await(1, Duration.ofNanos(-1)), Duration.ofNanos(-1), 0);
+            assertRefused(() -> miss.await(1, Duration.ofNanos(-1)), Duration.ofNanos(-1), 0);
         }
     }
 
     @ParameterizedTest
     @ValueSource(longs = {0, -1, KvCache.MAX_OBJECT_BYTES + 1, Long.MAX_VALUE})
     void givenAnObjectSizeOutOfRange_whenPut_thenRefused(long bytes) {
-        assertRefused(() -> cache().putObject(OBJECTS, KEY, bytes, 0), bytes, 1, KvCache.MAX_OBJECT_BYTES);
+        assertRefused(
+                () -> cache().putObject(OBJECTS, KEY, bytes, KvCache.NO_WAIT), bytes, 1, KvCache.MAX_OBJECT_BYTES);
     }
 
     @ParameterizedTest
     @ValueSource(ints = {0, KvCache.MAX_OBJECT_KEY_BYTES + 1})
     void givenAnObjectKeyOutOfRange_whenUsed_thenRefused(int length) {
         byte[] key = new byte[length];
-        assertRefused(() -> cache().putObject(OBJECTS, key, 1, 0), length, 1, KvCache.MAX_OBJECT_KEY_BYTES);
+        assertRefused(
+                () -> cache().putObject(OBJECTS, key, 1, KvCache.NO_WAIT), length, 1, KvCache.MAX_OBJECT_KEY_BYTES);
         assertRefused(() -> cache().getObject(OBJECTS, key), length, 1, KvCache.MAX_OBJECT_KEY_BYTES);
         assertRefused(() -> cache().containsObject(OBJECTS, key), length, 1, KvCache.MAX_OBJECT_KEY_BYTES);
         assertRefused(() -> cache().dropObject(OBJECTS, key), length, 1, KvCache.MAX_OBJECT_KEY_BYTES);
@@ -184,10 +190,10 @@ public abstract class ArgumentContract extends KvCacheContract {
 
     @Test
     void givenNegativeNumbersInHints_whenMade_thenRefused() {
-        assertThatIllegalArgumentException().isThrownBy(() -> new Hint.Expect(chain(1, 1), -1));
-        assertThatIllegalArgumentException().isThrownBy(() -> new Hint.Pin(chain(1, 1), -1));
+        assertThatIllegalArgumentException().isThrownBy(() -> new Hint.Expect(chain(1, 1), Duration.ofNanos(-1)));
+        assertThatIllegalArgumentException().isThrownBy(() -> new Hint.Pin(chain(1, 1), Duration.ofNanos(-1)));
         assertThatIllegalArgumentException().isThrownBy(() -> new Hint.Forget(chain(1, 1), -1));
-        assertThatIllegalArgumentException().isThrownBy(() -> new Hint.Expire(chain(1, 1), 0, -1));
+        assertThatIllegalArgumentException().isThrownBy(() -> new Hint.Expire(chain(1, 1), 0, Duration.ofNanos(-1)));
         assertRefused(() -> new RequestLabel(RequestKind.CHAT, 1, -2, false), "turn is -2", "1 and up");
     }
 
@@ -199,8 +205,10 @@ public abstract class ArgumentContract extends KvCacheContract {
 
     @Test
     void givenRefusals_whenCounted_thenTheyLeftNothing() {
-        assertThatThrownBy(() -> cache().put(chain(1, 1), 5, 0, 0)).isInstanceOf(RuntimeException.class);
-        assertThatThrownBy(() -> cache().putObject(OBJECTS, new byte[0], 5, 0)).isInstanceOf(RuntimeException.class);
+        assertThatThrownBy(() -> cache().put(chain(1, 1), 5, 0, KvCache.NO_WAIT))
+                .isInstanceOf(RuntimeException.class);
+        assertThatThrownBy(() -> cache().putObject(OBJECTS, new byte[0], 5, KvCache.NO_WAIT))
+                .isInstanceOf(RuntimeException.class);
         subject().settle();
         assertThat(cache().stats().records().live()).isZero();
         subject().settle();

@@ -17,6 +17,7 @@ import io.kvcache.core.store.ChunkedCrc;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -127,8 +128,10 @@ public abstract class BlockContract extends KvCacheContract {
         stored(chain.prefix(4));
         try (BlockTable table = cache().acquire(chain)) {
             assertThat(table.await(4, KvCache.NO_WAIT)).isEqualTo(4);
-            assertThat(table.await(1, Long.MAX_VALUE)).isGreaterThanOrEqualTo(1);
-            assertThat(table.await(6, Long.MAX_VALUE)).as("no more will come").isEqualTo(4);
+            assertThat(table.await(1, Duration.ofNanos(Long.MAX_VALUE))).isGreaterThanOrEqualTo(1);
+            assertThat(table.await(6, Duration.ofNanos(Long.MAX_VALUE)))
+                    .as("no more will come")
+                    .isEqualTo(4);
             List<Thread> ranOn = new ArrayList<>();
             int ready = table.onReady(6, command -> {
                         ranOn.add(Thread.currentThread());

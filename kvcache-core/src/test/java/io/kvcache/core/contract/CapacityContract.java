@@ -12,6 +12,7 @@ import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ExecutorService;
@@ -119,8 +120,7 @@ public abstract class CapacityContract extends KvCacheContract {
         BlockChain wanted = chain(2, 1);
         try (ExecutorService other = Executors.newSingleThreadExecutor()) {
             Future<PutOutcome> waiting = other.submit(() -> {
-                try (BlockWriter writer =
-                        cache().put(wanted, 0, 0, subject().patience().toNanos())) {
+                try (BlockWriter writer = cache().put(wanted, 0, 0, subject().patience())) {
                     return writer.outcome();
                 }
             });
@@ -137,7 +137,7 @@ public abstract class CapacityContract extends KvCacheContract {
         ObjectView view = view(KEY);
         try (ExecutorService other = Executors.newSingleThreadExecutor()) {
             Future<PutOutcome> waiting = other.submit(() -> {
-                long patience = subject().patience().toNanos();
+                Duration patience = Duration.ofNanos(subject().patience().toNanos());
                 try (ObjectWriter writer = cache().putObject(OBJECTS, new byte[] {2}, large, patience)) {
                     return writer.outcome();
                 }
@@ -164,7 +164,7 @@ public abstract class CapacityContract extends KvCacheContract {
             assertThat(table.readyBlocks()).isEqualTo(capacity());
             long timeout = TimeUnit.MILLISECONDS.toNanos(30);
             long start = System.nanoTime();
-            try (BlockWriter writer = cache().put(chain(2, 1), 0, 0, timeout)) {
+            try (BlockWriter writer = cache().put(chain(2, 1), 0, 0, Duration.ofNanos(timeout))) {
                 assertThat(writer.outcome()).isEqualTo(PutOutcome.NO_ROOM);
             }
             assertThat(System.nanoTime() - start)

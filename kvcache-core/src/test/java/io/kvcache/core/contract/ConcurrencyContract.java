@@ -11,6 +11,7 @@ import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
@@ -173,7 +174,7 @@ public abstract class ConcurrencyContract extends KvCacheContract {
             inThreads(thread -> {
                 for (int i = 0; i < 100; i++) {
                     BlockChain chain = chain(100 + thread * 100 + i, 1);
-                    long patience = subject().patience().toNanos();
+                    Duration patience = Duration.ofNanos(subject().patience().toNanos());
                     try (BlockWriter writer = cache().put(chain, 0, 0, patience)) {
                         assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
                         content(chain, 0).fill(writer.segment());

@@ -10,7 +10,6 @@ import io.kvcache.core.RequestLabel;
 import io.kvcache.core.identity.BlockChain;
 import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
@@ -18,7 +17,7 @@ import org.junit.jupiter.api.Test;
 /// is one, and under the store's own policy, which evicts what was used longest ago.
 public abstract class HintContract extends KvCacheContract {
 
-    private static final long MINUTE = TimeUnit.MINUTES.toNanos(1);
+    private static final Duration MINUTE = Duration.ofMinutes(1);
 
     protected HintContract(CacheUnderTest.Factory factory) {
         super(factory, CacheSetup.SMALL.withManualTime());
@@ -39,7 +38,7 @@ public abstract class HintContract extends KvCacheContract {
     void givenAnOldChainIsExpected_whenRoomIsNeeded_thenTheOtherGoes() {
         BlockChain old = stored(chain(1, 32));
         BlockChain young = stored(chain(2, 32));
-        assertThat(cache().hint(new Hint.Expect(old, 0))).isTrue();
+        assertThat(cache().hint(new Hint.Expect(old, Duration.ZERO))).isTrue();
         fillWith(100, 10);
         assertThat(verified(old)).isEqualTo(32);
         assertThat(match(young)).isEqualTo(22);
@@ -89,7 +88,7 @@ public abstract class HintContract extends KvCacheContract {
     void givenAPin_whenEnded_thenTheChainMayGo() {
         BlockChain pinned = stored(chain(1, 10));
         cache().hint(new Hint.Pin(pinned, MINUTE));
-        assertThat(cache().hint(new Hint.Pin(pinned, 0))).isTrue();
+        assertThat(cache().hint(new Hint.Pin(pinned, Duration.ZERO))).isTrue();
         fillWith(100, 100);
         assertThat(match(pinned)).isZero();
     }
@@ -103,10 +102,10 @@ public abstract class HintContract extends KvCacheContract {
         assertThat(cache().hint(new Hint.Pin(sixteen, MINUTE)))
                 .as("the same again")
                 .isTrue();
-        assertThat(cache().hint(new Hint.Pin(sixteen, 0))).isTrue();
+        assertThat(cache().hint(new Hint.Pin(sixteen, Duration.ZERO))).isTrue();
         assertThat(cache().hint(new Hint.Pin(one, MINUTE))).isTrue();
         BlockChain seventeen = stored(chain(3, 17));
-        assertThat(cache().hint(new Hint.Pin(one, 0))).isTrue();
+        assertThat(cache().hint(new Hint.Pin(one, Duration.ZERO))).isTrue();
         assertThat(cache().hint(new Hint.Pin(seventeen, MINUTE))).isFalse();
         fillWith(100, 100);
         assertThat(match(seventeen)).isZero();
@@ -118,7 +117,7 @@ public abstract class HintContract extends KvCacheContract {
         cache().hint(new Hint.Pin(pinned, MINUTE));
         assertThat(cache().drop(pinned, 0)).isEqualTo(10);
         assertThat(match(pinned)).isZero();
-        assertThat(cache().hint(new Hint.Pin(pinned, 0))).isTrue();
+        assertThat(cache().hint(new Hint.Pin(pinned, Duration.ZERO))).isTrue();
         subject().settle();
         assertThat(cache().stats().host().heldBytes()).isZero();
     }
@@ -139,7 +138,8 @@ public abstract class HintContract extends KvCacheContract {
     @Test
     void givenAPinForever_whenAnHourIsOver_thenTheChainMayGo() {
         BlockChain pinned = stored(chain(1, 10));
-        assertThat(cache().hint(new Hint.Pin(pinned, Long.MAX_VALUE))).isTrue();
+        assertThat(cache().hint(new Hint.Pin(pinned, Duration.ofNanos(Long.MAX_VALUE))))
+                .isTrue();
         advance(Duration.ofMinutes(59));
         cache().stats();
         fillWith(100, 100);
@@ -273,7 +273,7 @@ public abstract class HintContract extends KvCacheContract {
         cache().hint(new Hint.Forget(chain, 5));
         cache().hint(new Hint.Pin(chain.prefix(0), MINUTE));
         cache().hint(new Hint.Expire(chain, 5, MINUTE));
-        cache().hint(new Hint.Expire(chain, 0, 0));
+        cache().hint(new Hint.Expire(chain, 0, Duration.ZERO));
         cache().hint(new Hint.Weigh(chain, 5, List.of()));
         cache().hint(turn(chain, 1));
         cache().hint(turn(chain.prefix(0), 2));

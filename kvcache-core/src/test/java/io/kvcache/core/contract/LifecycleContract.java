@@ -16,7 +16,6 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import org.assertj.core.api.InstanceOfAssertFactories;
 import org.junit.jupiter.api.Test;
 
@@ -153,7 +152,7 @@ public abstract class LifecycleContract extends KvCacheContract {
         assertThatIllegalStateException().isThrownBy(() -> closed.register(MIB));
         assertThatIllegalStateException().isThrownBy(() -> closed.match(chain(1, 1)));
         assertThatIllegalStateException().isThrownBy(() -> closed.acquire(chain(1, 1)));
-        assertThatIllegalStateException().isThrownBy(() -> closed.put(chain(1, 1), 0, 0, 0));
+        assertThatIllegalStateException().isThrownBy(() -> closed.put(chain(1, 1), 0, 0, KvCache.NO_WAIT));
         assertThatIllegalStateException().isThrownBy(() -> closed.drop(chain(1, 1), 0));
         assertThatIllegalStateException().isThrownBy(closed::stats);
         other.close();
@@ -165,7 +164,7 @@ public abstract class LifecycleContract extends KvCacheContract {
             content(chain(1, 1), 0).fill(writer.segment());
             writer.seal();
         }
-        BlockTable table = cache().acquire(chain(1, 2), 0, TimeUnit.HOURS.toNanos(1));
+        BlockTable table = cache().acquire(chain(1, 2), 0, Duration.ofHours(1));
         table.close();
 
         assertThat(table.onReady(2, Runnable::run).toCompletableFuture())

@@ -1,6 +1,6 @@
 package io.kvcache.core.contract;
 
-import io.kvcache.core.Clock;
+import io.kvcache.core.time.Clock;
 import java.util.concurrent.atomic.AtomicLong;
 
 /// Stands still until it is moved.

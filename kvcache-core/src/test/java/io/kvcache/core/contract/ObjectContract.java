@@ -90,7 +90,8 @@ public abstract class ObjectContract extends KvCacheContract {
             requireContent(view, version(2), bytes);
         }
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> cache().storeObject(OBJECTS, KEY, MemorySegment.ofArray(new byte[0]), 0));
+                .isThrownBy(
+                        () -> cache().storeObject(OBJECTS, KEY, MemorySegment.ofArray(new byte[0]), KvCache.NO_WAIT));
     }
 
     @Test
@@ -98,7 +99,8 @@ public abstract class ObjectContract extends KvCacheContract {
     void givenTheLargestObject_whenRead_thenExactlyWhatWasPut() {
         try (CacheUnderTest large = open(CacheSetup.SMALL.withHostBytes(320L << 20))) {
             large.cache().register(OBJECTS);
-            try (ObjectWriter writer = large.cache().putObject(OBJECTS, KEY, KvCache.MAX_OBJECT_BYTES, 0)) {
+            try (ObjectWriter writer =
+                    large.cache().putObject(OBJECTS, KEY, KvCache.MAX_OBJECT_BYTES, KvCache.NO_WAIT)) {
                 long at = 0;
                 for (MemorySegment piece : writer.segments()) {
                     version(1).fill(at, piece);

@@ -2,7 +2,7 @@ package io.kvcache.server.access;
 
 import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
-import io.kvcache.core.Clock;
+import io.kvcache.core.time.Clock;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.net.ClientAddress;
 import java.io.IOException;

@@ -29,7 +29,7 @@ record GetBlockHandler(
     private static final int SINGLE_BLOCK = 1;
 
     void respond(HttpResponder out, @Nullable String range, boolean withBody) {
-        BlockTable table = cache.acquire(namespace, key, diskTimeout.toNanos());
+        BlockTable table = cache.acquire(namespace, key, diskTimeout);
         if (table.blocks() == 0 || table.readyBlocks() >= SINGLE_BLOCK) {
             reply(table, out, range, withBody);
             return;

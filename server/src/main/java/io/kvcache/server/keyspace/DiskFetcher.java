@@ -36,7 +36,11 @@ final class DiskFetcher {
     void fetch(Key key, long maxNanos, Executor executor, Consumer<@Nullable ObjectView> callback) {
         keyspaceContext
                 .cache()
-                .fetchObject(keyspaceContext.namespace(), key.bytes(), Math.min(maxNanos, timeoutNanos), Runnable::run)
+                .fetchObject(
+                        keyspaceContext.namespace(),
+                        key.bytes(),
+                        Duration.ofNanos(Math.min(maxNanos, timeoutNanos)),
+                        Runnable::run)
                 .whenComplete((view, _) -> deliver(view, executor, callback));
     }
 

@@ -3,6 +3,7 @@ package io.kvcache.server.keyspace;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
+import java.time.Duration;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
@@ -21,22 +22,22 @@ public final class HintLimits {
 
     /// They are expected in so many milliseconds.
     public static ObjectHint expect(long millis) {
-        return new ObjectHint.Expect(nanos(millis, 0));
+        return new ObjectHint.Expect(Duration.ofNanos(nanos(millis, 0)));
     }
 
     /// They are to stay for so many milliseconds.
     public static ObjectHint pin(long millis) {
-        return new ObjectHint.Pin(nanos(millis, 1));
+        return new ObjectHint.Pin(Duration.ofNanos(nanos(millis, 1)));
     }
 
     /// They need not stay any longer.
     public static ObjectHint unpin() {
-        return new ObjectHint.Pin(0);
+        return new ObjectHint.Pin(Duration.ZERO);
     }
 
     /// They go first from so many milliseconds on.
     public static ObjectHint expire(long millis) {
-        return new ObjectHint.Expire(nanos(millis, 0));
+        return new ObjectHint.Expire(Duration.ofNanos(nanos(millis, 0)));
     }
 
     /// So much of them matters.

@@ -2,6 +2,7 @@ package io.kvcache.server.keyspace;
 
 import io.kvcache.core.Hint;
 import io.kvcache.core.ObjectHint;
+import io.kvcache.core.time.Timeouts;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -79,7 +80,7 @@ final class KeyHintApplier {
         for (byte[] key : keys) {
             if (sendToStore(List.of(key), pin) > 0) {
                 taken++;
-                protect(new Key(key), Math.min(pin.forNanos(), Hint.Pin.MAX_NANOS));
+                protect(new Key(key), Math.min(Timeouts.toNanos(pin.time()), Hint.Pin.MAX_TIME.toNanos()));
             }
         }
         return taken;

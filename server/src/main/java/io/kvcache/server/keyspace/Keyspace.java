@@ -1,10 +1,10 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.core.Clock;
 import io.kvcache.core.LocalKvCache;
-import io.kvcache.core.ObjectStore;
 import io.kvcache.core.ObjectHint;
+import io.kvcache.core.ObjectStore;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.time.Clock;
 import io.kvcache.server.miss.MissCauses;
 import io.kvcache.server.quota.Quota;
 import java.time.InstantSource;
@@ -109,7 +109,8 @@ public final class Keyspace {
         return keyspaceReads.isOnDisk(new Key(key));
     }
 
-    /// Whether a key is here of which nothing is known but that: [#fetch] brings its value, and what is known with it.
+    /// Whether a key is here of which nothing is known but that: [#fetch] brings its value, and what is known with
+    /// it.
     public boolean isUnindexed(byte[] key) {
         Key asked = new Key(key);
         return keyspaceReads.isOnDisk(asked) && keyspaceContext.index().find(keyspaceContext.digestOf(asked)) == null;
@@ -142,8 +143,8 @@ public final class Keyspace {
         keyspaceReads.fetch(new Key(key), maxNanos, executor, callback);
     }
 
-    /// Whether a key is here and may be said to be; if so, it is kept here for a moment, with its other half. One that
-    /// cannot be kept, as too much is kept already, is said not to be here while the store evicts.
+    /// Whether a key is here and may be said to be; if so, it is kept here for a moment, with its other half. One
+    /// that cannot be kept, as too much is kept already, is said not to be here while the store evicts.
     /// A look-up, and one with the read that follows it.
     public boolean exists(byte[] key) {
         boolean here = existsWithoutHit(key);
@@ -163,8 +164,8 @@ public final class Keyspace {
         keyspaceContext.counters().hits.increment();
     }
 
-    /// A client is about to be told that a key is here, and not given its value: that and the read that follows are one
-    /// look-up.
+    /// A client is about to be told that a key is here, and not given its value: that and the read that follows are
+    /// one look-up.
     ///
     /// @return whether it may be told, as by [#exists]
     public boolean announceExists(byte[] key) {
@@ -290,7 +291,8 @@ public final class Keyspace {
         return dropped;
     }
 
-    /// Does what time brings, a bounded part at a time: drops what has expired, hears what was evicted, ends promises.
+    /// Does what time brings, a bounded part at a time: drops what has expired, hears what was evicted, ends
+    /// promises.
     public void tick() {
         follower.processEvents(16);
         keyspaceContext

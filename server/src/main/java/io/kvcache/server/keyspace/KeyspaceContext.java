@@ -1,9 +1,9 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.core.Clock;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.time.Clock;
 import io.kvcache.server.miss.MissCauses;
 import java.time.InstantSource;
 

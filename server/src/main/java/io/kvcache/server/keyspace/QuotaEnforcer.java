@@ -1,7 +1,7 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.core.Clock;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.time.Clock;
 import io.kvcache.server.quota.EvictableStock;
 import io.kvcache.server.quota.Quota;
 import org.jspecify.annotations.Nullable;

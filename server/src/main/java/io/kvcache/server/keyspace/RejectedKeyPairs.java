@@ -2,7 +2,7 @@ package io.kvcache.server.keyspace;
 
 import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
-import io.kvcache.core.Clock;
+import io.kvcache.core.time.Clock;
 import java.time.Duration;
 
 /// Halves for which there was no room a moment ago, so that the other one need not come either.

@@ -1,6 +1,6 @@
 package io.kvcache.server.lease;
 
-import io.kvcache.core.Clock;
+import io.kvcache.core.time.Clock;
 import io.kvcache.server.keyspace.PinnedValue;
 import java.security.SecureRandom;
 import java.util.HexFormat;

@@ -1,6 +1,6 @@
 package io.kvcache.server.net;
 
-import io.kvcache.core.Clock;
+import io.kvcache.core.time.Clock;
 import io.netty.channel.Channel;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -159,8 +159,8 @@ public final class ConnectionRegistry {
         return connection;
     }
 
-    /// The connections that give way to one of an address, several at once so that a flood does not have all looked at
-    /// again for each: of the address that has most, if it has no fewer than the new one's, those that were
+    /// The connections that give way to one of an address, several at once so that a flood does not have all looked
+    /// at again for each: of the address that has most, if it has no fewer than the new one's, those that were
     /// never asked anything before others, the longest idle first.
     private List<Connection> selectEvictable(ListenerSlots listenerSlots, String address) {
         long now = clock.nanos();

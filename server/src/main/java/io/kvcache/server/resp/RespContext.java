@@ -1,7 +1,7 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.core.Clock;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.time.Clock;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.net.ConnectionRegistry;
 import java.util.function.LongSupplier;

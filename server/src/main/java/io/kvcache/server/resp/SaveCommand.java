@@ -1,8 +1,8 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.config.TenantConfig;
+import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 
 /// SAVE: answered when all that was stored before it is on disk and survives a crash. LASTSAVE:
 /// when it was, the last time.
@@ -12,7 +12,7 @@ import java.util.concurrent.TimeUnit;
 final class SaveCommand {
 
     /// Longer than a disk takes for the memory of most machines, shorter than people wait.
-    private static final long TIMEOUT_NANOS = TimeUnit.MINUTES.toNanos(5);
+    private static final Duration TIMEOUT = Duration.ofMinutes(5);
 
     private static final long ALL_SAVED = -1;
 
@@ -58,7 +58,7 @@ final class SaveCommand {
 
     /// Brings all to disk; bytes that are not there after that.
     private long flushAll() {
-        return context.cache().flush(TIMEOUT_NANOS)
+        return context.cache().flush(TIMEOUT)
                 ? ALL_SAVED
                 : context.unsavedBytes().getAsLong();
     }

@@ -1,10 +1,10 @@
 package io.kvcache.server.use;
 
 import io.kvcache.core.AccessListener;
-import io.kvcache.core.Clock;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.time.Clock;
 import io.kvcache.server.config.TraceConfig;
 import io.kvcache.tiers.use.Access;
 import io.kvcache.tiers.use.AccessQueue;

@@ -3,7 +3,6 @@ package io.kvcache.server.block;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockTable;
-import io.kvcache.core.Clock;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
@@ -13,6 +12,7 @@ import io.kvcache.core.store.HostStoreConfig;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
+import io.kvcache.core.time.Clock;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.event.NamespaceIdResolver;
@@ -41,7 +41,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -246,7 +245,7 @@ final class BlockMissCauseTest {
             assertThat(served.reads()).isEqualTo(new BlockReadStats.Stats(0, 0, 0, 0, 0, 0, 1));
 
             try (BlockTable table =
-                    cache.acquire(served.namespace(), HexKey.parse(Served.key(away)), TimeUnit.MINUTES.toNanos(10))) {
+                    cache.acquire(served.namespace(), HexKey.parse(Served.key(away)), Duration.ofMinutes(10))) {
                 while (table.readyBlocks() == 0 && table.blocks() > 0) {
                     tick(ticked, time);
                 }

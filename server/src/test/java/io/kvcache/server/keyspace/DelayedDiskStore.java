@@ -35,7 +35,8 @@ public final class DelayedDiskStore implements AutoCloseable {
                 Object[] given = arguments == null ? new Object[0] : arguments;
                 return switch (method.getName()) {
                     case "getObject", "holdObject" -> null;
-                    case "fetchObject" -> fetch((Namespace) given[0], (byte[]) given[1], (long) given[2]);
+                    case "fetchObject" ->
+                        fetch((Namespace) given[0], (byte[]) given[1], ((Duration) given[2]).toNanos());
                     default -> ask(method, given);
                 };
             });

@@ -2,6 +2,7 @@ package io.kvcache.server.metrics;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
@@ -16,8 +17,8 @@ import io.kvcache.tiers.use.LruHitRatioEstimator;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -41,11 +42,11 @@ final class MetricLintTest {
             new LruHitRatioMetrics(() ->
                             new LruHitRatioEstimator.Report(List.of(new LruHitRatioEstimator.Size(1, 1, 0)), 0, 1, 0))
                     .bindTo(registry);
-            try (var writer = cache.put(BlockChain.of(SPACE, new int[] {1, 2, 3, 4}), 0, 0, 0)) {
+            try (var writer = cache.put(BlockChain.of(SPACE, new int[] {1, 2, 3, 4}), 0, 0, KvCache.NO_WAIT)) {
                 writer.segment().fill((byte) 1);
                 writer.seal();
             }
-            assertThat(cache.flush(TimeUnit.MINUTES.toNanos(1))).isTrue();
+            assertThat(cache.flush(Duration.ofMinutes(1))).isTrue();
 
             String scrape = registry.scrape();
 

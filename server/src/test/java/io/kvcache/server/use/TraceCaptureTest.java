@@ -4,13 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.AccessListener.LookupKind;
-import io.kvcache.core.Clock;
 import io.kvcache.core.contract.ManualClock;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.time.Clock;
 import io.kvcache.server.config.TraceConfig;
 import io.kvcache.tiers.use.Access;
 import io.kvcache.tiers.use.AccessQueue;

@@ -1,9 +1,9 @@
 package io.kvcache.tiers.movement;
 
-import io.kvcache.core.Clock;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierRead;
+import io.kvcache.core.time.Clock;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;

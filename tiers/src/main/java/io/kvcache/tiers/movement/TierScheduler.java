@@ -1,9 +1,9 @@
 package io.kvcache.tiers.movement;
 
-import io.kvcache.core.Clock;
 import io.kvcache.core.store.LoadBatch;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.time.Clock;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.Collections;

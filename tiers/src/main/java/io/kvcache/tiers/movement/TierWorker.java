@@ -1,6 +1,5 @@
 package io.kvcache.tiers.movement;
 
-import io.kvcache.core.Clock;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.ReclaimCandidates;
@@ -8,6 +7,7 @@ import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierRead;
+import io.kvcache.core.time.Clock;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.util.concurrent.locks.LockSupport;

@@ -2,6 +2,7 @@ package io.kvcache.tiers.metrics;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
@@ -11,7 +12,7 @@ import io.kvcache.tiers.TieredKvCache;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
-import java.util.concurrent.TimeUnit;
+import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -28,11 +29,11 @@ final class DiskMetricsTest {
             SimpleMeterRegistry registry = new SimpleMeterRegistry();
             cache.register(SPACE);
             new DiskMetrics(cache, "kv").bindTo(registry);
-            try (var writer = cache.put(BlockChain.of(SPACE, new int[] {1, 2, 3, 4}), 0, 0, 0)) {
+            try (var writer = cache.put(BlockChain.of(SPACE, new int[] {1, 2, 3, 4}), 0, 0, KvCache.NO_WAIT)) {
                 writer.segment().fill((byte) 1);
                 writer.seal();
             }
-            assertThat(cache.flush(TimeUnit.MINUTES.toNanos(1))).isTrue();
+            assertThat(cache.flush(Duration.ofMinutes(1))).isTrue();
             assertThat(registry.get("kv.disk.serving").tag("disk", "0").gauge().value())
                     .isEqualTo(1);
             assertThat(registry.get("kv.disk.alive").gauge().value()).isEqualTo(4096);
@@ -53,8 +54,8 @@ final class DiskMetricsTest {
                 .disk(folder.resolve("disk"), 16 << 20)
                 .build()) {
             cache.register(things);
-            cache.storeObject(things, new byte[] {1}, MemorySegment.ofArray(new byte[4 << 20]), 0);
-            cache.storeObject(things, new byte[] {2}, MemorySegment.ofArray(new byte[4 << 10]), 0);
+            cache.storeObject(things, new byte[] {1}, MemorySegment.ofArray(new byte[4 << 20]), KvCache.NO_WAIT);
+            cache.storeObject(things, new byte[] {2}, MemorySegment.ofArray(new byte[4 << 10]), KvCache.NO_WAIT);
             assertThat(cache.offloadStats().tooLarge()).isEqualTo(1);
             assertThat(cache.offloadStats().admitted()).isEqualTo(1);
             SimpleMeterRegistry registry = new SimpleMeterRegistry();

@@ -2,6 +2,7 @@ package io.kvcache.tiers.metrics;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
@@ -30,7 +31,7 @@ final class KvCacheMetricsTest {
         cache.register(space);
         new KvCacheMetrics(cache, "kv").bindTo(registry);
         BlockChain chain = BlockChain.of(space, new int[] {1, 2, 3, 4, 5, 6, 7, 8});
-        try (var writer = cache.put(chain, 0, 0, 0)) {
+        try (var writer = cache.put(chain, 0, 0, KvCache.NO_WAIT)) {
             writer.seal();
         }
         cache.acquire(chain).close();

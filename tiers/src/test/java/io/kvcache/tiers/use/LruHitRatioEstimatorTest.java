@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
@@ -80,7 +81,7 @@ final class LruHitRatioEstimatorTest {
                 return;
             }
         }
-        try (BlockWriter writer = cache.put(chain, 0, 0, 0)) {
+        try (BlockWriter writer = cache.put(chain, 0, 0, KvCache.NO_WAIT)) {
             writer.seal();
         }
     }

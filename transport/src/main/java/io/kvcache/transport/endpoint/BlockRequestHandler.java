@@ -6,6 +6,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.Match;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.time.Timeouts;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.HintCodec;
@@ -13,6 +14,7 @@ import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
 import java.nio.LongBuffer;
+import java.time.Duration;
 
 /// Requests about chains of blocks that are here.
 final class BlockRequestHandler {
@@ -46,10 +48,10 @@ final class BlockRequestHandler {
             throws ProtocolException, RequestException {
         BlockChain chain = chains.read(body);
         boolean timed = body.hasRemaining();
-        long timeoutNanos = timed ? body.nonNegativeLong("timeout") : 0;
+        Duration timeout = Duration.ofNanos(timed ? body.nonNegativeLong("timeout") : 0);
         return () -> {
             KvCache cache = endpointContext.cache();
-            Match match = timed ? cache.match(chain, timeoutNanos) : cache.match(chain);
+            Match match = timed ? cache.match(chain, timeout) : cache.match(chain);
             request.reply(new BodyWriter()
                     .i32(match.deviceBlocks())
                     .i32(match.hostBlocks())
@@ -65,7 +67,7 @@ final class BlockRequestHandler {
         BlockChain chain = chains.read(body);
         int from = body.count("from");
         int most = body.count("most");
-        long timeout = body.nonNegativeLong("timeout");
+        Duration timeout = Duration.ofNanos(body.nonNegativeLong("timeout"));
         int places = SharedMemoryHandler.placeKind(body, SharedMemoryHandler.NOTHING);
         return () -> {
             BlockTable table = endpointContext.cache().acquire(chain, from, timeout);
@@ -211,7 +213,7 @@ final class BlockRequestHandler {
             return endpointContext.cache().hint(hint);
         }
         SessionPins.PinRequest pinRequest = SessionPins.PinRequest.of(endpointContext.cache(), pin);
-        return session.pins().apply(PinRefCounts.of(endpointContext.cache()), pinRequest, pin.forNanos())
-                || pin.forNanos() == 0;
+        return session.pins().apply(PinRefCounts.of(endpointContext.cache()), pinRequest, Timeouts.toNanos(pin.time()))
+                || pin.time().isZero();
     }
 }

@@ -5,10 +5,12 @@ import io.kvcache.core.ObjectHint;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.time.Timeouts;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.ObjectHintCodec;
 import io.kvcache.transport.wire.ProtocolException;
+import java.time.Duration;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -65,7 +67,7 @@ final class ObjectRequestHandler {
         return () -> endpointContext.later(
                 session,
                 request,
-                () -> cache.fetchObject(namespace, key, timeout, endpointContext.executor()),
+                () -> cache.fetchObject(namespace, key, Duration.ofNanos(timeout), endpointContext.executor()),
                 view -> sendObject(request, view, new RequestedParts(false, places)));
     }
 
@@ -122,11 +124,11 @@ final class ObjectRequestHandler {
                             .apply(
                                     PinRefCounts.of(endpointContext.cache()),
                                     pinRequest(namespace, key, pin),
-                                    pin.forNanos())
+                                    Timeouts.toNanos(pin.time()))
                     ? 1
                     : 0;
         }
-        return pin.forNanos() == 0 ? taken : Math.min(taken, SessionPins.MAX_PINS); // the first have ended
+        return pin.time().isZero() ? taken : Math.min(taken, SessionPins.MAX_PINS); // the first have ended
     }
 
     private SessionPins.PinRequest pinRequest(Namespace namespace, byte[] key, ObjectHint.Pin pin) {
@@ -135,7 +137,7 @@ final class ObjectRequestHandler {
         return new SessionPins.PinRequest(
                 BlockKey.ofObject(namespace, key),
                 () -> cache.hintObjects(namespace, one, pin) > 0,
-                () -> cache.hintObjects(namespace, one, new ObjectHint.Pin(0)));
+                () -> cache.hintObjects(namespace, one, new ObjectHint.Pin(Duration.ZERO)));
     }
 
     /// `u32 namespace, u32 key bytes, key` → `u8 was here`

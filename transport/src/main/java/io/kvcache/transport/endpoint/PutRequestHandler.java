@@ -1,6 +1,7 @@
 package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
@@ -13,6 +14,7 @@ import io.kvcache.transport.wire.OutcomeCodec;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.List;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -45,7 +47,8 @@ final class PutRequestHandler {
         int part = body.count("part");
         long timeout = request.boundedTimeout(body.nonNegativeLong("timeout"));
         return () -> runReserve(request, timeout, holds.retain(resolvedChain), () -> {
-            BlockWriter writer = endpointContext.cache().put(resolvedChain.chain(), index, part, timeout);
+            BlockWriter writer =
+                    endpointContext.cache().put(resolvedChain.chain(), index, part, Duration.ofNanos(timeout));
             sendReservation(request, writer.outcome(), new UploadReservation.BlockReservation(writer));
         });
     }
@@ -58,7 +61,7 @@ final class PutRequestHandler {
         long timeout = request.boundedTimeout(body.nonNegativeLong("timeout"));
         byte[] key = body.bytes("key", keyBytes);
         return () -> runReserve(request, timeout, EndpointContext.HeapReservation.NONE, () -> {
-            ObjectWriter writer = endpointContext.cache().putObject(namespace, key, bytes, timeout);
+            ObjectWriter writer = endpointContext.cache().putObject(namespace, key, bytes, Duration.ofNanos(timeout));
             sendReservation(request, writer.outcome(), new UploadReservation.ObjectReservation(writer, key));
         });
     }
@@ -163,7 +166,7 @@ final class PutRequestHandler {
         int part = body.count("part");
         int checksum = body.i32("checksum");
         return receiveDirect(header, request, checksum, () -> {
-            BlockWriter writer = endpointContext.cache().put(chain, index, part, 0);
+            BlockWriter writer = endpointContext.cache().put(chain, index, part, KvCache.NO_WAIT);
             return new OneStepPut(writer.outcome(), new UploadReservation.BlockReservation(writer));
         });
     }
@@ -175,7 +178,8 @@ final class PutRequestHandler {
         int checksum = body.i32("checksum");
         byte[] key = body.skip(Integer.BYTES).bytes("key", keyBytes);
         return receiveDirect(header, request, checksum, () -> {
-            ObjectWriter writer = endpointContext.cache().putObject(namespace, key, header.payloadBytes(), 0);
+            ObjectWriter writer =
+                    endpointContext.cache().putObject(namespace, key, header.payloadBytes(), KvCache.NO_WAIT);
             return new OneStepPut(writer.outcome(), new UploadReservation.ObjectReservation(writer, key));
         });
     }

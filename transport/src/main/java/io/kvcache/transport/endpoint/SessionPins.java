@@ -5,6 +5,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
+import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -37,7 +38,7 @@ final class SessionPins {
             return new PinRequest(
                     key,
                     () -> cache.hint(pin),
-                    () -> cache.hint(new Hint.Pin(BlockChain.ofKeys(namespace, List.of(key)), 0)));
+                    () -> cache.hint(new Hint.Pin(BlockChain.ofKeys(namespace, List.of(key)), Duration.ZERO)));
         }
     }
 

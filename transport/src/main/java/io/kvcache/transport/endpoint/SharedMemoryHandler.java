@@ -81,8 +81,8 @@ final class SharedMemoryHandler {
         return memory;
     }
 
-    /// `u64 lease, u32 block, u32 count[, u8 places]` → as [#writePlaces]; with a count of 0 for any lease, to learn
-    /// whether it is held
+    /// `u64 lease, u32 block, u32 count[, u8 places]` → as [#writePlaces]; with a count of 0 for any lease, to
+    /// learn whether it is held
     RequestDispatcher.RequestAction places(EndpointRequest request, BodyReader body) throws ProtocolException {
         long number = body.i64("lease");
         int from = body.count("block");

@@ -1,6 +1,7 @@
 package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SharedMemory;
@@ -86,7 +87,7 @@ final class StagedPutHandler {
         int part = body.count("part");
         StagedRange staged = StagedRange.read(body);
         return () -> {
-            BlockWriter writer = endpointContext.cache().put(chain, index, part, 0);
+            BlockWriter writer = endpointContext.cache().put(chain, index, part, KvCache.NO_WAIT);
             if (writer.outcome() == PutOutcome.RESERVED) {
                 seal(
                         request,
@@ -107,7 +108,7 @@ final class StagedPutHandler {
         StagedRange staged = StagedRange.read(body);
         byte[] key = body.bytes("key", keyBytes);
         return () -> {
-            ObjectWriter writer = endpointContext.cache().putObject(namespace, key, staged.bytes(), 0);
+            ObjectWriter writer = endpointContext.cache().putObject(namespace, key, staged.bytes(), KvCache.NO_WAIT);
             if (writer.outcome() == PutOutcome.RESERVED) {
                 seal(
                         request,

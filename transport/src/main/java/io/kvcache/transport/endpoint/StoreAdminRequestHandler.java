@@ -12,6 +12,7 @@ import io.kvcache.transport.wire.NamespaceCodec;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.StatsCodec;
 import io.kvcache.transport.wire.Status;
+import java.time.Duration;
 import java.util.List;
 
 /// Requests about namespaces and the store as a whole.
@@ -161,7 +162,7 @@ final class StoreAdminRequestHandler {
 
     /// `u64 timeout` → `u8 durable`
     RequestDispatcher.RequestAction flush(EndpointRequest request, BodyReader body) throws ProtocolException {
-        long timeout = request.boundedTimeout(body.nonNegativeLong("timeout"));
+        Duration timeout = Duration.ofNanos(request.boundedTimeout(body.nonNegativeLong("timeout")));
         return () -> {
             requireFlushAllowed();
             endpointContext.later(

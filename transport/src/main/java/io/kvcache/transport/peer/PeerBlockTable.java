@@ -2,7 +2,9 @@ package io.kvcache.transport.peer;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.store.ReadyWaiters;
+import io.kvcache.core.time.Timeouts;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
@@ -107,9 +109,9 @@ final class PeerBlockTable implements BlockTable {
     }
 
     @Override
-    public int await(int blocks, long timeoutNanos) {
-        long until = clock.deadlineAfter(timeoutNanos);
-        base.await(Math.min(blocks, baseEnd - base.firstBlock()), timeoutNanos);
+    public int await(int blocks, Duration timeout) {
+        long until = clock.deadlineAfter(Timeouts.toNanos(timeout));
+        base.await(Math.min(blocks, baseEnd - base.firstBlock()), timeout);
         try {
             boolean more = true;
             while (more && until - clock.nanos() > 0) {

@@ -7,6 +7,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.remote.RemoteKvCache;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.List;
 
 /// What is asked of a peer's cache; see [io.kvcache.core.KvCache] and [RemoteKvCache].
@@ -55,7 +56,7 @@ interface PeerCache extends AutoCloseable {
 
         @Override
         public BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
-            return cache.acquire(chain, from, timeoutNanos);
+            return cache.acquire(chain, from, Duration.ofNanos(timeoutNanos));
         }
 
         @Override

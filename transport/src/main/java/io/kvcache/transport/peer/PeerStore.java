@@ -14,6 +14,7 @@ import io.kvcache.core.store.ChunkedCrc;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -140,7 +141,7 @@ final class PeerStore implements AutoCloseable {
             had = table.blocks() > 0;
             boolean more = had;
             while (more && at < first + fetchRequest.group.chain().length()) {
-                long left = Math.max(0, timeoutNanos - (clock.nanos() - start));
+                Duration left = Duration.ofNanos(Math.max(0, timeoutNanos - (clock.nanos() - start)));
                 more = table.await(at - fetchRequest.at + 1, left) > at - fetchRequest.at
                         && store(fetchRequest, at, table, at - first);
                 at += more ? 1 : 0;

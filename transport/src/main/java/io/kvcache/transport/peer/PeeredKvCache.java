@@ -7,8 +7,10 @@ import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.PutSummary;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.time.Timeouts;
 import io.kvcache.transport.remote.RemoteKvCache;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.function.Function;
@@ -63,7 +65,8 @@ public final class PeeredKvCache extends ForwardingKvCache {
     ///
     /// @param local the store, this cache's from now on
     /// @param peers names; everybody who shares them lists the same ones
-    public static PeeredKvCache over(LocalKvCache local, List<String> peers, PeerOptions options, PeerConnector connector) {
+    public static PeeredKvCache over(
+            LocalKvCache local, List<String> peers, PeerOptions options, PeerConnector connector) {
         return over(
                 local,
                 peers,
@@ -106,10 +109,11 @@ public final class PeeredKvCache extends ForwardingKvCache {
     }
 
     @Override
-    public BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
+    public BlockTable acquire(BlockChain chain, int from, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
         long until = threads.clock().deadlineAfter(timeoutNanos);
-        BlockTable base = delegate().acquire(chain, from, timeoutNanos);
-        if (timeoutNanos == NO_WAIT || base.endBlock() == chain.length()) {
+        BlockTable base = delegate().acquire(chain, from, timeout);
+        if (timeoutNanos == 0 || base.endBlock() == chain.length()) {
             return base;
         }
         PeerBlockTable table = new PeerBlockTable(base, chain.length(), threads.clock());
@@ -160,8 +164,8 @@ public final class PeeredKvCache extends ForwardingKvCache {
     }
 
     @Override
-    public BlockWriter put(BlockChain chain, int index, int part, long timeoutNanos) {
-        BlockWriter writer = delegate().put(chain, index, part, timeoutNanos);
+    public BlockWriter put(BlockChain chain, int index, int part, Duration timeout) {
+        BlockWriter writer = delegate().put(chain, index, part, timeout);
         return replicator == null ? writer : new PeeredBlockWriter(writer, () -> enqueueReplication(chain, index + 1));
     }
 
@@ -172,8 +176,8 @@ public final class PeeredKvCache extends ForwardingKvCache {
     }
 
     @Override
-    public PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, long timeoutNanos) {
-        PutSummary summary = delegate().putAll(chain, from, blocks, timeoutNanos);
+    public PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, Duration timeout) {
+        PutSummary summary = delegate().putAll(chain, from, blocks, timeout);
         int end = from + summary.accepted();
         for (int at = from; summary.stored() > 0 && at < end; at = BlockGroup.end(at, end)) {
             enqueueReplication(chain, BlockGroup.end(at, end));

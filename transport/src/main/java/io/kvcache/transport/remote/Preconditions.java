@@ -11,12 +11,6 @@ final class Preconditions {
 
     private Preconditions() {}
 
-    static void checkTimeout(long timeoutNanos) {
-        if (timeoutNanos < 0) {
-            throw new IllegalArgumentException("timeoutNanos is " + timeoutNanos + "; it takes 0 and up");
-        }
-    }
-
     static void checkFrom(BlockChain chain, int from) {
         if (from < 0 || from > chain.length()) {
             throw new IndexOutOfBoundsException("from is " + from + "; this chain takes 0 to " + chain.length());

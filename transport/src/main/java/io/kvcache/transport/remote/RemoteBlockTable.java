@@ -2,10 +2,12 @@ package io.kvcache.transport.remote;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.store.ReadyWaiters;
+import io.kvcache.core.time.Timeouts;
+import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.ucx.UcxReader;
-import io.kvcache.core.tree.RecordHandle;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
@@ -199,8 +201,8 @@ final class RemoteBlockTable implements BlockTable {
     }
 
     @Override
-    public int await(int blocks, long timeoutNanos) {
-        Preconditions.checkTimeout(timeoutNanos);
+    public int await(int blocks, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
         long start = System.nanoTime();
         synchronized (this) {
             long left = timeoutNanos;

@@ -13,6 +13,7 @@ import io.kvcache.core.PutSummary;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.time.Timeouts;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.HintCodec;
@@ -22,6 +23,7 @@ import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.StatsCodec;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
@@ -74,6 +76,8 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Threads.** Safe for any number. A thread that is interrupted while it waits gets a miss.
 public final class RemoteKvCache implements KvCache {
+
+    private static final long NO_WAIT_NANOS = 0;
 
     private final RemoteCacheContext remoteCacheContext;
     private final RpcClient rpcClient;
@@ -156,8 +160,8 @@ public final class RemoteKvCache implements KvCache {
     }
 
     @Override
-    public Match match(BlockChain chain, long timeoutNanos) {
-        Preconditions.checkTimeout(timeoutNanos);
+    public Match match(BlockChain chain, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
         requireRegistered(chain.namespace());
         return chain.length() == 0 ? Match.NOTHING : match(chain, body -> body.i64(timeoutNanos));
     }
@@ -167,7 +171,7 @@ public final class RemoteKvCache implements KvCache {
                 Match.NOTHING,
                 rpcClient.chainCall(
                         chain,
-                        NO_WAIT,
+                        NO_WAIT_NANOS,
                         body -> {
                             timeout.accept(body);
                             return new RpcClient.CallSpec<>(MessageType.MATCH, RemoteKvCache::parseMatch);
@@ -180,9 +184,9 @@ public final class RemoteKvCache implements KvCache {
     }
 
     @Override
-    public BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
+    public BlockTable acquire(BlockChain chain, int from, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
         Preconditions.checkFrom(chain, from);
-        Preconditions.checkTimeout(timeoutNanos);
         requireRegistered(chain.namespace());
         if (chain.length() == 0) {
             return remoteCacheContext.emptyTable(from);
@@ -202,18 +206,18 @@ public final class RemoteKvCache implements KvCache {
     }
 
     @Override
-    public BlockWriter put(BlockChain chain, int index, int part, long timeoutNanos) {
+    public BlockWriter put(BlockChain chain, int index, int part, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
         Preconditions.checkIndex(chain, index);
-        Preconditions.checkTimeout(timeoutNanos);
         requireRegistered(chain.namespace());
         Preconditions.checkPart(chain, part);
         return new RemoteBlockWriter(reservations.reserveBlock(chain, index, part, timeoutNanos));
     }
 
     @Override
-    public PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, long timeoutNanos) {
+    public PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
         Preconditions.checkRange(chain, from, blocks.size());
-        Preconditions.checkTimeout(timeoutNanos);
         requireRegistered(chain.namespace());
         return writes.putBlocks(chain, from, blocks, timeoutNanos);
     }
@@ -229,7 +233,7 @@ public final class RemoteKvCache implements KvCache {
         }
         return rpcClient.callOrThrow(rpcClient.chainCall(
                 chain,
-                NO_WAIT,
+                NO_WAIT_NANOS,
                 body -> {
                     body.i32(from);
                     return new RpcClient.CallSpec<>(MessageType.DROP_CHAIN, reply -> reply.count("blocks"));
@@ -245,7 +249,7 @@ public final class RemoteKvCache implements KvCache {
                 MessageType.DROP_NAMESPACE,
                 new BodyWriter().i32(remoteSession.namespaceNumber(namespace)),
                 reply -> reply.nonNegativeLong("dropped"),
-                NO_WAIT));
+                NO_WAIT_NANOS));
     }
 
     @Override
@@ -257,7 +261,7 @@ public final class RemoteKvCache implements KvCache {
         }
         RpcClient.SessionCall<Boolean> sessionCall = rpcClient.chainCall(
                 chain,
-                NO_WAIT,
+                NO_WAIT_NANOS,
                 body -> {
                     HintCodec.write(hint, body);
                     return new RpcClient.CallSpec<>(MessageType.HINT, RemoteKvCache::parseBoolean);
@@ -279,7 +283,7 @@ public final class RemoteKvCache implements KvCache {
                 }
                 BodyWriter body = new BodyWriter().i32(remoteSession.namespaceNumber(namespace));
                 ObjectHintCodec.write(hint, some, body);
-                return remoteSession.call(MessageType.HINT_OBJECTS, body, reply -> reply.count("taken"), NO_WAIT);
+                return remoteSession.call(MessageType.HINT_OBJECTS, body, reply -> reply.count("taken"), NO_WAIT_NANOS);
             });
         }
         return taken;
@@ -290,8 +294,8 @@ public final class RemoteKvCache implements KvCache {
     }
 
     @Override
-    public ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, long timeoutNanos) {
-        Preconditions.checkTimeout(timeoutNanos);
+    public ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
         requireRegistered(namespace);
         Preconditions.checkKey(key);
         Preconditions.checkSize(bytes);
@@ -299,8 +303,8 @@ public final class RemoteKvCache implements KvCache {
     }
 
     @Override
-    public boolean storeObject(Namespace namespace, byte[] key, MemorySegment value, long timeoutNanos) {
-        Preconditions.checkTimeout(timeoutNanos);
+    public boolean storeObject(Namespace namespace, byte[] key, MemorySegment value, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
         requireRegistered(namespace);
         Preconditions.checkKey(key);
         Preconditions.checkSize(value.byteSize());
@@ -308,8 +312,8 @@ public final class RemoteKvCache implements KvCache {
     }
 
     @Override
-    public @Nullable ObjectView getObject(Namespace namespace, byte[] key, long timeoutNanos) {
-        Preconditions.checkTimeout(timeoutNanos);
+    public @Nullable ObjectView getObject(Namespace namespace, byte[] key, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
         requireRegistered(namespace);
         Preconditions.checkKey(key);
         return reads.getObject(namespace, key, timeoutNanos);
@@ -317,8 +321,8 @@ public final class RemoteKvCache implements KvCache {
 
     @Override
     public CompletionStage<@Nullable ObjectView> fetchObject(
-            Namespace namespace, byte[] key, long timeoutNanos, Executor executor) {
-        Preconditions.checkTimeout(timeoutNanos);
+            Namespace namespace, byte[] key, Duration timeout, Executor executor) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
         requireRegistered(namespace);
         Preconditions.checkKey(key);
         return reads.fetchObject(namespace, key, timeoutNanos, executor);
@@ -342,13 +346,13 @@ public final class RemoteKvCache implements KvCache {
         return remoteSession -> {
             BodyWriter body = new BodyWriter(16 + key.length);
             body.i32(remoteSession.namespaceNumber(namespace)).i32(key.length).bytes(key);
-            return remoteSession.call(type, body, RemoteKvCache::parseBoolean, NO_WAIT);
+            return remoteSession.call(type, body, RemoteKvCache::parseBoolean, NO_WAIT_NANOS);
         };
     }
 
     @Override
-    public boolean flush(long timeoutNanos) {
-        Preconditions.checkTimeout(timeoutNanos);
+    public boolean flush(Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
         requireOpen();
         return rpcClient.callOrDefault(
                 false,
@@ -369,7 +373,7 @@ public final class RemoteKvCache implements KvCache {
                 MessageType.STATS,
                 new BodyWriter(),
                 reply -> StatsCodec.read(reply, remoteSession.namespacesByNumber()),
-                NO_WAIT));
+                NO_WAIT_NANOS));
     }
 
     /// What this side holds and has done.

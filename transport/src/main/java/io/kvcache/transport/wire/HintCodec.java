@@ -4,6 +4,8 @@ import io.kvcache.core.Hint;
 import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.time.Timeouts;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -50,14 +52,14 @@ public final class HintCodec {
 
     public static void write(Hint hint, BodyWriter to) {
         switch (hint) {
-            case Hint.Expect expect -> to.i32(EXPECT).i32(0).i64(expect.inNanos());
-            case Hint.Pin pin -> to.i32(PIN).i32(0).i64(pin.forNanos());
+            case Hint.Expect expect -> to.i32(EXPECT).i32(0).i64(Timeouts.toNanos(expect.delay()));
+            case Hint.Pin pin -> to.i32(PIN).i32(0).i64(Timeouts.toNanos(pin.time()));
             case Hint.Forget forget -> to.i32(FORGET).i32(forget.from()).i64(0);
             case Hint.Label label ->
                 write(label.label(), to.i32(LABEL).i32(label.from()).i64(0));
             case Hint.Weigh weigh ->
                 write(weigh.weights(), to.i32(WEIGH).i32(weigh.from()).i64(0));
-            case Hint.Expire expire -> to.i32(EXPIRE).i32(expire.from()).i64(expire.afterNanos());
+            case Hint.Expire expire -> to.i32(EXPIRE).i32(expire.from()).i64(Timeouts.toNanos(expire.delay()));
         }
     }
 
@@ -75,7 +77,7 @@ public final class HintCodec {
     public static DecodedHint read(BodyReader from) throws ProtocolException {
         int kind = from.u8("kind");
         int first = from.skip(3).count("from");
-        long nanos = from.nonNegativeLong("nanos");
+        Duration nanos = Duration.ofNanos(from.nonNegativeLong("nanos"));
         return switch (kind) {
             case EXPECT -> chain -> new Hint.Expect(chain, nanos);
             case PIN -> chain -> new Hint.Pin(chain, nanos);

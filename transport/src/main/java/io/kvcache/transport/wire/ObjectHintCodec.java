@@ -2,6 +2,8 @@ package io.kvcache.transport.wire;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectHint;
+import io.kvcache.core.time.Timeouts;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -30,15 +32,15 @@ public final class ObjectHintCodec {
     public static void write(ObjectHint hint, List<byte[]> keys, BodyWriter to) {
         to.i32(keys.size());
         switch (hint) {
-            case ObjectHint.Expect expect -> head(to, HintCodec.EXPECT, expect.inNanos());
-            case ObjectHint.Pin pin -> head(to, HintCodec.PIN, pin.forNanos());
+            case ObjectHint.Expect expect -> head(to, HintCodec.EXPECT, Timeouts.toNanos(expect.delay()));
+            case ObjectHint.Pin pin -> head(to, HintCodec.PIN, Timeouts.toNanos(pin.time()));
             case ObjectHint.Forget _ -> head(to, HintCodec.FORGET, 0);
             case ObjectHint.Label label -> HintCodec.write(label.label(), head(to, HintCodec.LABEL, 0));
             case ObjectHint.Weigh weigh ->
                 head(to, HintCodec.WEIGH, 0)
                         .u8(Math.round(weigh.weight() * WEIGHT_SCALE))
                         .bytes(new byte[WEIGHT_PADDING_BYTES]);
-            case ObjectHint.Expire expire -> head(to, HintCodec.EXPIRE, expire.afterNanos());
+            case ObjectHint.Expire expire -> head(to, HintCodec.EXPIRE, Timeouts.toNanos(expire.delay()));
         }
         keys.forEach(key -> to.i32(key.length).bytes(key));
     }
@@ -59,7 +61,7 @@ public final class ObjectHintCodec {
             throw new ProtocolException("keys = %d; allowed: 0 to %d".formatted(count, MAX_KEYS));
         }
         int kind = from.u8("kind");
-        long nanos = from.skip(3).skip(Integer.BYTES).nonNegativeLong("nanos");
+        Duration nanos = Duration.ofNanos(from.skip(3).skip(Integer.BYTES).nonNegativeLong("nanos"));
         ObjectHint hint = switch (kind) {
             case HintCodec.EXPECT -> new ObjectHint.Expect(nanos);
             case HintCodec.PIN -> new ObjectHint.Pin(nanos);

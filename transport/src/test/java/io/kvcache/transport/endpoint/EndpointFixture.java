@@ -3,6 +3,7 @@ package io.kvcache.transport.endpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
@@ -75,7 +76,7 @@ final class EndpointFixture {
         store.register(SPACE);
         BlockChain chain = chain(seed, blocks);
         for (int index = 0; index < blocks; index++) {
-            try (BlockWriter writer = store.put(chain, index, 0, 0)) {
+            try (BlockWriter writer = store.put(chain, index, 0, KvCache.NO_WAIT)) {
                 assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
                 BlockContent.of(chain.key(index)).fill(writer.segment());
                 writer.seal();

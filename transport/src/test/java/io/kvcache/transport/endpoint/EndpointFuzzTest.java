@@ -3,6 +3,7 @@ package io.kvcache.transport.endpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
@@ -119,7 +120,7 @@ final class EndpointFuzzTest {
     /// There is something to be had, unless it is there or another one holds its place.
     private void store(TieredKvCache store, BlockChain chain) {
         for (int index = 0; index < 2; index++) {
-            try (BlockWriter writer = store.put(chain, index, 0, 0)) {
+            try (BlockWriter writer = store.put(chain, index, 0, KvCache.NO_WAIT)) {
                 if (writer.outcome() == PutOutcome.RESERVED) {
                     writer.copyFrom(bytes);
                     writer.seal();

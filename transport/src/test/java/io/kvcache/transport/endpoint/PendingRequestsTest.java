@@ -2,10 +2,12 @@ package io.kvcache.transport.endpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.ForwardingKvCache;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.RecordingSink;
@@ -13,12 +15,12 @@ import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
@@ -54,8 +56,8 @@ final class PendingRequestsTest {
         store.register(EndpointFixture.SPACE);
         boolean room = true;
         while (room) {
-            ObjectWriter writer =
-                    store.putObject(EndpointFixture.SPACE, new byte[] {2, (byte) writers.size()}, OBJECT_BYTES, 0);
+            ObjectWriter writer = store.putObject(
+                    EndpointFixture.SPACE, new byte[] {2, (byte) writers.size()}, OBJECT_BYTES, KvCache.NO_WAIT);
             room = writer.outcome() == PutOutcome.RESERVED;
             writers.add(writer);
         }
@@ -97,17 +99,13 @@ final class PendingRequestsTest {
 
     /// The store, but objects come when the test has them come.
     private KvCache slow(CompletableFuture<@Nullable ObjectView> object) {
-        return (KvCache) Proxy.newProxyInstance(
-                KvCache.class.getClassLoader(), new Class<?>[] {KvCache.class}, (proxy, method, arguments) -> {
-                    if (method.getName().equals("fetchObject")) {
-                        return object;
-                    }
-                    try {
-                        return method.invoke(store, arguments);
-                    } catch (InvocationTargetException failed) {
-                        throw failed.getTargetException();
-                    }
-                });
+        return new ForwardingKvCache(store) {
+            @Override
+            public CompletionStage<@Nullable ObjectView> fetchObject(
+                    Namespace namespace, byte[] key, Duration timeout, Executor executor) {
+                return object;
+            }
+        };
     }
 
     private static List<RecordingSink.ReceivedFrame> get(TestClient testClient, int namespace)

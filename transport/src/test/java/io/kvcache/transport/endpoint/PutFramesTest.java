@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.BlockTable;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
@@ -126,7 +127,7 @@ final class PutFramesTest {
         Namespace other = Namespace.of("other", BlockShape.kv(1, 1, 8, 1, Dtype.BF16));
         store.register(other);
         BlockChain same = BlockChain.ofKeys(other, List.of(chain.key(0)));
-        assertThat(store.putAll(same, 0, List.of(MemorySegment.ofArray(bytes(BYTES))), 0)
+        assertThat(store.putAll(same, 0, List.of(MemorySegment.ofArray(bytes(BYTES))), KvCache.NO_WAIT)
                         .stored())
                 .isEqualTo(1);
         TestClient testClient = testClient();

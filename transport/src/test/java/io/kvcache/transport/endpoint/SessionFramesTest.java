@@ -6,16 +6,17 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.ForwardingBlockTable;
+import io.kvcache.core.ForwardingKvCache;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.time.Timeouts;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.wire.ProtocolException;
-import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Method;
-import java.lang.reflect.Proxy;
+import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
@@ -47,23 +48,13 @@ final class SessionFramesTest {
 
     /// The store, but that what is acquired with a time-out comes when the test wants it.
     private KvCache growing() {
-        return (KvCache) Proxy.newProxyInstance(
-                KvCache.class.getClassLoader(), new Class<?>[] {KvCache.class}, (proxy, method, arguments) -> {
-                    Object answer = invoke(method, arguments);
-                    boolean late = arguments != null
-                            && arguments.length == 3
-                            && arguments[2] instanceof Long timeout
-                            && timeout > 0;
-                    return late && answer instanceof BlockTable table ? new GrowingTable(table, arrival) : answer;
-                });
-    }
-
-    private Object invoke(Method method, Object[] arguments) throws Throwable {
-        try {
-            return method.invoke(store, arguments);
-        } catch (InvocationTargetException failed) {
-            throw failed.getCause();
-        }
+        return new ForwardingKvCache(store) {
+            @Override
+            public BlockTable acquire(BlockChain chain, int from, Duration timeout) {
+                BlockTable table = super.acquire(chain, from, timeout);
+                return timeout.isZero() ? table : new GrowingTable(table, arrival);
+            }
+        };
     }
 
     /// Its first block is ready, and the others when they arrive.
@@ -82,7 +73,8 @@ final class SessionFramesTest {
         }
 
         @Override
-        public int await(int blocks, long timeoutNanos) {
+        public int await(int blocks, Duration timeout) {
+            long timeoutNanos = Timeouts.toNanos(timeout);
             return arrival.join();
         }
 

@@ -3,6 +3,7 @@ package io.kvcache.transport.endpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
@@ -52,7 +53,7 @@ final class SnapshotCursorsTest {
         store.register(SPACE);
         BlockChain chain = BlockChain.of(SPACE, IntStream.range(0, ENTRIES).toArray());
         for (int index = 0; index < ENTRIES; index++) {
-            try (BlockWriter writer = store.put(chain, index, 0, 0)) {
+            try (BlockWriter writer = store.put(chain, index, 0, KvCache.NO_WAIT)) {
                 writer.seal();
             }
         }

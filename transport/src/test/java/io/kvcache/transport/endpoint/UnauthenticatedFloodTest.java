@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
@@ -116,7 +117,7 @@ final class UnauthenticatedFloodTest {
 
     private static int stored(RemoteKvCache cache, BlockChain chain) {
         for (int index = 0; index < chain.length(); index++) {
-            try (BlockWriter writer = cache.put(chain, index, 0, 0)) {
+            try (BlockWriter writer = cache.put(chain, index, 0, KvCache.NO_WAIT)) {
                 BlockContent.of(chain.key(index)).fill(writer.segment());
                 writer.seal();
             }

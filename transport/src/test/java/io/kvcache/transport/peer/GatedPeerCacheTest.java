@@ -128,17 +128,19 @@ final class GatedPeerCacheTest {
         BlockChain chain = had(1);
         connected();
         Consumer<BlockChain> drop = wholeNamespace ? of -> cache.drop(of.namespace()) : of -> cache.drop(of, 0);
-        try (BlockTable table = cache.acquire(chain, 0, WAIT)) {
+        try (BlockTable table = cache.acquire(chain, 0, Duration.ofNanos(WAIT))) {
             peer.awaitQuestion();
             drop.accept(chain);
             peer.answer();
-            assertThat(table.await(BLOCKS, WAIT)).isZero();
+            assertThat(table.await(BLOCKS, Duration.ofNanos(WAIT))).isZero();
         }
         assertThat(near.match(chain).blocks()).as("what was dropped").isZero();
 
         had(1);
-        try (BlockTable table = cache.acquire(chain, 0, WAIT)) {
-            assertThat(table.await(BLOCKS, WAIT)).as("what is put after it").isEqualTo(BLOCKS);
+        try (BlockTable table = cache.acquire(chain, 0, Duration.ofNanos(WAIT))) {
+            assertThat(table.await(BLOCKS, Duration.ofNanos(WAIT)))
+                    .as("what is put after it")
+                    .isEqualTo(BLOCKS);
         }
     }
 
@@ -146,11 +148,11 @@ final class GatedPeerCacheTest {
     void givenBlocksOnTheirWay_whenOthersAreDropped_thenTheyCome() throws Exception {
         BlockChain chain = had(1);
         connected();
-        try (BlockTable table = cache.acquire(chain, 0, WAIT)) {
+        try (BlockTable table = cache.acquire(chain, 0, Duration.ofNanos(WAIT))) {
             peer.awaitQuestion();
             cache.drop(had(2), 0);
             peer.answer();
-            assertThat(table.await(BLOCKS, WAIT)).isEqualTo(BLOCKS);
+            assertThat(table.await(BLOCKS, Duration.ofNanos(WAIT))).isEqualTo(BLOCKS);
         }
     }
 
@@ -158,13 +160,13 @@ final class GatedPeerCacheTest {
     void givenTwoWhoWantWhatNobodyHas_whenOneHasBeenTold_thenTheOtherDoesNotAsk() throws Exception {
         cache.register(SPACE);
         connected();
-        try (BlockTable first = cache.acquire(chain(9), 0, WAIT)) {
+        try (BlockTable first = cache.acquire(chain(9), 0, Duration.ofNanos(WAIT))) {
             peer.awaitQuestion();
-            try (BlockTable second = cache.acquire(chain(9), 0, WAIT)) {
+            try (BlockTable second = cache.acquire(chain(9), 0, Duration.ofNanos(WAIT))) {
                 assertThat(waits.tryAcquire(60, TimeUnit.SECONDS)).isTrue();
                 peer.answer();
-                assertThat(first.await(1, WAIT)).isZero();
-                assertThat(second.await(1, WAIT)).isZero();
+                assertThat(first.await(1, Duration.ofNanos(WAIT))).isZero();
+                assertThat(second.await(1, Duration.ofNanos(WAIT))).isZero();
             }
         }
         assertThat(peer.questions()).isEqualTo(1);
@@ -174,19 +176,19 @@ final class GatedPeerCacheTest {
     void givenFetchesThatAllWait_whenTheTimeOfAnotherIsOver_thenItsTableEnds() throws Exception {
         BlockChain chain = had(1);
         connected();
-        try (BlockTable first = cache.acquire(had(2), 0, WAIT);
-                BlockTable second = cache.acquire(had(3), 0, WAIT)) {
+        try (BlockTable first = cache.acquire(had(2), 0, Duration.ofNanos(WAIT));
+                BlockTable second = cache.acquire(had(3), 0, Duration.ofNanos(WAIT))) {
             peer.awaitQuestion();
             peer.awaitQuestion();
-            try (BlockTable third = cache.acquire(chain, 0, TimeUnit.MILLISECONDS.toNanos(20))) {
+            try (BlockTable third = cache.acquire(chain, 0, Duration.ofMillis(20))) {
                 int ready =
                         third.onReady(1, Runnable::run).toCompletableFuture().get(30, TimeUnit.SECONDS);
                 assertThat(ready).isZero();
                 assertThat(third.endBlock()).isZero();
             }
             peer.answer();
-            assertThat(first.await(BLOCKS, WAIT)).isEqualTo(BLOCKS);
-            assertThat(second.await(BLOCKS, WAIT)).isEqualTo(BLOCKS);
+            assertThat(first.await(BLOCKS, Duration.ofNanos(WAIT))).isEqualTo(BLOCKS);
+            assertThat(second.await(BLOCKS, Duration.ofNanos(WAIT))).isEqualTo(BLOCKS);
         }
     }
 }

@@ -256,9 +256,9 @@ final class PeerSimulation {
 
     private int get(KvCache cache, BlockChain chain, long timeoutNanos) {
         long start = turnScheduler.now() - turnScheduler.randomDelayNanos();
-        try (BlockTable table = cache.acquire(chain, 0, timeoutNanos)) {
+        try (BlockTable table = cache.acquire(chain, 0, Duration.ofNanos(timeoutNanos))) {
             int first = table.readyBlocks();
-            int ready = table.await(chain.length(), timeoutNanos);
+            int ready = table.await(chain.length(), Duration.ofNanos(timeoutNanos));
             long took = turnScheduler.now() - turnScheduler.randomDelayNanos() - start;
             assertThat(took).as("time of a get").isBetween(0L, timeoutNanos);
             assertThat(ready).as("a prefix").isBetween(first, chain.length());

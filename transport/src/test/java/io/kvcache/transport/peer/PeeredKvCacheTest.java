@@ -42,7 +42,7 @@ final class PeeredKvCacheTest {
 
     private static final Namespace SPACE = Namespace.of("peered", BlockShape.kv(1, 1, 1024, 16, Dtype.BF16));
     private static final int BLOCKS = 200; // four groups
-    private static final long WAIT = TimeUnit.SECONDS.toNanos(60);
+    private static final Duration WAIT = Duration.ofSeconds(60);
     private static final long LOOK_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
     private static final PeerOptions OPTIONS = PeerOptions.DEFAULTS.withMissTtl(Duration.ofMillis(1));
 
@@ -146,9 +146,9 @@ final class PeeredKvCacheTest {
         return chain;
     }
 
-    private static int acquired(KvCache cache, BlockChain chain, long timeoutNanos) {
-        try (BlockTable table = cache.acquire(chain, 0, timeoutNanos)) {
-            int ready = table.await(chain.length(), timeoutNanos);
+    private static int acquired(KvCache cache, BlockChain chain, Duration timeout) {
+        try (BlockTable table = cache.acquire(chain, 0, timeout)) {
+            int ready = table.await(chain.length(), timeout);
             for (int index = 0; index < ready; index++) {
                 BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
             }

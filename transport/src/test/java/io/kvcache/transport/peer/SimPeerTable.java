@@ -2,8 +2,10 @@ package io.kvcache.transport.peer;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.ForwardingBlockTable;
+import io.kvcache.core.time.Timeouts;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.time.Duration;
 import java.util.SplittableRandom;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -54,7 +56,8 @@ final class SimPeerTable extends ForwardingBlockTable {
     }
 
     @Override
-    public int await(int blocks, long timeoutNanos) {
+    public int await(int blocks, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
         int wanted = Math.min(blocks, comes);
         if (wanted > 0 && readyBlocks() < wanted) {
             turnScheduler.sleep(Math.min(timeoutNanos, arrives[wanted - 1] - turnScheduler.now()));

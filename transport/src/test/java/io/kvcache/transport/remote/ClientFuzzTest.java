@@ -28,7 +28,6 @@ import java.util.List;
 import java.util.Objects;
 import java.util.SplittableRandom;
 import java.util.concurrent.CompletionException;
-import java.util.concurrent.TimeUnit;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 import java.util.stream.IntStream;
@@ -53,7 +52,7 @@ final class ClientFuzzTest {
     private static final int SESSIONS_A_SHARING_ONE = 8;
     private static final int BLOCKS = 6;
     private static final int BLOCK_BYTES = 4096;
-    private static final long SHORT = TimeUnit.MILLISECONDS.toNanos(1);
+    private static final Duration SHORT = Duration.ofMillis(1);
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
     private static final Namespace OBJECTS = Namespace.objects("o", "t");
 
@@ -66,7 +65,8 @@ final class ClientFuzzTest {
     private long verified;
     private long failed;
 
-    /// Whether what is handed out must be right: a server that says where else in its memory a block lies is believed.
+    /// Whether what is handed out must be right: a server that says where else in its memory a block lies is
+    /// believed.
     private boolean checks;
 
     /// There is a line for all that is strange, and everything is.
@@ -201,9 +201,9 @@ final class ClientFuzzTest {
         }
     }
 
-    private void get(KvCache cache, BlockChain chain, long timeoutNanos) {
-        try (BlockTable table = cache.acquire(chain, random.nextInt(chain.length()), timeoutNanos)) {
-            int ready = table.await(table.blocks(), timeoutNanos);
+    private void get(KvCache cache, BlockChain chain, Duration timeout) {
+        try (BlockTable table = cache.acquire(chain, random.nextInt(chain.length()), timeout)) {
+            int ready = table.await(table.blocks(), timeout);
             for (int index = table.firstBlock(); index < table.firstBlock() + ready; index++) {
                 MemorySegment block = table.segment(index);
                 assertThat(block.byteSize()).isEqualTo(BLOCK_BYTES);
@@ -230,8 +230,8 @@ final class ClientFuzzTest {
         return new byte[] {1, 2, (byte) random.nextInt(4)};
     }
 
-    private void object(KvCache cache, long timeoutNanos) {
-        ObjectView found = cache.getObject(OBJECTS, key(), timeoutNanos);
+    private void object(KvCache cache, Duration timeout) {
+        ObjectView found = cache.getObject(OBJECTS, key(), timeout);
         if (found != null) {
             try (found) {
                 read(found);
@@ -270,7 +270,7 @@ final class ClientFuzzTest {
     private void aboutAll(KvCache cache) {
         switch (random.nextInt(5)) {
             case 0 -> cache.stats();
-            case 1 -> cache.flush(0);
+            case 1 -> cache.flush(KvCache.NO_WAIT);
             case 2 -> cache.drop(SPACE);
             case 3 -> cache.events().snapshot();
             default -> cache.events().since(0, 5);

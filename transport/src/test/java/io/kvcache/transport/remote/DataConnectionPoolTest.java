@@ -3,6 +3,7 @@ package io.kvcache.transport.remote;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.Endpoint;
@@ -103,7 +104,8 @@ final class DataConnectionPoolTest {
                 .connect()) {
             cache.register(objects);
             MemorySegment value = MemorySegment.ofArray(new byte[10]);
-            assertThat(cache.storeObject(objects, new byte[] {1}, value, 0)).isFalse();
+            assertThat(cache.storeObject(objects, new byte[] {1}, value, KvCache.NO_WAIT))
+                    .isFalse();
             assertThat(reserving).hasValue(0);
         }
     }

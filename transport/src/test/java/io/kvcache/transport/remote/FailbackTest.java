@@ -141,7 +141,7 @@ final class FailbackTest {
             BlockChain chain = TestBlocks.stored(cache, 1, 3);
             TestBlocks.putObject(cache, OBJECTS, key, new BlockContent(7).toHeapSegment(100_000));
             BlockTable table = cache.acquire(chain);
-            BlockTable arriving = cache.acquire(chain, 0, TestBlocks.PATIENCE.toNanos());
+            BlockTable arriving = cache.acquire(chain, 0, TestBlocks.PATIENCE);
             ObjectView view = Objects.requireNonNull(cache.getObject(OBJECTS, key));
             BlockWriter writer = cache.put(TestBlocks.chain(2, 1), 0, 0, KvCache.NO_WAIT);
             assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
@@ -151,7 +151,7 @@ final class FailbackTest {
                 TestBlocks.await("leases are renewed", () -> second.stats().requests() > heard + 1);
                 assertThat(cache.remoteStats().sharedMemory()).isFalse();
                 assertThat(TestBlocks.verify(table, chain)).isEqualTo(3);
-                assertThat(arriving.await(3, TestBlocks.PATIENCE.toNanos())).isEqualTo(3);
+                assertThat(arriving.await(3, TestBlocks.PATIENCE)).isEqualTo(3);
                 assertThat(TestBlocks.verify(arriving, chain)).isEqualTo(3);
                 assertThat(table.isValid() && arriving.isValid() && view.isValid())
                         .isTrue();

@@ -102,7 +102,7 @@ final class LostRepliesTest {
     }
 
     private static boolean fetched(RemoteKvCache cache) {
-        try (ObjectView view = cache.fetchObject(OBJECTS, KEY, 1, Runnable::run)
+        try (ObjectView view = cache.fetchObject(OBJECTS, KEY, Duration.ofNanos(1), Runnable::run)
                 .toCompletableFuture()
                 .get(60, TimeUnit.SECONDS)) {
             return view != null;

@@ -146,8 +146,8 @@ final class ProcessFailureTest {
         assertThat(cache.match(chain)).isEqualTo(Match.NOTHING);
         assertThat(TestBlocks.verified(cache, chain)).isZero();
         assertThat(TestBlocks.put(cache, TestBlocks.chain(2, 1), 0)).isFalse();
-        try (BlockTable table = cache.acquire(chain, 0, TestBlocks.PATIENCE.toNanos() / 60)) {
-            assertThat(table.await(3, TestBlocks.PATIENCE.toNanos())).isZero();
+        try (BlockTable table = cache.acquire(chain, 0, Duration.ofNanos(TestBlocks.PATIENCE.toNanos() / 60))) {
+            assertThat(table.await(3, TestBlocks.PATIENCE)).isZero();
         }
         return chain;
     }

@@ -264,21 +264,21 @@ final class RemoteFaultsTest {
             cache.register(TestBlocks.SPACE);
             for (int seed = 1; seed <= 4; seed++) {
                 TestBlocks.stored(cache, seed, 50);
-                assertThat(cache.flush(TestBlocks.PATIENCE.toNanos())).isTrue();
+                assertThat(cache.flush(TestBlocks.PATIENCE)).isTrue();
             }
             BlockChain chain = TestBlocks.chain(1, 60);
             assertThat(cache.match(chain).diskBlocks()).isPositive();
             assertThat(cache.match(chain).blocks()).isEqualTo(50);
-            try (BlockTable table = cache.acquire(chain, 10, TestBlocks.PATIENCE.toNanos())) {
+            try (BlockTable table = cache.acquire(chain, 10, TestBlocks.PATIENCE)) {
                 assertThat(table.endBlock()).isEqualTo(50);
                 int first =
                         table.onReady(1, Runnable::run).toCompletableFuture().get(60, TimeUnit.SECONDS);
                 assertThat(first).isPositive();
-                assertThat(table.await(60, TestBlocks.PATIENCE.toNanos())).isEqualTo(40);
+                assertThat(table.await(60, TestBlocks.PATIENCE)).isEqualTo(40);
                 assertThat(TestBlocks.verify(table, chain)).isEqualTo(40);
                 assertThat(table.endBlock()).isEqualTo(50);
             }
-            try (BlockTable cancelled = cache.acquire(TestBlocks.chain(2, 50), 0, TestBlocks.PATIENCE.toNanos())) {
+            try (BlockTable cancelled = cache.acquire(TestBlocks.chain(2, 50), 0, TestBlocks.PATIENCE)) {
                 assertThat(cancelled.blocks()).isPositive();
             }
             TestBlocks.await("all is back", () -> store.stats().openTables() == 0);

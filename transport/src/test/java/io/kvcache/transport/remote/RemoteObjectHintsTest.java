@@ -3,6 +3,7 @@ package io.kvcache.transport.remote;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
@@ -14,6 +15,7 @@ import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
@@ -60,7 +62,8 @@ final class RemoteObjectHintsTest {
         store.register(THINGS);
         MemorySegment value = MemorySegment.ofArray(new byte[(1 << 20) - 100]);
         for (int number = from; number < to; number++) {
-            assertThat(store.storeObject(THINGS, key(number), value, 0)).isTrue();
+            assertThat(store.storeObject(THINGS, key(number), value, KvCache.NO_WAIT))
+                    .isTrue();
         }
     }
 
@@ -78,7 +81,7 @@ final class RemoteObjectHintsTest {
     void givenForgottenAndOutlivedObjects_whenRoomIsNeeded_thenTheyGoFirst() {
         put(0, FIT);
         assertThat(hint(new ObjectHint.Forget(), 4, 8)).isEqualTo(4);
-        assertThat(hint(new ObjectHint.Expire(0), 8, 12)).isEqualTo(4);
+        assertThat(hint(new ObjectHint.Expire(Duration.ZERO), 8, 12)).isEqualTo(4);
         put(100, 108);
         assertThat(here(4, 12)).isZero();
         assertThat(here(0, 4) + here(12, FIT)).isEqualTo(FIT - 8);
@@ -104,7 +107,7 @@ final class RemoteObjectHintsTest {
     @Test
     void givenExpectedObjects_whenAScanComes_thenTheySurviveIt() {
         put(0, FIT);
-        assertThat(hint(new ObjectHint.Expect(0), 0, 10)).isEqualTo(10);
+        assertThat(hint(new ObjectHint.Expect(Duration.ZERO), 0, 10)).isEqualTo(10);
         put(100, 140);
         assertThat(here(0, 10)).isEqualTo(10);
     }
@@ -112,11 +115,12 @@ final class RemoteObjectHintsTest {
     @Test
     void givenPinsOfTwoClients_whenOneGoes_thenThatOfBothStays() {
         put(0, FIT);
-        assertThat(hint(new ObjectHint.Pin(Long.MAX_VALUE), 0, 4)).isEqualTo(4);
+        assertThat(hint(new ObjectHint.Pin(Duration.ofNanos(Long.MAX_VALUE)), 0, 4))
+                .isEqualTo(4);
         try (RemoteKvCache other = connect()) {
-            ObjectHint pin = new ObjectHint.Pin(Long.MAX_VALUE);
+            ObjectHint pin = new ObjectHint.Pin(Duration.ofNanos(Long.MAX_VALUE));
             assertThat(other.hintObjects(THINGS, keys(2, 6), pin)).isEqualTo(4);
-            assertThat(other.hintObjects(THINGS, keys(0, 2), new ObjectHint.Pin(0)))
+            assertThat(other.hintObjects(THINGS, keys(0, 2), new ObjectHint.Pin(Duration.ZERO)))
                     .as("another client's")
                     .isZero();
             assertThat(store.hintStats().pins()).isEqualTo(6);
@@ -126,7 +130,7 @@ final class RemoteObjectHintsTest {
         put(100, 200);
         assertThat(here(0, 4)).isEqualTo(4);
         assertThat(here(4, FIT)).isZero();
-        assertThat(hint(new ObjectHint.Pin(0), 0, 4)).isEqualTo(4);
+        assertThat(hint(new ObjectHint.Pin(Duration.ZERO), 0, 4)).isEqualTo(4);
         assertThat(store.hintStats().pins()).isZero();
     }
 
@@ -135,11 +139,13 @@ final class RemoteObjectHintsTest {
         store.register(THINGS);
         MemorySegment value = MemorySegment.ofArray(new byte[100]);
         for (int number = 0; number < 1100; number++) {
-            assertThat(store.storeObject(THINGS, key(number), value, 0)).isTrue();
+            assertThat(store.storeObject(THINGS, key(number), value, KvCache.NO_WAIT))
+                    .isTrue();
         }
-        assertThat(hint(new ObjectHint.Pin(Long.MAX_VALUE), 0, 1100)).isEqualTo(1024);
+        assertThat(hint(new ObjectHint.Pin(Duration.ofNanos(Long.MAX_VALUE)), 0, 1100))
+                .isEqualTo(1024);
         assertThat(store.hintStats().pins()).isEqualTo(1024);
-        assertThat(hint(new ObjectHint.Pin(0), 0, 1100)).isEqualTo(1024);
+        assertThat(hint(new ObjectHint.Pin(Duration.ZERO), 0, 1100)).isEqualTo(1024);
         assertThat(store.hintStats().pins()).isZero();
     }
 
@@ -164,11 +170,12 @@ final class RemoteObjectHintsTest {
     void givenMoreKeysThanAMessageTakes_whenHinted_thenTheyGoInSeveral() {
         put(0, FIT);
         assertThat(hint(new ObjectHint.Forget(), 0, 20_000)).isEqualTo(FIT);
-        assertThat(hint(new ObjectHint.Expire(1), 0, 20_000)).isEqualTo(20_000);
+        assertThat(hint(new ObjectHint.Expire(Duration.ofNanos(1)), 0, 20_000)).isEqualTo(20_000);
         List<byte[]> long4096 = IntStream.range(0, 1500)
                 .mapToObj(i -> "%04096d".formatted(i).getBytes(StandardCharsets.US_ASCII))
                 .toList();
-        assertThat(remote.hintObjects(THINGS, long4096, new ObjectHint.Pin(1))).isZero();
+        assertThat(remote.hintObjects(THINGS, long4096, new ObjectHint.Pin(Duration.ofNanos(1))))
+                .isZero();
     }
 
     @Test

@@ -25,6 +25,7 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -103,7 +104,7 @@ final class RemoteWritesTest {
                     .isEqualTo(BLOCKS);
             Hint label = new Hint.Label(chain, 0, new RequestLabel(RequestKind.CHAT, 5, 1, false));
             assertThat(old.hint(label)).isFalse();
-            assertThat(old.hint(new Hint.Expect(chain, 0))).isTrue();
+            assertThat(old.hint(new Hint.Expect(chain, Duration.ZERO))).isTrue();
             assertThat(cache.hint(label)).as("by a server that knows it").isTrue();
         }
     }
@@ -168,9 +169,9 @@ final class RemoteWritesTest {
         assertThat(TestBlocks.put(store, same, 0)).isTrue();
         for (RemoteKvCache each : List.of(connect(), connectToOld())) {
             try (RemoteKvCache cache = each;
-                    BlockWriter writer = cache.put(chain, 0, 0, TestBlocks.PATIENCE.toNanos())) {
+                    BlockWriter writer = cache.put(chain, 0, 0, TestBlocks.PATIENCE)) {
                 assertThat(writer.outcome()).isEqualTo(PutOutcome.FOREIGN);
-                assertThat(cache.putAll(chain, 0, blocks(false).subList(0, 2), TestBlocks.PATIENCE.toNanos()))
+                assertThat(cache.putAll(chain, 0, blocks(false).subList(0, 2), TestBlocks.PATIENCE))
                         .isEqualTo(new PutSummary(0, 0, PutOutcome.FOREIGN));
             }
         }
@@ -205,7 +206,7 @@ final class RemoteWritesTest {
                 release = Thread.ofPlatform().unstarted(() -> store.drop(pinned, 0));
             }
             release.start();
-            assertThat(cache.putAll(chain, 0, blocks, 30_000_000_000L).accepted())
+            assertThat(cache.putAll(chain, 0, blocks, Duration.ofSeconds(30)).accepted())
                     .isEqualTo(BLOCKS);
             release.join();
             assertThat(TestBlocks.verified(cache, chain)).isEqualTo(BLOCKS);

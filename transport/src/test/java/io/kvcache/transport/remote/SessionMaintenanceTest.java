@@ -61,7 +61,7 @@ final class SessionMaintenanceTest {
         try (RemoteKvCache cache = connect(server)) {
             cache.register(TestBlocks.SPACE);
             BlockChain chain = TestBlocks.stored(store, 1, 2);
-            try (BlockTable table = cache.acquire(chain, 0, TimeUnit.MILLISECONDS.toNanos(1))) {
+            try (BlockTable table = cache.acquire(chain, 0, Duration.ofMillis(1))) {
                 CompletableFuture<Integer> ready = table.onReady(2, work -> {
                             throw new RejectedExecutionException("closed");
                         })

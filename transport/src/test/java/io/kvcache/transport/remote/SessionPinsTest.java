@@ -7,6 +7,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.IOException;
+import java.time.Duration;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -93,10 +94,10 @@ final class SessionPinsTest {
         try (RemoteKvCache owner = connect();
                 RemoteKvCache other = connect()) {
             assertThat(pin(owner, chain)).isTrue();
-            assertThat(other.hint(new Hint.Pin(chain, 0))).isTrue();
+            assertThat(other.hint(new Hint.Pin(chain, Duration.ZERO))).isTrue();
             fillOver(100);
             assertThat(store.match(chain).blocks()).isEqualTo(2);
-            assertThat(owner.hint(new Hint.Pin(chain, 0))).isTrue();
+            assertThat(owner.hint(new Hint.Pin(chain, Duration.ZERO))).isTrue();
             fillOver(300);
             assertThat(store.match(chain).blocks()).isZero();
         }
@@ -108,6 +109,6 @@ final class SessionPinsTest {
     }
 
     private static boolean pin(RemoteKvCache client, BlockChain chain) {
-        return client.hint(new Hint.Pin(chain, Long.MAX_VALUE));
+        return client.hint(new Hint.Pin(chain, Duration.ofNanos(Long.MAX_VALUE)));
     }
 }

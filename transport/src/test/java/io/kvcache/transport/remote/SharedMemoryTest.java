@@ -147,7 +147,7 @@ final class SharedMemoryTest {
                 content.requireEqual((1 << 20) - 10, copy.asSlice(0, 20));
                 assertThat(view.isValid()).isTrue();
                 assertThat(cache.remoteStats().mapped()).isEqualTo(1);
-                kept = Objects.requireNonNull(cache.getObject(space, key, 1_000_000));
+                kept = Objects.requireNonNull(cache.getObject(space, key, Duration.ofMillis(1)));
                 assertThat(cache.remoteStats().mapped())
                         .as("with a time-out too")
                         .isEqualTo(2);
@@ -172,7 +172,7 @@ final class SharedMemoryTest {
             cache.register(TestBlocks.SPACE);
             for (int seed = 1; seed <= 3; seed++) {
                 TestBlocks.stored(cache, seed, 40);
-                assertThat(cache.flush(TestBlocks.PATIENCE.toNanos())).isTrue();
+                assertThat(cache.flush(TestBlocks.PATIENCE)).isTrue();
             }
             BlockChain chain = TestBlocks.chain(1, 50);
             Match match = cache.match(chain);
@@ -183,8 +183,8 @@ final class SharedMemoryTest {
             assertThat(resident)
                     .as("what is resident")
                     .isBetween(cache.match(chain).hostBlocks(), match.hostBlocks());
-            try (BlockTable table = cache.acquire(chain, 10, TestBlocks.PATIENCE.toNanos())) {
-                assertThat(table.await(30, TestBlocks.PATIENCE.toNanos())).isEqualTo(30);
+            try (BlockTable table = cache.acquire(chain, 10, TestBlocks.PATIENCE)) {
+                assertThat(table.await(30, TestBlocks.PATIENCE)).isEqualTo(30);
                 assertThat(TestBlocks.verify(table, chain)).isEqualTo(30);
                 assertThat(table.isValid()).isTrue();
                 assertThat(cache.remoteStats().mapped()).isEqualTo(30);

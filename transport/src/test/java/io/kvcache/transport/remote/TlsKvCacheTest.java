@@ -116,9 +116,8 @@ final class TlsKvCacheTest {
             for (Future<Integer> each : all) {
                 assertThat(each.get()).isEqualTo(50);
             }
-            try (BlockTable arriving = cache.acquire(
-                    TestBlocks.chain(1, 10), 3, Duration.ofSeconds(60).toNanos())) {
-                assertThat(arriving.await(7, Duration.ofSeconds(60).toNanos())).isEqualTo(7);
+            try (BlockTable arriving = cache.acquire(TestBlocks.chain(1, 10), 3, Duration.ofSeconds(60))) {
+                assertThat(arriving.await(7, Duration.ofSeconds(60))).isEqualTo(7);
                 assertThat(TestBlocks.verify(arriving, TestBlocks.chain(1, 10))).isEqualTo(7);
             }
             Namespace objects = Namespace.objects("o", "");

@@ -12,6 +12,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.transport.remote.RemoteKvCache;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -87,7 +88,7 @@ final class NetworkTraffic {
     private void written(int seed, int blocks) {
         BlockChain chain = chain(seed, blocks);
         for (int index = 0; index < blocks; index++) {
-            try (BlockWriter writer = cache.put(chain, index, 0, random.nextInt(3) * 1_000_000L)) {
+            try (BlockWriter writer = cache.put(chain, index, 0, Duration.ofNanos(random.nextInt(3) * 1_000_000L))) {
                 if (writer.outcome() == PutOutcome.RESERVED && random.nextInt(10) > 0) {
                     BlockContent.of(chain.key(index)).fill(writer.segment());
                     writer.seal();
@@ -120,7 +121,7 @@ final class NetworkTraffic {
     private int arriving(int seed, int blocks) {
         BlockChain chain = chain(seed, blocks);
         int from = random.nextInt(blocks);
-        long timeout = TimeUnit.MILLISECONDS.toNanos(1 + random.nextInt(200));
+        Duration timeout = Duration.ofMillis(1 + random.nextInt(200));
         try (BlockTable table = cache.acquire(chain, from, timeout)) {
             int first = verified(table, chain);
             table.await(blocks - from, timeout);

@@ -201,8 +201,8 @@ final class PeerNetworkSimulation {
 
     private static int get(KvCache cache, BlockChain chain, long timeoutNanos) {
         long start = System.nanoTime();
-        try (BlockTable table = cache.acquire(chain, 0, timeoutNanos)) {
-            int ready = table.await(chain.length(), timeoutNanos);
+        try (BlockTable table = cache.acquire(chain, 0, Duration.ofNanos(timeoutNanos))) {
+            int ready = table.await(chain.length(), Duration.ofNanos(timeoutNanos));
             assertThat(System.nanoTime() - start).as("time of a get").isLessThan(timeoutNanos + SLACK_NANOS);
             assertThat(ready).isBetween(0, chain.length());
             for (int index = 0; index < ready; index++) {

@@ -7,6 +7,7 @@ import io.kvcache.core.ObjectHint;
 import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
 import io.kvcache.transport.link.RecordingSink;
+import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
@@ -22,12 +23,12 @@ final class ObjectHintCodecTest {
     @Test
     void givenEachHint_whenWrittenAndRead_thenItIsTheSame() throws ProtocolException {
         List<ObjectHint> hints = List.of(
-                new ObjectHint.Expect(5),
-                new ObjectHint.Pin(Long.MAX_VALUE),
+                new ObjectHint.Expect(Duration.ofNanos(5)),
+                new ObjectHint.Pin(Duration.ofNanos(Long.MAX_VALUE)),
                 new ObjectHint.Forget(),
                 new ObjectHint.Label(new RequestLabel(RequestKind.BATCH, 7, 2, false)),
                 new ObjectHint.Weigh(51 / 255f),
-                new ObjectHint.Expire(9));
+                new ObjectHint.Expire(Duration.ofNanos(9)));
         for (ObjectHint hint : hints) {
             BodyWriter to = new BodyWriter();
             ObjectHintCodec.write(hint, KEYS, to);

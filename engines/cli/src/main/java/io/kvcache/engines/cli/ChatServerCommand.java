@@ -23,12 +23,12 @@ import java.io.PrintWriter;
 import java.io.UncheckedIOException;
 import java.net.InetSocketAddress;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -182,7 +182,7 @@ final class ChatServerCommand implements Callable<Integer>, LongRunningCommand {
             ChatServer server, PrefixCachedGenerator<JlamaModel> generator, JlamaTextEngine served, KvCache store) {
         server.close();
         generator.close();
-        if (disk != null && !store.flush(TimeUnit.SECONDS.toNanos(FLUSH_SECONDS))) {
+        if (disk != null && !store.flush(Duration.ofSeconds(FLUSH_SECONDS))) {
             printLine("KVCache: not all blocks got to disk in time");
         }
         store.close();

@@ -181,8 +181,8 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
             int usable = (prompt.length - 1) / options.blockTokens();
             if (usable > 0) {
                 BlockChain wanted = chain.prefix(usable);
-                long patience =
-                        storeQueue.awaitShared(wanted, options.loadTimeout().toNanos());
+                Duration patience = Duration.ofNanos(
+                        storeQueue.awaitShared(wanted, options.loadTimeout().toNanos()));
                 try (BlockTable table = cache.acquire(wanted, 0, patience)) {
                     int blocks = table.await(usable, patience);
                     lookedUp = System.nanoTime() - start;

@@ -97,7 +97,7 @@ public abstract class EqualityContract<M extends EngineModel> {
                 PrefixCachedGenerator<M> generator = generator(cache, blockTokens)) {
             ask(generator, base);
             assertThat(generator.awaitStored(PATIENCE)).isTrue();
-            assertThat(cache.flush(PATIENCE.toNanos())).isTrue();
+            assertThat(cache.flush(PATIENCE)).isTrue();
         }
         try (TieredKvCache cache = onDisk();
                 PrefixCachedGenerator<M> generator = generator(cache, blockTokens)) {

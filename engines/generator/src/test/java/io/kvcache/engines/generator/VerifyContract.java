@@ -190,7 +190,7 @@ public abstract class VerifyContract<M extends EngineModel> {
         try (TieredKvCache cache = onDisk();
                 PrefixCachedGenerator<M> generator = generator(cache, 0)) {
             ask(generator);
-            assertThat(cache.flush(PATIENCE.toNanos())).isTrue();
+            assertThat(cache.flush(PATIENCE)).isTrue();
         }
         flipOnDisk(blocks.get(WRONG_BLOCK));
         try (TieredKvCache cache = onDisk();

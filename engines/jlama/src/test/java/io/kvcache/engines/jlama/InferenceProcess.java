@@ -52,7 +52,7 @@ final class InferenceProcess {
                 cache, BlockChain.of(generator.namespace(), prompt), Integer.parseInt(arguments[3]) / BLOCK_TOKENS);
         Generation made = generator.generate(GenerationRequest.greedy(prompt, TOKENS), TokenListener.NONE);
         boolean stored = generator.awaitStored(PATIENCE);
-        boolean durable = !arguments[1].equals("disk") || cache.flush(PATIENCE.toNanos());
+        boolean durable = !arguments[1].equals("disk") || cache.flush(PATIENCE);
         System.out.println("cached " + made.cachedTokens() + ", said " + Arrays.toString(made.tokens()));
         System.out.flush();
         Runtime.getRuntime().halt(stored && durable ? 0 : 1);
