@@ -17,17 +17,29 @@ record HostObjectCatalog(HostStore store, NamespaceEntry namespace, Hints hints)
 
     @Override
     public boolean contains(BlockKey digest) {
-        return RecordHandle.isFound(store.lookup().findKnown(digest.hi(), digest.lo()));
+        long handle = store.lookup().findKnown(digest.hi(), digest.lo());
+        return RecordHandle.isFound(handle) && isOwn(handle);
     }
 
     @Override
     public boolean drop(BlockKey digest) {
-        return unpinIfDropped(digest, store.drop(digest.hi(), digest.lo()) > 0);
+        return !isForeign(digest) && unpinIfDropped(digest, store.drop(digest.hi(), digest.lo()) > 0);
     }
 
     @Override
     public boolean dropForQuota(BlockKey digest) {
-        return unpinIfDropped(digest, store.dropForQuota(digest.hi(), digest.lo()) > 0);
+        return !isForeign(digest) && unpinIfDropped(digest, store.dropForQuota(digest.hi(), digest.lo()) > 0);
+    }
+
+    private boolean isOwn(long handle) {
+        return store.lookup().isObjectOf(namespace, RecordHandle.record(handle));
+    }
+
+    /// A caller that knows digests could name a block, or an object of another namespace. A record that changes
+    /// hands during the check may give either answer.
+    private boolean isForeign(BlockKey digest) {
+        long handle = store.lookup().findKnown(digest.hi(), digest.lo());
+        return RecordHandle.isFound(handle) && !isOwn(handle);
     }
 
     private boolean unpinIfDropped(BlockKey digest, boolean dropped) {

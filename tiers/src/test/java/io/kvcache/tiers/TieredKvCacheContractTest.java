@@ -10,6 +10,7 @@ import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.EventContract;
 import io.kvcache.core.contract.HintContract;
 import io.kvcache.core.contract.LifecycleContract;
+import io.kvcache.core.contract.LocalObjectContract;
 import io.kvcache.core.contract.ManualClock;
 import io.kvcache.core.contract.ObjectContract;
 import java.time.Duration;
@@ -91,6 +92,13 @@ final class TieredKvCacheContractTest {
     @Nested
     final class BlockWriters extends BlockWriterContract {
         BlockWriters() {
+            super(TieredKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class LocalObjects extends LocalObjectContract {
+        LocalObjects() {
             super(TieredKvCacheContractTest::open);
         }
     }

@@ -1,6 +1,7 @@
 package io.kvcache.core.contract;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -77,6 +78,22 @@ public abstract class BlockContract extends KvCacheContract {
             assertThat(match(chain.prefix(asked))).isEqualTo(Math.min(asked, 13));
         }
         assertThat(verified(chain)).isEqualTo(13);
+    }
+
+    @Test
+    void givenAPrefix_whenMatchedWithATimeout_thenWhatAcquireReturnsWithIt() {
+        BlockChain chain = chain(1, 20);
+        stored(chain.prefix(13));
+        for (Duration timeout : List.of(KvCache.NO_WAIT, Duration.ofMillis(1), Duration.ofDays(365_000))) {
+            assertThat(cache().match(chain, timeout).blocks()).isEqualTo(13);
+            assertThat(cache().match(chain.prefix(5), timeout).blocks()).isEqualTo(5);
+            assertThat(cache().match(chain.prefix(0), timeout)).isEqualTo(Match.NOTHING);
+            assertThat(cache().match(chain(2, 3), timeout)).isEqualTo(Match.NOTHING);
+            try (BlockTable table = cache().acquire(chain, 0, timeout)) {
+                assertThat(table.await(13, Duration.ofMinutes(1))).isEqualTo(13);
+            }
+        }
+        assertThatIllegalArgumentException().isThrownBy(() -> cache().match(chain, Duration.ofNanos(-1)));
     }
 
     @Test

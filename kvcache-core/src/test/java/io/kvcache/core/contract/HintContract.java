@@ -4,11 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.Hint;
+import io.kvcache.core.ObjectHint;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
 import io.kvcache.core.identity.BlockChain;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -251,6 +253,70 @@ public abstract class HintContract extends KvCacheContract {
                 .extend(IntStream.range(0, (blocks - kept) * BLOCK_TOKENS)
                         .map(i -> 9_000_000 + kept * 100_000 + i)
                         .toArray());
+    }
+
+    private static byte[] objectKey(int number) {
+        return new byte[] {(byte) number};
+    }
+
+    private List<byte[]> storedObjects(int from, int to) {
+        List<byte[]> keys = new ArrayList<>();
+        for (int number = from; number < to; number++) {
+            byte[] key = objectKey(number);
+            putObject(key, content(OBJECTS, key), (1 << 20) - 100);
+            keys.add(key);
+        }
+        return keys;
+    }
+
+    private long present(List<byte[]> keys) {
+        return keys.stream().filter(key -> cache().containsObject(OBJECTS, key)).count();
+    }
+
+    @Test
+    void givenOldObjectsAreExpected_whenRoomIsNeeded_thenOthersGo() {
+        List<byte[]> old = storedObjects(0, 10);
+        List<byte[]> young = storedObjects(10, 40);
+        assertThat(cache().hintObjects(OBJECTS, old, new ObjectHint.Expect(Duration.ZERO)))
+                .isEqualTo(10);
+        fillWith(100, 30);
+        assertThat(present(old)).isEqualTo(10);
+        assertThat(present(young)).isLessThan(30);
+    }
+
+    @Test
+    void givenYoungObjectsAreForgotten_whenRoomIsNeeded_thenTheyGoFirst() {
+        List<byte[]> old = storedObjects(0, 20);
+        List<byte[]> young = storedObjects(20, 40);
+        assertThat(cache().hintObjects(OBJECTS, young, new ObjectHint.Forget())).isEqualTo(20);
+        assertThat(present(young)).as("a hint removes nothing").isEqualTo(20);
+        fillWith(100, 30);
+        assertThat(present(old)).isEqualTo(20);
+        assertThat(present(young)).isLessThan(20);
+    }
+
+    @Test
+    void givenPinnedObjects_whenRoomIsNeeded_thenTheyStayUntilTheirTimeIsOver() {
+        List<byte[]> pinned = storedObjects(0, 8);
+        assertThat(cache().hintObjects(OBJECTS, pinned, new ObjectHint.Pin(MINUTE)))
+                .isEqualTo(8);
+        fillWith(100, 100);
+        assertThat(present(pinned)).isEqualTo(8);
+        advance(Duration.ofSeconds(61));
+        cache().stats();
+        fillWith(300, 100);
+        assertThat(present(pinned)).isZero();
+    }
+
+    @Test
+    void givenUnknownObjects_whenHinted_thenTheyAreSkipped() {
+        List<byte[]> unknown = List.of(objectKey(1), objectKey(2));
+        assertThat(cache().hintObjects(OBJECTS, unknown, new ObjectHint.Pin(MINUTE)))
+                .isZero();
+        assertThat(cache().hintObjects(OBJECTS, unknown, new ObjectHint.Forget()))
+                .isZero();
+        assertThat(cache().hintObjects(OBJECTS, List.of(), new ObjectHint.Forget()))
+                .isZero();
     }
 
     @Test

@@ -13,6 +13,7 @@ import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.EventContract;
 import io.kvcache.core.contract.HintContract;
 import io.kvcache.core.contract.LifecycleContract;
+import io.kvcache.core.contract.LocalObjectContract;
 import io.kvcache.core.contract.ManualClock;
 import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.tiers.TieredKvCache;
@@ -130,6 +131,13 @@ final class PeeredKvCacheContractTest {
     @Nested
     final class BlockWriters extends BlockWriterContract {
         BlockWriters() {
+            super(PeeredKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class LocalObjects extends LocalObjectContract {
+        LocalObjects() {
             super(PeeredKvCacheContractTest::open);
         }
     }
