@@ -5,7 +5,8 @@ import java.time.Duration;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 
-/// The pinned blocks of one sequence, in chain order: blocks `[firstBlock, endBlock)`.
+/// The pinned blocks of one sequence, in chain order: blocks `[firstBlock, endBlock)`. Every index counts blocks of the
+/// chain, not of the table.
 ///
 /// While the table is open its blocks stay where they are and as they are. Closing it gives them all free; a
 /// segment must not be used afterwards (a checked store makes it throw).
@@ -21,28 +22,35 @@ public interface BlockTable extends AutoCloseable {
     /// Block after the last one that this table has or still expects.
     int endBlock();
 
-    /// Blocks that this table has or still expects.
+    /// Block after the last one that can be read now: blocks `[firstBlock(), readyEnd())` are ready. Never waits
+    /// and never decreases.
+    int readyEnd();
+
+    /// Number of blocks that this table has or still expects.
     default int blocks() {
         return endBlock() - firstBlock();
     }
 
-    /// Leading blocks of the table that can be read now. Never blocks and never shrinks.
-    int readyBlocks();
+    /// Number of blocks that can be read now, from the first on.
+    default int readyBlocks() {
+        return readyEnd() - firstBlock();
+    }
 
-    /// Waits until `blocks` leading blocks are ready, or it is clear that no more will come, or the time-out
-    /// passes.
+    /// Waits until all blocks before block `end` of the chain are ready, no more will come, or the timeout passes.
     ///
-    /// @return the ready blocks, perhaps fewer than asked for
-    int await(int blocks, Duration timeout);
+    /// @param end block of the chain, usually [#endBlock]
+    /// @return [#readyEnd], perhaps less than `end`
+    int await(int end, Duration timeout);
 
-    /// Completes, on `executor`, with the ready blocks once `blocks` of them are ready or no more will come.
-    /// An executor that does not take that then makes the stage fail with what it threw. Closing the table
-    /// completes it with the blocks that were ready by then, and leaves nothing behind that holds on to the table.
-    CompletionStage<Integer> onReady(int blocks, Executor executor);
+    /// Completes on `executor` with [#readyEnd] once all blocks before block `end` are ready or no more will come.
+    ///
+    /// When the executor rejects the task, the stage fails with the executor's exception. Closing the table
+    /// completes the stage with the blocks that were ready by then, and nothing keeps a reference to the table.
+    CompletionStage<Integer> onReady(int end, Executor executor);
 
     /// The bytes of block `index` of the chain, read-only, in place.
     ///
-    /// @param index `firstBlock() <= index < firstBlock() + readyBlocks()`
+    /// @param index `firstBlock() <= index < readyEnd()`
     /// @throws IndexOutOfBoundsException when the block is not ready
     /// @throws IllegalStateException when the table is closed
     MemorySegment segment(int index);

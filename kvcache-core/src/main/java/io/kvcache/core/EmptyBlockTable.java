@@ -36,22 +36,19 @@ public final class EmptyBlockTable implements BlockTable {
     }
 
     @Override
-    public int readyBlocks() {
-        return 0;
+    public int readyEnd() {
+        return firstBlock;
     }
 
     @Override
-    public int await(int blocks, Duration timeout) {
-        long timeoutNanos = Timeouts.toNanos(timeout);
-        if (timeoutNanos < 0) {
-            throw new IllegalArgumentException("timeoutNanos is " + timeoutNanos + "; it takes 0 and up");
-        }
-        return 0;
+    public int await(int end, Duration timeout) {
+        Timeouts.requireNotNegative(timeout);
+        return firstBlock;
     }
 
     @Override
-    public CompletionStage<Integer> onReady(int blocks, Executor executor) {
-        return CompletableFuture.supplyAsync(() -> 0, executor);
+    public CompletionStage<Integer> onReady(int end, Executor executor) {
+        return CompletableFuture.supplyAsync(() -> firstBlock, executor);
     }
 
     @Override

@@ -35,18 +35,18 @@ public abstract class ForwardingBlockTable implements BlockTable {
     }
 
     @Override
-    public int readyBlocks() {
-        return delegate.readyBlocks();
+    public int readyEnd() {
+        return delegate.readyEnd();
     }
 
     @Override
-    public int await(int blocks, Duration timeout) {
-        return delegate.await(blocks, timeout);
+    public int await(int end, Duration timeout) {
+        return delegate.await(end, timeout);
     }
 
     @Override
-    public CompletionStage<Integer> onReady(int blocks, Executor executor) {
-        return delegate.onReady(blocks, executor);
+    public CompletionStage<Integer> onReady(int end, Executor executor) {
+        return delegate.onReady(end, executor);
     }
 
     @Override

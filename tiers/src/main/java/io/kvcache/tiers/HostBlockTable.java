@@ -80,19 +80,19 @@ final class HostBlockTable implements BlockTable {
     }
 
     @Override
-    public int readyBlocks() {
-        return endBlock - firstBlock;
+    public int readyEnd() {
+        return endBlock;
     }
 
     @Override
-    public int await(int blocks, Duration timeout) {
-        long timeoutNanos = Timeouts.toNanos(timeout);
-        return readyBlocks();
+    public int await(int end, Duration timeout) {
+        Timeouts.requireNotNegative(timeout);
+        return endBlock;
     }
 
     @Override
-    public CompletionStage<Integer> onReady(int blocks, Executor executor) {
-        return CompletableFuture.supplyAsync(this::readyBlocks, executor);
+    public CompletionStage<Integer> onReady(int end, Executor executor) {
+        return CompletableFuture.supplyAsync(() -> endBlock, executor);
     }
 
     @Override

@@ -82,8 +82,9 @@ final class LoadingBlockTable implements BlockTable {
         synchronized (this) {
             advance();
             over = ended;
-            tell = waiters.takeReady(readyCount(), ended);
-            if (ended || readyCount() >= minAwaited) {
+            int ready = readyUntil();
+            tell = waiters.takeReady(ready, ended);
+            if (ended || ready >= minAwaited) {
                 minAwaited = Integer.MAX_VALUE;
                 notifyAll();
             }
@@ -122,8 +123,8 @@ final class LoadingBlockTable implements BlockTable {
         }
     }
 
-    private int readyCount() {
-        return Math.max(0, blockRange.residentBlocks + arrived - blockRange.firstBlock);
+    private int readyUntil() {
+        return Math.max(blockRange.firstBlock, blockRange.residentBlocks + arrived);
     }
 
     @Override
@@ -134,28 +135,28 @@ final class LoadingBlockTable implements BlockTable {
     @Override
     public synchronized int endBlock() {
         advance();
-        return ended ? blockRange.firstBlock + readyCount() : loadBatch.end();
+        return ended ? readyUntil() : loadBatch.end();
     }
 
     @Override
-    public synchronized int readyBlocks() {
+    public synchronized int readyEnd() {
         advance();
-        return readyCount();
+        return readyUntil();
     }
 
     @Override
-    public int await(int wanted, Duration timeout) {
+    public int await(int end, Duration timeout) {
         long awaitNanos = Timeouts.toNanos(timeout);
         long since = storeContext.clock().nanos();
         synchronized (this) {
             advance();
-            while (readyCount() < wanted && !ended) {
+            while (readyUntil() < end && !ended) {
                 long left = awaitNanos - (storeContext.clock().nanos() - since);
                 if (left <= 0) {
                     break;
                 }
                 try {
-                    minAwaited = Math.min(minAwaited, wanted);
+                    minAwaited = Math.min(minAwaited, end);
                     storeContext.clock().await(this, left);
                 } catch (InterruptedException stopped) {
                     Thread.currentThread().interrupt();
@@ -163,15 +164,15 @@ final class LoadingBlockTable implements BlockTable {
                 }
                 advance();
             }
-            return readyCount();
+            return readyUntil();
         }
     }
 
     @Override
-    public CompletionStage<Integer> onReady(int wanted, Executor executor) {
+    public CompletionStage<Integer> onReady(int end, Executor executor) {
         CompletableFuture<Integer> ready;
         synchronized (this) {
-            ready = waiters.add(wanted, executor);
+            ready = waiters.add(end, executor);
         }
         update();
         if (!ready.isDone()) {
@@ -201,7 +202,7 @@ final class LoadingBlockTable implements BlockTable {
         if (closed) {
             throw new IllegalStateException("the table is closed");
         }
-        int end = blockRange.firstBlock + readyBlocks();
+        int end = readyEnd();
         if (index < blockRange.firstBlock || index >= end) {
             throw new IndexOutOfBoundsException("block " + index + " of a table whose blocks " + blockRange.firstBlock
                     + " to " + end + " (exclusive) are ready");
@@ -256,8 +257,7 @@ final class LoadingBlockTable implements BlockTable {
     }
 
     private void release() {
-        blockRange.entry.countLoaded(
-                Math.max(0, readyCount() - Math.max(0, blockRange.residentBlocks - blockRange.firstBlock)));
+        blockRange.entry.countLoaded(readyUntil() - Math.max(blockRange.firstBlock, blockRange.residentBlocks));
         for (int i = 0; i < loadBatch.count(); i++) {
             if (storeContext.tierScheduler() != null) {
                 storeContext.tierScheduler().loadListeners().remove(loadBatch.record(i), listener);

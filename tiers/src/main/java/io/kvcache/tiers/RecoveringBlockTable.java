@@ -105,7 +105,7 @@ final class RecoveringBlockTable implements BlockTable {
         } catch (IllegalStateException closing) {
             return null;
         }
-        if (found == null || (found.endBlock() > first.endBlock() && found.readyBlocks() >= first.readyBlocks())) {
+        if (found == null || (found.endBlock() > first.endBlock() && found.readyEnd() >= first.readyEnd())) {
             return found;
         }
         found.close();
@@ -142,10 +142,10 @@ final class RecoveringBlockTable implements BlockTable {
         synchronized (this) {
             of = current();
             isSecond = second != null;
-            ready = of.readyBlocks();
-            boolean last = closed || (lookedAgain && ready >= of.blocks());
+            ready = of.readyEnd();
+            boolean last = closed || (lookedAgain && ready >= of.endBlock());
             tell = waiters.takeReady(ready, last);
-            goesOn = !last && waiters.hasWaiters() && ready < of.blocks() && !followed;
+            goesOn = !last && waiters.hasWaiters() && ready < of.endBlock() && !followed;
             followed |= goesOn;
         }
         tell.run();
@@ -175,15 +175,15 @@ final class RecoveringBlockTable implements BlockTable {
     }
 
     @Override
-    public int readyBlocks() {
+    public int readyEnd() {
         update();
         synchronized (this) {
-            return current().readyBlocks();
+            return current().readyEnd();
         }
     }
 
     @Override
-    public int await(int blocks, Duration timeout) {
+    public int await(int end, Duration timeout) {
         long timeoutNanos = Timeouts.toNanos(timeout);
         long since = storeContext.clock().nanos();
         BlockTable of;
@@ -193,25 +193,25 @@ final class RecoveringBlockTable implements BlockTable {
             left = Math.max(0, timeoutNanos - (storeContext.clock().nanos() - since));
             synchronized (this) {
                 of = current();
-                if (lookedAgain || closed || left == 0 || of.readyBlocks() >= blocks) {
+                if (lookedAgain || closed || left == 0 || of.readyEnd() >= end) {
                     break;
                 }
                 try {
                     storeContext.clock().await(this, Math.min(left, POLL_NANOS));
                 } catch (InterruptedException stopped) {
                     Thread.currentThread().interrupt();
-                    return of.readyBlocks();
+                    return of.readyEnd();
                 }
             }
         }
-        return of.await(blocks, Duration.ofNanos(left));
+        return of.await(end, Duration.ofNanos(left));
     }
 
     @Override
-    public CompletionStage<Integer> onReady(int blocks, Executor executor) {
+    public CompletionStage<Integer> onReady(int end, Executor executor) {
         CompletionStage<Integer> ready;
         synchronized (this) {
-            ready = waiters.add(blocks, executor);
+            ready = waiters.add(end, executor);
         }
         update();
         follow();

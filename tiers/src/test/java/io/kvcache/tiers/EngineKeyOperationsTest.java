@@ -66,10 +66,11 @@ final class EngineKeyOperationsTest {
     private static boolean isHere(TieredKvCache cache, int sequence, int number, long timeoutNanos) {
         EngineKey key = key(sequence, number);
         try (BlockTable table = cache.acquire(SPACE, key, Duration.ofNanos(timeoutNanos))) {
-            if (table.await(1, Duration.ofNanos(timeoutNanos)) == 0) {
+            int first = table.firstBlock();
+            if (table.await(first + 1, Duration.ofNanos(timeoutNanos)) == first) {
                 return false;
             }
-            assertThat(table.firstBlock()).isEqualTo(number);
+            assertThat(first).isEqualTo(number);
             BlockContent.of(key.toBlockKey(SPACE)).requireEqual(table.segment(number));
             return true;
         }

@@ -62,7 +62,7 @@ final class OpenTables {
         each.ready = ready;
         boolean over = clock.nanos() > each.endsAt;
         require(
-                !over || table.endBlock() == table.firstBlock() + table.readyBlocks(),
+                !over || table.endBlock() == table.readyEnd(),
                 () -> "a table's time is over and it goes on to block " + table.endBlock());
         for (int i = table.firstBlock(); i < table.firstBlock() + ready; i++) {
             MemorySegment block = table.segment(i);

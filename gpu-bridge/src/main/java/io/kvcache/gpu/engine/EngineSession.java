@@ -285,7 +285,8 @@ final class EngineSession {
                 transferRequest.chain.prefix(transferRequest.endBlock()),
                 transferRequest.from,
                 Duration.ofNanos(transferRequest.waitNanos));
-        int ready = table.await(transferRequest.pages.length, Duration.ofNanos(transferRequest.remainingNanos(since)));
+        int ready = table.await(transferRequest.endBlock(), Duration.ofNanos(transferRequest.remainingNanos(since)))
+                - transferRequest.from;
         if (ready == 0) {
             table.close();
             return EngineCodec.encodeDone(number, new long[] {0});

@@ -16,7 +16,7 @@ public final class ReadyWaiters {
 
     private final List<Waiter> waiting = new ArrayList<>();
 
-    private record Waiter(int blocks, CompletableFuture<Integer> stage, Executor executor) {
+    private record Waiter(int end, CompletableFuture<Integer> stage, Executor executor) {
 
         void complete(int ready) {
             try {
@@ -30,11 +30,11 @@ public final class ReadyWaiters {
 
     /// Somebody waits.
     ///
-    /// @param blocks that have to be ready
-    /// @return completes on the executor with the ready blocks
-    public CompletableFuture<Integer> add(int blocks, Executor executor) {
+    /// @param end block of the chain before which all have to be ready
+    /// @return completes on the executor with the end of what is ready
+    public CompletableFuture<Integer> add(int end, Executor executor) {
         CompletableFuture<Integer> stage = new CompletableFuture<>();
-        waiting.add(new Waiter(blocks, stage, Objects.requireNonNull(executor)));
+        waiting.add(new Waiter(end, stage, Objects.requireNonNull(executor)));
         return stage;
     }
 
@@ -49,7 +49,7 @@ public final class ReadyWaiters {
     /// @return tells them; to be run without the lock, and never throws because of an executor
     public Runnable takeReady(int ready, boolean last) {
         List<Waiter> satisfied = new ArrayList<>();
-        waiting.removeIf(waiter -> (last || ready >= waiter.blocks) && satisfied.add(waiter));
+        waiting.removeIf(waiter -> (last || ready >= waiter.end) && satisfied.add(waiter));
         return () -> satisfied.forEach(waiter -> waiter.complete(ready));
     }
 }

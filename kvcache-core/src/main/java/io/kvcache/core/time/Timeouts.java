@@ -7,6 +7,13 @@ public final class Timeouts {
 
     private Timeouts() {}
 
+    /// Checks a timeout that does not matter, because nothing has to be waited for.
+    ///
+    /// @throws IllegalArgumentException when it is negative
+    public static void requireNotNegative(Duration timeout) {
+        var _ = toNanos(timeout);
+    }
+
     /// Returns a timeout in nanoseconds. A timeout beyond 292 years counts as 292 years.
     ///
     /// @throws IllegalArgumentException when it is negative

@@ -64,6 +64,7 @@ public abstract class BlockContract extends KvCacheContract {
             assertThat(table.blocks()).isZero();
             assertThat(table.endBlock()).isEqualTo(table.firstBlock());
             assertThat(table.await(3, KvCache.NO_WAIT)).isZero();
+            assertThat(table.readyEnd()).isZero();
         }
         assertThat(match(chain.prefix(0))).isZero();
         cache().acquire(chain.prefix(0)).close();
@@ -129,10 +130,17 @@ public abstract class BlockContract extends KvCacheContract {
             assertThat(table.endBlock()).isEqualTo(6);
             assertThat(table.blocks()).isEqualTo(2);
             assertThat(table.readyBlocks()).isEqualTo(2);
+            assertThat(table.readyEnd()).isEqualTo(6);
+            assertThat(table.await(5, KvCache.NO_WAIT)).isBetween(5, 6);
+            assertThat(table.await(table.endBlock(), Duration.ofMinutes(1))).isEqualTo(6);
+            assertThat(table.onReady(6, Runnable::run).toCompletableFuture())
+                    .succeedsWithin(Duration.ofMinutes(1))
+                    .isEqualTo(6);
             requireContent(table, chain);
         }
         try (BlockTable table = cache().acquire(chain, 6, KvCache.NO_WAIT)) {
             assertThat(table.readyBlocks()).isZero();
+            assertThat(table.await(6, Duration.ofMinutes(1))).isEqualTo(6);
         }
         try (BlockTable table = cache().acquire(chain(2, 6), 3, KvCache.NO_WAIT)) {
             assertThat(table.readyBlocks()).isZero();

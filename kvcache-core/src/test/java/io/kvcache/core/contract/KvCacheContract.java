@@ -185,7 +185,7 @@ public abstract class KvCacheContract {
 
     /// Checks every byte of a table.
     protected static void requireContent(BlockTable table, BlockChain chain) {
-        for (int index = table.firstBlock(); index < table.firstBlock() + table.readyBlocks(); index++) {
+        for (int index = table.firstBlock(); index < table.readyEnd(); index++) {
             content(chain, index).requireEqual(table.segment(index));
         }
     }

@@ -26,21 +26,19 @@ record GetBlockHandler(
         ByteBudget outgoing,
         BlockReadStats.TenantCounters tenantCounters) {
 
-    private static final int SINGLE_BLOCK = 1;
-
     void respond(HttpResponder out, @Nullable String range, boolean withBody) {
         BlockTable table = cache.acquire(namespace, key, diskTimeout);
-        if (table.blocks() == 0 || table.readyBlocks() >= SINGLE_BLOCK) {
+        if (table.blocks() == 0 || table.readyBlocks() > 0) {
             reply(table, out, range, withBody);
             return;
         }
         // The store completes this on its own thread, where the table can be given back if there is no loop any more.
-        table.onReady(SINGLE_BLOCK, Runnable::run)
+        table.onReady(table.firstBlock() + 1, Runnable::run)
                 .whenComplete((_, _) -> out.sendLater(() -> reply(table, out, range, withBody), table::close));
     }
 
     private void reply(BlockTable table, HttpResponder out, @Nullable String range, boolean withBody) {
-        if (table.readyBlocks() < SINGLE_BLOCK) {
+        if (table.readyBlocks() == 0) {
             table.close();
             out.sendProblem(missProblem(key.toBlockKey(namespace)));
             return;

@@ -108,8 +108,9 @@ final class BlockRequestHandler {
         Lease lease = blockSender.enterLease(number);
         try {
             BlockTable table = tableOf(lease);
-            table.onReady(known + 1, endpointContext.executor())
-                    .thenAccept(ready -> sendProgress(request, number, ready));
+            int first = table.firstBlock();
+            table.onReady(first + known + 1, endpointContext.executor())
+                    .thenAccept(readyEnd -> sendProgress(request, number, readyEnd - first));
         } finally {
             lease.leave();
         }
@@ -157,7 +158,7 @@ final class BlockRequestHandler {
     }
 
     private void read(EndpointRequest request, BlockTable table, int from, int count) throws RequestException {
-        int end = table.firstBlock() + table.readyBlocks();
+        int end = table.readyEnd();
         if (from < table.firstBlock() || count > end - from) {
             String text = "blocks %d to %d; ready are %d to %d".formatted(from, from + count, table.firstBlock(), end);
             throw new RequestException(Status.INVALID, text);

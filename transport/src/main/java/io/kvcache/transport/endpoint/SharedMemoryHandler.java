@@ -99,7 +99,7 @@ final class SharedMemoryHandler {
                 if (table == null || count == 0) {
                     reply.i32(0).i32(0);
                 } else {
-                    int end = table.firstBlock() + table.readyBlocks();
+                    int end = table.readyEnd();
                     writePlaces(table, new BlockRange(from, Math.min(count, end - from), kind), reply);
                 }
                 request.reply(reply);

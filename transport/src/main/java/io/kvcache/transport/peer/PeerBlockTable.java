@@ -36,7 +36,7 @@ final class PeerBlockTable implements BlockTable {
         this.clock = clock;
         baseEnd = base.endBlock();
         end = baseEnd;
-        var _ = base.onReady(base.blocks(), Runnable::run).thenRun(this::wake);
+        var _ = base.onReady(baseEnd, Runnable::run).thenRun(this::wake);
     }
 
     /// Block of the chain after the last one that the store had at once.
@@ -52,7 +52,7 @@ final class PeerBlockTable implements BlockTable {
         synchronized (this) {
             if (!closed && !ended && table.firstBlock() == end) {
                 more.add(table);
-                end += table.readyBlocks();
+                end = table.readyEnd();
             } else {
                 table.close();
             }
@@ -77,7 +77,7 @@ final class PeerBlockTable implements BlockTable {
     private void wake() {
         Runnable tell;
         synchronized (this) {
-            tell = waiters.takeReady(closed ? 0 : readyBlocks(), closed || complete());
+            tell = waiters.takeReady(closed ? firstBlock() : readyEnd(), closed || complete());
             clock.wake(this);
         }
         tell.run();
@@ -85,7 +85,7 @@ final class PeerBlockTable implements BlockTable {
 
     /// Whether nothing more will become readable.
     private boolean complete() {
-        boolean baseDone = base.readyBlocks() == base.blocks();
+        boolean baseDone = base.readyEnd() == base.endBlock();
         return baseDone && (ended || base.endBlock() < baseEnd);
     }
 
@@ -103,31 +103,31 @@ final class PeerBlockTable implements BlockTable {
     }
 
     @Override
-    public synchronized int readyBlocks() {
-        int ready = base.readyBlocks();
-        return ready == baseEnd - base.firstBlock() ? end - base.firstBlock() : ready;
+    public synchronized int readyEnd() {
+        int ready = base.readyEnd();
+        return ready == baseEnd ? end : ready;
     }
 
     @Override
-    public int await(int blocks, Duration timeout) {
+    public int await(int untilBlock, Duration timeout) {
         long until = clock.deadlineAfter(Timeouts.toNanos(timeout));
-        base.await(Math.min(blocks, baseEnd - base.firstBlock()), timeout);
+        base.await(Math.min(untilBlock, baseEnd), timeout);
         try {
             boolean more = true;
             while (more && until - clock.nanos() > 0) {
-                more = awaitOnce(blocks, until);
+                more = awaitOnce(untilBlock, until);
             }
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
         }
         synchronized (this) {
-            return closed ? 0 : readyBlocks();
+            return closed ? firstBlock() : readyEnd();
         }
     }
 
     /// Waits once, unless there is nothing to wait for; answers whether there was.
-    private synchronized boolean awaitOnce(int blocks, long untilNanos) throws InterruptedException {
-        boolean waits = !closed && readyBlocks() < blocks && !complete();
+    private synchronized boolean awaitOnce(int untilBlock, long untilNanos) throws InterruptedException {
+        boolean waits = !closed && readyEnd() < untilBlock && !complete();
         if (waits) {
             clock.await(this, untilNanos);
         }
@@ -135,13 +135,13 @@ final class PeerBlockTable implements BlockTable {
     }
 
     @Override
-    public CompletionStage<Integer> onReady(int blocks, Executor executor) {
-        if (blocks <= baseEnd - base.firstBlock()) {
-            return base.onReady(blocks, executor);
+    public CompletionStage<Integer> onReady(int untilBlock, Executor executor) {
+        if (untilBlock <= baseEnd) {
+            return base.onReady(untilBlock, executor);
         }
         CompletionStage<Integer> ready;
         synchronized (this) {
-            ready = waiters.add(blocks, executor);
+            ready = waiters.add(untilBlock, executor);
         }
         wake();
         return ready;
@@ -177,7 +177,7 @@ final class PeerBlockTable implements BlockTable {
         if (closed) {
             throw new IllegalStateException("the table is closed");
         }
-        int ready = firstBlock() + readyBlocks();
+        int ready = readyEnd();
         if (index < firstBlock() || index >= ready) {
             throw new IndexOutOfBoundsException("block " + index + " of a table whose blocks " + firstBlock() + " to "
                     + ready + " (exclusive) are ready");

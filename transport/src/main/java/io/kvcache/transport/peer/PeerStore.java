@@ -142,8 +142,7 @@ final class PeerStore implements AutoCloseable {
             boolean more = had;
             while (more && at < first + fetchRequest.group.chain().length()) {
                 Duration left = Duration.ofNanos(Math.max(0, timeoutNanos - (clock.nanos() - start)));
-                more = table.await(at - fetchRequest.at + 1, left) > at - fetchRequest.at
-                        && store(fetchRequest, at, table, at - first);
+                more = table.await(at - first + 1, left) > at - first && store(fetchRequest, at, table, at - first);
                 at += more ? 1 : 0;
             }
         }

@@ -110,7 +110,7 @@ final class RemoteBlockTable implements BlockTable {
             }
             begins = serverReady > receivedBlocks.size();
             fetching = begins;
-            ended = !begins && range.first + receivedBlocks.size() >= end;
+            ended = !begins && readyUntil() >= end;
         }
         if (begins) {
             begin();
@@ -131,7 +131,7 @@ final class RemoteBlockTable implements BlockTable {
         int from;
         int count;
         synchronized (this) {
-            from = range.first + receivedBlocks.size();
+            from = readyUntil();
             count = serverReady - receivedBlocks.size();
         }
         boolean all = isClosed() || fetch(from, count);
@@ -179,7 +179,7 @@ final class RemoteBlockTable implements BlockTable {
     private void wake() {
         Runnable tell;
         synchronized (this) {
-            tell = waiters.takeReady(receivedBlocks.size(), ended || closed);
+            tell = waiters.takeReady(readyUntil(), ended || closed);
             notifyAll();
         }
         tell.run();
@@ -192,21 +192,25 @@ final class RemoteBlockTable implements BlockTable {
 
     @Override
     public synchronized int endBlock() {
-        return ended ? range.first + receivedBlocks.size() : end;
+        return ended ? readyUntil() : end;
     }
 
     @Override
-    public synchronized int readyBlocks() {
-        return receivedBlocks.size();
+    public synchronized int readyEnd() {
+        return readyUntil();
+    }
+
+    private int readyUntil() {
+        return range.first + receivedBlocks.size();
     }
 
     @Override
-    public int await(int blocks, Duration timeout) {
+    public int await(int untilBlock, Duration timeout) {
         long timeoutNanos = Timeouts.toNanos(timeout);
         long start = System.nanoTime();
         synchronized (this) {
             long left = timeoutNanos;
-            while (receivedBlocks.size() < blocks && !ended && !closed && left > 0) {
+            while (readyUntil() < untilBlock && !ended && !closed && left > 0) {
                 try {
                     TimeUnit.NANOSECONDS.timedWait(this, Math.max(left, TimeUnit.MILLISECONDS.toNanos(1)));
                 } catch (InterruptedException stopped) {
@@ -215,15 +219,15 @@ final class RemoteBlockTable implements BlockTable {
                 }
                 left = timeoutNanos - (System.nanoTime() - start);
             }
-            return receivedBlocks.size();
+            return readyUntil();
         }
     }
 
     @Override
-    public CompletionStage<Integer> onReady(int blocks, Executor executor) {
+    public CompletionStage<Integer> onReady(int untilBlock, Executor executor) {
         CompletionStage<Integer> ready;
         synchronized (this) {
-            ready = waiters.add(blocks, executor);
+            ready = waiters.add(untilBlock, executor);
         }
         wake();
         return ready;

@@ -68,8 +68,8 @@ final class SessionFramesTest {
         }
 
         @Override
-        public int readyBlocks() {
-            return arrival.isDone() ? delegate().readyBlocks() : 1;
+        public int readyEnd() {
+            return arrival.isDone() ? delegate().readyEnd() : firstBlock() + 1;
         }
 
         @Override

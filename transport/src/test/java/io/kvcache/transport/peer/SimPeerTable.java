@@ -47,7 +47,11 @@ final class SimPeerTable extends ForwardingBlockTable {
     }
 
     @Override
-    public int readyBlocks() {
+    public int readyEnd() {
+        return firstBlock() + arrivedBlocks();
+    }
+
+    private int arrivedBlocks() {
         int ready = 0;
         while (ready < comes && arrives[ready] <= turnScheduler.now()) {
             ready++;
@@ -56,17 +60,17 @@ final class SimPeerTable extends ForwardingBlockTable {
     }
 
     @Override
-    public int await(int blocks, Duration timeout) {
-        long timeoutNanos = Timeouts.toNanos(timeout);
+    public int await(int end, Duration timeout) {
+        int blocks = end - firstBlock();
         int wanted = Math.min(blocks, comes);
-        if (wanted > 0 && readyBlocks() < wanted) {
-            turnScheduler.sleep(Math.min(timeoutNanos, arrives[wanted - 1] - turnScheduler.now()));
+        if (wanted > 0 && arrivedBlocks() < wanted) {
+            turnScheduler.sleep(Math.min(Timeouts.toNanos(timeout), arrives[wanted - 1] - turnScheduler.now()));
         }
         if (blocks > comes && comes < delegate().readyBlocks() && !told) {
             told = true;
             broken.run();
         }
-        return readyBlocks();
+        return readyEnd();
     }
 
     @Override
@@ -76,7 +80,7 @@ final class SimPeerTable extends ForwardingBlockTable {
 
     @Override
     public MemorySegment segment(int index) {
-        if (index - firstBlock() >= readyBlocks()) {
+        if (index >= readyEnd()) {
             throw new IndexOutOfBoundsException("block " + index + " has not come");
         }
         MemorySegment right = delegate().segment(index);

@@ -203,8 +203,8 @@ final class ClientFuzzTest {
 
     private void get(KvCache cache, BlockChain chain, Duration timeout) {
         try (BlockTable table = cache.acquire(chain, random.nextInt(chain.length()), timeout)) {
-            int ready = table.await(table.blocks(), timeout);
-            for (int index = table.firstBlock(); index < table.firstBlock() + ready; index++) {
+            int end = table.await(table.endBlock(), timeout);
+            for (int index = table.firstBlock(); index < end; index++) {
                 MemorySegment block = table.segment(index);
                 assertThat(block.byteSize()).isEqualTo(BLOCK_BYTES);
                 require(chain, index, block);

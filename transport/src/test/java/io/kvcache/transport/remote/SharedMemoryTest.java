@@ -184,7 +184,7 @@ final class SharedMemoryTest {
                     .as("what is resident")
                     .isBetween(cache.match(chain).hostBlocks(), match.hostBlocks());
             try (BlockTable table = cache.acquire(chain, 10, TestBlocks.PATIENCE)) {
-                assertThat(table.await(30, TestBlocks.PATIENCE)).isEqualTo(30);
+                assertThat(table.await(40, TestBlocks.PATIENCE)).isEqualTo(40);
                 assertThat(TestBlocks.verify(table, chain)).isEqualTo(30);
                 assertThat(table.isValid()).isTrue();
                 assertThat(cache.remoteStats().mapped()).isEqualTo(30);

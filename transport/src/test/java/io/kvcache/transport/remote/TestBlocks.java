@@ -75,7 +75,7 @@ final class TestBlocks {
 
     /// Checks every byte of a table; answers how many blocks it has.
     static int verify(BlockTable table, BlockChain chain) {
-        int end = table.firstBlock() + table.readyBlocks();
+        int end = table.readyEnd();
         for (int index = table.firstBlock(); index < end; index++) {
             BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
         }

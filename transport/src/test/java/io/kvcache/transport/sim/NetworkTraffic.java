@@ -124,7 +124,7 @@ final class NetworkTraffic {
         Duration timeout = Duration.ofMillis(1 + random.nextInt(200));
         try (BlockTable table = cache.acquire(chain, from, timeout)) {
             int first = verified(table, chain);
-            table.await(blocks - from, timeout);
+            table.await(blocks, timeout);
             int ready = verified(table, chain);
             assertThat(ready).as("never shrinks").isBetween(first, blocks - from);
             return ready;
