@@ -3,6 +3,7 @@ package io.kvcache.core;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.shm.SharedMemory;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;

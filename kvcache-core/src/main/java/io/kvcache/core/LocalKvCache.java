@@ -1,6 +1,7 @@
 package io.kvcache.core;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.shm.SharedMemory;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;

@@ -1,8 +1,8 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.BlockTable;
-import io.kvcache.core.EmptyBlockTable;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.store.EmptyBlockTable;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.LoadBatch;
 import io.kvcache.core.store.NamespaceEntry;

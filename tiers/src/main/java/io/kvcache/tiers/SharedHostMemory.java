@@ -1,9 +1,9 @@
 package io.kvcache.tiers;
 
-import io.kvcache.core.SharedMemory;
-import io.kvcache.core.SharedMemoryFiles;
-import io.kvcache.core.StagingArea;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.shm.SharedMemory;
+import io.kvcache.core.shm.SharedMemoryFiles;
+import io.kvcache.core.shm.StagingArea;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.tiers.memory.SharedMemorySource;

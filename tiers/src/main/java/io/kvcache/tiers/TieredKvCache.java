@@ -12,13 +12,13 @@ import io.kvcache.core.ObjectHint;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutSummary;
-import io.kvcache.core.SharedMemory;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.LruFallback;
+import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.core.store.DiskTierStats;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.PrefetchStats;
@@ -372,16 +372,9 @@ public final class TieredKvCache implements LocalKvCache {
     /// @param longest an interrupt ends the wait as well
     /// @return whether they have; at once, and true, in a store without disks
     public boolean awaitRecovered(Duration longest) {
-        if (longest.isNegative()) {
-            throw new IllegalArgumentException("longest is " + longest + "; it takes 0 and up");
-        }
+        long longestNanos = Timeouts.toNanos("longest", longest);
         openHandles.requireOpen();
-        return disks.awaitRecovered(nanos(longest));
-    }
-
-    /// A wait in nanoseconds: some 292 years at most.
-    private static long nanos(Duration wait) {
-        return wait.compareTo(Duration.ofNanos(Long.MAX_VALUE)) < 0 ? wait.toNanos() : Long.MAX_VALUE;
+        return disks.awaitRecovered(longestNanos);
     }
 
     /// What the tree knows of the disks, and what became of blocks that might have been written.

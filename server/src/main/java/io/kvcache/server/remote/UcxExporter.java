@@ -1,7 +1,7 @@
 package io.kvcache.server.remote;
 
 import io.kvcache.core.LocalKvCache;
-import io.kvcache.core.SharedMemory;
+import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.transport.ucx.UcxMemory;
 import java.io.IOException;

@@ -1,9 +1,9 @@
 package io.kvcache.tiers.memory;
 
-import io.kvcache.core.SharedMemoryFiles;
-import io.kvcache.core.StagingArea;
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.HostMemorySource;
+import io.kvcache.core.shm.SharedMemoryFiles;
+import io.kvcache.core.shm.StagingArea;
 import io.kvcache.core.tree.IndexHeader;
 import io.kvcache.tiers.os.Libc;
 import java.io.IOException;
@@ -121,12 +121,12 @@ public final class SharedMemorySource implements HostMemorySource {
         return new SharedMemoryFiles(folder.toString(), values.name(), index.name(), epoch);
     }
 
-    /// As [io.kvcache.core.SharedMemory#maxStagingBytes].
+    /// As [io.kvcache.core.shm.SharedMemory#maxStagingBytes].
     public long maxStagingBytes() {
         return staging.limits().clientBytes();
     }
 
-    /// As [io.kvcache.core.SharedMemory#createStagingArea], after [#publish].
+    /// As [io.kvcache.core.shm.SharedMemory#createStagingArea], after [#publish].
     public StagingArea createStagingArea(long bytes) {
         return staging.create(bytes);
     }

@@ -1,7 +1,7 @@
 package io.kvcache.tiers.memory;
 
-import io.kvcache.core.StagingArea;
-import io.kvcache.core.StagingHeader;
+import io.kvcache.core.shm.StagingArea;
+import io.kvcache.core.shm.StagingHeader;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;

@@ -1,8 +1,8 @@
 package io.kvcache.tiers.memory;
 
-import io.kvcache.core.StagingArea;
-import io.kvcache.core.StagingHeader;
 import io.kvcache.core.memory.Pages;
+import io.kvcache.core.shm.StagingArea;
+import io.kvcache.core.shm.StagingHeader;
 import io.kvcache.tiers.os.ByteSizeFormat;
 import java.io.IOException;
 import java.security.SecureRandom;
@@ -35,7 +35,7 @@ final class StagingFiles {
         return limits;
     }
 
-    /// As [io.kvcache.core.SharedMemory#createStagingArea].
+    /// As [io.kvcache.core.shm.SharedMemory#createStagingArea].
     StagingArea create(long wantedBytes) {
         if (wantedBytes < 1 || limits.clientBytes() == 0) {
             throw new IllegalArgumentException(

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
-import io.kvcache.core.SharedMemoryFiles;
 import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.shm.SharedMemoryFiles;
 import io.kvcache.core.tree.IndexHeader;
 import io.kvcache.core.tree.RecordLayout;
 import java.io.IOException;

@@ -2,7 +2,7 @@ package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.core.LocalKvCache;
-import io.kvcache.core.SharedMemory;
+import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.transport.wire.Status;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;

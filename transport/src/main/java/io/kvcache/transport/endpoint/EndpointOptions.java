@@ -138,7 +138,7 @@ public record EndpointOptions(
 
     /// With a store for tenants that may read each other: a trust domain. Whoever comes in as one of them,
     /// and may speak for it only, uses that store and no other; everybody else uses the one that is served,
-    /// or that of his own domain. So where the store is shared ([io.kvcache.core.SharedMemory]) they map
+    /// or that of his own domain. So where the store is shared ([io.kvcache.core.shm.SharedMemory]) they map
     /// what is theirs and nothing else.
     ///
     /// It takes an [EndpointAuth] by which tenants are told apart. The store stays its owner's, who closes the

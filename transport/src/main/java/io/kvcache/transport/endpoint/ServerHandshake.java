@@ -1,6 +1,6 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.core.SharedMemory;
+import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.wire.BodyReader;

@@ -1,6 +1,6 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.core.StagingArea;
+import io.kvcache.core.shm.StagingArea;
 import io.kvcache.transport.wire.Status;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;

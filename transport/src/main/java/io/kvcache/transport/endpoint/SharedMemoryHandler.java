@@ -2,7 +2,7 @@ package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.ObjectView;
-import io.kvcache.core.SharedMemory;
+import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FabricDescriptor;

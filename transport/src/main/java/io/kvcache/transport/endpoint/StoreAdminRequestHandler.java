@@ -1,10 +1,10 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.core.SharedMemory;
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.EventCodec;

@@ -1,7 +1,7 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.BlockTable;
-import io.kvcache.core.EmptyBlockTable;
+import io.kvcache.core.store.EmptyBlockTable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.atomic.AtomicInteger;
 

@@ -1,8 +1,8 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.Hint;
-import io.kvcache.core.SharedMemoryFiles;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.shm.SharedMemoryFiles;
 import io.kvcache.transport.link.Connector;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.shm.OneSidedCounters;
@@ -296,8 +296,8 @@ final class RemoteSession {
         };
     }
 
-    /// The session's number of a namespace. When the answer to its registration was lost, or was that it could not be
-    /// done just then, it is asked again.
+    /// The session's number of a namespace. When the answer to its registration was lost, or was that it could not
+    /// be done just then, it is asked again.
     int namespaceNumber(Namespace namespace) throws RpcException {
         Integer number = numbers.get(namespace);
         if (number == null && !refused.contains(namespace)) {

@@ -1,6 +1,6 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.core.SharedMemoryFiles;
+import io.kvcache.core.shm.SharedMemoryFiles;
 import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.shm.StagingMemory;
 import io.kvcache.transport.wire.BodyWriter;

@@ -1,7 +1,7 @@
 package io.kvcache.transport.shm;
 
-import io.kvcache.core.SharedMemoryFiles;
-import io.kvcache.core.StagingHeader;
+import io.kvcache.core.shm.SharedMemoryFiles;
+import io.kvcache.core.shm.StagingHeader;
 import io.kvcache.transport.wire.StagingDescriptor;
 import java.io.IOException;
 import java.lang.foreign.Arena;

@@ -1,8 +1,8 @@
 package io.kvcache.transport.shm;
 
-import io.kvcache.core.SharedMemoryFiles;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.memory.Pages;
+import io.kvcache.core.shm.SharedMemoryFiles;
 import io.kvcache.core.tree.IndexHeader;
 import io.kvcache.core.tree.IndexReader;
 import io.kvcache.core.tree.RecordHandle;

@@ -4,7 +4,7 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.kvcache.core.SharedMemory;
+import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.transport.wire.FabricDescriptor;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;

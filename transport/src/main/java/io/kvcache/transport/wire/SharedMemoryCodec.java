@@ -1,6 +1,6 @@
 package io.kvcache.transport.wire;
 
-import io.kvcache.core.SharedMemoryFiles;
+import io.kvcache.core.shm.SharedMemoryFiles;
 
 /// What SHARE is answered by: `u64 epoch, text directory, text slots, text records`.
 public final class SharedMemoryCodec {

@@ -1,6 +1,6 @@
 package io.kvcache.transport.wire;
 
-import io.kvcache.core.StagingHeader;
+import io.kvcache.core.shm.StagingHeader;
 
 /// What STAGE is answered by: memory that this session may write into.
 /// `u64 bytes, u64 ticket, text file`.

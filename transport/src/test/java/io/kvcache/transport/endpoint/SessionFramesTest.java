@@ -12,7 +12,6 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.time.Timeouts;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.wire.ProtocolException;
@@ -74,7 +73,6 @@ final class SessionFramesTest {
 
         @Override
         public int await(int blocks, Duration timeout) {
-            long timeoutNanos = Timeouts.toNanos(timeout);
             return arrival.join();
         }
 

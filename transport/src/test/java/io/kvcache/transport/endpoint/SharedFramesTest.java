@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
-import io.kvcache.core.SharedMemory;
+import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.wire.ProtocolException;
 import java.io.IOException;

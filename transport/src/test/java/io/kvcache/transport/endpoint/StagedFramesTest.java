@@ -6,8 +6,8 @@ import static io.kvcache.transport.endpoint.StagedEndpointFixture.PAGE;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.ObjectView;
-import io.kvcache.core.StagingHeader;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.shm.StagingHeader;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.memory.StagingLimits;
 import io.kvcache.transport.link.DisconnectReason;

@@ -1,12 +1,12 @@
 package io.kvcache.transport.peer;
 
 import io.kvcache.core.BlockTable;
-import io.kvcache.core.EmptyBlockTable;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.EmptyBlockTable;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;

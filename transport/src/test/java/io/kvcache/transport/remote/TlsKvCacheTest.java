@@ -117,7 +117,7 @@ final class TlsKvCacheTest {
                 assertThat(each.get()).isEqualTo(50);
             }
             try (BlockTable arriving = cache.acquire(TestBlocks.chain(1, 10), 3, Duration.ofSeconds(60))) {
-                assertThat(arriving.await(7, Duration.ofSeconds(60))).isEqualTo(7);
+                assertThat(arriving.await(10, Duration.ofSeconds(60))).isEqualTo(10);
                 assertThat(TestBlocks.verify(arriving, TestBlocks.chain(1, 10))).isEqualTo(7);
             }
             Namespace objects = Namespace.objects("o", "");

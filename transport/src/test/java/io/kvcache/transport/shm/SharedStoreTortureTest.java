@@ -2,8 +2,8 @@ package io.kvcache.transport.shm;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.core.SharedMemoryFiles;
 import io.kvcache.core.check.BlockContent;
+import io.kvcache.core.shm.SharedMemoryFiles;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.util.List;

@@ -4,10 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.core.SharedMemory;
-import io.kvcache.core.SharedMemoryFiles;
-import io.kvcache.core.StagingArea;
-import io.kvcache.core.StagingHeader;
+import io.kvcache.core.shm.SharedMemory;
+import io.kvcache.core.shm.SharedMemoryFiles;
+import io.kvcache.core.shm.StagingArea;
+import io.kvcache.core.shm.StagingHeader;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.wire.StagingDescriptor;
 import java.io.IOException;

@@ -1,5 +1,6 @@
-package io.kvcache.core;
+package io.kvcache.core.store;
 
+import io.kvcache.core.BlockTable;
 import io.kvcache.core.time.Timeouts;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;

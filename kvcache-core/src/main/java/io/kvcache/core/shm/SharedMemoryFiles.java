@@ -1,4 +1,4 @@
-package io.kvcache.core;
+package io.kvcache.core.shm;
 
 /// Names the files in memory that processes on the same host map to read a store without asking it.
 ///

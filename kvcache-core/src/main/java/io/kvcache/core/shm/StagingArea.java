@@ -1,4 +1,4 @@
-package io.kvcache.core;
+package io.kvcache.core.shm;
 
 import java.lang.foreign.MemorySegment;
 

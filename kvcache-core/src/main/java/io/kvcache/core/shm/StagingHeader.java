@@ -1,4 +1,4 @@
-package io.kvcache.core;
+package io.kvcache.core.shm;
 
 import io.kvcache.core.memory.Pages;
 import java.lang.foreign.MemorySegment;

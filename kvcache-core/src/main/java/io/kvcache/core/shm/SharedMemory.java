@@ -1,4 +1,4 @@
-package io.kvcache.core;
+package io.kvcache.core.shm;
 
 import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.MemorySegment;

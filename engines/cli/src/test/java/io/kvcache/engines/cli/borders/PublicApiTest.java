@@ -1,0 +1,195 @@
+package io.kvcache.engines.cli.borders;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
+import java.lang.reflect.GenericArrayType;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.lang.reflect.ParameterizedType;
+import java.lang.reflect.Type;
+import java.lang.reflect.WildcardType;
+import java.util.Collection;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// The types that an embedder imports. Every other public type is public only because modules share it, and may change.
+///
+/// No signature of these types shows another type of ours, but for the extension points, which are for those who bring
+/// their own memory, tiers, clock or connection.
+final class PublicApiTest {
+
+    private static final Set<String> API = Set.of(
+            // What every cache does
+            "io.kvcache.core.KvCache",
+            "io.kvcache.core.ObjectStore",
+            "io.kvcache.core.CacheAdmin",
+            "io.kvcache.core.LocalKvCache",
+            "io.kvcache.core.ForwardingKvCache",
+            "io.kvcache.core.ForwardingBlockTable",
+            "io.kvcache.core.BlockTable",
+            "io.kvcache.core.BlockWriter",
+            "io.kvcache.core.ObjectView",
+            "io.kvcache.core.ObjectWriter",
+            "io.kvcache.core.ObjectCatalog",
+            "io.kvcache.core.SegmentVisitor",
+            "io.kvcache.core.Match",
+            "io.kvcache.core.PutOutcome",
+            "io.kvcache.core.PutSummary",
+            "io.kvcache.core.SealOutcome",
+            "io.kvcache.core.Hint",
+            "io.kvcache.core.ObjectHint",
+            "io.kvcache.core.RequestLabel",
+            "io.kvcache.core.RequestKind",
+            "io.kvcache.core.CacheStats",
+            "io.kvcache.core.NamespaceStats",
+            "io.kvcache.core.AccessListener",
+            // What blocks are named by
+            "io.kvcache.core.identity.Namespace",
+            "io.kvcache.core.identity.BlockChain",
+            "io.kvcache.core.identity.BlockKey",
+            "io.kvcache.core.identity.EngineKey",
+            "io.kvcache.core.identity.BlockShape",
+            "io.kvcache.core.identity.Dtype",
+            "io.kvcache.core.identity.AxisOrder",
+            "io.kvcache.core.identity.ByteRange",
+            "io.kvcache.core.identity.StridedRange",
+            "io.kvcache.core.identity.Part",
+            "io.kvcache.core.identity.PartKind",
+            "io.kvcache.core.identity.RopeOrigin",
+            "io.kvcache.core.identity.ModelPreset",
+            // What happened
+            "io.kvcache.core.event.EventStream",
+            "io.kvcache.core.event.EventBatch",
+            "io.kvcache.core.event.CacheEvent",
+            "io.kvcache.core.event.EventKind",
+            "io.kvcache.core.event.TierKind",
+            "io.kvcache.core.event.StoreSnapshot",
+            // Caches
+            "io.kvcache.tiers.TieredKvCache",
+            "io.kvcache.tiers.TieredKvCacheBuilder",
+            "io.kvcache.transport.remote.RemoteKvCache",
+            "io.kvcache.transport.remote.RemoteKvCacheBuilder",
+            "io.kvcache.transport.peer.PeeredKvCache",
+            "io.kvcache.transport.peer.PeerOptions");
+
+    /// Shown by signatures above, and for those alone who ask for more: statistics of one part, and what can be
+    /// brought.
+    private static final Set<String> EXTENSION_POINTS = Set.of(
+            "io.kvcache.core.time.Clock",
+            "io.kvcache.core.cost.PrefillCost",
+            "io.kvcache.core.memory.HostMemorySource",
+            "io.kvcache.core.policy.LruFallback$Report",
+            "io.kvcache.core.policy.PolicyKind",
+            "io.kvcache.core.shm.SharedMemory",
+            "io.kvcache.core.store.DiskTierStats",
+            "io.kvcache.core.store.PrefetchStats",
+            "io.kvcache.core.tier.AdmissionKind",
+            "io.kvcache.core.tier.TierSource",
+            "io.kvcache.tiers.BlockCatalog",
+            "io.kvcache.tiers.DiskOptions",
+            "io.kvcache.tiers.HintStats",
+            "io.kvcache.tiers.memory.MemoryOptions",
+            "io.kvcache.tiers.memory.StagingLimits",
+            "io.kvcache.tiers.movement.TierTransferStats",
+            "io.kvcache.transport.link.Connector",
+            "io.kvcache.transport.peer.PeerConnector",
+            "io.kvcache.transport.peer.PeerStats",
+            "io.kvcache.transport.remote.RemoteStats",
+            "io.kvcache.transport.remote.SharedMemoryMode");
+
+    static Collection<String> api() {
+        return new TreeSet<>(API);
+    }
+
+    @ParameterizedTest
+    @MethodSource("api")
+    void givenAnApiType_whenItsSignaturesAreRead_thenTheyShowApiTypesOnly(String name) throws ClassNotFoundException {
+        Class<?> type = Class.forName(name);
+        assertThat(Modifier.isPublic(type.getModifiers())).as("public").isTrue();
+        assertThat(shown(type)).as("types shown by " + name).isSubsetOf(union());
+    }
+
+    /// An extension point that nothing shows any more has no place in the list.
+    @Test
+    void givenTheExtensionPoints_whenSignaturesAreRead_thenEachIsShown() throws ClassNotFoundException {
+        Set<String> all = new TreeSet<>();
+        for (String name : API) {
+            all.addAll(shown(Class.forName(name)));
+        }
+        assertThat(all).containsAll(EXTENSION_POINTS);
+    }
+
+    private static Set<String> union() {
+        Set<String> all = new TreeSet<>(API);
+        all.addAll(EXTENSION_POINTS);
+        return all;
+    }
+
+    /// Our types in the public and protected signatures of a type and of the types nested in it.
+    private static Set<String> shown(Class<?> type) {
+        Set<String> found = new TreeSet<>();
+        collect(type.getGenericSuperclass(), found);
+        Stream.of(type.getGenericInterfaces()).forEach(each -> collect(each, found));
+        for (Method method : type.getDeclaredMethods()) {
+            if (isShown(method.getModifiers()) && !method.isSynthetic()) {
+                collect(method.getGenericReturnType(), found);
+                Stream.of(method.getGenericParameterTypes()).forEach(each -> collect(each, found));
+                Stream.of(method.getGenericExceptionTypes()).forEach(each -> collect(each, found));
+            }
+        }
+        for (Constructor<?> constructor : type.getDeclaredConstructors()) {
+            if (isShown(constructor.getModifiers())) {
+                Stream.of(constructor.getGenericParameterTypes()).forEach(each -> collect(each, found));
+            }
+        }
+        for (Field field : type.getDeclaredFields()) {
+            if (isShown(field.getModifiers())) {
+                collect(field.getGenericType(), found);
+            }
+        }
+        for (Class<?> nested : type.getDeclaredClasses()) {
+            if (isShown(nested.getModifiers())) {
+                found.addAll(shown(nested));
+            }
+        }
+        return found;
+    }
+
+    private static boolean isShown(int modifiers) {
+        return Modifier.isPublic(modifiers) || Modifier.isProtected(modifiers);
+    }
+
+    private static void collect(Type type, Set<String> found) {
+        switch (type) {
+            case null -> {}
+            case Class<?> one when one.isArray() -> collect(one.componentType(), found);
+            case Class<?> one -> {
+                if (one.getName().startsWith("io.kvcache.")) {
+                    found.add(api(one).getName());
+                }
+            }
+            case ParameterizedType generic -> {
+                collect(generic.getRawType(), found);
+                Stream.of(generic.getActualTypeArguments()).forEach(each -> collect(each, found));
+            }
+            case WildcardType wildcard -> {
+                Stream.of(wildcard.getUpperBounds()).forEach(each -> collect(each, found));
+                Stream.of(wildcard.getLowerBounds()).forEach(each -> collect(each, found));
+            }
+            case GenericArrayType array -> collect(array.getGenericComponentType(), found);
+            default -> {}
+        }
+    }
+
+    /// A type that is nested in an API type belongs to it.
+    private static Class<?> api(Class<?> type) {
+        Class<?> outer = type.getDeclaringClass();
+        return outer == null || EXTENSION_POINTS.contains(type.getName()) ? type : api(outer);
+    }
+}
