@@ -56,7 +56,7 @@ public interface BlockTable extends AutoCloseable {
     MemorySegment segment(int index);
 
     /// The checksum of block `index` of the chain, as it was computed when the block was sealed:
-    /// [io.kvcache.core.store.ChunkedCrc] over its bytes.
+    /// [io.kvcache.core.memory.ChunkedCrc] over its bytes.
     ///
     /// @throws IndexOutOfBoundsException when the block is not ready
     /// @throws IllegalStateException when the table is closed

@@ -35,7 +35,7 @@ public interface BlockWriter extends AutoCloseable {
     /// Makes the block findable under a checksum that the caller has computed from what lies in the room, as
     /// whoever receives a block from afar does while it comes in. A wrong one makes the block unreadable.
     ///
-    /// @param checksum [io.kvcache.core.store.ChunkedCrc] over the block's bytes
+    /// @param checksum [io.kvcache.core.memory.ChunkedCrc] over the block's bytes
     /// @throws IllegalStateException when nothing is reserved, or after seal or close
     SealOutcome seal(int checksum);
 

@@ -27,8 +27,8 @@ public interface ObjectView extends AutoCloseable {
         return pieces;
     }
 
-    /// The checksum that was computed when the object was sealed: [io.kvcache.core.store.ChunkedCrc] over its bytes
-    /// and then those of its key, without a break between them.
+    /// The checksum that was computed when the object was sealed: [io.kvcache.core.memory.ChunkedCrc] over its
+    /// bytes and then those of its key, without a break between them.
     ///
     /// @throws IllegalStateException when the view is closed
     int checksum();

@@ -36,10 +36,10 @@ public interface ObjectWriter extends AutoCloseable {
     /// @throws IllegalStateException when nothing is reserved, or after seal or close
     SealOutcome seal();
 
-    /// Makes the object findable under a checksum that the caller has computed from what lies in the room. A wrong one
-    /// makes the object unreadable.
+    /// Makes the object findable under a checksum that the caller has computed from what lies in the room. A wrong
+    /// one makes the object unreadable.
     ///
-    /// @param checksum [io.kvcache.core.store.ChunkedCrc] over the object's bytes and then those of its key
+    /// @param checksum [io.kvcache.core.memory.ChunkedCrc] over the object's bytes and then those of its key
     /// @throws IllegalStateException when nothing is reserved, or after seal or close
     SealOutcome seal(int checksum);
 

@@ -1,6 +1,6 @@
 package io.kvcache.server;
 
-import io.kvcache.core.store.DiskTierStats;
+import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.tiers.TieredKvCache;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;

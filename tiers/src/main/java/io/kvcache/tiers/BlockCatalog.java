@@ -3,8 +3,8 @@ package io.kvcache.tiers;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.HostStore.StoredBlock;
 import io.kvcache.core.store.NamespaceEntry;
-import io.kvcache.core.store.StoredBlock;
 import java.util.List;
 
 /// The blocks of one namespace of a store by their keys, for who counts them or forgets single ones.
@@ -31,8 +31,8 @@ public final class BlockCatalog {
         return store.lookup().containsBlock(namespace, key);
     }
 
-    /// How many leading blocks of a list of keys are here, in any tier, each below the one before it. Takes the time of
-    /// a
+    /// How many leading blocks of a list of keys are here, in any tier, each below the one before it. Takes the
+    /// time of a
     /// look-up for each, and is for keys of which it is not known that they are those of one chain.
     ///
     /// @param maxKeys keys that are looked at

@@ -4,7 +4,7 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.store.EmptyBlockTable;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.store.LoadBatch;
+import io.kvcache.core.store.HostStore.LoadBatch;
 import io.kvcache.core.store.NamespaceEntry;
 import io.kvcache.core.tree.RecordHandle;
 import org.jspecify.annotations.Nullable;

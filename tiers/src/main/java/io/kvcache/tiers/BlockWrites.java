@@ -6,8 +6,8 @@ import io.kvcache.core.PutSummary;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.NamespaceEntry;
-import io.kvcache.core.store.PutReservation;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 

@@ -1,6 +1,6 @@
 package io.kvcache.tiers;
 
-import io.kvcache.core.store.HostStoreConfig;
+import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.tier.TierSource;
 import java.util.List;
 

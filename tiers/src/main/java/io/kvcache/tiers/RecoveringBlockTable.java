@@ -1,7 +1,7 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.BlockTable;
-import io.kvcache.core.store.ReadyWaiters;
+import io.kvcache.core.memory.ReadyWaiters;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.tiers.movement.TierScheduler;
 import java.lang.foreign.MemorySegment;

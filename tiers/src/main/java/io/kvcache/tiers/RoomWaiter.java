@@ -1,7 +1,7 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.PutOutcome;
-import io.kvcache.core.store.PutReservation;
+import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.time.Clock;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;

@@ -2,9 +2,9 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
-import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.store.PutReservation;
+import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.tree.RecordHandle;
 import java.lang.foreign.MemorySegment;
 import java.util.List;

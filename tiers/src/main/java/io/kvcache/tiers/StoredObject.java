@@ -1,7 +1,7 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.SegmentVisitor;
-import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.store.HostStore;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -39,7 +39,8 @@ record StoredObject(HostStore store, int record, long valueBytes) {
         return store.records().bytes(record);
     }
 
-    /// The checksum over value and key, taken now if nobody has before. Several may do so at once; all find the same.
+    /// The checksum over value and key, taken now if nobody has before. Several may do so at once; all find the
+    /// same.
     int checksum() {
         int known = store.records().checksum(record);
         if (known != NO_CHECKSUM) {

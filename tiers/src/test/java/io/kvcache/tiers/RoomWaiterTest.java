@@ -3,7 +3,7 @@ package io.kvcache.tiers;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.PutOutcome;
-import io.kvcache.core.store.PutReservation;
+import io.kvcache.core.store.HostStore.PutReservation;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;

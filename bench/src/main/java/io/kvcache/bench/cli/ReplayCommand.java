@@ -8,7 +8,7 @@ import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
-import io.kvcache.core.store.HostStoreConfig;
+import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;

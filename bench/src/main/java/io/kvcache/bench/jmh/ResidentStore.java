@@ -5,9 +5,9 @@ import io.kvcache.core.event.EventLog;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.store.HostStoreConfig;
+import io.kvcache.core.store.HostStore.HostStoreConfig;
+import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.NamespaceEntry;
-import io.kvcache.core.store.PutReservation;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 

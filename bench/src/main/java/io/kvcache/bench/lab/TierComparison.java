@@ -11,7 +11,7 @@ import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.core.store.DiskTierStats;
+import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;

@@ -2,7 +2,7 @@ package io.kvcache.bench.sim;
 
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.core.store.HostStoreConfig;
+import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.LogLimits;

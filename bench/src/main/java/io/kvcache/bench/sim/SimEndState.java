@@ -2,7 +2,7 @@ package io.kvcache.bench.sim;
 
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.NamespaceStats;
-import io.kvcache.core.store.DiskTierStats;
+import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.tier.TierStats;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.TierTransferStats;
@@ -16,8 +16,8 @@ final class SimEndState {
 
     private SimEndState() {}
 
-    /// The end state as values without names of classes or fields, so that a recorded one outlives a rename: the same
-    /// for the same seed.
+    /// The end state as values without names of classes or fields, so that a recorded one outlives a rename: the
+    /// same for the same seed.
     static String describe(SimStore store) {
         TieredKvCache cache = store.current().cache();
         TreeMap<String, Boolean> keys = new TreeMap<>();

@@ -8,7 +8,7 @@ import io.kvcache.core.Match;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.core.store.DiskTierStats;
+import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierStats;
 import io.kvcache.gpu.host.FakeDeviceDriver;

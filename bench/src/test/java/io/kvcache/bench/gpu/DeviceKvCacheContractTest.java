@@ -6,7 +6,7 @@ import io.kvcache.core.contract.CacheSetup;
 import io.kvcache.core.contract.CacheUnderTest;
 import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.ObjectContract;
-import io.kvcache.core.store.DiskTierStats;
+import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.gpu.host.FakeDeviceDriver;
 import io.kvcache.gpu.host.SimulatedLatency;

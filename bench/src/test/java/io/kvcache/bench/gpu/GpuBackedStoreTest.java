@@ -12,7 +12,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.store.DiskTierStats;
+import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;

@@ -27,7 +27,7 @@ public final class GpuKernels implements AutoCloseable {
     /// Bytes that one thread sums up.
     static final int CRC_RUN_BYTES = 256;
 
-    /// As [io.kvcache.core.store.ChunkedCrc] cuts a block.
+    /// As [io.kvcache.core.memory.ChunkedCrc] cuts a block.
     static final int CRC_CHUNK_BYTES = 64 << 10;
 
     /// What [#copyPieces] moves at a time.

@@ -1,6 +1,6 @@
 package io.kvcache.gpu.tier;
 
-import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierListener;

@@ -3,6 +3,7 @@ package io.kvcache.core.store;
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.ObjectCatalog;
+import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.SegmentVisitor;
 import io.kvcache.core.event.EventKind;
@@ -12,13 +13,30 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.HostMemorySource;
+import io.kvcache.core.memory.Pages;
 import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.RecordView;
+import io.kvcache.core.store.DiskUsage.DiskUsageTable;
+import io.kvcache.core.store.HintApplier.ObjectHintApplier;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceRegistration;
+import io.kvcache.core.store.NamespaceScan.AncestorScan;
+import io.kvcache.core.store.NamespaceScan.Deletion;
+import io.kvcache.core.store.NamespaceScan.NamespaceListing;
+import io.kvcache.core.store.ObjectLinks.ObjectSequence;
+import io.kvcache.core.store.PrefetchTracker.PrefetchAdmission;
+import io.kvcache.core.store.PutReserver.PutCounters;
+import io.kvcache.core.store.SlotAllocator.ObjectSlotAllocator;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.BitSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.locks.ReentrantLock;
@@ -341,8 +359,8 @@ public final class HostStore implements AutoCloseable {
         }
     }
 
-    /// Counts a put that was refused for lack of room. The caller reports it, as only the caller knows which attempt
-    /// was the last.
+    /// Counts a put that was refused for lack of room. The caller reports it, as only the caller knows which
+    /// attempt was the last.
     public void countRefused() {
         lock.lock();
         try {
@@ -376,7 +394,8 @@ public final class HostStore implements AutoCloseable {
         return deletion.drop(entry.id(), key, EventKind.QUOTA);
     }
 
-    /// Drops a block of a chain and all below it; of the chain also what a disk may have and the store does not know.
+    /// Drops a block of a chain and all below it; of the chain also what a disk may have and the store does not
+    /// know.
     ///
     /// @return sealed records among them
     public int drop(BlockChain chain, int from) {
@@ -451,5 +470,251 @@ public final class HostStore implements AutoCloseable {
     public void close() {
         slotMemory.close();
         recordMemory.close();
+    }
+
+    /// How the store's lock is taken where a turn is short and comes often: somebody else's is over in
+    /// half a microsecond, and to sleep through it and be woken takes twenty. So the lock is asked for
+    /// a few times more before its queue is joined.
+    static final class SpinLock {
+
+        /// With the processor's pauses between them, two or three turns of others.
+        private static final int MAX_SPINS = 50;
+
+        private SpinLock() {}
+
+        /// Takes the lock.
+        static void lock(ReentrantLock lock) {
+            for (int i = 0; i < MAX_SPINS; i++) {
+                if (lock.tryLock()) {
+                    return;
+                }
+                Thread.onSpinWait();
+            }
+            lock.lock();
+        }
+    }
+
+    /// How large a store is and how it evicts.
+    ///
+    /// @param slotBytes host memory for blocks and objects; at least one slab of 32 MiB, used in whole slabs
+    /// @param records blocks and objects that can be known at once
+    /// @param policy how victims are chosen
+    /// @param eventCapacity events kept for replay, a power of two
+    public record HostStoreConfig(long slotBytes, int records, PolicyKind policy, int eventCapacity) {
+
+        /// One record for 16 KiB of memory: enough for blocks of that size, at 0.8 % of it.
+        private static final long BYTES_PER_RECORD = 16 << 10;
+
+        /// The most that a store takes.
+        public static final int MAX_RECORDS = RecordPool.MAX_RECORDS;
+
+        private static final int MIN_DEFAULT_RECORDS = 1 << 16;
+
+        public HostStoreConfig {
+            if (slotBytes < SlabPool.SLAB_BYTES) {
+                throw new IllegalArgumentException("host memory is " + slotBytes
+                        + " bytes; a store takes at least one slab of " + SlabPool.SLAB_BYTES);
+            }
+            if (records < 1 || records > RecordPool.MAX_RECORDS) {
+                throw new IllegalArgumentException(
+                        "records is " + records + "; a store takes 1 to " + RecordPool.MAX_RECORDS);
+            }
+        }
+
+        /// A store of this size with as many records as it is likely to need.
+        public static HostStoreConfig of(long slotBytes, PolicyKind policy) {
+            return new HostStoreConfig(slotBytes, defaultRecords(slotBytes), policy, EventLog.DEFAULT_CAPACITY);
+        }
+
+        /// Records for a store of this size when nobody says how many.
+        public static int defaultRecords(long slotBytes) {
+            return Math.clamp(slotBytes / BYTES_PER_RECORD, MIN_DEFAULT_RECORDS, RecordPool.MAX_RECORDS);
+        }
+    }
+
+    /// The answer to a request for room.
+    ///
+    /// @param outcome what became of it
+    /// @param record the record to fill and then seal or abandon; meaningless unless RESERVED
+    /// @param replaces whether an object of that key is here or on disk
+    public record PutReservation(PutOutcome outcome, int record, boolean replaces) {
+
+        static final PutReservation PRESENT = new PutReservation(PutOutcome.PRESENT, -1);
+        static final PutReservation BUSY = new PutReservation(PutOutcome.BUSY, -1);
+        static final PutReservation FOREIGN = new PutReservation(PutOutcome.FOREIGN, -1);
+        static final PutReservation NO_PARENT = new PutReservation(PutOutcome.NO_PARENT, -1);
+        static final PutReservation NO_ROOM = new PutReservation(PutOutcome.NO_ROOM, -1);
+
+        /// One that replaces nothing.
+        public PutReservation(PutOutcome outcome, int record) {
+            this(outcome, record, false);
+        }
+    }
+
+    /// A block that is named by its own key and that of the block before it, not by a whole chain.
+    ///
+    /// @param parent null for a first block
+    /// @param engineHash low 64 bits of the engine's own hash
+    public record EngineBlock(BlockKey key, @Nullable BlockKey parent, long engineHash) {}
+
+    /// An object that room is wanted for.
+    ///
+    /// @param after the object that its readers take before it; null for the first, and where nobody knows
+    /// @param bytes of value and key
+    public record ObjectSpec(BlockKey key, @Nullable BlockKey after, int bytes) {}
+
+    /// A run of blocks of one chain that are resident or on their way to host memory.
+    public static final class LoadBatch {
+
+        private final int namespace;
+        private final int from;
+        private int[] records;
+        private byte[] disks;
+        private final BitSet started = new BitSet();
+        private int count;
+
+        /// @param namespace number of the chain's
+        LoadBatch(int namespace, int from, int to) {
+            this.namespace = namespace;
+            this.from = from;
+            records = new int[to - from];
+            disks = new byte[to - from];
+        }
+
+        /// First block of the chain in the run.
+        public int from() {
+            return from;
+        }
+
+        /// The first block that does not come.
+        public int end() {
+            return from + count;
+        }
+
+        /// Blocks that come.
+        public int count() {
+            return count;
+        }
+
+        /// Record of block `from + position`.
+        public int record(int position) {
+            return records[position];
+        }
+
+        /// Whether whoever asked has to see that block `from + position` is read; otherwise somebody else does.
+        public boolean isStarted(int position) {
+            return started.get(position);
+        }
+
+        /// The disk that block `from + position` is to be read from, if it is [#isStarted].
+        public int disk(int position) {
+            return disks[position];
+        }
+
+        /// Begins with the next block; under the store's lock.
+        boolean startNext(BlockChain chain, RecordPool pool, BlockTree tree, LoadPath loadPath, int pins) {
+            int index = from + count;
+            int record = tree.findAny(chain.keyHi(index), chain.keyLo(index));
+            boolean inPlace = record != RecordView.NONE
+                    && pool.depth(record) == index
+                    && RecordFlags.isBlockOf(pool.flags(record), namespace)
+                    && (count == 0 || pool.parent(record) == records[count - 1]);
+            LoadOutcome start = inPlace ? loadPath.start(record, pins) : LoadOutcome.NOT_FOUND;
+            if (start.isAvailable()) {
+                started.set(count, start == LoadOutcome.STARTED);
+                disks[count] = (byte) (start == LoadOutcome.STARTED ? DiskAddress.diskOf(pool.diskAddress(record)) : 0);
+                records[count++] = record;
+            }
+            return start.isAvailable();
+        }
+
+        /// No more blocks begin: keeps what is of those that come, as a run may be kept for long and its chain
+        /// may be long.
+        LoadBatch trimmed() {
+            records = Arrays.copyOf(records, count);
+            disks = Arrays.copyOf(disks, count);
+            return this;
+        }
+    }
+
+    /// What became of a wish to have a block or object in host memory.
+    public enum LoadOutcome {
+        /// It is there, and pinned as asked.
+        RESIDENT,
+        /// It has a slot now: whoever asked reads it, and tells how that went.
+        STARTED,
+        /// Somebody else is filling its slot.
+        JOINED,
+        /// It is not known.
+        NOT_FOUND,
+        /// No slot is to be had.
+        NO_ROOM;
+
+        /// Whether it is or will be there.
+        public boolean isAvailable() {
+            return this == RESIDENT || this == STARTED || this == JOINED;
+        }
+    }
+
+    /// A block that a store has, in any tier.
+    ///
+    /// @param parent the block before it; null for a first one
+    public record StoredBlock(BlockKey key, @Nullable BlockKey parent) {}
+
+    /// What became of blocks and objects that were read from disk before anybody asked for them.
+    ///
+    /// @param begun all that were
+    /// @param used of these, by a reader
+    /// @param wasted of these, left host memory unused or were not read after all
+    /// @param aheadBytes in host memory or on their way, and not used yet
+    public record PrefetchStats(long begun, long used, long wasted, long aheadBytes) {}
+
+    /// The memory of an object's slots, in order.
+    ///
+    /// **Threads.** Under the store's lock, or for a record that the caller has pinned or reserved: the slots of
+    /// such a one do not change, nor do the slabs that they lie in.
+    static final class ObjectSegments {
+
+        private ObjectSegments() {}
+
+        /// All of it, cut to the object's size.
+        static List<MemorySegment> of(SlabPool slabs, int firstPage, long bytes) {
+            List<MemorySegment> pieces = new ArrayList<>();
+            visit(slabs, firstPage, 0, bytes, (memory, from, length) -> pieces.add(memory.asSlice(from, length)));
+            return pieces;
+        }
+
+        /// Whether two objects of so many bytes are the same.
+        static boolean contentEquals(SlabPool slabs, int firstPage, int otherPage, long bytes) {
+            boolean[] same = {true};
+            long[] at = {0};
+            visit(slabs, firstPage, 0, bytes, (memory, from, length) -> {
+                long[] own = {from};
+                visit(slabs, otherPage, at[0], same[0] ? length : 0, (other, start, part) -> {
+                    same[0] &= MemorySegment.mismatch(memory, own[0], own[0] + part, other, start, start + part) < 0;
+                    own[0] += part;
+                });
+                at[0] += length;
+            });
+            return same[0];
+        }
+
+        /// The range of `bytes` from `offset` on.
+        static void visit(SlabPool slabs, int firstPage, long offset, long bytes, SegmentVisitor each) {
+            long skip = offset;
+            long left = bytes;
+            for (int page = firstPage; left > 0 && page != SlabPool.NONE; page = slabs.next(page)) {
+                long slotBytes = slabs.slotBytes(page);
+                if (skip < slotBytes) {
+                    long part = Math.min(left, slotBytes - skip);
+                    each.visitSegment(slabs.memory(), Pages.offset(page) + skip, part);
+                    left -= part;
+                    skip = 0;
+                } else {
+                    skip -= slotBytes;
+                }
+            }
+            assert left == 0 : "object of " + (offset + bytes) + " bytes lacks " + left;
+        }
     }
 }

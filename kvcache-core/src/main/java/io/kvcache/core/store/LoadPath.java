@@ -2,6 +2,9 @@ package io.kvcache.core.store;
 
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.memory.SlotClass;
+import io.kvcache.core.store.DiskUsage.DiskUsageTable;
+import io.kvcache.core.store.HostStore.LoadOutcome;
+import io.kvcache.core.store.SlotAllocator.ObjectSlotAllocator;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;

@@ -2,11 +2,18 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
+import io.kvcache.core.CacheStats;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.memory.SlotClass;
+import io.kvcache.core.store.HostStore.EngineBlock;
+import io.kvcache.core.store.HostStore.ObjectSpec;
+import io.kvcache.core.store.HostStore.PutReservation;
+import io.kvcache.core.store.SlotAllocator.ObjectSlotAllocator;
+import io.kvcache.core.store.StoreEvents.EnumCounters;
+import io.kvcache.core.store.WriteAdmission.NoveltyClassifier;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.NewRecordFields;
@@ -187,5 +194,40 @@ final class PutReserver {
         pool.hostPage(record, page);
         shares.onAllocated(record);
         return new PutReservation(PutOutcome.RESERVED, record);
+    }
+
+    /// What became of requests for room. Owned by the store's lock.
+    static final class PutCounters {
+
+        private final EnumCounters<PutOutcome> outcomes = new EnumCounters<>(PutOutcome.class);
+        private long refused;
+        private long abandoned;
+
+        /// Counts one attempt. One without room may not be the last of its put: see [#countRefused].
+        PutReservation count(PutReservation answer) {
+            outcomes.add(answer.outcome());
+            return answer;
+        }
+
+        /// The caller of a put is told that there is no room.
+        void countRefused() {
+            refused++;
+        }
+
+        void countAbandoned() {
+            abandoned++;
+        }
+
+        CacheStats.Puts stats() {
+            return new CacheStats.Puts(
+                    outcomes.total(PutOutcome.RESERVED),
+                    outcomes.total(PutOutcome.PRESENT),
+                    outcomes.total(PutOutcome.BUSY),
+                    outcomes.total(PutOutcome.NO_PARENT),
+                    refused,
+                    abandoned,
+                    outcomes.total(PutOutcome.FOREIGN),
+                    outcomes.total(PutOutcome.NO_ROOM));
+        }
     }
 }

@@ -3,6 +3,7 @@ package io.kvcache.core.store;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.policy.RecordView;
+import io.kvcache.core.store.RecordStates.RecordPins;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
@@ -92,8 +93,8 @@ public final class RecordLookup {
         return isBlockAt(findKnown(chain.keyHi(index), chain.keyLo(index)), index, namespace);
     }
 
-    /// Whether a handle is of a block of a namespace that lies so deep; of one that may go at any moment, which is a
-    /// matter of the caller's.
+    /// Whether a handle is of a block of a namespace that lies so deep; of one that may go at any moment, which is
+    /// a matter of the caller's.
     private boolean isBlockAt(long handle, int index, int namespace) {
         if (!RecordHandle.isFound(handle)) {
             return false;
@@ -108,8 +109,8 @@ public final class RecordLookup {
                 && RecordFlags.isBlockOf(pool.flags(RecordHandle.record(handle)), namespace);
     }
 
-    /// How many leading blocks of a list of keys are here or on disk, each below the one before it, looking at `most`
-    /// at most. It looks every block up, as [#match] takes the last block's word for those above it.
+    /// How many leading blocks of a list of keys are here or on disk, each below the one before it, looking at
+    /// `most` at most. It looks every block up, as [#match] takes the last block's word for those above it.
     public int matchLinked(BlockChain chain, int most) {
         int namespace = namespaceRegistry.idOf(chain.namespace());
         int above = RecordView.NONE;

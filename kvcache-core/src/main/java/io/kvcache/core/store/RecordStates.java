@@ -7,9 +7,13 @@ import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.TierKind;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.store.DiskUsage.DiskUsageTable;
+import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
+import io.kvcache.core.store.TierRecovery.RecoveryExclusions;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;
+import io.kvcache.core.tree.NewRecordFields;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayDeque;
 
@@ -62,8 +66,8 @@ final class RecordStates {
         return pins.claim(record, ControlWord.SEALED);
     }
 
-    /// An object has the same bytes as one that is on disk, which it is about to replace: the copy is its own from now
-    /// on.
+    /// An object has the same bytes as one that is on disk, which it is about to replace: the copy is its own from
+    /// now on.
     void adoptDiskCopy(int record, int older) {
         long place = pool.diskAddress(older);
         int checksum = pool.checksum(older);
@@ -415,5 +419,162 @@ final class RecordStates {
 
     int stateOf(int record) {
         return ControlWord.state(pool.control(record));
+    }
+
+    /// Keeps what disks have told of when the block above it goes before its own copy was told: a PLACEHOLDER
+    /// takes its place, as if it had never been there.
+    ///
+    /// **Threads.** Owned by the store's lock.
+    record Placeholders(RecordPool pool, BlockTree tree) {
+
+        /// A record that no disk has goes out of the index.
+        void substituteFor(int record) {
+            if (pool.diskAddress(record) != NONE || pool.diskChildren(record) == 0) {
+                return;
+            }
+            NewRecordFields unknown = new NewRecordFields(
+                    pool.keyHi(record),
+                    pool.keyLo(record),
+                    NONE,
+                    pool.depth(record),
+                    RecordFlags.ofBlock(RecordFlags.namespaceId(pool.flags(record))),
+                    0,
+                    0,
+                    NONE);
+            int placeholder = tree.insert(unknown, ControlWord.PLACEHOLDER, 0);
+            if (placeholder != NONE) {
+                tree.forEachChild(record, child -> {
+                    if (ControlWord.state(pool.control(child)) == ControlWord.ORPHAN) {
+                        tree.reparent(child, placeholder);
+                    }
+                });
+            }
+        }
+    }
+
+    /// Claims on records: pins, and the claim that ends them all, eviction. By anyone, without the lock.
+    static final class RecordPins {
+
+        private final RecordPool pool;
+
+        RecordPins(RecordPool pool) {
+            this.pool = pool;
+        }
+
+        /// Pins a sealed record of this generation.
+        ///
+        /// @throws IllegalStateException when the record has as many pins as fit its control word: tables leak
+        boolean pin(int record, int generation) {
+            while (true) {
+                long control = pool.control(record);
+                if (ControlWord.generation(control) != generation || ControlWord.state(control) != ControlWord.SEALED) {
+                    return false;
+                }
+                if (ControlWord.pins(control) == ControlWord.MAX_PINS) {
+                    throw new IllegalStateException("record " + record + " has " + ControlWord.MAX_PINS
+                            + " pins and takes no more: tables are leaking");
+                }
+                if (pool.casControl(record, control, control + 1)) {
+                    return true;
+                }
+            }
+        }
+
+        /// Takes a pin away.
+        ///
+        /// @return whether that was the last pin on a deleted record, which [RecordStates#reap] may now free
+        /// @throws IllegalStateException when the record has no pin
+        boolean unpin(int record) {
+            while (true) {
+                long control = pool.control(record);
+                if (ControlWord.pins(control) == 0) {
+                    throw new IllegalStateException("record " + record + " is released and holds no pin");
+                }
+                if (pool.casControl(record, control, control - 1)) {
+                    return ControlWord.state(control) == ControlWord.DELETED && ControlWord.pins(control) == 1;
+                }
+            }
+        }
+
+        /// Claims an unpinned record in a state for eviction.
+        boolean claim(int record, int state) {
+            long control = pool.control(record);
+            return ControlWord.state(control) == state
+                    && ControlWord.pins(control) == 0
+                    && pool.casControl(record, control, control + ((long) (ControlWord.EVICTING - state) << 24));
+        }
+    }
+
+    /// Records of which somebody said that they will not be used again, or not soon: their session is
+    /// over or has gone on without them, their time is, or nobody will come back to them.
+    ///
+    /// None of them has a block below it that is not over itself. A use makes a record one like others,
+    /// and those above it; so does a new block below, and a request that is known to come.
+    ///
+    /// **Threads.** Owned by the store's lock.
+    static final class ExpiredBlocks {
+
+        /// Children that are looked at: a block with more is one that others go on from.
+        private static final int MAX_CHILDREN = 64;
+
+        private final RecordPool pool;
+        private final BlockTree tree;
+        private long count;
+
+        ExpiredBlocks(RecordPool pool, BlockTree tree) {
+            this.pool = pool;
+            this.tree = tree;
+        }
+
+        boolean contains(int record) {
+            return count > 0 && RecordFlags.has(pool.flags(record), RecordFlags.EXPIRED);
+        }
+
+        /// Whether there is anything below a record that is not over, in whatever tier.
+        boolean hasLiveChildren(int record) {
+            return pool.hasChildren(record) && !tree.allChildrenMatch(record, MAX_CHILDREN, this::isExpiredOrDeleted);
+        }
+
+        private boolean isExpiredOrDeleted(int child) {
+            return contains(child) || ControlWord.state(pool.control(child)) == ControlWord.DELETED;
+        }
+
+        /// A record is over.
+        void add(int record) {
+            if (!contains(record)) {
+                pool.setFlags(record, RecordFlags.EXPIRED, true);
+                count++;
+            }
+        }
+
+        /// A record is used, or known to be, or one has come below others.
+        void onUsed(int record) {
+            boolean first = true;
+            for (int at = record; count > 0 && at != NONE && (first || contains(at)); at = pool.parent(at)) {
+                remove(at);
+                first = false;
+            }
+        }
+
+        /// A record's number is about to be used for another.
+        void remove(int record) {
+            if (contains(record)) {
+                pool.setFlags(record, RecordFlags.EXPIRED, false);
+                count--;
+            }
+        }
+
+        /// Checks how many there are.
+        void validate() {
+            long found = 0;
+            for (int record = 0; record < pool.highWaterMark(); record++) {
+                boolean marked = ControlWord.state(pool.control(record)) != ControlWord.FREE
+                        && RecordFlags.has(pool.flags(record), RecordFlags.EXPIRED);
+                found += marked ? 1 : 0;
+            }
+            if (found != count) {
+                throw new AssertionError(found + " records are over, counted as " + count);
+            }
+        }
     }
 }

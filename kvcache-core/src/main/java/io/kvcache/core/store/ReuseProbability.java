@@ -1,5 +1,7 @@
 package io.kvcache.core.store;
 
+import io.kvcache.core.store.WriteAdmission.PromptClass;
+
 /// How likely a block is used again soon, by the kind of its put, learned from those that were.
 ///
 /// Few blocks of a [PromptClass] have the odds of the others of its group, few of a group those of all

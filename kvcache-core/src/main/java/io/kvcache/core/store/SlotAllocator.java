@@ -1,14 +1,21 @@
 package io.kvcache.core.store;
 
+import io.kvcache.core.memory.Pages;
 import io.kvcache.core.memory.SlabOwners;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.LruFallback;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.PolicyState;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
+import java.util.ArrayList;
 import java.util.BitSet;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /// Makes room: a slot of a class, or a record.
 ///
@@ -102,8 +109,8 @@ final class SlotAllocator {
         }
     }
 
-    /// All until [#endRequest] is for one request: whether it is beyond its group's share is decided now, whatever it
-    /// makes its group give.
+    /// All until [#endRequest] is for one request: whether it is beyond its group's share is decided now, whatever
+    /// it makes its group give.
     ///
     /// @param bytes that it wants
     void beginRequest(int group, long bytes) {
@@ -361,5 +368,305 @@ final class SlotAllocator {
             }
         });
         return ControlWord.generation(pool.control(root)) != generation;
+    }
+
+    /// Cuts an object into slots of the three object classes, largest first, and lists them by the slots' links.
+    ///
+    /// As many 1 MiB slots as fit, then 64 KiB slots, then 4 KiB slots; sixteen of one size become one of the
+    /// next. So an object wastes less than 4 KiB and has at most 15 slots of each size below its megabytes.
+    /// Where a class has no room and can get none, one slot of a larger class takes the rest.
+    ///
+    /// A class holds whole slabs. In a store of fewer slabs than classes they would take the last slab from each
+    /// other with every put, and lose what is in it. So two slabs are for 1 MiB and 4 KiB slots, and one is for 4
+    /// KiB slots.
+    ///
+    /// **Threads.** Owned by the store's lock.
+    static final class ObjectSlotAllocator {
+
+        /// Of object slots.
+        private static final int SIZES = 3;
+
+        private final SlabPool slabs;
+        private final SlotAllocator slotAllocator;
+        private final MemoryShares shares;
+        private final RecordStates recordStates;
+        private final SlotClass[] classes;
+
+        ObjectSlotAllocator(StoreComponents parts, SlotAllocator slotAllocator, RecordStates recordStates) {
+            slabs = parts.slabs();
+            shares = parts.memoryShares();
+            this.slotAllocator = slotAllocator;
+            this.recordStates = recordStates;
+            SlotClass large = slabs.classOf(SlotClass.OBJECT_LARGE_BYTES);
+            SlotClass medium = slabs.classOf(SlotClass.OBJECT_MEDIUM_BYTES);
+            SlotClass small = slabs.classOf(SlotClass.OBJECT_SMALL_BYTES);
+            classes = switch ((int) Math.min(SIZES, slabs.capacityBytes() / SlabPool.SLAB_BYTES)) {
+                case SIZES -> new SlotClass[] {large, medium, small};
+                case 2 -> new SlotClass[] {large, small};
+                default -> new SlotClass[] {small};
+            };
+        }
+
+        /// Takes slots for an object of `bytes`.
+        ///
+        /// @param sparing whether to leave what waits to be written to disk where it is
+        /// @return the first page, or [SlabPool#NONE] when there is no room; then nothing is taken
+        int allocate(long bytes, int record, boolean sparing) {
+            slotAllocator.beginRequest(shares.group(record), shares.charge(record));
+            try {
+                return allocateAll(bytes, record, sparing);
+            } finally {
+                slotAllocator.endRequest();
+            }
+        }
+
+        /// The class of the first slot that an object of `bytes` takes.
+        SlotClass classOf(long bytes) {
+            long left = Pages.roundUp(bytes);
+            int at = 0;
+            while (at < classes.length - 1 && left < classes[at].slotBytes()) {
+                at++;
+            }
+            return classes[at];
+        }
+
+        private int allocateAll(long bytes, int record, boolean sparing) {
+            SlotList list = new SlotList(slabs);
+            long left = Pages.roundUp(bytes);
+            for (int at = 0; at < classes.length; at++) {
+                long slotBytes = classes[at].slotBytes();
+                for (; left >= slotBytes; left -= slotBytes) {
+                    if (list.add(allocateSlot(classes[at], record, sparing))) {
+                        continue;
+                    }
+                    if (addLarger(list, at, record, sparing)) {
+                        return list.first();
+                    }
+                    recordStates.releaseSlots(list.first());
+                    return SlabPool.NONE;
+                }
+            }
+            return list.first();
+        }
+
+        /// What is left of an object fits one slot of any larger class: better waste one than refuse.
+        private boolean addLarger(SlotList list, int at, int record, boolean sparing) {
+            for (int larger = at - 1; larger >= 0; larger--) {
+                if (list.add(allocateSlot(classes[larger], record, sparing))) {
+                    return true;
+                }
+            }
+            return false;
+        }
+
+        private int allocateSlot(SlotClass slotClass, int record, boolean sparing) {
+            return sparing
+                    ? slotAllocator.allocateSparing(slotClass, record)
+                    : slotAllocator.allocate(slotClass, record);
+        }
+
+        /// Slots linked one after another.
+        private static final class SlotList {
+            private final SlabPool slabs;
+            private int first = SlabPool.NONE;
+            private int last = SlabPool.NONE;
+
+            SlotList(SlabPool slabs) {
+                this.slabs = slabs;
+            }
+
+            boolean add(int page) {
+                if (page == SlabPool.NONE) {
+                    return false;
+                }
+                if (first == SlabPool.NONE) {
+                    first = page;
+                } else {
+                    slabs.next(last, page);
+                }
+                last = page;
+                return true;
+            }
+
+            int first() {
+                return first;
+            }
+        }
+    }
+
+    /// One eviction policy for each slot class and group of [MemoryShares] that has held blocks of it: a victim
+    /// helps only the class whose slot it held, and whose it is is decided before.
+    ///
+    /// Policies number their queues with eight bits. When tenants and sizes are too many for that, the groups
+    /// that come late go by their class's common policy: what is protected stays so, but among those who may be
+    /// taken from it is the policy that chooses, and not who holds most.
+    ///
+    /// **Threads.** Owned by the store's lock.
+    static final class SlotClassPolicies {
+
+        /// Queues that groups leave to the orders of disks.
+        private static final int RESERVED_FOR_DISKS = 16;
+
+        /// And to the common policies of sizes that come later.
+        private static final int RESERVED_FOR_SIZES = 16;
+
+        private final PolicyKind kind;
+        private final RecordView records;
+        private final SlabPool slabs;
+        private final PolicyState state;
+        /// By class and group; null where nothing was held yet.
+        private final List<List<@Nullable EvictionPolicy>> byClass = new ArrayList<>();
+        /// The same by class, each once, the common one first.
+        private final List<List<EvictionPolicy>> instances = new ArrayList<>();
+
+        SlotClassPolicies(PolicyKind kind, RecordView records, SlabPool slabs) {
+            this.kind = kind;
+            this.records = records;
+            this.slabs = slabs;
+            state = new PolicyState(records.capacity());
+        }
+
+        /// The policy of a class and a group, made at the first call.
+        EvictionPolicy getOrCreate(int classId, int group) {
+            EvictionPolicy known = find(classId, group);
+            return known == null ? create(classId, group) : known;
+        }
+
+        /// The same, or null where nothing was held yet.
+        @Nullable
+        EvictionPolicy find(int classId, int group) {
+            if (classId >= byClass.size() || group >= byClass.get(classId).size()) {
+                return null;
+            }
+            return byClass.get(classId).get(group);
+        }
+
+        private EvictionPolicy create(int classId, int group) {
+            while (byClass.size() <= classId) {
+                byClass.add(new ArrayList<>());
+                instances.add(new ArrayList<>());
+            }
+            EvictionPolicy made;
+            if (group == MemoryShares.DEFAULT_GROUP || leavesReserve()) {
+                made = kind.create(records, state);
+                instances
+                        .get(classId)
+                        .add(
+                                group == MemoryShares.DEFAULT_GROUP
+                                        ? 0
+                                        : instances.get(classId).size(),
+                                made);
+            } else {
+                made = getOrCreate(classId, MemoryShares.DEFAULT_GROUP);
+            }
+            List<@Nullable EvictionPolicy> groups = byClass.get(classId);
+            while (groups.size() <= group) {
+                groups.add(null);
+            }
+            groups.set(group, made);
+            return made;
+        }
+
+        /// Whether a group may have a policy of its own: the common ones of all classes can still be made then.
+        private boolean leavesReserve() {
+            return remainingQueues() >= (1 + Math.max(RESERVED_FOR_SIZES, missingCommonPolicies())) * kind.queueCount();
+        }
+
+        /// Whether blocks of one size more find a policy.
+        boolean canAddClass() {
+            return remainingQueues() >= (1 + missingCommonPolicies()) * kind.queueCount();
+        }
+
+        private int remainingQueues() {
+            return state.remainingQueues() - RESERVED_FOR_DISKS;
+        }
+
+        private int missingCommonPolicies() {
+            int without = 0;
+            for (int id = 0; id < slabs.classCount(); id++) {
+                without += find(id, MemoryShares.DEFAULT_GROUP) == null ? 1 : 0;
+            }
+            return without;
+        }
+
+        /// Records of a class.
+        int size(int classId) {
+            int size = 0;
+            for (EvictionPolicy policy : instances.get(classId)) {
+                size += policy.size();
+            }
+            return size;
+        }
+
+        /// When the likeliest next victim of a class was last used, whosever it is.
+        long victimLastUse(int classId) {
+            long oldest = Long.MAX_VALUE;
+            if (classId < instances.size()) {
+                for (EvictionPolicy policy : instances.get(classId)) {
+                    oldest = Math.min(oldest, policy.size() == 0 ? Long.MAX_VALUE : policy.victimLastUse());
+                }
+            }
+            return oldest;
+        }
+
+        int classes() {
+            return byClass.size();
+        }
+
+        /// Whether the policies are to hear of each block that a request will use which is known to come.
+        boolean usesAnnouncements() {
+            return kind.usesAnnouncements();
+        }
+
+        /// Whether the policies make use of what callers say of blocks.
+        boolean usesLabels() {
+            return kind.usesLabels();
+        }
+
+        /// What all instances find beside plain LRU.
+        LruFallback.Report fallbackReport() {
+            LruFallback.Report all = LruFallback.Report.EMPTY;
+            for (List<EvictionPolicy> groups : instances) {
+                for (EvictionPolicy policy : groups) {
+                    all = all.plus(policy.fallbackReport());
+                }
+            }
+            return all;
+        }
+
+        /// What the instances share.
+        PolicyState state() {
+            return state;
+        }
+
+        /// The clock that orders uses in all classes.
+        long now() {
+            return state.now();
+        }
+
+        /// Bytes that the policies keep for one record, rounded up; the memory of evicted keys counts apart.
+        long bytesPerRecord() {
+            long bytes = state.arrayBytes();
+            for (List<EvictionPolicy> groups : instances) {
+                for (EvictionPolicy policy : groups) {
+                    bytes += policy.heapBytes();
+                }
+            }
+            return Math.ceilDiv(bytes, records.capacity());
+        }
+
+        /// The class whose next victim was used longest ago, or -1 when no class holds anything.
+        int coldestClass() {
+            int coldest = -1;
+            long oldest = Long.MAX_VALUE;
+            for (int id = 0; id < byClass.size(); id++) {
+                long use = victimLastUse(id);
+                if (use < oldest) {
+                    oldest = use;
+                    coldest = id;
+                }
+            }
+            return coldest;
+        }
     }
 }

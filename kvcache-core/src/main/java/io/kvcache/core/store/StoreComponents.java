@@ -3,6 +3,12 @@ package io.kvcache.core.store;
 import io.kvcache.core.event.EventLog;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.store.DiskUsage.DiskUsageTable;
+import io.kvcache.core.store.RecordStates.ExpiredBlocks;
+import io.kvcache.core.store.RecordStates.RecordPins;
+import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
+import io.kvcache.core.store.TierRecovery.RecoveryExclusions;
+import io.kvcache.core.store.WriteAdmission.NoveltyClassifier;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.RecordPool;
 

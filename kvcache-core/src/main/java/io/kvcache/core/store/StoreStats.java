@@ -11,6 +11,8 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.policy.RecordView;
+import io.kvcache.core.store.PutReserver.PutCounters;
+import io.kvcache.core.store.StoreEvents.FilteredEventStream;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;

@@ -4,6 +4,8 @@ import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.NoveltyClass;
+import io.kvcache.core.store.DiskUsage.DiskUsageTable;
+import io.kvcache.core.store.WriteBackQueue.PendingTombstones;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;

@@ -5,17 +5,34 @@ import static io.kvcache.core.policy.RecordView.NONE;
 import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.store.DiskResidency.TierRank;
+import io.kvcache.core.store.DiskUsage.DiskUsageTable;
+import io.kvcache.core.store.HostStore.ObjectSegments;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceRegistration;
+import io.kvcache.core.store.NamespaceScan.UnflushedScan;
+import io.kvcache.core.store.WriteBackQueue.WriteBackCounters;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.Tombstone;
+import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// The store as its disks see it: what is to be written, what was written, found, read, reclaimed, lost.
@@ -406,6 +423,254 @@ public final class TierPort {
             return work.get();
         } finally {
             lock.unlock();
+        }
+    }
+
+    /// What the tree knows of the disks.
+    ///
+    /// @param disks by number
+    /// @param admitted records that were taken into the queue of writes
+    /// @param written of these, on disk since
+    /// @param notWritten of these, failed or in vain
+    /// @param notYet sealed, and not worth a write yet
+    /// @param tooLarge sealed, and larger than a disk takes: in host memory alone, always
+    /// @param queueFull not taken because too many bytes waited
+    /// @param sacrificed left host memory while they waited
+    /// @param evictedUnwritten evicted from host memory, and no disk had them
+    /// @param waitingBytes that wait to be written
+    /// @param writing records that are being written, and pinned for that
+    /// @param restored copies found at opening that count
+    /// @param superseded copies found at opening that do not, as newer ones or burials came before
+    /// @param orphans found at opening without all blocks above them
+    /// @param withoutRecord found at opening when all records were taken
+    public record DiskTierStats(
+            List<LiveUsage> disks,
+            long admitted,
+            long written,
+            long notWritten,
+            long notYet,
+            long tooLarge,
+            long queueFull,
+            long sacrificed,
+            long evictedUnwritten,
+            long waitingBytes,
+            int writing,
+            long restored,
+            long superseded,
+            long orphans,
+            long withoutRecord) {
+
+        public DiskTierStats {
+            disks = List.copyOf(disks);
+        }
+
+        static DiskTierStats of(StoreComponents parts, TierRecovery tierRecovery) {
+            DiskUsageTable ledger = parts.diskUsageTable();
+            List<LiveUsage> alive = IntStream.range(0, ledger.disks())
+                    .mapToObj(disk -> new LiveUsage(
+                            ledger.usage(disk).blocks(),
+                            ledger.usage(disk).bytes(),
+                            ledger.usage(disk).limitBytes()))
+                    .toList();
+            WriteBackQueue writeBackQueue = parts.writeBackQueue();
+            WriteBackCounters counters = writeBackQueue.counters();
+            return new DiskTierStats(
+                    alive,
+                    counters.admitted,
+                    counters.written,
+                    counters.notWritten,
+                    counters.belowThreshold,
+                    counters.tooLarge,
+                    counters.queueFull,
+                    counters.evictedWhileQueued,
+                    counters.evictedUnwritten,
+                    writeBackQueue.waitingBytes(),
+                    writeBackQueue.inFlightCount(),
+                    tierRecovery.restored(),
+                    tierRecovery.superseded(),
+                    tierRecovery.orphans(),
+                    tierRecovery.withoutRecord());
+        }
+
+        /// What is alive on one disk.
+        ///
+        /// @param bytes in whole pages
+        /// @param limitBytes that may be alive
+        public record LiveUsage(long blocks, long bytes, long limitBytes) {}
+    }
+
+    /// Chooses what is kept of a span of a disk that is about to be reclaimed: all that is alive and
+    /// worth another write, as far as that may be; what is not kept is forgotten with all below it. Of
+    /// a disk that is ranked the host tier's policy says what comes first.
+    ///
+    /// **Threads.** Any; takes the store's lock for a bounded number of copies at a time.
+    record ReclaimSelector(DiskResidency diskResidency, ReentrantLock lock) {
+
+        /// Copies looked at in one turn of the lock: some tens of microseconds.
+        private static final int BATCH = 256;
+
+        void select(int disk, ReclaimCandidates offer) {
+            List<DiskResidency.LiveCopy> live = new ArrayList<>();
+            for (int from = 0; from < offer.size(); from += BATCH) {
+                lock.lock();
+                try {
+                    diskResidency.collectLive(disk, offer, from, Math.min(offer.size(), from + BATCH), live);
+                } finally {
+                    lock.unlock();
+                }
+            }
+            live.sort(Comparator.comparing(DiskResidency.LiveCopy::isWithinShare)
+                    .thenComparingDouble(DiskResidency.LiveCopy::rank)
+                    .thenComparingLong(DiskResidency.LiveCopy::score)
+                    .reversed());
+            live.removeIf(each -> each.isInUse() && offer.keep(each.index()));
+            for (DiskResidency.LiveCopy refused : live) {
+                lock.lock();
+                try {
+                    diskResidency.discard(disk, offer, refused);
+                } finally {
+                    lock.unlock();
+                }
+            }
+        }
+    }
+
+    /// Records as tiers see them. Under the store's lock.
+    record TierBlocks(RecordPool pool, SlabPool slabs) {
+
+        private static final long PAGE_BYTES = 4096;
+
+        TierBlock hostBlock(int record) {
+            return hostBlock(record, pool.checksum(record));
+        }
+
+        /// As its copy on disk is.
+        TierBlock diskBlock(int record) {
+            return hostBlock(record, pool.diskChecksum(record));
+        }
+
+        private TierBlock hostBlock(int record, int checksum) {
+            int parent = pool.parent(record);
+            int identity = pool.flags(record);
+            return new TierBlock(
+                    pool.keyHi(record),
+                    pool.keyLo(record),
+                    parent == NONE ? 0 : pool.keyHi(parent),
+                    parent == NONE ? 0 : pool.keyLo(parent),
+                    RecordFlags.namespaceId(identity),
+                    RecordFlags.isObject(identity),
+                    pool.depth(record),
+                    Math.toIntExact(pool.bytes(record)),
+                    checksum,
+                    pool.engineHash(record));
+        }
+
+        /// The slots of a record that is resident or being filled, in whole pages.
+        List<MemorySegment> pages(int record) {
+            long bytes = (pool.bytes(record) + PAGE_BYTES - 1) & -PAGE_BYTES;
+            return ObjectSegments.of(slabs, pool.hostPage(record), bytes);
+        }
+    }
+
+    /// What becomes of records that were written to disk.
+    ///
+    /// Writes end in any order, and on several disks at once, but a block counts only once the block above it
+    /// does. So one that is ahead of it waits, pinned as before.
+    ///
+    /// **Threads.** Owned by the store's lock.
+    static final class WriteCompletions {
+
+        private final RecordPool pool;
+        private final BlockTree tree;
+        private final WriteBackQueue writeBackQueue;
+        private final RecordStates recordStates;
+        private final DiskResidency diskResidency;
+        private final Map<Integer, List<Completion>> waitingForParent = new HashMap<>();
+
+        /// A write that has ended.
+        private record Completion(int record, int disk, long address) {}
+
+        WriteCompletions(StoreComponents parts, RecordStates recordStates, DiskResidency diskResidency) {
+            pool = parts.pool();
+            tree = parts.tree();
+            writeBackQueue = parts.writeBackQueue();
+            this.recordStates = recordStates;
+            this.diskResidency = diskResidency;
+        }
+
+        /// @param address or -1 when nothing was written
+        void onCompleted(int record, int disk, long address) {
+            Completion write = new Completion(record, disk, address);
+            int parent = pool.parent(record);
+            if (parent != NONE && RecordFlags.has(pool.flags(parent), RecordFlags.WRITING)) {
+                waitingForParent.computeIfAbsent(parent, _ -> new ArrayList<>()).add(write);
+                return;
+            }
+            ArrayDeque<Completion> ready = new ArrayDeque<>();
+            for (Completion next = write; next != null; next = ready.poll()) {
+                List<Completion> waited = waitingForParent.remove(next.record);
+                settle(next);
+                if (waited != null) {
+                    ready.addAll(waited);
+                }
+            }
+        }
+
+        /// A span is about to be reclaimed: keeps what waits for a block above it, as far as that may be;
+        /// what is not kept was not written.
+        void onReclaim(int disk, ReclaimCandidates offer) {
+            Set<Long> waiting = new HashSet<>();
+            waitingForParent
+                    .values()
+                    .forEach(each -> each.stream()
+                            .filter(write -> write.disk == disk)
+                            .forEach(write -> waiting.add(write.address)));
+            for (int i = 0; i < offer.size() && !waiting.isEmpty(); i++) {
+                if (waiting.contains(offer.address(i)) && !offer.keep(i)) {
+                    onMoved(disk, offer.address(i), NONE);
+                }
+            }
+        }
+
+        /// What was written lies elsewhere now.
+        ///
+        /// @param to or -1 when it is lost
+        void onMoved(int disk, long from, long to) {
+            change(write -> write.disk == disk && write.address == from, to);
+        }
+
+        /// What was written to a disk is lost.
+        void onDiskLost(int disk) {
+            change(write -> write.disk == disk, NONE);
+        }
+
+        private void change(Predicate<Completion> such, long address) {
+            waitingForParent
+                    .values()
+                    .forEach(each -> each.replaceAll(
+                            write -> such.test(write) ? new Completion(write.record, write.disk, address) : write));
+        }
+
+        private void settle(Completion write) {
+            int record = write.record;
+            boolean replaced = writeBackQueue.onWriteCompleted(record, write.address == NONE ? NONE : write.disk);
+            int state = recordStates.stateOf(record);
+            boolean counts = write.address != NONE
+                    && state == ControlWord.SEALED
+                    && pool.diskAddress(record) == NONE
+                    && diskResidency.addCopy(record, DiskAddress.of(write.disk, write.address), pool.checksum(record));
+            if (counts) {
+                writeBackQueue.counters().written++;
+                writeBackQueue.tombstones().releaseDeferred(record, write.disk);
+            } else {
+                writeBackQueue.counters().notWritten++;
+                writeBackQueue.unwritten(record, replaced && write.address == NONE);
+            }
+            if (write.address != NONE && state == ControlWord.DELETED) {
+                writeBackQueue.onStaleWrite(record, write.disk, replaced, tree.findDuplicate(record));
+            }
+            recordStates.release(record);
+            diskResidency.trim(write.disk);
         }
     }
 }

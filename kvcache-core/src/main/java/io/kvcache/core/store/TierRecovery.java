@@ -3,6 +3,8 @@ package io.kvcache.core.store;
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.event.EventKind;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.store.DiskUsage.DiskUsageTable;
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.Tombstone;
@@ -12,10 +14,13 @@ import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.NewRecordFields;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /// Puts what a disk held before the opening back into the tree, newest first, whatever the order of
 /// families.
@@ -317,5 +322,122 @@ final class TierRecovery {
 
     long orphans() {
         return orphans;
+    }
+
+    /// What does not count of that which disks tell they held: they have told of a burial before, or are
+    /// still to be told of it. Owned by the store's lock.
+    static final class RecoveredTombstones {
+
+        private final Set<Key> keys = new HashSet<>();
+        private final Set<DiskNamespace> namespaces = new HashSet<>();
+
+        private record Key(int disk, long hi, long lo) {}
+
+        private record DiskNamespace(int disk, int namespaceId) {}
+
+        /// A disk has told of the burial of a key.
+        void add(int disk, long keyHi, long keyLo) {
+            keys.add(new Key(disk, keyHi, keyLo));
+        }
+
+        /// A disk is still to be told of a burial.
+        void add(int disk, Tombstone burial) {
+            if (burial.isNamespace()) {
+                namespaces.add(new DiskNamespace(disk, burial.namespaceId()));
+            } else {
+                add(disk, burial.keyHi(), burial.keyLo());
+            }
+        }
+
+        /// Whether a copy that a disk tells of now is buried.
+        boolean covers(TierBlock block, int disk) {
+            return (!keys.isEmpty() && keys.contains(new Key(disk, block.keyHi(), block.keyLo())))
+                    || (!namespaces.isEmpty() && namespaces.contains(new DiskNamespace(disk, block.namespaceId())));
+        }
+
+        /// A disk is out, and begins anew.
+        void clearDisk(int disk) {
+            keys.removeIf(each -> each.disk == disk);
+            namespaces.removeIf(each -> each.disk == disk);
+        }
+
+        /// All disks have told.
+        void clear() {
+            keys.clear();
+            namespaces.clear();
+        }
+    }
+
+    /// What was dropped, and which objects were put, while disks had not told everything that they
+    /// held: their copies are older, and do not count. An object whose newest copy was told and could not be
+    /// kept counts as dropped: its older copies have other bytes.
+    ///
+    /// At the opening this is remembered key by key until all disks have told. A disk that was out may stay out
+    /// for long;
+    /// so of a disk that comes back no object counts at all. Its blocks do: whatever bytes a block's key had, it
+    /// has.
+    ///
+    /// **Threads.** Owned by the store's lock.
+    static final class RecoveryExclusions {
+
+        /// And whether they were dropped.
+        private final Map<BlockKey, Boolean> keys = new HashMap<>();
+
+        private final BitSet namespaces = new BitSet();
+        private final BitSet returningDisks = new BitSet();
+        private boolean isRecovering;
+
+        /// A disk was added, which will tell what it holds.
+        void begin() {
+            isRecovering = true;
+        }
+
+        /// All disks have told.
+        void end() {
+            isRecovering = false;
+            keys.clear();
+            namespaces.clear();
+        }
+
+        /// A key was dropped.
+        void addDropped(long keyHi, long keyLo) {
+            if (isRecovering) {
+                keys.put(new BlockKey(keyHi, keyLo), true);
+            }
+        }
+
+        /// An object was put under a key.
+        void addReplaced(long keyHi, long keyLo) {
+            if (isRecovering) {
+                keys.putIfAbsent(new BlockKey(keyHi, keyLo), false);
+            }
+        }
+
+        /// A namespace was dropped.
+        void addNamespace(int namespaceId) {
+            if (isRecovering) {
+                namespaces.set(namespaceId);
+            }
+        }
+
+        /// A disk is out.
+        void markReturning(int disk) {
+            returningDisks.set(disk);
+        }
+
+        /// Whether what a disk has told of is older for nothing but a put: then it is the last durable value of
+        /// its key.
+        boolean isReplacedOnly(TierBlock block, int disk) {
+            return !returningDisks.get(disk)
+                    && !namespaces.get(block.namespaceId())
+                    && Boolean.FALSE.equals(keys.get(new BlockKey(block.keyHi(), block.keyLo())));
+        }
+
+        /// Whether what a disk has told of is older than what callers did.
+        boolean excludes(TierBlock block, int disk) {
+            return (block.isObject() && returningDisks.get(disk))
+                    || namespaces.get(block.namespaceId())
+                    || (!keys.isEmpty() && keys.containsKey(new BlockKey(block.keyHi(), block.keyLo())));
+        }
     }
 }

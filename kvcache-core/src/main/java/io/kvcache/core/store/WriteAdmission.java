@@ -1,6 +1,13 @@
 package io.kvcache.core.store;
 
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.GhostCache;
+import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.PolicyState;
+import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tree.RecordPool;
 import org.jspecify.annotations.Nullable;
@@ -176,5 +183,239 @@ final class WriteAdmission {
 
     private double probabilityOf(int record) {
         return putHistory == null ? 1 : reuseProbability.probability(putHistory.promptClass(record));
+    }
+
+    /// What is remembered of puts: of which kind each was and when, and how often what was put has been
+    /// used; of records that nobody has any more too, in [GhostCache], of twice as many as there are
+    /// records.
+    ///
+    /// Time is the bytes that were put, in steps of 64 KiB. All that takes 6 bytes of heap a record and
+    /// 16 to 32 for what has left, of which there is a sixteenth of the heap at most.
+    ///
+    /// **Threads.** Owned by the store's lock.
+    static final class PutHistory {
+
+        private static final int STEP_SHIFT = 16;
+
+        /// [GhostCache] has steps of 16.
+        private static final int READING_SHIFT = 4;
+
+        private final RecordPool pool;
+        private final ObjectLinks objectLinks;
+        private final GhostCache ghostCache;
+        private final short[] kinds;
+        private final int[] times;
+        private long bytes;
+
+        PutHistory(RecordPool pool, ObjectLinks chains) {
+            this.pool = pool;
+            this.objectLinks = chains;
+            ghostCache = new GhostCache(Math.min(2L * pool.capacity(), maxGhosts()));
+            kinds = new short[pool.capacity()];
+            times = new int[pool.capacity()];
+        }
+
+        /// A sixteenth of the heap, whatever the store: an entry takes 8 bytes, and twice as many may
+        /// be made as are asked for.
+        private static long maxGhosts() {
+            return Runtime.getRuntime().maxMemory() / 16 / (2 * Long.BYTES);
+        }
+
+        /// A block is about to be put. Behind one that is of a prompt's last blocks and that nobody has
+        /// used it is of the same prompt.
+        ///
+        /// @param blocks of its prompt from this one on, or 0 when nobody knows
+        void onPutStarted(int record, int blocks) {
+            int parent = pool.parent(record);
+            boolean unused = parent != NONE && RecordFlags.uses(pool.flags(parent)) == 0;
+            int depth = pool.depth(record);
+            if (blocks == 0) {
+                kinds[record] = (short) PromptClass.ofSingleBlock(depth);
+            } else if (unused && !PromptClass.isSingleBlock(kinds[parent])) {
+                kinds[record] = kinds[parent];
+            } else {
+                kinds[record] = (short) PromptClass.of(blocks, depth);
+            }
+        }
+
+        /// A record was put. Objects have their place in a chain by now.
+        void onPut(int record) {
+            bytes += pool.bytes(record);
+            times[record] = now();
+            if (RecordFlags.isObject(pool.flags(record))) {
+                kinds[record] = (short) PromptClass.ofSingleBlock(objectLinks.depth(record));
+            }
+        }
+
+        /// An object takes the place of another.
+        void onReplacing(int record, int older) {
+            kinds[record] = kinds[older];
+            times[record] = times[older];
+        }
+
+        /// An object was put in place of another.
+        void onReplaced(int record) {
+            bytes += pool.bytes(record);
+        }
+
+        /// The [PromptClass] of a record.
+        int promptClass(int record) {
+            return kinds[record];
+        }
+
+        /// Bytes that were put since a record was.
+        long bytesSincePut(int record) {
+            return elapsed(times[record]);
+        }
+
+        private long elapsed(int time) {
+            return Integer.toUnsignedLong(now() - time) << STEP_SHIFT;
+        }
+
+        private int now() {
+            return (int) (bytes >>> STEP_SHIFT);
+        }
+
+        /// A record has left, nobody has it any more, and it may be put again.
+        void onForgotten(int record) {
+            int uses = RecordFlags.uses(pool.flags(record));
+            int known = uses > 0 ? uses - 1 : RecordFlags.MAX_USES + kinds[record];
+            long now = bytes >>> STEP_SHIFT;
+            long put = now - (bytesSincePut(record) >>> STEP_SHIFT);
+            ghostCache.put(pool.fingerprint(record), known, Math.max(0, put) << READING_SHIFT, now << READING_SHIFT);
+        }
+
+        /// What was known of a record when it left, or null.
+        @Nullable
+        PastPut takeGhost(int record) {
+            long entry = ghostCache.remove(pool.fingerprint(record));
+            if (entry == GhostCache.NONE) {
+                return null;
+            }
+            int known = GhostCache.classOf(entry);
+            int uses = known < RecordFlags.MAX_USES ? known + 1 : 0;
+            long put = GhostCache.lastUse(entry, (bytes >>> STEP_SHIFT) << READING_SHIFT) >>> READING_SHIFT;
+            return new PastPut(uses, uses > 0 ? 0 : known - RecordFlags.MAX_USES, elapsed((int) put));
+        }
+
+        /// What was known of a record that has come back.
+        ///
+        /// @param kind of its put, when it was not used after that
+        /// @param since bytes that were put since it was
+        record PastPut(int uses, int kind, long since) {}
+    }
+
+    /// Kinds of puts, which differ in how likely what is put is used again: by how many blocks of a
+    /// prompt were put at once and how many were here before them, each in powers of two. A long prompt
+    /// that nobody has begun before, a next turn and an answer's few blocks are of different kinds, and
+    /// a block is of the kind of what it was put with.
+    ///
+    /// Of what is put alone nobody knows how much follows: its kind is its depth, in steps of about one
+    /// half.
+    static final class PromptClass {
+
+        /// Steps of a number of blocks; more than 65,535 count as those.
+        private static final int STEPS = 17;
+
+        private static final int MAX_BLOCKS = (1 << (STEPS - 1)) - 1;
+
+        /// The first of the kinds by depth, of which there are two for each power of two.
+        private static final int FIRST_SINGLE_BLOCK = (STEPS - 1) * STEPS;
+
+        /// How many kinds there are.
+        static final int COUNT = FIRST_SINGLE_BLOCK + 2 * STEPS - 1;
+
+        /// How many groups of kinds there are: those of as many blocks, and those by depth.
+        static final int GROUPS = STEPS;
+
+        private PromptClass() {}
+
+        /// Of the last blocks of a prompt.
+        ///
+        /// @param blocks that are put, at least 1
+        /// @param before blocks that were here
+        static int of(int blocks, int before) {
+            return (step(blocks) - 1) * STEPS + step(before);
+        }
+
+        /// Of what is put alone.
+        ///
+        /// @param depth blocks before it
+        static int ofSingleBlock(int depth) {
+            int place = Math.min(depth, MAX_BLOCKS) + 1;
+            int power = Integer.SIZE - 1 - Integer.numberOfLeadingZeros(place);
+            return FIRST_SINGLE_BLOCK + 2 * power + (power == 0 ? 0 : (place >>> (power - 1)) & 1);
+        }
+
+        static boolean isSingleBlock(int kind) {
+            return kind >= FIRST_SINGLE_BLOCK;
+        }
+
+        /// 0 to [#GROUPS], exclusive.
+        static int group(int kind) {
+            return Math.min(kind / STEPS, GROUPS - 1);
+        }
+
+        /// 0 for none, 1 for one, 2 up to three and so on.
+        private static int step(int blocks) {
+            return Integer.SIZE - Integer.numberOfLeadingZeros(Math.min(blocks, MAX_BLOCKS));
+        }
+    }
+
+    /// Finds the [NoveltyClass] of a block that is put: how much of its prompt, from the first block put on,
+    /// nobody remembers.
+    ///
+    /// Blocks of a prompt come one by one, and a prompt that is computed in parts comes with a chain
+    /// that grows: what is put behind a block that nobody has used since it was put, and that was not on
+    /// disk alone, is of the same cohort.
+    ///
+    /// **Threads.** Owned by the store's lock.
+    static final class NoveltyClassifier {
+
+        private final RecordPool pool;
+        private final SlotClassPolicies policies;
+        private final MemoryShares shares;
+
+        NoveltyClassifier(RecordPool pool, SlotClassPolicies policies, MemoryShares shares) {
+            this.pool = pool;
+            this.policies = policies;
+            this.shares = shares;
+        }
+
+        /// The cohort of a block of a chain, which nobody has.
+        ///
+        /// @param parent the record before it, or [io.kvcache.core.policy.RecordView#NONE]
+        int classify(NamespaceEntry entry, BlockChain chain, int index, int parent) {
+            int before = parent == NONE ? 0 : pool.flags(parent);
+            if (RecordFlags.has(before, RecordFlags.FRESH) && RecordFlags.noveltyClass(before) >= 0) {
+                return RecordFlags.noveltyClass(before);
+            }
+            EvictionPolicy policy = policies.find(entry.slotClass().id(), shares.groupOf(entry.id()));
+            int known = policy == null ? index : firstUnknown(policy, chain, index);
+            return NoveltyClass.of((long) (chain.length() - known) * chain.blockTokens());
+        }
+
+        /// The first block from one on that a policy does not remember, or the chain's length: it
+        /// remembers a chain up to some block, but for few.
+        private static int firstUnknown(EvictionPolicy policy, BlockChain chain, int from) {
+            int low = from;
+            int high = chain.length();
+            while (low < high) {
+                int middle = (low + high) >>> 1;
+                if (policy.hasGhost(chain.keyLo(middle))) {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
+            }
+            return low;
+        }
+
+        /// A record was used.
+        void onUsed(int record) {
+            if (RecordFlags.has(pool.flags(record), RecordFlags.FRESH)) {
+                pool.setFlags(record, RecordFlags.FRESH, false);
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@ import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.tier.TierBlock;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

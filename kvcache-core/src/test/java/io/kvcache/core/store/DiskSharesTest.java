@@ -10,6 +10,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.tier.TierBlock;
 import java.lang.foreign.MemorySegment;
 import java.util.stream.IntStream;

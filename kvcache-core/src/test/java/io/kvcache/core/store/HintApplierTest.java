@@ -11,6 +11,8 @@ import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceRegistration;
+import io.kvcache.core.store.ObjectLinks.ObjectSequence;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
 import java.util.concurrent.locks.ReentrantLock;

@@ -6,6 +6,7 @@ import io.kvcache.core.CacheStats;
 import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.store.HostStore.HostStoreConfig;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ExecutorService;

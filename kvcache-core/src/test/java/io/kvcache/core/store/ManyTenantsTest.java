@@ -12,6 +12,8 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.store.HostStore.HostStoreConfig;
+import io.kvcache.core.store.HostStore.PutReservation;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;

@@ -14,6 +14,8 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceRegistration;
+import io.kvcache.core.store.WriteAdmission.NoveltyClassifier;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.NewRecordFields;
 import io.kvcache.core.tree.RecordLayout;

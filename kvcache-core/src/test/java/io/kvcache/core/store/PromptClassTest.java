@@ -2,6 +2,7 @@ package io.kvcache.core.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.store.WriteAdmission.PromptClass;
 import java.util.HashSet;
 import java.util.Set;
 import org.junit.jupiter.api.Test;

@@ -6,6 +6,7 @@ import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.tree.RecordHandle;
 import java.util.ArrayList;
 import java.util.Arrays;

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.HostStore.ObjectSpec;
+import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.tree.RecordHandle;
 import java.util.List;
 import java.util.Objects;

@@ -8,6 +8,8 @@ import io.kvcache.core.SealOutcome;
 import io.kvcache.core.contract.EventFollower;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.store.HostStore.HostStoreConfig;
+import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.tree.RecordHandle;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;

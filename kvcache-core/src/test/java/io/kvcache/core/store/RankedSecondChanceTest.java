@@ -2,6 +2,7 @@ package io.kvcache.core.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.store.DiskUsage.RankedSecondChance;
 import org.junit.jupiter.api.Test;
 
 /// What is spared where least recently used blocks go.

@@ -11,6 +11,8 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.store.HostStore.HostStoreConfig;
+import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.tree.RecordHandle;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;

@@ -9,6 +9,8 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.store.HostStore.HostStoreConfig;
+import io.kvcache.core.store.HostStore.PutReservation;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.stream.IntStream;

@@ -7,6 +7,7 @@ import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;

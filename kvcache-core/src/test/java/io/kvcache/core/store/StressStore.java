@@ -7,6 +7,7 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.policy.RecordView;
+import io.kvcache.core.store.RecordStates.RecordPins;
 import io.kvcache.core.tree.NewRecordFields;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;

@@ -12,6 +12,7 @@ import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceRegistration;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.NewRecordFields;

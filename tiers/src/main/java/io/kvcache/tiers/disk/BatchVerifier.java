@@ -1,6 +1,6 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.tiers.device.IoOutcome;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;

@@ -1,6 +1,6 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.memory.ChunkedCrc;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 

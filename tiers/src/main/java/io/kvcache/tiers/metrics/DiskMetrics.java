@@ -1,7 +1,7 @@
 package io.kvcache.tiers.metrics;
 
-import io.kvcache.core.store.DiskTierStats;
-import io.kvcache.core.store.PrefetchStats;
+import io.kvcache.core.store.HostStore.PrefetchStats;
+import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.TierTransferStats;

@@ -1,6 +1,6 @@
 package io.kvcache.tiers.movement;
 
-import io.kvcache.core.store.LoadBatch;
+import io.kvcache.core.store.HostStore.LoadBatch;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.time.Clock;

@@ -2,7 +2,7 @@ package io.kvcache.tiers.disk;
 
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.tiers.device.BlockDevice;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

@@ -7,7 +7,7 @@ import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.store.HostStoreConfig;
+import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;

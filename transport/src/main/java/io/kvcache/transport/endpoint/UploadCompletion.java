@@ -2,7 +2,7 @@ package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
-import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.OutcomeCodec;
 import io.kvcache.transport.wire.Status;

@@ -1,6 +1,6 @@
 package io.kvcache.transport.link;
 
-import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.transport.wire.ProtocolException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
@@ -73,7 +73,8 @@ public final class PayloadSink {
         return new PayloadSink(DISCARD_BUFFER.duplicate(), false, List.of(), bytes, completionListener);
     }
 
-    /// The same for the next payload, once the last one is there: for blocks of which many come, one after the other.
+    /// The same for the next payload, once the last one is there: for blocks of which many come, one after the
+    /// other.
     public PayloadSink reuse(ByteBuffer room) {
         view = room.clear();
         remaining = room.capacity();

@@ -1,7 +1,7 @@
 package io.kvcache.transport.peer;
 
 import io.kvcache.core.BlockTable;
-import io.kvcache.core.store.ReadyWaiters;
+import io.kvcache.core.memory.ReadyWaiters;
 import io.kvcache.core.time.Timeouts;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;

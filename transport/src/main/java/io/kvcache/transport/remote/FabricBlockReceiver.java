@@ -1,6 +1,6 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.transport.ucx.UcxReader;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;

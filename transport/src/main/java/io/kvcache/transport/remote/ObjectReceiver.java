@@ -1,7 +1,7 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.ObjectView;
-import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;

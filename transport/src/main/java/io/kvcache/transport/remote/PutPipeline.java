@@ -3,7 +3,7 @@ package io.kvcache.transport.remote;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;

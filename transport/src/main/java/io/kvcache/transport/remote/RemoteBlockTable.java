@@ -1,7 +1,7 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.BlockTable;
-import io.kvcache.core.store.ReadyWaiters;
+import io.kvcache.core.memory.ReadyWaiters;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.transport.shm.SharedStore;

@@ -6,7 +6,7 @@ import io.kvcache.core.PutSummary;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;

@@ -1,6 +1,6 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.memory.ChunkedCrc;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 

@@ -2,7 +2,7 @@ package io.kvcache.transport.endpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;

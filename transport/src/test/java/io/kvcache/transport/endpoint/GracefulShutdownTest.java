@@ -7,7 +7,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.RecordingSink;

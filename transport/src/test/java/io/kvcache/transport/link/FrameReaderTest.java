@@ -3,7 +3,7 @@ package io.kvcache.transport.link;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;

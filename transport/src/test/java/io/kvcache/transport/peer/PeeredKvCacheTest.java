@@ -292,7 +292,7 @@ final class PeeredKvCacheTest {
             assertThat(all).isEqualTo(BLOCKS);
             assertThat(table.endBlock()).isEqualTo(BLOCKS);
             BlockContent.of(chain.key(199)).requireEqual(table.segment(199));
-            assertThat(table.checksum(199)).isEqualTo(io.kvcache.core.store.ChunkedCrc.of(table.segment(199)));
+            assertThat(table.checksum(199)).isEqualTo(io.kvcache.core.memory.ChunkedCrc.of(table.segment(199)));
         }
     }
 

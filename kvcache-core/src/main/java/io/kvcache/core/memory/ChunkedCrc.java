@@ -1,4 +1,4 @@
-package io.kvcache.core.store;
+package io.kvcache.core.memory;
 
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;

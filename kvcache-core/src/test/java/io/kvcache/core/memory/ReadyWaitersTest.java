@@ -1,4 +1,4 @@
-package io.kvcache.core.store;
+package io.kvcache.core.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
