@@ -12,6 +12,7 @@ import java.util.Set;
 /// @param flags as `COMMAND` tells them
 /// @param keys where the keys are
 /// @param values where the values are
+/// @param requiredKey the place of the key that has to be known before the command runs; 0 for none
 record CommandSpec(
         String name,
         String lowerName,
@@ -19,6 +20,7 @@ record CommandSpec(
         List<String> flags,
         ArgumentPositions keys,
         ArgumentPositions values,
+        int requiredKey,
         Command command) {
 
     /// Commands that answer size or expiry of their first key: what is known of a value that has lain on disk since
@@ -60,13 +62,28 @@ record CommandSpec(
     /// A command without values.
     static CommandSpec of(String name, int arity, String flags, ArgumentPositions keys, Command command) {
         return new CommandSpec(
-                name, lowerCase(name), arity, List.of(flags.split(" ")), keys, ArgumentPositions.NONE, command);
+                name,
+                lowerCase(name),
+                arity,
+                List.of(flags.split(" ")),
+                keys,
+                ArgumentPositions.NONE,
+                requiredKey(name, keys),
+                command);
     }
 
     /// A command that stores values, each one argument behind its key or behind what follows the key.
     static CommandSpec storing(
             String name, int arity, ArgumentPositions keys, ArgumentPositions values, Command command) {
-        return new CommandSpec(name, lowerCase(name), arity, List.of("write", "denyoom"), keys, values, command);
+        return new CommandSpec(
+                name,
+                lowerCase(name),
+                arity,
+                List.of("write", "denyoom"),
+                keys,
+                values,
+                requiredKey(name, keys),
+                command);
     }
 
     boolean acceptsCount(int count) {
@@ -78,8 +95,7 @@ record CommandSpec(
         return keys.step() > 1 ? value - 1 : keys.first();
     }
 
-    /// The place of the key that has to be known before the command runs; 0 for none.
-    int requiredKey() {
+    private static int requiredKey(String name, ArgumentPositions keys) {
         return NEEDS_METADATA.contains(name) ? keys.first() : 0;
     }
 

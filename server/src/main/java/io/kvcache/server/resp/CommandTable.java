@@ -28,7 +28,8 @@ final class CommandTable {
     private final RespStats stats;
     private final Map<String, CommandSpec> commands;
 
-    private CommandTable(
+    /// @param commands by name in capitals
+    CommandTable(
             @Nullable KeyspaceRouter keyspaceRouter,
             String tenant,
             RespStats stats,
@@ -77,10 +78,10 @@ final class CommandTable {
     /// Whether the next argument is a value, and where its bytes go.
     @Nullable
     ValueUpload beginValue(RespClientState session, RespRequest soFar, int count, long bytes) {
-        CommandSpec spec = commands.get(soFar.name());
         if (keyspaceRouter == null) {
             return bytes > MAX_PREAUTH_BYTES ? ValueUpload.rejected(NO_AUTH) : null;
         }
+        CommandSpec spec = soFar.count() == 0 ? null : soFar.command(this);
         if (spec == null || !spec.values().has(soFar.count(), count)) {
             return null;
         }
@@ -103,7 +104,7 @@ final class CommandTable {
 
     /// Whether the next argument is a value.
     boolean isValue(RespRequest soFar, int count) {
-        CommandSpec spec = commands.get(soFar.name());
+        CommandSpec spec = soFar.count() == 0 ? null : soFar.command(this);
         return keyspaceRouter != null
                 && spec != null
                 && spec.acceptsCount(count)
@@ -114,7 +115,7 @@ final class CommandTable {
     @Nullable
     String validationError(RespRequest request) {
         try {
-            CommandSpec spec = find(request);
+            CommandSpec spec = validate(request);
             return TransactionCommands.isQueueable(spec.name())
                     ? null
                     : "ERR " + spec.name() + " is not allowed between MULTI and EXEC";
@@ -123,8 +124,14 @@ final class CommandTable {
         }
     }
 
-    private CommandSpec find(RespRequest request) throws CommandException {
-        CommandSpec spec = commands.get(request.name());
+    /// Searches the table. Callers that have a request ask it for its command instead, which remembers the answer.
+    @Nullable
+    CommandSpec find(String name) {
+        return commands.get(name);
+    }
+
+    private CommandSpec validate(RespRequest request) throws CommandException {
+        CommandSpec spec = request.command(this);
         if (spec == null) {
             throw new CommandException(keyspaceRouter == null ? NO_AUTH : unknownCommand(request));
         }
@@ -136,7 +143,7 @@ final class CommandTable {
 
     void run(RespClientState session, RespRequest request, RespEncoder respEncoder) {
         try {
-            CommandSpec spec = find(request);
+            CommandSpec spec = validate(request);
             if (keyspaceRouter != null && isUnindexed(keyspaceRouter, spec, request)) {
                 byte[] key = request.argument(spec.requiredKey());
                 session.awaitValue(
@@ -183,7 +190,7 @@ final class CommandTable {
 
     /// What a request is counted as: its command's name, or `unknown`.
     String label(RespRequest request) {
-        CommandSpec spec = commands.get(request.name());
+        CommandSpec spec = request.command(this);
         return spec == null ? "unknown" : spec.lowerName();
     }
 

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import org.jspecify.annotations.Nullable;
 
 /// The words of a command. Values are kept apart, as they are not in the heap.
 ///
@@ -22,6 +23,8 @@ final class RespRequest implements AutoCloseable {
     private String name = "";
     private byte[] lastSpelling;
     private String lastUpperCase;
+    private @Nullable CommandTable resolvedIn;
+    private @Nullable CommandSpec command;
 
     RespRequest() {
         lastSpelling = VALUE_PLACEHOLDER;
@@ -33,6 +36,8 @@ final class RespRequest implements AutoCloseable {
         boolean isShort = before.lastSpelling.length <= MAX_CACHED_NAME;
         lastSpelling = isShort ? before.lastSpelling : VALUE_PLACEHOLDER;
         lastUpperCase = isShort ? before.lastUpperCase : "";
+        resolvedIn = isShort ? before.resolvedIn : null;
+        command = isShort ? before.command : null;
     }
 
     void add(byte[] argument) {
@@ -40,6 +45,7 @@ final class RespRequest implements AutoCloseable {
             if (!Arrays.equals(lastSpelling, argument)) {
                 lastSpelling = argument;
                 lastUpperCase = toUpperCase(argument);
+                resolvedIn = null;
             }
             name = lastUpperCase;
         }
@@ -57,6 +63,18 @@ final class RespRequest implements AutoCloseable {
     /// The command's name in capitals; empty before the first argument.
     String name() {
         return name;
+    }
+
+    /// The command that this request calls, or null when the table has none of its name. The table is searched
+    /// once, and not at all when the client repeats its last command.
+    @SuppressWarnings("ReferenceEquality") // there is one table for each tenant
+    @Nullable
+    CommandSpec command(CommandTable table) {
+        if (resolvedIn != table) {
+            command = table.find(name);
+            resolvedIn = table;
+        }
+        return command;
     }
 
     /// Arguments, the name included.

@@ -144,7 +144,7 @@ final class Transaction {
             end();
             return 0;
         }
-        try (RespRequest request = new RespRequest()) {
+        try (RespRequest request = new RespRequest(queued)) {
             for (int i = 0; i < queued.count(); i++) {
                 byte[] word = queued.argument(i);
                 ValueUpload value = session.commands().beginValue(session, request, queued.count(), word.length);
