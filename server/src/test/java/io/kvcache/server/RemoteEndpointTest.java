@@ -320,7 +320,8 @@ final class RemoteEndpointTest {
             assertThatThrownBy(() ->
                             TestServer.start(nobodyInParticular(), TransportConfig.listeningOn("127.0.0.1:" + port)))
                     .isInstanceOf(UncheckedIOException.class)
-                    .hasMessageContaining("transport.listen is 127.0.0.1:" + port);
+                    .hasMessageContaining("transport.listen is 127.0.0.1:" + port
+                            + ": address already in use; stop what has that port, or set another one");
         }
     }
 

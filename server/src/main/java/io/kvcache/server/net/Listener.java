@@ -29,8 +29,8 @@ public final class Listener implements AutoCloseable {
     private static final int INITIAL_READ = 16 << 10;
     private static final int MAX_READ = 1 << 20;
 
-    /// Reads before others have their turn, as long as each fills the room it has: what a value's beginning came with
-    /// mostly has the rest of it behind it, and asking the system whether it has costs as much as the read.
+    /// Reads before others have their turn, as long as each fills the room it has: what a value's beginning came
+    /// with mostly has the rest of it behind it, and asking the system whether it has costs as much as the read.
     private static final int MAX_READS_PER_LOOP = 4;
 
     /// How the library tells of the system's errors.
@@ -72,7 +72,7 @@ public final class Listener implements AutoCloseable {
     }
 
     /// What the system says, in words where the network's library has only the number.
-    static String reason(Throwable refused) {
+    public static String reason(Throwable refused) {
         String message = String.valueOf(refused.getMessage());
         Matcher number = ERROR_NUMBER.matcher(message);
         return switch (number.find() ? number.group(1) : "") {

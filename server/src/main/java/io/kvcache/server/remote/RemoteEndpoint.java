@@ -5,6 +5,7 @@ import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
+import io.kvcache.server.net.Listener;
 import io.kvcache.server.quota.NamespaceQuotas;
 import io.kvcache.server.tls.ReloadableTls;
 import io.kvcache.transport.aeron.AeronEndpoint;
@@ -17,6 +18,7 @@ import io.netty.buffer.UnpooledByteBufAllocator;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.net.BindException;
 import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.util.List;
@@ -127,7 +129,9 @@ public final class RemoteEndpoint implements AutoCloseable {
         try {
             return TcpEndpoint.open(cache, config.socketAddress(), options, tls);
         } catch (IOException taken) {
-            throw new IOException("transport.listen is " + config.listen() + ": " + taken.getMessage(), taken);
+            String advice = taken instanceof BindException ? "; stop what has that port, or set another one" : "";
+            throw new IOException(
+                    "transport.listen is " + config.listen() + ": " + Listener.reason(taken) + advice, taken);
         }
     }
 
