@@ -16,6 +16,21 @@ import java.util.concurrent.Executor;
 /// **Threads.** Any; the table may be closed by another thread than the one that acquired it.
 public interface BlockTable extends AutoCloseable {
 
+    /// A table without blocks, as a miss answers it.
+    ///
+    /// @param firstBlock its first block and its end
+    static BlockTable empty(int firstBlock) {
+        return empty(firstBlock, () -> {});
+    }
+
+    /// A table without blocks.
+    ///
+    /// @param firstBlock its first block and its end
+    /// @param onClose runs once, when the table is closed
+    static BlockTable empty(int firstBlock, Runnable onClose) {
+        return new EmptyBlockTable(firstBlock, onClose);
+    }
+
     /// First block of the chain in this table.
     int firstBlock();
 

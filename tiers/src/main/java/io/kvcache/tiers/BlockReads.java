@@ -2,7 +2,6 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.store.EmptyBlockTable;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.LoadBatch;
 import io.kvcache.core.store.NamespaceEntry;
@@ -103,7 +102,7 @@ final class BlockReads {
                 release(openHandle, deepest);
             }
         }
-        BlockTable taken = table == null ? new EmptyBlockTable(from) : table;
+        BlockTable taken = table == null ? BlockTable.empty(from) : table;
         if (counts) {
             reportLookup(entry, chain, taken, known);
         }

@@ -8,7 +8,6 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.store.EmptyBlockTable;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.EngineBlock;
 import io.kvcache.core.store.HostStore.PutReservation;
@@ -105,7 +104,7 @@ final class EngineKeyOperations {
     BlockTable emptyTable(Namespace namespace, EngineKey key) {
         store.require(namespace).countRequest(1, 0);
         listeners.onAccess(AccessListener.LookupKind.GET, namespace, key.toBlockKey(namespace), -1);
-        return new EmptyBlockTable(0);
+        return BlockTable.empty(0);
     }
 
     /// The chain that ends with a block that is known, or null.

@@ -11,7 +11,6 @@ import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.NamespaceEntry;
-import io.kvcache.core.store.StoreStats;
 import io.kvcache.core.time.Clock;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.core.tree.RecordHandle;
@@ -78,8 +77,8 @@ final class Hints implements AutoCloseable {
         NamespaceEntry entry = store.require(namespace);
         List<BlockKey> keys =
                 names.stream().map(name -> BlockKey.ofObject(namespace, name)).toList();
-        int group = store.storeStats().share(entry).group();
-        return sessions.update(group, new SessionTurn.Objects(store.objectHints(), entry, keys), label);
+        int group = store.share(entry).group();
+        return sessions.update(group, new SessionTurn.Objects(store.hints(), entry, keys), label);
     }
 
     private boolean dispatch(Hint hint) {
@@ -119,8 +118,8 @@ final class Hints implements AutoCloseable {
         return (int) Math.min(EvictionPolicy.MAX_HALVINGS, Math.round(exact));
     }
 
-    private StoreStats.MemoryShare share(BlockChain chain) {
-        return store.storeStats().share(store.require(chain.namespace()));
+    private HostStore.MemoryShare share(BlockChain chain) {
+        return store.share(store.require(chain.namespace()));
     }
 
     private boolean expect(Hint.Expect hint) {

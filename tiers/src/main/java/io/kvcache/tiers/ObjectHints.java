@@ -5,7 +5,6 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.NamespaceEntry;
-import io.kvcache.core.store.StoreStats;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.core.tree.RecordHandle;
 import java.util.List;
@@ -41,20 +40,19 @@ final class ObjectHints {
                 names.stream().map(name -> BlockKey.ofObject(namespace, name)).toList();
         return switch (hint) {
             case ObjectHint.Expect expect ->
-                store.objectHints().expect(entry, keys, rate.expectedWithin(Timeouts.toNanos(expect.delay())))
+                store.hints().expect(entry, keys, rate.expectedWithin(Timeouts.toNanos(expect.delay())))
                         + diskLoader.prefetch(keys);
-            case ObjectHint.Forget _ -> store.objectHints().demote(entry, keys);
+            case ObjectHint.Forget _ -> store.hints().demote(entry, keys);
             case ObjectHint.Pin pin -> pin(entry, keys, Timeouts.toNanos(pin.time()));
             case ObjectHint.Label label ->
-                store.objectHints().label(entry, keys, label.label().reuseClass());
-            case ObjectHint.Weigh weigh ->
-                store.objectHints().setWeights(entry, keys, Hints.weightExponent(weigh.weight()));
+                store.hints().label(entry, keys, label.label().reuseClass());
+            case ObjectHint.Weigh weigh -> store.hints().setWeights(entry, keys, Hints.weightExponent(weigh.weight()));
             case ObjectHint.Expire expire -> expire(entry, keys, Timeouts.toNanos(expire.delay()));
         };
     }
 
     private int pin(NamespaceEntry entry, List<BlockKey> keys, long forNanos) {
-        StoreStats.MemoryShare share = store.storeStats().share(entry);
+        HostStore.MemoryShare share = store.share(entry);
         int taken = 0;
         for (BlockKey key : keys) {
             taken += pin(entry, key, share, forNanos) ? 1 : 0;
@@ -62,7 +60,7 @@ final class ObjectHints {
         return taken;
     }
 
-    private boolean pin(NamespaceEntry entry, BlockKey key, StoreStats.MemoryShare share, long forNanos) {
+    private boolean pin(NamespaceEntry entry, BlockKey key, HostStore.MemoryShare share, long forNanos) {
         if (forNanos == 0) {
             return pins.unpin(key);
         }
@@ -84,10 +82,10 @@ final class ObjectHints {
             return 0;
         }
         ttlQueue.releaseExpired(); // what is over by now takes nobody's place
-        int group = store.storeStats().share(entry).group();
+        int group = store.share(entry).group();
         TtlQueue.TtlKey ttlKey = new TtlQueue.TtlKey(entry.namespace(), keys.getLast());
-        TtlQueue.ReleaseAction releaseAction = new TtlQueue.ReleaseAction(
-                keys.size(), () -> store.objectHints().demote(entry, keys));
+        TtlQueue.ReleaseAction releaseAction =
+                new TtlQueue.ReleaseAction(keys.size(), () -> store.hints().demote(entry, keys));
         return ttlQueue.add(group, ttlKey, releaseAction, afterNanos) ? keys.size() : 0;
     }
 }

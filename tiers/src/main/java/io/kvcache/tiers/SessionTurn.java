@@ -4,7 +4,6 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HintApplier;
-import io.kvcache.core.store.HintApplier.ObjectHintApplier;
 import io.kvcache.core.store.NamespaceEntry;
 import java.util.HashSet;
 import java.util.List;
@@ -68,7 +67,7 @@ sealed interface SessionTurn {
     }
 
     /// Objects, in the order in which they are read.
-    record Objects(ObjectHintApplier forecast, NamespaceEntry entry, List<BlockKey> keys) implements SessionTurn {
+    record Objects(HintApplier forecast, NamespaceEntry entry, List<BlockKey> keys) implements SessionTurn {
 
         @Override
         public Namespace namespace() {

@@ -327,13 +327,13 @@ public final class TieredKvCache implements LocalKvCache {
     public CacheStats stats() {
         openHandles.requireOpen();
         hints.sweepPins();
-        return store.storeStats().stats(openHandles.openCount());
+        return store.stats(openHandles.openCount());
     }
 
     /// What a policy that learns has found, and what plain LRU would have; all zero under the others.
     public LruFallback.Report lruFallbackReport() {
         openHandles.requireOpen();
-        return store.storeStats().fallbackReport();
+        return store.fallbackReport();
     }
 
     /// What became of hints.
@@ -408,7 +408,7 @@ public final class TieredKvCache implements LocalKvCache {
     @Override
     public EventStream events() {
         openHandles.requireOpen();
-        return store.storeStats();
+        return store.events();
     }
 
     /// Checks every link, count and slot of the store against the others: for tests, and when in doubt.
@@ -416,7 +416,7 @@ public final class TieredKvCache implements LocalKvCache {
     /// @throws AssertionError that names what does not agree
     public void validate() {
         openHandles.requireOpen();
-        store.storeStats().validate();
+        store.validate();
     }
 
     /// As [KvCache#close], after what is in host memory alone was written to the disks, if there are any, for

@@ -3,7 +3,6 @@ package io.kvcache.tiers;
 import io.kvcache.core.Hint;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.store.StoreStats;
 import io.kvcache.core.time.Clock;
 import io.kvcache.core.tree.ControlWord;
 import java.util.HashMap;
@@ -52,7 +51,7 @@ final class TimedPins implements AutoCloseable {
     ///
     /// @param key by which it is known
     /// @return whether it was taken
-    synchronized boolean pin(BlockKey key, PinRequest pinRequest, StoreStats.MemoryShare share, long forNanos) {
+    synchronized boolean pin(BlockKey key, PinRequest pinRequest, HostStore.MemoryShare share, long forNanos) {
         if (clock.nanos() - lastSweepNanos >= SWEEP_NANOS) {
             releaseExpired();
         }

@@ -35,7 +35,7 @@ final class ResidentStore implements AutoCloseable {
 
     /// Bytes that the store keeps for one record, as its statistics say.
     long bytesPerRecord() {
-        return store.storeStats().stats(0).records().bytesEach();
+        return store.stats(0).records().bytesEach();
     }
 
     @Override

@@ -90,7 +90,7 @@ final class DurabilityOracle {
 
     /// Reads the events, also of a store that was closed.
     List<CacheEvent> readEvents(TickDrivenCache store) {
-        EventBatch batch = store.store().storeStats().since(nextEvent, EVENTS);
+        EventBatch batch = store.store().events().since(nextEvent, EVENTS);
         require(!batch.hasGap(), () -> "more events than are kept");
         nextEvent = batch.nextSequence();
         batch.events().forEach(this::onEvent);

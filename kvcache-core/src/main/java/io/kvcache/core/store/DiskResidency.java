@@ -5,16 +5,13 @@ import static io.kvcache.core.policy.RecordView.NONE;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.TierKind;
 import io.kvcache.core.policy.EvictionPolicy;
-import io.kvcache.core.policy.PolicyState;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
-import io.kvcache.core.store.RecordStates.ExpiredBlocks;
-import io.kvcache.core.store.RecordStates.RecordPins;
 import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
-import io.kvcache.core.store.WriteAdmission.NoveltyClassifier;
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;
+import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayDeque;
 import java.util.List;
@@ -29,26 +26,32 @@ final class DiskResidency {
 
     private final RecordPool pool;
     private final BlockTree tree;
+    private final NamespaceRegistry namespaceRegistry;
+    private final SlotClassPolicies policies;
+    private final MemoryShares shares;
     private final DiskUsageTable disks;
     private final StoreEvents storeEvents;
-    private final RecordPins pins;
-    private final RecordStates recordStates;
-    private final MemoryShares shares;
     private final WriteBackQueue writeBackQueue;
-    private final TierRank tierRank;
-    private final PolicyState policies;
+    private final RecordStates recordStates;
 
-    DiskResidency(StoreComponents parts, RecordStates recordStates) {
-        pool = parts.pool();
-        tree = parts.tree();
-        disks = parts.diskUsageTable();
-        storeEvents = parts.storeEvents();
-        pins = parts.recordPins();
-        shares = parts.memoryShares();
-        writeBackQueue = parts.writeBackQueue();
-        policies = parts.slotClassPolicies().state();
+    DiskResidency(
+            BlockTree tree,
+            NamespaceRegistry namespaceRegistry,
+            SlotClassPolicies policies,
+            MemoryShares shares,
+            DiskUsageTable disks,
+            StoreEvents storeEvents,
+            WriteBackQueue writeBackQueue,
+            RecordStates recordStates) {
+        pool = tree.pool();
+        this.tree = tree;
+        this.namespaceRegistry = namespaceRegistry;
+        this.policies = policies;
+        this.shares = shares;
+        this.disks = disks;
+        this.storeEvents = storeEvents;
+        this.writeBackQueue = writeBackQueue;
         this.recordStates = recordStates;
-        tierRank = new TierRank(parts, recordStates);
     }
 
     /// A record's copy was written or found.
@@ -86,7 +89,7 @@ final class DiskResidency {
     /// Makes a record findable that was found on disk with all above it.
     void connect(int record) {
         pool.transition(record, ControlWord.ON_DISK, 0);
-        policies.clearLabel(record);
+        policies.state().clearLabel(record);
         writeBackQueue.onRecovered(record);
         disks.order(record).addRecovered(record);
         storeEvents.onKnown(record);
@@ -136,7 +139,7 @@ final class DiskResidency {
     void trim(int disk) {
         DiskUsage account = disks.usage(disk);
         while (account.isOverLimit()) {
-            int victim = account.evictUnlessExempt(record -> pins.claim(record, ControlWord.ON_DISK), tierRank::rank);
+            int victim = account.evictUnlessExempt(record -> recordStates.claimOnDisk(record), this::rank);
             if (victim == NONE) {
                 return;
             }
@@ -147,7 +150,7 @@ final class DiskResidency {
     /// Evicts one record that is on disk alone, whichever disk that is, to free the record itself.
     boolean freeRecord(int keep) {
         for (int disk = 0; disk < disks.disks(); disk++) {
-            int victim = disks.usage(disk).evict(record -> record != keep && pins.claim(record, ControlWord.ON_DISK));
+            int victim = disks.usage(disk).evict(record -> record != keep && recordStates.claimOnDisk(record));
             if (victim != NONE) {
                 recordStates.onEvictedFromDisk(victim);
                 return true;
@@ -173,8 +176,8 @@ final class DiskResidency {
             int record = recordAt(offer.keyHi(i), offer.keyLo(i), DiskAddress.of(disk, offer.address(i)));
             if (record != NONE) {
                 boolean within = disks.usage(disk).isWithinShare(shares.group(record));
-                double rank = ranked ? tierRank.rank(record) : 0;
-                live.add(new LiveCopy(i, record, within, isInUse(record), rank, score(record)));
+                double rank = ranked ? rank(record) : 0;
+                live.add(new LiveCopy(i, record, within, isInUse(record), rank, keepingScore(record)));
             }
         }
     }
@@ -204,7 +207,7 @@ final class DiskResidency {
         return writeBackQueue.isWorthKeeping(record) || loading;
     }
 
-    private long score(int record) {
+    private long keepingScore(int record) {
         if (pool.hasChildren(record)) {
             return Long.MAX_VALUE - pool.depth(record);
         }
@@ -212,91 +215,58 @@ final class DiskResidency {
         return alone ? disks.order(record).lastUse(record) : Long.MAX_VALUE / 2;
     }
 
-    /// What the policies think of blocks that lie elsewhere than in host memory too, and uses that happened there.
-    ///
-    /// **Threads.** Owned by the store's lock.
-    static final class TierRank {
+    /// How much a block is wanted by its policy's measure, which is [Double#NaN] for policies that have
+    /// none; 0 when the block is not in the store.
+    double score(long keyHi, long keyLo) {
+        int record = find(keyHi, keyLo);
+        return record == NONE ? 0 : policyOf(record).score(record);
+    }
 
-        private final RecordPool pool;
-        private final BlockTree tree;
-        private final NamespaceRegistry namespaceRegistry;
-        private final SlotClassPolicies policies;
-        private final MemoryShares shares;
-        private final DiskUsageTable disks;
-        private final WriteBackQueue writeBackQueue;
-        private final RecordStates recordStates;
-        private final ExpiredBlocks expiredBlocks;
-        private final NoveltyClassifier noveltyClassifier;
-
-        TierRank(StoreComponents parts, RecordStates recordStates) {
-            pool = parts.pool();
-            tree = parts.tree();
-            namespaceRegistry = parts.namespaceRegistry();
-            policies = parts.slotClassPolicies();
-            shares = parts.memoryShares();
-            disks = parts.diskUsageTable();
-            writeBackQueue = parts.writeBackQueue();
-            expiredBlocks = parts.expiredBlocks();
-            noveltyClassifier = parts.noveltyClassifier();
-            this.recordStates = recordStates;
+    /// The same of a record that lies on a disk, to put several in order: 0 for all under a policy
+    /// without a measure, and for what is [ExpiredBlocks]. What is being read is in use, which nothing
+    /// comes before.
+    double rank(int record) {
+        int state = recordStates.stateOf(record);
+        if (state != ControlWord.SEALED && state != ControlWord.ON_DISK) {
+            return Double.POSITIVE_INFINITY;
         }
-
-        /// How much a block is wanted by its policy's measure, which is [Double#NaN] for policies that have
-        /// none; 0 when the block is not in the store.
-        double score(long keyHi, long keyLo) {
-            int record = find(keyHi, keyLo);
-            return record == NONE ? 0 : policyOf(record).score(record);
+        if (recordStates.expired().contains(record)) {
+            return 0;
         }
+        double worth =
+                RecordFlags.isObject(pool.flags(record)) ? 0 : policyOf(record).score(record);
+        double weight = state == ControlWord.ON_DISK ? policies.state().weight(record) : 1; // else the policy's matter
+        return Double.isNaN(worth) ? 0 : weight * worth;
+    }
 
-        /// The same of a record that lies on a disk, to put several in order: 0 for all under a policy
-        /// without a measure, and for what is [ExpiredBlocks]. What is being read is in use, which nothing
-        /// comes before.
-        double rank(int record) {
-            int state = recordStates.stateOf(record);
-            if (state != ControlWord.SEALED && state != ControlWord.ON_DISK) {
-                return Double.POSITIVE_INFINITY;
-            }
-            if (expiredBlocks.contains(record)) {
-                return 0;
-            }
-            double worth = RecordFlags.isObject(pool.flags(record))
-                    ? 0
-                    : policyOf(record).score(record);
-            double weight =
-                    state == ControlWord.ON_DISK ? policies.state().weight(record) : 1; // else the policy's matter
-            return Double.isNaN(worth) ? 0 : weight * worth;
+    /// A block was used; those above it are told of by themselves.
+    void onUsed(long keyHi, long keyLo) {
+        int record = find(keyHi, keyLo);
+        if (record == NONE) {
+            return;
         }
+        recordStates.onUsed(record);
+        if (recordStates.stateOf(record) == ControlWord.SEALED) {
+            recordStates.policyOf(record).touch(record);
+        } else {
+            disks.order(record).touch(record);
+            policyOf(record).onUsedElsewhere(record);
+        }
+        writeBackQueue.onUsed(record);
+    }
 
-        /// A block was used; those above it are told of by themselves.
-        void onUsed(long keyHi, long keyLo) {
-            int record = find(keyHi, keyLo);
-            if (record == NONE) {
-                return;
-            }
-            expiredBlocks.onUsed(record);
-            noveltyClassifier.onUsed(record);
-            if (recordStates.stateOf(record) == ControlWord.SEALED) {
-                recordStates.policyOf(record).touch(record);
-            } else {
-                disks.order(record).touch(record);
-                policyOf(record).onUsedElsewhere(record);
-            }
-            writeBackQueue.onUsed(record);
-        }
+    private int find(long keyHi, long keyLo) {
+        int record = tree.findAny(keyHi, keyLo);
+        int state = record == NONE ? ControlWord.FREE : recordStates.stateOf(record);
+        boolean here = state == ControlWord.SEALED || state == ControlWord.ON_DISK;
+        return here && !RecordFlags.isObject(pool.flags(record)) ? record : NONE;
+    }
 
-        private int find(long keyHi, long keyLo) {
-            int record = tree.findAny(keyHi, keyLo);
-            int state = record == NONE ? ControlWord.FREE : recordStates.stateOf(record);
-            boolean here = state == ControlWord.SEALED || state == ControlWord.ON_DISK;
-            return here && !RecordFlags.isObject(pool.flags(record)) ? record : NONE;
+    private EvictionPolicy policyOf(int record) {
+        if (recordStates.stateOf(record) == ControlWord.SEALED) {
+            return recordStates.policyOf(record);
         }
-
-        private EvictionPolicy policyOf(int record) {
-            if (recordStates.stateOf(record) == ControlWord.SEALED) {
-                return recordStates.policyOf(record);
-            }
-            NamespaceEntry namespace = namespaceRegistry.byId(RecordFlags.namespaceId(pool.flags(record)));
-            return policies.getOrCreate(namespace.slotClass().id(), shares.group(record));
-        }
+        NamespaceEntry namespace = namespaceRegistry.byId(RecordFlags.namespaceId(pool.flags(record)));
+        return policies.getOrCreate(namespace.slotClass().id(), shares.group(record));
     }
 }

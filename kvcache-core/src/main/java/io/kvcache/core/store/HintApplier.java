@@ -8,10 +8,10 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
-import io.kvcache.core.store.RecordStates.ExpiredBlocks;
 import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
 import java.util.List;
@@ -20,9 +20,12 @@ import java.util.function.IntPredicate;
 import java.util.function.ObjIntConsumer;
 import java.util.function.Predicate;
 
-/// Tells policies what somebody knows of blocks: that they are worth nothing any more, that a
-/// request for them will come, of what class they are, and how much they matter. Chains are gone
-/// through a bounded number of blocks a turn of the lock.
+/// Tells policies what callers know of blocks and objects: that they are worth nothing any more, that a request for
+/// them will come, of what class they are, and how much they matter. Chains and lists are gone through a bounded
+/// number of blocks or objects a turn of the lock.
+///
+/// A hint that something is over reaches it in host memory, on the disk that alone has it, and among what waits to be
+/// written. Hints about objects reach those in host memory, and of those on disk only that they are over.
 ///
 /// **Threads.** Any.
 public final class HintApplier {
@@ -30,29 +33,42 @@ public final class HintApplier {
     /// Blocks that are told of in one turn of the lock.
     static final int BATCH = 256;
 
-    private final BlockTree tree;
     private final RecordPool pool;
+    private final BlockTree tree;
     private final SlabPool slabs;
     private final NamespaceRegistry namespaceRegistry;
     private final SlotClassPolicies policies;
     private final MemoryShares shares;
-    private final RecordStates recordStates;
-    private final AccessDrain accessDrain;
-    private final EvictNextMarker evictNextMarker;
+    private final DiskUsageTable disks;
     private final WriteBackQueue writeBackQueue;
+    private final RecordStates recordStates;
+    private final SlotReservations reservations;
+    private final RecordLookup lookup;
     private final ReentrantLock lock;
 
-    HintApplier(StoreComponents parts, RecordStates recordStates, AccessDrain accessDrain, ReentrantLock lock) {
-        tree = parts.tree();
-        pool = parts.pool();
-        slabs = parts.slabs();
-        namespaceRegistry = parts.namespaceRegistry();
-        policies = parts.slotClassPolicies();
-        shares = parts.memoryShares();
+    HintApplier(
+            BlockTree tree,
+            SlabPool slabs,
+            NamespaceRegistry namespaceRegistry,
+            SlotClassPolicies policies,
+            MemoryShares shares,
+            DiskUsageTable disks,
+            WriteBackQueue writeBackQueue,
+            RecordStates recordStates,
+            SlotReservations reservations,
+            RecordLookup lookup,
+            ReentrantLock lock) {
+        pool = tree.pool();
+        this.tree = tree;
+        this.slabs = slabs;
+        this.namespaceRegistry = namespaceRegistry;
+        this.policies = policies;
+        this.shares = shares;
+        this.disks = disks;
+        this.writeBackQueue = writeBackQueue;
         this.recordStates = recordStates;
-        this.accessDrain = accessDrain;
-        evictNextMarker = new EvictNextMarker(parts, recordStates);
-        writeBackQueue = parts.writeBackQueue();
+        this.reservations = reservations;
+        this.lookup = lookup;
         this.lock = lock;
     }
 
@@ -61,7 +77,7 @@ public final class HintApplier {
     public void demote(BlockChain chain, int from) {
         for (int end = chain.length(); end > from; end -= BATCH) {
             var _ = eachFromTail(chain, Math.max(from, end - BATCH), end, record -> {
-                evictNextMarker.demote(record);
+                demote(record);
                 return true;
             });
         }
@@ -77,7 +93,7 @@ public final class HintApplier {
         boolean goesOn = true;
         for (int end = chain.length(); end > from && goesOn; end -= BATCH) {
             goesOn = eachFromTail(chain, Math.max(from, end - BATCH), end, record -> {
-                boolean ends = evictNextMarker.demoteUnlessContinued(record);
+                boolean ends = demoteUnlessContinued(record);
                 released[0] += ends ? 1 : 0;
                 return ends;
             });
@@ -90,7 +106,7 @@ public final class HintApplier {
     private boolean eachFromTail(BlockChain chain, int from, int end, IntPredicate action) {
         lock.lock();
         try {
-            accessDrain.drain();
+            lookup.drainUses();
             int namespace = namespaceRegistry.idOf(chain.namespace());
             for (int index = end - 1; index >= from; index--) {
                 int record = findSettled(chain, index, namespace);
@@ -148,7 +164,7 @@ public final class HintApplier {
     private int applyBatch(BlockChain chain, int from, int end, PolicyAction policyAction) {
         lock.lock();
         try {
-            accessDrain.drain();
+            lookup.drainUses();
             int namespace = namespaceRegistry.idOf(chain.namespace());
             int told = 0;
             for (int index = from; index < end; index++) {
@@ -181,14 +197,14 @@ public final class HintApplier {
     private void expect(BlockChain chain, NamespaceEntry entry, int from) {
         lock.lock();
         try {
-            accessDrain.drain();
+            lookup.drainUses();
             EvictionPolicy policy = policies.getOrCreate(entry.slotClass().id(), shares.groupOf(entry.id()));
             int end = Math.min(chain.length(), from + BATCH);
             for (int index = from; index < end; index++) {
                 policy.announce(chain.keyLo(index));
                 int record = findSettled(chain, index, entry.id());
                 if (record != NONE) {
-                    evictNextMarker.expect(record);
+                    expect(record);
                 }
             }
         } finally {
@@ -202,7 +218,7 @@ public final class HintApplier {
     public boolean isWorthKeeping(NamespaceEntry entry, long uses) {
         lock.lock();
         try {
-            accessDrain.drain();
+            lookup.drainUses();
             EvictionPolicy policy = policies.find(entry.slotClass().id(), shares.groupOf(entry.id()));
             return policy == null || isKept(policy, uses);
         } finally {
@@ -211,7 +227,7 @@ public final class HintApplier {
     }
 
     /// The same of what goes by a policy; under the lock.
-    boolean isKept(EvictionPolicy policy, long uses) {
+    private boolean isKept(EvictionPolicy policy, long uses) {
         if (uses == 0 || slabs.freeSlabs() > 0 || policy.size() == 0) {
             return true;
         }
@@ -223,7 +239,7 @@ public final class HintApplier {
     public long clock() {
         lock.lock();
         try {
-            accessDrain.drain();
+            lookup.drainUses();
             return policies.now();
         } finally {
             lock.unlock();
@@ -234,9 +250,7 @@ public final class HintApplier {
     /// under the lock.
     private int findSettled(BlockChain chain, int index, int namespace) {
         int record = tree.findAny(chain.keyHi(index), chain.keyLo(index));
-        boolean own = record != NONE
-                && evictNextMarker.isSettled(record)
-                && RecordFlags.isBlockOf(pool.flags(record), namespace);
+        boolean own = record != NONE && isSettled(record) && RecordFlags.isBlockOf(pool.flags(record), namespace);
         return own ? record : NONE;
     }
 
@@ -248,236 +262,175 @@ public final class HintApplier {
         return own ? RecordHandle.record(handle) : NONE;
     }
 
-    /// Makes records next victims wherever they are: in host memory, on the disk that alone has them,
-    /// and among what waits to be written; and takes that back of what is expected after all.
+    /// Makes a record a next victim, unless others have gone on from it.
     ///
-    /// **Threads.** Owned by the store's lock.
-    static final class EvictNextMarker {
-
-        private final RecordPool pool;
-        private final RecordStates recordStates;
-        private final DiskUsageTable disks;
-        private final WriteBackQueue writeBackQueue;
-        private final ExpiredBlocks expiredBlocks;
-
-        EvictNextMarker(StoreComponents parts, RecordStates recordStates) {
-            pool = parts.pool();
-            disks = parts.diskUsageTable();
-            writeBackQueue = parts.writeBackQueue();
-            expiredBlocks = parts.expiredBlocks();
-            this.recordStates = recordStates;
+    /// @return whether it is one
+    private boolean demoteUnlessContinued(int record) {
+        if (recordStates.expired().hasLiveChildren(record)) {
+            return false;
         }
-
-        /// Makes a record a next victim, unless others have gone on from it.
-        ///
-        /// @return whether it is one
-        boolean demoteUnlessContinued(int record) {
-            if (expiredBlocks.hasLiveChildren(record)) {
-                return false;
-            }
-            expiredBlocks.add(record);
-            if (recordStates.stateOf(record) == ControlWord.SEALED) {
-                recordStates.policyOf(record).demote(record);
-                writeBackQueue.cancelWrite(record);
-            } else if (recordStates.stateOf(record) == ControlWord.ON_DISK) {
-                disks.order(record).demote(record);
-            }
-            return true;
+        recordStates.expired().add(record);
+        if (recordStates.stateOf(record) == ControlWord.SEALED) {
+            recordStates.policyOf(record).demote(record);
+            writeBackQueue.cancelWrite(record);
+        } else if (recordStates.stateOf(record) == ControlWord.ON_DISK) {
+            disks.order(record).demote(record);
         }
+        return true;
+    }
 
-        /// Makes a record that is in host memory worth nothing there, whatever is below it.
-        void demote(int record) {
-            if (!demoteUnlessContinued(record) && recordStates.stateOf(record) == ControlWord.SEALED) {
-                recordStates.policyOf(record).demote(record);
-            }
-        }
-
-        /// A record is known to be used soon, whatever was said of it before: it is over no longer.
-        void expect(int record) {
-            boolean resident = recordStates.stateOf(record) == ControlWord.SEALED;
-            if (expiredBlocks.contains(record) && !resident) {
-                disks.order(record).touch(record);
-            }
-            expiredBlocks.onUsed(record);
-            if (resident) {
-                recordStates.policyOf(record).expect(record);
-            }
-        }
-
-        /// Whether a record is in host memory or on a disk, for good.
-        boolean isSettled(int record) {
-            int state = ControlWord.state(pool.control(record));
-            return state == ControlWord.SEALED || state == ControlWord.ON_DISK;
+    /// Makes a record that is in host memory worth nothing there, whatever is below it.
+    private void demote(int record) {
+        if (!demoteUnlessContinued(record) && recordStates.stateOf(record) == ControlWord.SEALED) {
+            recordStates.policyOf(record).demote(record);
         }
     }
 
-    /// Tells policies what somebody knows of objects, as [HintApplier] does of blocks: of those that are
-    /// in host memory, and of those on disk that they are over. Lists are gone through a
-    /// bounded number of objects a turn of the lock.
+    /// A record is known to be used soon, whatever was said of it before: it is over no longer.
+    private void expect(int record) {
+        boolean resident = recordStates.stateOf(record) == ControlWord.SEALED;
+        if (recordStates.expired().contains(record) && !resident) {
+            disks.order(record).touch(record);
+        }
+        recordStates.expired().onUsed(record);
+        if (resident) {
+            recordStates.policyOf(record).expect(record);
+        }
+    }
+
+    /// Whether a record is in host memory or on a disk, for good.
+    private boolean isSettled(int record) {
+        int state = recordStates.stateOf(record);
+        return state == ControlWord.SEALED || state == ControlWord.ON_DISK;
+    }
+
+    /// Makes objects the next victims, in memory and on disk, the last of them first.
     ///
-    /// **Threads.** Any.
-    public static final class ObjectHintApplier {
-
-        private final BlockTree tree;
-        private final RecordPool pool;
-        private final SlotClassPolicies policies;
-        private final MemoryShares shares;
-        private final RecordStates recordStates;
-        private final LoadPath loadPath;
-        private final AccessDrain accessDrain;
-        private final HintApplier hintApplier;
-        private final EvictNextMarker evictNextMarker;
-        private final ReentrantLock lock;
-
-        ObjectHintApplier(
-                StoreComponents parts,
-                RecordStates recordStates,
-                LoadPath loadPath,
-                AccessDrain accessDrain,
-                HintApplier hintApplier,
-                ReentrantLock lock) {
-            tree = parts.tree();
-            pool = parts.pool();
-            policies = parts.slotClassPolicies();
-            shares = parts.memoryShares();
-            this.recordStates = recordStates;
-            this.loadPath = loadPath;
-            this.accessDrain = accessDrain;
-            this.hintApplier = hintApplier;
-            evictNextMarker = new EvictNextMarker(parts, recordStates);
-            this.lock = lock;
-        }
-
-        /// Makes objects the next victims, in memory and on disk, the last of them first.
-        ///
-        /// @param namespace of the objects
-        /// @return of how many that was said
-        public int demote(NamespaceEntry namespace, List<BlockKey> keys) {
-            return forEachKey(keys.reversed(), key -> {
-                int record = tree.findAny(key.hi(), key.lo());
-                return record != NONE
-                        && evictNextMarker.isSettled(record)
-                        && RecordFlags.isObjectOf(pool.flags(record), namespace.id())
-                        && evictNextMarker.demoteUnlessContinued(record);
-            });
-        }
-
-        /// Says of which class of requests objects are.
-        ///
-        /// @param reuseClass 0 to [EvictionPolicy#REUSE_CLASSES], exclusive
-        /// @return of how many it was said, 0 where the policy makes no use of it
-        public int label(NamespaceEntry namespace, List<BlockKey> keys, int reuseClass) {
-            return applyToPolicies(namespace, keys, (policy, record) -> policy.label(record, reuseClass));
-        }
-
-        /// Says how much of what is in objects matters.
-        ///
-        /// @param halvings 0 to [EvictionPolicy#MAX_HALVINGS]
-        /// @return of how many it was said, 0 where the policy makes no use of it
-        public int setWeights(NamespaceEntry namespace, List<BlockKey> keys, int halvings) {
-            return applyToPolicies(namespace, keys, (policy, record) -> policy.setWeight(record, halvings));
-        }
-
-        private int applyToPolicies(
-                NamespaceEntry namespace, List<BlockKey> keys, ObjIntConsumer<EvictionPolicy> saying) {
-            if (!policies.usesLabels()) {
-                return 0;
-            }
-            policies.state().allocateLabels(lock);
-            return forEachKey(keys, key -> {
-                int record = find(key, namespace.id());
-                if (record != NONE) {
-                    saying.accept(recordStates.policyOf(record), record);
-                }
-                return record != NONE;
-            });
-        }
-
-        /// Requests for objects are known to come: policies that look ahead are told, also of those
-        /// that are not here; to others those that are count as used.
-        ///
-        /// @param uses until then; those that are not worth their room as long are passed over
-        /// @return of how many it was said
-        public int expect(NamespaceEntry namespace, List<BlockKey> keys, long uses) {
-            return forEachKey(keys, key -> {
-                int record = find(key, namespace.id());
-                if (record == NONE) {
-                    return policies.usesAnnouncements() && announce(namespace, key, uses);
-                }
-                EvictionPolicy policy = recordStates.policyOf(record);
-                if (!hintApplier.isKept(policy, uses)) {
-                    return false;
-                }
-                if (policies.usesAnnouncements()) {
-                    policy.announce(pool.keyLo(record));
-                    policy.expect(record);
-                } else {
-                    policy.touch(record);
-                }
-                return true;
-            });
-        }
-
-        /// Tells of an object that is not in host memory: of one that a disk has the policy of its
-        /// size, of one that nobody has those of all sizes that its tenant holds any of, as it has none
-        /// yet.
-        ///
-        /// @return whether that is all that is done for it: what is on disk is brought in by the caller
-        private boolean announce(NamespaceEntry namespace, BlockKey key, long uses) {
+    /// @param namespace of the objects
+    /// @return of how many that was said
+    public int demote(NamespaceEntry namespace, List<BlockKey> keys) {
+        return forEachKey(keys.reversed(), key -> {
             int record = tree.findAny(key.hi(), key.lo());
+            return record != NONE
+                    && isSettled(record)
+                    && RecordFlags.isObjectOf(pool.flags(record), namespace.id())
+                    && demoteUnlessContinued(record);
+        });
+    }
+
+    /// Says of which class of requests objects are.
+    ///
+    /// @param reuseClass 0 to [EvictionPolicy#REUSE_CLASSES], exclusive
+    /// @return of how many it was said, 0 where the policy makes no use of it
+    public int label(NamespaceEntry namespace, List<BlockKey> keys, int reuseClass) {
+        return applyToPolicies(namespace, keys, (policy, record) -> policy.label(record, reuseClass));
+    }
+
+    /// Says how much of what is in objects matters.
+    ///
+    /// @param halvings 0 to [EvictionPolicy#MAX_HALVINGS]
+    /// @return of how many it was said, 0 where the policy makes no use of it
+    public int setWeights(NamespaceEntry namespace, List<BlockKey> keys, int halvings) {
+        return applyToPolicies(namespace, keys, (policy, record) -> policy.setWeight(record, halvings));
+    }
+
+    private int applyToPolicies(NamespaceEntry namespace, List<BlockKey> keys, ObjIntConsumer<EvictionPolicy> saying) {
+        if (!policies.usesLabels()) {
+            return 0;
+        }
+        policies.state().allocateLabels(lock);
+        return forEachKey(keys, key -> {
+            int record = findObject(key, namespace.id());
             if (record != NONE) {
-                boolean own =
-                        evictNextMarker.isSettled(record) && RecordFlags.isObjectOf(pool.flags(record), namespace.id());
-                // It has no slot that would tell its size.
-                if (own
-                        && announce(
-                                policies.getOrCreate(loadPath.classOf(record).id(), shares.group(record)), key, uses)) {
-                    evictNextMarker.expect(record);
-                }
+                saying.accept(recordStates.policyOf(record), record);
+            }
+            return record != NONE;
+        });
+    }
+
+    /// Requests for objects are known to come: policies that look ahead are told, also of those
+    /// that are not here; to others those that are count as used.
+    ///
+    /// @param uses until then; those that are not worth their room as long are passed over
+    /// @return of how many it was said
+    public int expect(NamespaceEntry namespace, List<BlockKey> keys, long uses) {
+        return forEachKey(keys, key -> {
+            int record = findObject(key, namespace.id());
+            if (record == NONE) {
+                return policies.usesAnnouncements() && announce(namespace, key, uses);
+            }
+            EvictionPolicy policy = recordStates.policyOf(record);
+            if (!isKept(policy, uses)) {
                 return false;
             }
-            boolean told = false;
-            for (int size = 0; size < policies.classes(); size++) {
-                EvictionPolicy policy = policies.find(size, shares.groupOf(namespace.id()));
-                told |= policy != null && announce(policy, key, uses);
+            if (policies.usesAnnouncements()) {
+                policy.announce(pool.keyLo(record));
+                policy.expect(record);
+            } else {
+                policy.touch(record);
             }
-            return told;
-        }
+            return true;
+        });
+    }
 
-        private boolean announce(EvictionPolicy policy, BlockKey key, long uses) {
-            boolean worth = hintApplier.isKept(policy, uses);
-            if (worth) {
-                policy.announce(key.lo());
+    /// Tells of an object that is not in host memory: of one that a disk has the policy of its
+    /// size, of one that nobody has those of all sizes that its tenant holds any of, as it has none
+    /// yet.
+    ///
+    /// @return whether that is all that is done for it: what is on disk is brought in by the caller
+    private boolean announce(NamespaceEntry namespace, BlockKey key, long uses) {
+        int record = tree.findAny(key.hi(), key.lo());
+        if (record != NONE) {
+            boolean own = isSettled(record) && RecordFlags.isObjectOf(pool.flags(record), namespace.id());
+            // It has no slot that would tell its size.
+            if (own
+                    && announce(
+                            policies.getOrCreate(reservations.classOf(record).id(), shares.group(record)), key, uses)) {
+                expect(record);
             }
-            return worth;
+            return false;
         }
+        boolean told = false;
+        for (int size = 0; size < policies.classes(); size++) {
+            EvictionPolicy policy = policies.find(size, shares.groupOf(namespace.id()));
+            told |= policy != null && announce(policy, key, uses);
+        }
+        return told;
+    }
 
-        /// Does something to each of many objects, a bounded number a turn of the lock.
-        ///
-        /// @param done under the lock, answers whether it was
-        /// @return how often it was
-        private int forEachKey(List<BlockKey> keys, Predicate<BlockKey> done) {
-            int count = 0;
-            for (int from = 0; from < keys.size(); from += HintApplier.BATCH) {
-                lock.lock();
-                try {
-                    accessDrain.drain();
-                    for (BlockKey key : keys.subList(from, Math.min(keys.size(), from + HintApplier.BATCH))) {
-                        count += done.test(key) ? 1 : 0;
-                    }
-                } finally {
-                    lock.unlock();
+    private boolean announce(EvictionPolicy policy, BlockKey key, long uses) {
+        boolean worth = isKept(policy, uses);
+        if (worth) {
+            policy.announce(key.lo());
+        }
+        return worth;
+    }
+
+    /// Does something to each of many objects, a bounded number a turn of the lock.
+    ///
+    /// @param done under the lock, answers whether it was
+    /// @return how often it was
+    private int forEachKey(List<BlockKey> keys, Predicate<BlockKey> done) {
+        int count = 0;
+        for (int from = 0; from < keys.size(); from += BATCH) {
+            lock.lock();
+            try {
+                lookup.drainUses();
+                for (BlockKey key : keys.subList(from, Math.min(keys.size(), from + BATCH))) {
+                    count += done.test(key) ? 1 : 0;
                 }
+            } finally {
+                lock.unlock();
             }
-            return count;
         }
+        return count;
+    }
 
-        /// The record of an object that is resident, if it is of a namespace; under the lock.
-        private int find(BlockKey key, int namespace) {
-            long handle = tree.find(key.hi(), key.lo());
-            boolean own = RecordHandle.isFound(handle)
-                    && RecordFlags.isObjectOf(pool.flags(RecordHandle.record(handle)), namespace);
-            return own ? RecordHandle.record(handle) : NONE;
-        }
+    /// The record of an object that is resident, if it is of a namespace; under the lock.
+    private int findObject(BlockKey key, int namespace) {
+        long handle = tree.find(key.hi(), key.lo());
+        boolean own = RecordHandle.isFound(handle)
+                && RecordFlags.isObjectOf(pool.flags(RecordHandle.record(handle)), namespace);
+        return own ? RecordHandle.record(handle) : NONE;
     }
 }

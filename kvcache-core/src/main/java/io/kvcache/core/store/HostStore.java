@@ -2,12 +2,14 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
+import io.kvcache.core.CacheStats;
 import io.kvcache.core.ObjectCatalog;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.SegmentVisitor;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventLog;
+import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
@@ -15,21 +17,17 @@ import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.Pages;
 import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
-import io.kvcache.core.store.HintApplier.ObjectHintApplier;
-import io.kvcache.core.store.NamespaceRegistry.NamespaceRegistration;
-import io.kvcache.core.store.NamespaceScan.AncestorScan;
-import io.kvcache.core.store.NamespaceScan.Deletion;
-import io.kvcache.core.store.NamespaceScan.NamespaceListing;
-import io.kvcache.core.store.ObjectLinks.ObjectSequence;
 import io.kvcache.core.store.PrefetchTracker.PrefetchAdmission;
-import io.kvcache.core.store.PutReserver.PutCounters;
-import io.kvcache.core.store.SlotAllocator.ObjectSlotAllocator;
+import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;
+import io.kvcache.core.tree.ObjectLinks;
+import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
@@ -62,60 +60,93 @@ public final class HostStore implements AutoCloseable {
 
     private final HostMemory slotMemory;
     private final HostMemory recordMemory;
-    private final StoreComponents parts;
-    private final RecordPool pool;
-    private final BlockTree tree;
-    private final SlabPool slabs;
-    private final RecordStates recordStates;
+    final RecordPool pool;
+    final BlockTree tree;
+    final SlabPool slabs;
+    final ObjectLinks objectLinks;
+    final SlotClassPolicies policies;
+    final NamespaceRegistry namespaceRegistry;
+    final MemoryShares shares;
+    final DiskUsageTable disks;
+    final WriteBackQueue writeBackQueue;
+    final RecordStates recordStates;
+    private final StoreEvents storeEvents;
     private final SlotAllocator slotAllocator;
-    private final PutReserver putReserver;
-    private final LoadPath loadPath;
-    private final TierPort tierPort;
-    private final Deletion deletion;
-    private final AccessDrain accessDrain;
-    private final ObjectSequence objectSequence;
+    private final SlotReservations reservations;
     private final RecordLookup lookup;
-    private final StoreStats storeStats;
-    private final NamespaceListing listing;
+    private final TierPort tierPort;
+    private final NamespaceScan namespaceScan;
     private final HintApplier hintApplier;
-    private final ObjectHintApplier objectHintApplier;
     private final PrefetchAdmission prefetchAdmission;
-    private final MemoryShares shares;
-    private final DiskUsageTable diskUsageTable;
-    private final PutCounters puts = new PutCounters();
-    private final ReentrantLock lock = new ReentrantLock();
+    private final ReentrantLock lock;
 
     /// Reserves the memory of a store.
     ///
     /// @throws IllegalStateException when the memory cannot be had
     public HostStore(HostStoreConfig config, HostMemorySource memory) {
+        this(config, memory, new ReentrantLock());
+    }
+
+    HostStore(HostStoreConfig config, HostMemorySource memory, ReentrantLock lock) {
+        this.lock = lock;
         EventLog events = new EventLog(config.eventCapacity()); // checks its capacity before memory is taken
         long slotBytes = config.slotBytes() / SlabPool.SLAB_BYTES * SlabPool.SLAB_BYTES;
         slotMemory = memory.reserve("slots", slotBytes);
         recordMemory = reserveRecords(memory, config.records());
         pool = new RecordPool(recordMemory.segment(), config.records());
+        tree = new BlockTree(pool);
         slabs = new SlabPool(slotMemory.segment());
-        parts = StoreComponents.of(pool, slabs, config.policy(), events);
-        tree = parts.tree();
-        shares = parts.memoryShares();
-        diskUsageTable = parts.diskUsageTable();
-        recordStates = new RecordStates(parts);
-        DiskResidency diskResidency = new DiskResidency(parts, recordStates);
-        slotAllocator = new SlotAllocator(parts, recordStates, diskResidency);
-        ObjectSlotAllocator objects = new ObjectSlotAllocator(parts, slotAllocator, recordStates);
-        loadPath = new LoadPath(parts, recordStates, slotAllocator, objects);
-        putReserver =
-                new PutReserver(parts, recordStates, new PutReserver.SlotSources(slotAllocator, objects, loadPath));
-        objectSequence = new ObjectSequence(parts, recordStates);
-        accessDrain = new AccessDrain(parts, recordStates, objectSequence, lock);
-        lookup = new RecordLookup(parts, recordStates, accessDrain, lock);
-        tierPort = new TierPort(parts, recordStates, diskResidency, slotAllocator, lock);
-        deletion = new Deletion(parts, recordStates, tierPort, accessDrain, lock);
-        storeStats = new StoreStats(parts, new StoreStats.Counters(slotAllocator, puts, accessDrain), lock);
-        listing = new NamespaceListing(pool, lock);
-        hintApplier = new HintApplier(parts, recordStates, accessDrain, lock);
-        objectHintApplier = new ObjectHintApplier(parts, recordStates, loadPath, accessDrain, hintApplier, lock);
-        prefetchAdmission = new PrefetchAdmission(parts, loadPath, accessDrain, lock);
+        objectLinks = new ObjectLinks(pool);
+        policies = new SlotClassPolicies(config.policy(), objectLinks, slabs);
+        namespaceRegistry = new NamespaceRegistry(slabs, policies);
+        shares = new MemoryShares(pool, slabs);
+        disks = new DiskUsageTable(pool, tree, policies.state(), shares);
+        writeBackQueue = new WriteBackQueue(
+                pool, tree, new WriteAdmission(pool, objectLinks, namespaceRegistry, policies.state()));
+        storeEvents = new StoreEvents(pool, namespaceRegistry, events, lock);
+        recordStates = new RecordStates(tree, slabs, policies, shares, objectLinks, disks, writeBackQueue, storeEvents);
+        DiskResidency diskResidency = new DiskResidency(
+                tree, namespaceRegistry, policies, shares, disks, storeEvents, writeBackQueue, recordStates);
+        slotAllocator = new SlotAllocator(tree, slabs, policies, shares, writeBackQueue, recordStates, diskResidency);
+        reservations = new SlotReservations(
+                tree,
+                slabs,
+                namespaceRegistry,
+                policies,
+                shares,
+                objectLinks,
+                disks,
+                writeBackQueue,
+                recordStates,
+                slotAllocator);
+        lookup = new RecordLookup(tree, namespaceRegistry, recordStates, writeBackQueue, lock);
+        tierPort = new TierPort(
+                tree,
+                slabs,
+                policies,
+                namespaceRegistry,
+                disks,
+                writeBackQueue,
+                recordStates,
+                diskResidency,
+                slotAllocator,
+                lock);
+        namespaceScan = new NamespaceScan(
+                tree, namespaceRegistry, disks, writeBackQueue.tombstones(), recordStates, lookup, lock);
+        hintApplier = new HintApplier(
+                tree,
+                slabs,
+                namespaceRegistry,
+                policies,
+                shares,
+                disks,
+                writeBackQueue,
+                recordStates,
+                reservations,
+                lookup,
+                lock);
+        prefetchAdmission =
+                new PrefetchAdmission(tree, slabs, policies, shares, disks, recordStates, reservations, lookup, lock);
     }
 
     private HostMemory reserveRecords(HostMemorySource memory, int records) {
@@ -133,8 +164,7 @@ public final class HostStore implements AutoCloseable {
     public NamespaceEntry register(Namespace namespace) {
         lock.lock();
         try {
-            NamespaceEntry known = parts.namespaceRegistry().find(namespace);
-            return known == null ? NamespaceRegistration.add(parts, namespace) : known;
+            return namespaceRegistry.register(namespace);
         } finally {
             lock.unlock();
         }
@@ -149,7 +179,7 @@ public final class HostStore implements AutoCloseable {
         }
         lock.lock();
         try {
-            diskUsageTable.regroup(entry.id(), () -> shares.setWeight(entry.id(), weight));
+            disks.regroup(entry.id(), () -> shares.setWeight(entry.id(), weight));
         } finally {
             lock.unlock();
         }
@@ -162,7 +192,7 @@ public final class HostStore implements AutoCloseable {
         lock.lock();
         try {
             boolean[] joined = {false};
-            diskUsageTable.regroup(entry.id(), () -> joined[0] = shares.join(entry.id(), with.id()));
+            disks.regroup(entry.id(), () -> joined[0] = shares.join(entry.id(), with.id()));
             return joined[0];
         } finally {
             lock.unlock();
@@ -173,7 +203,7 @@ public final class HostStore implements AutoCloseable {
     ///
     /// @throws IllegalArgumentException when it is not registered
     public NamespaceEntry require(Namespace namespace) {
-        return parts.namespaceRegistry().require(namespace);
+        return namespaceRegistry.require(namespace);
     }
 
     /// The read side.
@@ -181,9 +211,82 @@ public final class HostStore implements AutoCloseable {
         return lookup;
     }
 
-    /// The store as an operator sees it.
-    public StoreStats storeStats() {
-        return storeStats;
+    /// Events of the store, and a snapshot of what it holds.
+    public EventStream events() {
+        return storeEvents;
+    }
+
+    /// Statistics of this moment.
+    ///
+    /// @param openTables what the caller counts of tables and views
+    public CacheStats stats(long openTables) {
+        lock.lock();
+        try {
+            return new CacheStats(
+                    new CacheStats.Memory(
+                            slabs.capacityBytes(),
+                            slabs.heldBytes(),
+                            slabs.slabs(),
+                            slabs.unusedSlabs(),
+                            slotAllocator.slabMoves()),
+                    new CacheStats.Records(pool.capacity(), pool.live(), bytesPerRecord()),
+                    reservations.stats(),
+                    new CacheStats.Removals(
+                            storeEvents.hostRemovals(EventKind.EVICTED),
+                            storeEvents.hostRemovals(EventKind.DROPPED),
+                            storeEvents.hostRemovals(EventKind.REPLACED),
+                            storeEvents.hostRemovals(EventKind.QUOTA)),
+                    openTables,
+                    lookup.droppedUses(),
+                    namespaceRegistry.all().stream().map(NamespaceEntry::stats).toList());
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private long bytesPerRecord() {
+        return RecordLayout.HOT_BYTES + RecordLayout.COLD_BYTES + RecordLayout.INDEX_BYTES + policies.bytesPerRecord();
+    }
+
+    /// What a policy that learns finds beside plain LRU, over all slot classes.
+    public LruFallback.Report fallbackReport() {
+        lock.lock();
+        try {
+            return policies.fallbackReport();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Out of which share a namespace holds host memory, and how much that is.
+    public MemoryShare share(NamespaceEntry entry) {
+        lock.lock();
+        try {
+            int group = shares.groupOf(entry.id());
+            return new MemoryShare(group, shares.guaranteedBytes(group));
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// A part of host memory.
+    ///
+    /// @param group whose it is: namespaces of one group have it together
+    /// @param bytes that the group may hold however much others want
+    public record MemoryShare(int group, long bytes) {}
+
+    /// Checks every link, count and slot against the others; for tests and for a doubtful operator. Takes the
+    /// lock throughout.
+    ///
+    /// @throws AssertionError that names what does not agree
+    public void validate() {
+        lock.lock();
+        try {
+            lookup.drainUses();
+            StoreValidator.run(this);
+        } finally {
+            lock.unlock();
+        }
     }
 
     /// The store as its disks see it.
@@ -202,8 +305,8 @@ public final class HostStore implements AutoCloseable {
     public PutReservation reserve(NamespaceEntry entry, BlockChain chain, int index, boolean sparing) {
         lock.lock();
         try {
-            accessDrain.drain();
-            return puts.count(putReserver.reserveBlock(entry, chain, index, sparing));
+            lookup.drainUses();
+            return reservations.count(reservations.reserveBlock(entry, chain, index, sparing));
         } finally {
             lock.unlock();
         }
@@ -215,8 +318,8 @@ public final class HostStore implements AutoCloseable {
     public PutReservation reserve(NamespaceEntry entry, EngineBlock block, boolean sparing) {
         lock.lock();
         try {
-            accessDrain.drain();
-            return puts.count(putReserver.reserveBlock(entry, block, sparing));
+            lookup.drainUses();
+            return reservations.count(reservations.reserveBlock(entry, block, sparing));
         } finally {
             lock.unlock();
         }
@@ -224,7 +327,7 @@ public final class HostStore implements AutoCloseable {
 
     /// The keys of a block and of all before it, from the first on; empty when the block is not known.
     public List<BlockKey> ancestors(BlockKey key) {
-        return new AncestorScan(pool, tree, lock).ancestorsOf(key);
+        return namespaceScan.ancestorsOf(key);
     }
 
     /// Has the blocks `[from, to)` of a chain brought into host memory, and stops at the first that cannot
@@ -238,7 +341,7 @@ public final class HostStore implements AutoCloseable {
             lock.lock();
             try {
                 for (int left = LOADS_PER_BATCH; comes && left > 0 && loadBatch.end() < to; left--) {
-                    comes = loadBatch.startNext(chain, pool, tree, loadPath, pins);
+                    comes = loadBatch.startNext(chain, tree, reservations, pins);
                 }
             } finally {
                 lock.unlock();
@@ -254,7 +357,7 @@ public final class HostStore implements AutoCloseable {
         lock.lock();
         try {
             boolean same = ControlWord.generation(pool.control(record)) == generation;
-            return same ? loadPath.start(record, pins) : LoadOutcome.NOT_FOUND;
+            return same ? reservations.load(record, pins) : LoadOutcome.NOT_FOUND;
         } finally {
             lock.unlock();
         }
@@ -270,8 +373,8 @@ public final class HostStore implements AutoCloseable {
     public PutReservation reserveObject(NamespaceEntry entry, ObjectSpec object, boolean sparing) {
         SpinLock.lock(lock);
         try {
-            accessDrain.drain();
-            return puts.count(putReserver.reserveObject(entry, object, sparing));
+            lookup.drainUses();
+            return reservations.count(reservations.reserveObject(entry, object, sparing));
         } finally {
             lock.unlock();
         }
@@ -285,10 +388,10 @@ public final class HostStore implements AutoCloseable {
     public boolean linkObject(BlockKey key, @Nullable BlockKey after) {
         lock.lock();
         try {
-            accessDrain.drain();
+            lookup.drainUses();
             int before = after == null ? NONE : tree.findAny(after.hi(), after.lo());
             boolean known = after == null || before != NONE;
-            return known && objectSequence.linkAfter(tree.findAny(key.hi(), key.lo()), before);
+            return known && recordStates.linkObject(tree.findAny(key.hi(), key.lo()), before);
         } finally {
             lock.unlock();
         }
@@ -335,7 +438,7 @@ public final class HostStore implements AutoCloseable {
             if (!RecordFlags.isObject(pool.flags(record))) {
                 return recordStates.seal(record, NONE);
             }
-            tierPort.excludeReplaced(pool.keyHi(record), pool.keyLo(record));
+            recordStates.exclusions().addReplaced(pool.keyHi(record), pool.keyLo(record));
             int older = tree.findDuplicate(record);
             boolean same = RecordHandle.isFound(equal) && older == RecordHandle.record(equal);
             if (same && pool.diskAddress(older) != NONE) {
@@ -352,7 +455,7 @@ public final class HostStore implements AutoCloseable {
     public void abandon(int record) {
         lock.lock();
         try {
-            puts.countAbandoned();
+            reservations.countAbandoned();
             recordStates.abandonFill(record);
         } finally {
             lock.unlock();
@@ -364,7 +467,7 @@ public final class HostStore implements AutoCloseable {
     public void countRefused() {
         lock.lock();
         try {
-            puts.countRefused();
+            reservations.countRefused();
         } finally {
             lock.unlock();
         }
@@ -374,24 +477,24 @@ public final class HostStore implements AutoCloseable {
     ///
     /// @return sealed records among them
     public int drop(long hi, long lo) {
-        return deletion.drop(hi, lo, EventKind.DROPPED);
+        return namespaceScan.drop(hi, lo, EventKind.DROPPED);
     }
 
     /// As [#drop(long, long)], because the owner's quota is full.
     public int dropForQuota(long hi, long lo) {
-        return deletion.drop(hi, lo, EventKind.QUOTA);
+        return namespaceScan.drop(hi, lo, EventKind.QUOTA);
     }
 
     /// Drops a block and all below it; also one that a disk may have and the store does not know.
     ///
     /// @return sealed records among them
     public int drop(NamespaceEntry entry, BlockKey key) {
-        return deletion.drop(entry.id(), key, EventKind.DROPPED);
+        return namespaceScan.drop(entry.id(), key, EventKind.DROPPED);
     }
 
     /// As [#drop(NamespaceEntry, BlockKey)], because the owner's quota is full.
     public int dropForQuota(NamespaceEntry entry, BlockKey key) {
-        return deletion.drop(entry.id(), key, EventKind.QUOTA);
+        return namespaceScan.drop(entry.id(), key, EventKind.QUOTA);
     }
 
     /// Drops a block of a chain and all below it; of the chain also what a disk may have and the store does not
@@ -399,32 +502,27 @@ public final class HostStore implements AutoCloseable {
     ///
     /// @return sealed records among them
     public int drop(BlockChain chain, int from) {
-        return deletion.drop(chain, from);
+        return namespaceScan.drop(chain, from);
     }
 
     /// Drops everything of a namespace, a bounded number of records a turn of the lock.
     public long dropAll(NamespaceEntry entry) {
-        return deletion.dropAll(entry);
+        return namespaceScan.dropAll(entry);
     }
 
     /// The objects of a namespace that are here or on disk; a bounded number of records a turn of the lock.
     public List<ObjectCatalog.Entry> objects(NamespaceEntry entry) {
-        return listing.objects(entry);
+        return namespaceScan.objects(entry);
     }
 
     /// The blocks of a namespace that are here or on disk; a bounded number of records a turn of the lock.
     public List<StoredBlock> blocks(NamespaceEntry entry) {
-        return listing.blocks(entry);
+        return namespaceScan.blocks(entry);
     }
 
-    /// What somebody knows of the future.
+    /// What callers know of the future.
     public HintApplier hints() {
         return hintApplier;
-    }
-
-    /// What is known of objects' future.
-    public ObjectHintApplier objectHints() {
-        return objectHintApplier;
     }
 
     /// What is brought from disk before anybody asks for it.
@@ -612,14 +710,15 @@ public final class HostStore implements AutoCloseable {
         }
 
         /// Begins with the next block; under the store's lock.
-        boolean startNext(BlockChain chain, RecordPool pool, BlockTree tree, LoadPath loadPath, int pins) {
+        boolean startNext(BlockChain chain, BlockTree tree, SlotReservations reservations, int pins) {
+            RecordPool pool = tree.pool();
             int index = from + count;
             int record = tree.findAny(chain.keyHi(index), chain.keyLo(index));
             boolean inPlace = record != RecordView.NONE
                     && pool.depth(record) == index
                     && RecordFlags.isBlockOf(pool.flags(record), namespace)
                     && (count == 0 || pool.parent(record) == records[count - 1]);
-            LoadOutcome start = inPlace ? loadPath.start(record, pins) : LoadOutcome.NOT_FOUND;
+            LoadOutcome start = inPlace ? reservations.load(record, pins) : LoadOutcome.NOT_FOUND;
             if (start.isAvailable()) {
                 started.set(count, start == LoadOutcome.STARTED);
                 disks[count] = (byte) (start == LoadOutcome.STARTED ? DiskAddress.diskOf(pool.diskAddress(record)) : 0);

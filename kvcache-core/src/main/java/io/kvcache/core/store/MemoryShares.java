@@ -4,6 +4,7 @@ import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.memory.Pages;
 import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 import java.util.Arrays;
 

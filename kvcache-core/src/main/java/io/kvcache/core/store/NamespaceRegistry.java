@@ -5,6 +5,7 @@ import io.kvcache.core.identity.Part;
 import io.kvcache.core.identity.PartKind;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.memory.SlotClass;
+import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -22,9 +23,33 @@ final class NamespaceRegistry {
     /// No namespace's number.
     static final int UNKNOWN = -1;
 
+    /// Slot classes of a store: each needs a policy of its own, and policies number their queues with eight
+    /// bits.
+    private static final int MAX_CLASSES = 100;
+
+    private final SlabPool slabs;
+    private final SlotClassPolicies policies;
     private volatile Table table = new Table(List.of(), Map.of());
 
     private record Table(List<NamespaceEntry> byId, Map<Namespace, NamespaceEntry> byName) {}
+
+    NamespaceRegistry(SlabPool slabs, SlotClassPolicies policies) {
+        this.slabs = slabs;
+        this.policies = policies;
+    }
+
+    /// Gives a namespace a number and a slot class, unless it has them; under the store's lock.
+    ///
+    /// @throws IllegalArgumentException as [io.kvcache.core.KvCache#register] says
+    NamespaceEntry register(Namespace namespace) {
+        NamespaceEntry known = find(namespace);
+        if (known != null) {
+            return known;
+        }
+        NamespaceEntry added = newEntry(namespace);
+        add(added);
+        return added;
+    }
 
     /// The entry of a registered namespace.
     ///
@@ -49,8 +74,7 @@ final class NamespaceRegistry {
     }
 
     /// A registered namespace that differs from this one in nothing but its parts.
-    @Nullable
-    NamespaceEntry findWithOtherParts(Namespace namespace) {
+    private @Nullable NamespaceEntry findWithOtherParts(Namespace namespace) {
         Namespace bare = withoutParts(namespace);
         for (NamespaceEntry entry : table.byId) {
             if (withoutParts(entry.namespace()).equals(bare)) {
@@ -68,7 +92,7 @@ final class NamespaceRegistry {
         return table.byId;
     }
 
-    synchronized void add(NamespaceEntry entry) {
+    private void add(NamespaceEntry entry) {
         List<NamespaceEntry> byId = new ArrayList<>(table.byId);
         Map<Namespace, NamespaceEntry> byName = new HashMap<>(table.byName);
         byId.add(entry);
@@ -80,71 +104,55 @@ final class NamespaceRegistry {
         return namespace.toBuilder().parts(List.of()).build();
     }
 
-    /// Checks a new namespace against the store and gives it a number and a slot class.
-    static final class NamespaceRegistration {
-
-        /// Slot classes of a store: each needs a policy of its own, and policies number their queues with eight
-        /// bits.
-        private static final int MAX_CLASSES = 100;
-
-        private NamespaceRegistration() {}
-
-        static NamespaceEntry add(StoreComponents parts, Namespace namespace) {
-            NamespaceRegistry namespaceRegistry = parts.namespaceRegistry();
-            int id = namespaceRegistry.all().size();
-            if (id >= NamespaceRegistry.MAX) {
-                throw new IllegalArgumentException(namespace + " would be number " + (id + 1) + "; a store takes up to "
-                        + NamespaceRegistry.MAX + " namespaces");
-            }
-            NamespaceEntry known = namespaceRegistry.findWithOtherParts(namespace);
-            if (known != null) {
-                throw new IllegalArgumentException(namespace + " is registered with other parts. Registered: "
-                        + describe(known.namespace().parts()) + ". Asked for: " + describe(namespace.parts())
-                        + ". Blocks of one shape are not the other's; give one of them another revision or layout.");
-            }
-            NamespaceEntry entry = entry(id, namespace, parts);
-            namespaceRegistry.add(entry);
-            return entry;
+    private NamespaceEntry newEntry(Namespace namespace) {
+        int id = all().size();
+        if (id >= MAX) {
+            throw new IllegalArgumentException(
+                    namespace + " would be number " + (id + 1) + "; a store takes up to " + MAX + " namespaces");
         }
-
-        private static NamespaceEntry entry(int id, Namespace namespace, StoreComponents store) {
-            List<Part> parts = namespace.parts();
-            if (parts.isEmpty()) {
-                return new NamespaceEntry(id, namespace, null, 0);
-            }
-            if (parts.size() > 1 || parts.getFirst().kind() != PartKind.FULL) {
-                throw new IllegalArgumentException(namespace + " has parts " + describe(parts)
-                        + "; this version takes a single part of kind FULL");
-            }
-            SlabPool slabs = store.slabs();
-            long bytes = parts.getFirst().bytes();
-            if (slabs.classCount() >= MAX_CLASSES && !slabs.hasClass(bytes)) {
-                throw new IllegalArgumentException(namespace + " has blocks of " + bytes + " bytes, the "
-                        + (MAX_CLASSES + 1) + "th size; a store takes blocks of up to " + MAX_CLASSES + " sizes");
-            }
-            if (!slabs.hasClass(bytes) && !store.slotClassPolicies().canAddClass()) {
-                throw new IllegalArgumentException(namespace + " has blocks of " + bytes
-                        + " bytes, another size; with this policy, so many sizes and so many namespaces of their own weight"
-                        + " a store takes blocks of " + slabs.classCount() + " sizes");
-            }
-            if (bytes > slabs.capacityBytes()) {
-                throw new IllegalArgumentException(
-                        namespace + " has blocks of " + bytes + " bytes; this store takes blocks" + " of up to "
-                                + slabs.capacityBytes() + " bytes, all of its host memory: give it more hostBytes");
-            }
-            SlotClass slotClass = slabs.classOf(bytes);
-            return new NamespaceEntry(id, namespace, slotClass, Math.toIntExact(bytes));
+        NamespaceEntry known = findWithOtherParts(namespace);
+        if (known != null) {
+            throw new IllegalArgumentException(namespace + " is registered with other parts. Registered: "
+                    + describe(known.namespace().parts()) + ". Asked for: " + describe(namespace.parts())
+                    + ". Blocks of one shape are not the other's; give one of them another revision or layout.");
         }
+        return newEntry(id, namespace);
+    }
 
-        private static String describe(List<Part> parts) {
-            return parts.isEmpty()
-                    ? "none"
-                    : String.join(
-                            "; ",
-                            parts.stream()
-                                    .map(part ->
-                                            part.kind() + " " + part.shape().describe())
-                                    .toList());
+    private NamespaceEntry newEntry(int id, Namespace namespace) {
+        List<Part> parts = namespace.parts();
+        if (parts.isEmpty()) {
+            return new NamespaceEntry(id, namespace, null, 0);
         }
+        if (parts.size() > 1 || parts.getFirst().kind() != PartKind.FULL) {
+            throw new IllegalArgumentException(
+                    namespace + " has parts " + describe(parts) + "; this version takes a single part of kind FULL");
+        }
+        long bytes = parts.getFirst().bytes();
+        if (slabs.classCount() >= MAX_CLASSES && !slabs.hasClass(bytes)) {
+            throw new IllegalArgumentException(namespace + " has blocks of " + bytes + " bytes, the "
+                    + (MAX_CLASSES + 1) + "th size; a store takes blocks of up to " + MAX_CLASSES + " sizes");
+        }
+        if (!slabs.hasClass(bytes) && !policies.canAddClass()) {
+            throw new IllegalArgumentException(namespace + " has blocks of " + bytes
+                    + " bytes, another size; with this policy, so many sizes and so many namespaces of their own weight"
+                    + " a store takes blocks of " + slabs.classCount() + " sizes");
+        }
+        if (bytes > slabs.capacityBytes()) {
+            throw new IllegalArgumentException(namespace + " has blocks of " + bytes + " bytes; this store takes blocks"
+                    + " of up to " + slabs.capacityBytes() + " bytes, all of its host memory: give it more hostBytes");
+        }
+        SlotClass slotClass = slabs.classOf(bytes);
+        return new NamespaceEntry(id, namespace, slotClass, Math.toIntExact(bytes));
+    }
+
+    private static String describe(List<Part> parts) {
+        return parts.isEmpty()
+                ? "none"
+                : String.join(
+                        "; ",
+                        parts.stream()
+                                .map(part -> part.kind() + " " + part.shape().describe())
+                                .toList());
     }
 }

@@ -184,29 +184,38 @@ final class PrefetchTracker {
         private static final int MAX_CHILDREN = 16;
 
         private final RecordPool pool;
+        private final BlockTree tree;
         private final SlabPool slabs;
         private final SlotClassPolicies policies;
         private final MemoryShares shares;
-        private final PrefetchTracker prefetchTracker;
         private final DiskUsageTable disks;
-        private final BlockTree tree;
+        private final PrefetchTracker prefetchTracker;
         private final ExpiredBlocks expiredBlocks;
-        private final LoadPath loadPath;
-        private final AccessDrain accessDrain;
+        private final SlotReservations reservations;
+        private final RecordLookup lookup;
         private final ReentrantLock lock;
 
-        PrefetchAdmission(StoreComponents parts, LoadPath loadPath, AccessDrain accessDrain, ReentrantLock lock) {
-            pool = parts.pool();
-            slabs = parts.slabs();
-            policies = parts.slotClassPolicies();
-            shares = parts.memoryShares();
-            prefetchTracker = parts.prefetchTracker();
-            disks = parts.diskUsageTable();
-            tree = parts.tree();
-            expiredBlocks = parts.expiredBlocks();
-            this.loadPath = loadPath;
-            this.accessDrain = accessDrain;
+        PrefetchAdmission(
+                BlockTree tree,
+                SlabPool slabs,
+                SlotClassPolicies policies,
+                MemoryShares shares,
+                DiskUsageTable disks,
+                RecordStates recordStates,
+                SlotReservations reservations,
+                RecordLookup lookup,
+                ReentrantLock lock) {
+            pool = tree.pool();
+            this.tree = tree;
+            this.slabs = slabs;
+            this.policies = policies;
+            this.shares = shares;
+            this.disks = disks;
+            this.reservations = reservations;
+            this.lookup = lookup;
             this.lock = lock;
+            prefetchTracker = recordStates.prefetched();
+            expiredBlocks = recordStates.expired();
         }
 
         /// Begins to bring in a record that is on disk alone, if it is worth the room, and the block
@@ -221,13 +230,13 @@ final class PrefetchTracker {
                 boolean away = ControlWord.state(control) == ControlWord.ON_DISK
                         && ControlWord.generation(control) == generation;
                 if (!away
-                        || !loadPath.isParentAvailable(record)
+                        || !reservations.isParentAvailable(record)
                         || expiredBlocks.contains(record)
                         || isOverLimit(record)) {
                     return false;
                 }
-                accessDrain.drain();
-                if (!isWorthSlot(record) || !loadPath.startPrefetch(record)) {
+                lookup.drainUses();
+                if (!isWorthSlot(record) || !reservations.startPrefetch(record)) {
                     return false;
                 }
                 prefetchTracker.add(record);
@@ -275,7 +284,7 @@ final class PrefetchTracker {
         }
 
         private boolean isWorthSlot(int record) {
-            EvictionPolicy policy = policies.find(loadPath.classOf(record).id(), shares.group(record));
+            EvictionPolicy policy = policies.find(reservations.classOf(record).id(), shares.group(record));
             if (slabs.freeSlabs() > 0 || policy == null || policy.size() == 0) {
                 return true;
             }
@@ -289,7 +298,7 @@ final class PrefetchTracker {
         public PrefetchStats stats() {
             lock.lock();
             try {
-                accessDrain.drain();
+                lookup.drainUses();
                 return prefetchTracker.stats();
             } finally {
                 lock.unlock();

@@ -1,6 +1,7 @@
 package io.kvcache.core.store;
 
 import io.kvcache.core.cost.PrefillCost;
+import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 
 /// What computing a block again takes, beside what it takes for the mean of those that are put.
@@ -12,8 +13,8 @@ import io.kvcache.core.tree.RecordPool;
 /// **Threads.** Owned by the store's lock.
 final class RecomputeCost {
 
-    /// Until somebody knows: Llama 3 8B, of which a token takes two operations for each of 8 billion parameters, and
-    /// half a million for each token that it looks back at.
+    /// Until somebody knows: Llama 3 8B, of which a token takes two operations for each of 8 billion parameters,
+    /// and half a million for each token that it looks back at.
     private static final double DOUBLING_TOKENS = 30_600;
 
     /// Puts over which the mean is taken.

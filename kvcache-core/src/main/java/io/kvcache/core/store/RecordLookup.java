@@ -1,13 +1,21 @@
 package io.kvcache.core.store;
 
+import static io.kvcache.core.policy.RecordView.NONE;
+
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.store.RecordStates.RecordPins;
 import io.kvcache.core.tree.BlockTree;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
+import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.LongConsumer;
 
 /// The read side of a store: what is here, and holding it there. Takes no lock, but for the rare cases that
 /// say so.
@@ -26,17 +34,23 @@ public final class RecordLookup {
     private final NamespaceRegistry namespaceRegistry;
     private final RecordPins pins;
     private final RecordStates recordStates;
-    private final AccessDrain accessDrain;
+    private final WriteBackQueue writeBackQueue;
     private final ReentrantLock lock;
+    private final AccessBuffer uses = new AccessBuffer();
 
-    RecordLookup(StoreComponents parts, RecordStates recordStates, AccessDrain accessDrain, ReentrantLock lock) {
-        pool = parts.pool();
-        tree = parts.tree();
-        namespaceRegistry = parts.namespaceRegistry();
-        pins = parts.recordPins();
+    RecordLookup(
+            BlockTree tree,
+            NamespaceRegistry namespaceRegistry,
+            RecordStates recordStates,
+            WriteBackQueue writeBackQueue,
+            ReentrantLock lock) {
+        pool = tree.pool();
+        this.tree = tree;
+        this.namespaceRegistry = namespaceRegistry;
         this.recordStates = recordStates;
-        this.accessDrain = accessDrain;
+        this.writeBackQueue = writeBackQueue;
         this.lock = lock;
+        pins = recordStates.pins();
     }
 
     /// How many leading blocks of the chain are here, looking at `limit` at most. Allocates nothing.
@@ -248,7 +262,7 @@ public final class RecordLookup {
     public long pinKey(long hi, long lo) {
         long handle = peekKey(hi, lo);
         if (RecordHandle.isFound(handle)) {
-            accessDrain.record(handle);
+            touch(handle);
         }
         return handle;
     }
@@ -269,7 +283,7 @@ public final class RecordLookup {
     private boolean pin(long handle) {
         boolean pinned = pins.pin(RecordHandle.record(handle), RecordHandle.generation(handle));
         if (pinned) {
-            accessDrain.record(handle);
+            touch(handle);
         }
         return pinned;
     }
@@ -288,8 +302,125 @@ public final class RecordLookup {
         }
     }
 
-    /// Counts a record as used now, and with it the blocks above it.
+    /// Counts a record as used now, and with it the blocks above it. The use is noted, and told to the policies by
+    /// the next holder of the store's lock; a caller that fills the buffer empties it if the lock is free.
     public void touch(long handle) {
-        accessDrain.record(handle);
+        if (uses.offer(handle) && lock.tryLock()) {
+            try {
+                drainUses();
+            } finally {
+                lock.unlock();
+            }
+        }
+    }
+
+    /// Tells the policies of the uses noted by now; under the lock.
+    void drainUses() {
+        uses.drain(this::onUsed);
+    }
+
+    /// Uses that were lost, as the buffer was full.
+    long droppedUses() {
+        return uses.dropped();
+    }
+
+    private void onUsed(long handle) {
+        int record = RecordHandle.record(handle);
+        long control = pool.control(record);
+        if (ControlWord.generation(control) != RecordHandle.generation(handle)
+                || ControlWord.state(control) != ControlWord.SEALED) {
+            return;
+        }
+        recordStates.onUsed(record);
+        recordStates.prefetched().onUsed(record);
+        EvictionPolicy policy = recordStates.policyOf(record);
+        policy.touch(record);
+        writeBackQueue.onUsed(record);
+        recordStates.onObjectUsed(record);
+        notifyAncestors(record, policy.touchesAncestors(), writeBackQueue.countsAncestorUses());
+    }
+
+    /// Tells of the blocks above one that was used, each if it is wanted, or if it was brought in
+    /// for this.
+    private void notifyAncestors(int record, boolean policies, boolean admission) {
+        for (int at = pool.parent(record); at != NONE; at = pool.parent(at)) {
+            boolean guessed = recordStates.prefetched().onUsed(at);
+            if (policies) {
+                recordStates.policyOf(at).touch(at);
+            }
+            if (guessed || admission) {
+                writeBackQueue.onUsed(at);
+            }
+            if (!guessed && !policies && !admission) {
+                return;
+            }
+        }
+    }
+
+    /// Uses that the policy has not heard of yet: written by any reader, drained by the holder of the store's lock.
+    ///
+    /// Several small rings, one a group of threads, so that readers seldom meet. A full ring loses touches and
+    /// counts them: a policy that misses some of a thousand uses a moment decides as well as before.
+    static final class AccessBuffer {
+
+        private static final int STRIPES = 8;
+        private static final int RING = 256;
+
+        /// Longs between two stripes' counters: two cache lines, so that neighbours do not share one.
+        private static final int SPACING = 16;
+
+        private static final long EMPTY = 0;
+
+        private final AtomicLongArray cells = new AtomicLongArray(STRIPES * RING);
+        private final AtomicLongArray tails = new AtomicLongArray(STRIPES * SPACING);
+        private final AtomicLongArray heads = new AtomicLongArray(STRIPES * SPACING);
+        private final LongAdder lost = new LongAdder();
+
+        /// Notes a use.
+        ///
+        /// @param handle of the deepest record used
+        /// @return whether the ring is filling up, so that draining it soon is worth a try at the lock
+        boolean offer(long handle) {
+            int stripe = (int) Thread.currentThread().threadId() & (STRIPES - 1);
+            long tail = tails.get(stripe * SPACING);
+            long used = tail - heads.get(stripe * SPACING);
+            if (used >= RING || !tails.compareAndSet(stripe * SPACING, tail, tail + 1)) {
+                lost.increment();
+                return true;
+            }
+            cells.setRelease(stripe * RING + (int) (tail & (RING - 1)), handle + 1);
+            return used > RING / 2;
+        }
+
+        /// Hands every noted use to `consumer`; under the store's lock. One that it fails at counts as handed
+        /// over.
+        void drain(LongConsumer consumer) {
+            for (int stripe = 0; stripe < STRIPES; stripe++) {
+                drain(stripe, consumer);
+            }
+        }
+
+        private void drain(int stripe, LongConsumer consumer) {
+            long head = heads.get(stripe * SPACING);
+            long tail = tails.get(stripe * SPACING);
+            try {
+                while (head < tail) {
+                    int cell = stripe * RING + (int) (head & (RING - 1));
+                    long handle = cells.getAcquire(cell);
+                    if (handle == EMPTY) {
+                        break;
+                    }
+                    cells.setRelease(cell, EMPTY);
+                    head++;
+                    consumer.accept(handle - 1);
+                }
+            } finally {
+                heads.setRelease(stripe * SPACING, head);
+            }
+        }
+
+        long dropped() {
+            return lost.sum();
+        }
     }
 }

@@ -14,6 +14,8 @@ import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.NewRecordFields;
+import io.kvcache.core.tree.ObjectLinks;
+import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayDeque;
 
@@ -37,33 +39,63 @@ final class RecordStates {
     private final WriteBackQueue writeBackQueue;
     private final StoreEvents storeEvents;
     private final RecordPins pins;
-    private final RecoveryExclusions recoveryExclusions;
-    private final Placeholders placeholders;
+    private final RecoveryExclusions recoveryExclusions = new RecoveryExclusions();
     private final MemoryShares shares;
     private final ObjectLinks objectLinks;
     private final PrefetchTracker prefetchTracker;
     private final ExpiredBlocks expiredBlocks;
 
-    RecordStates(StoreComponents parts) {
-        pool = parts.pool();
-        tree = parts.tree();
-        slabs = parts.slabs();
-        policies = parts.slotClassPolicies();
-        disks = parts.diskUsageTable();
-        writeBackQueue = parts.writeBackQueue();
-        storeEvents = parts.storeEvents();
-        pins = parts.recordPins();
-        recoveryExclusions = parts.recoveryExclusions();
-        placeholders = new Placeholders(pool, tree);
-        shares = parts.memoryShares();
-        objectLinks = parts.objectLinks();
-        prefetchTracker = parts.prefetchTracker();
-        expiredBlocks = parts.expiredBlocks();
+    RecordStates(
+            BlockTree tree,
+            SlabPool slabs,
+            SlotClassPolicies policies,
+            MemoryShares shares,
+            ObjectLinks objectLinks,
+            DiskUsageTable disks,
+            WriteBackQueue writeBackQueue,
+            StoreEvents storeEvents) {
+        pool = tree.pool();
+        this.tree = tree;
+        this.slabs = slabs;
+        this.policies = policies;
+        this.shares = shares;
+        this.objectLinks = objectLinks;
+        this.disks = disks;
+        this.writeBackQueue = writeBackQueue;
+        this.storeEvents = storeEvents;
+        pins = new RecordPins(pool);
+        prefetchTracker = new PrefetchTracker(pool, shares);
+        expiredBlocks = new ExpiredBlocks(pool, tree);
+    }
+
+    /// Claims on records, which readers make without the lock.
+    RecordPins pins() {
+        return pins;
+    }
+
+    /// The records that were brought into host memory ahead of their readers.
+    PrefetchTracker prefetched() {
+        return prefetchTracker;
+    }
+
+    /// The records that are over.
+    ExpiredBlocks expired() {
+        return expiredBlocks;
+    }
+
+    /// What callers have done that disks do not know when they tell what they held.
+    RecoveryExclusions exclusions() {
+        return recoveryExclusions;
     }
 
     /// Claims an unpinned sealed record for eviction.
     boolean claim(int record) {
         return pins.claim(record, ControlWord.SEALED);
+    }
+
+    /// Claims an unpinned record that is on disk alone for eviction.
+    boolean claimOnDisk(int record) {
+        return pins.claim(record, ControlWord.ON_DISK);
     }
 
     /// An object has the same bytes as one that is on disk, which it is about to replace: the copy is its own from
@@ -189,7 +221,7 @@ final class RecordStates {
     private void abandonDescendants(int root) {
         tree.forEachDescendant(root, record -> {
             if (stateOf(record) != ControlWord.ORPHAN) {
-                placeholders.substituteFor(record);
+                insertPlaceholder(record);
                 markOneDeleted(record, EventKind.DROPPED);
             }
         });
@@ -223,7 +255,7 @@ final class RecordStates {
         }
         writeBackQueue.onEvicted(record);
         storeEvents.onForgotten(record);
-        placeholders.substituteFor(record);
+        insertPlaceholder(record);
         tree.removeFromIndex(record);
         if (pool.hasChildren(record)) {
             pool.transition(record, ControlWord.DELETED, 0);
@@ -390,6 +422,67 @@ final class RecordStates {
         }
     }
 
+    /// Keeps what disks have told of when the block above it goes before its own copy was told: a PLACEHOLDER
+    /// takes its place, as if it had never been there. A record that no disk has goes out of the index.
+    private void insertPlaceholder(int record) {
+        if (pool.diskAddress(record) != NONE || pool.diskChildren(record) == 0) {
+            return;
+        }
+        NewRecordFields unknown = new NewRecordFields(
+                pool.keyHi(record),
+                pool.keyLo(record),
+                NONE,
+                pool.depth(record),
+                RecordFlags.ofBlock(RecordFlags.namespaceId(pool.flags(record))),
+                0,
+                0,
+                NONE);
+        int placeholder = tree.insert(unknown, ControlWord.PLACEHOLDER, 0);
+        if (placeholder != NONE) {
+            tree.forEachChild(record, child -> {
+                if (stateOf(child) == ControlWord.ORPHAN) {
+                    tree.reparent(child, placeholder);
+                }
+            });
+        }
+    }
+
+    /// A block or object was used, wherever it lies: it is not over and not fresh any more.
+    void onUsed(int record) {
+        expiredBlocks.onUsed(record);
+        if (RecordFlags.has(pool.flags(record), RecordFlags.FRESH)) {
+            pool.setFlags(record, RecordFlags.FRESH, false);
+        }
+    }
+
+    /// Has readers take an object after another from now on, as far as [ObjectLinks] can have it so.
+    ///
+    /// @param record or -1
+    /// @param earlier or -1 for none
+    /// @return whether it is so
+    boolean linkObject(int record, int earlier) {
+        if (record == NONE || pool.hostPage(record) == NONE || !RecordFlags.isObject(pool.flags(record))) {
+            return false;
+        }
+        if (objectLinks.predecessor(record) == earlier) {
+            return true;
+        }
+        notifyIfLeaf(objectLinks.unlink(record));
+        if (!objectLinks.link(record, earlier)) {
+            return earlier == NONE;
+        }
+        onObjectUsed(record);
+        return true;
+    }
+
+    /// An object was used: its reader has gone on from the one before it.
+    void onObjectUsed(int record) {
+        int before = objectLinks.predecessor(record);
+        if (before != NONE && stateOf(before) == ControlWord.SEALED) {
+            policyOf(before).onContinued(before);
+        }
+    }
+
     /// Tells the policy of a record that may have become a leaf of its tier.
     void notifyIfLeaf(int record) {
         if (record == NONE) {
@@ -419,37 +512,6 @@ final class RecordStates {
 
     int stateOf(int record) {
         return ControlWord.state(pool.control(record));
-    }
-
-    /// Keeps what disks have told of when the block above it goes before its own copy was told: a PLACEHOLDER
-    /// takes its place, as if it had never been there.
-    ///
-    /// **Threads.** Owned by the store's lock.
-    record Placeholders(RecordPool pool, BlockTree tree) {
-
-        /// A record that no disk has goes out of the index.
-        void substituteFor(int record) {
-            if (pool.diskAddress(record) != NONE || pool.diskChildren(record) == 0) {
-                return;
-            }
-            NewRecordFields unknown = new NewRecordFields(
-                    pool.keyHi(record),
-                    pool.keyLo(record),
-                    NONE,
-                    pool.depth(record),
-                    RecordFlags.ofBlock(RecordFlags.namespaceId(pool.flags(record))),
-                    0,
-                    0,
-                    NONE);
-            int placeholder = tree.insert(unknown, ControlWord.PLACEHOLDER, 0);
-            if (placeholder != NONE) {
-                tree.forEachChild(record, child -> {
-                    if (ControlWord.state(pool.control(child)) == ControlWord.ORPHAN) {
-                        tree.reparent(child, placeholder);
-                    }
-                });
-            }
-        }
     }
 
     /// Claims on records: pins, and the claim that ends them all, eviction. By anyone, without the lock.

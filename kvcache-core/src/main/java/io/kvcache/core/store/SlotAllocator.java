@@ -49,6 +49,8 @@ final class SlotAllocator {
     /// Times that pins of other threads may come between looking and emptying before a put is refused.
     private static final int MAX_CLEAR_ATTEMPTS = 4;
 
+    private static final int OBJECT_SIZES = 3;
+
     private final RecordPool pool;
     private final BlockTree tree;
     private final SlabPool slabs;
@@ -57,100 +59,191 @@ final class SlotAllocator {
     private final MemoryShares shares;
     private final RecordStates recordStates;
     private final DiskResidency diskResidency;
-    private boolean sparing;
-    private int requestGroup = MemoryShares.NO_GROUP;
-    private boolean isBeyondShare = true;
+    /// For objects, largest first.
+    private final SlotClass[] objectClasses;
     private int cursor;
     private long bytesUntilBalance = BALANCE_BYTES;
     private int clearPause;
     private int clearsToSkip;
     private long slabMoves;
 
-    SlotAllocator(StoreComponents parts, RecordStates recordStates, DiskResidency diskResidency) {
-        pool = parts.pool();
-        tree = parts.tree();
-        slabs = parts.slabs();
-        policies = parts.slotClassPolicies();
-        writeBackQueue = parts.writeBackQueue();
-        shares = parts.memoryShares();
+    SlotAllocator(
+            BlockTree tree,
+            SlabPool slabs,
+            SlotClassPolicies policies,
+            MemoryShares shares,
+            WriteBackQueue writeBackQueue,
+            RecordStates recordStates,
+            DiskResidency diskResidency) {
+        pool = tree.pool();
+        this.tree = tree;
+        this.slabs = slabs;
+        this.policies = policies;
+        this.shares = shares;
+        this.writeBackQueue = writeBackQueue;
         this.recordStates = recordStates;
         this.diskResidency = diskResidency;
+        objectClasses = objectClasses(slabs);
     }
 
-    /// A slot for a record, or [SlabPool#NONE] when nothing more can be evicted. What waits to be written to
-    /// disk goes only when nothing else can.
-    int allocate(SlotClass slotClass, int record) {
-        int page = SlabPool.NONE;
-        if (writeBackQueue.isWaiting()) {
-            page = allocateSparing(slotClass, record);
-        }
-        return page == SlabPool.NONE ? allocateAny(slotClass, record) : page;
+    private static SlotClass[] objectClasses(SlabPool slabs) {
+        SlotClass large = slabs.classOf(SlotClass.OBJECT_LARGE_BYTES);
+        SlotClass medium = slabs.classOf(SlotClass.OBJECT_MEDIUM_BYTES);
+        SlotClass small = slabs.classOf(SlotClass.OBJECT_SMALL_BYTES);
+        return switch ((int) Math.min(OBJECT_SIZES, slabs.capacityBytes() / SlabPool.SLAB_BYTES)) {
+            case OBJECT_SIZES -> new SlotClass[] {large, medium, small};
+            case 2 -> new SlotClass[] {large, small};
+            default -> new SlotClass[] {small};
+        };
     }
 
-    /// A slot for a record without evicting anything that waits to be written, or [SlabPool#NONE].
-    int allocateSparing(SlotClass slotClass, int record) {
-        sparing = true;
-        try {
-            return allocateAny(slotClass, record);
-        } finally {
-            sparing = false;
-        }
-    }
-
-    private int allocateAny(SlotClass slotClass, int record) {
-        if (requestGroup != MemoryShares.NO_GROUP) {
-            return makeRoom(slotClass, record);
-        }
-        beginRequest(shares.group(record), shares.charge(record));
-        try {
-            return makeRoom(slotClass, record);
-        } finally {
-            endRequest();
-        }
-    }
-
-    /// All until [#endRequest] is for one request: whether it is beyond its group's share is decided now, whatever
-    /// it makes its group give.
+    /// A request for room, and what may go for its sake.
     ///
-    /// @param bytes that it wants
-    void beginRequest(int group, long bytes) {
-        requestGroup = group;
-        isBeyondShare = shares.isBeyondShare(group, bytes);
+    /// @param group of [MemoryShares] that asks, or [MemoryShares#NO_GROUP] when room is made ahead of need
+    /// @param beyondShare whether the group would hold more than its share: decided once for a request, whatever
+    ///     the group then gives
+    /// @param sparing whether what waits to be written to disk stays, even if the request is refused for it
+    private record Request(int group, boolean beyondShare, boolean sparing) {
+
+        private static final Request AHEAD_OF_NEED = new Request(MemoryShares.NO_GROUP, true, true);
+
+        Request withSparing() {
+            return new Request(group, beyondShare, true);
+        }
     }
 
-    void endRequest() {
-        requestGroup = MemoryShares.NO_GROUP;
-        isBeyondShare = true;
+    private Request request(int record, boolean sparing) {
+        int group = shares.group(record);
+        return new Request(group, shares.isBeyondShare(group, shares.charge(record)), sparing);
     }
 
-    private int makeRoom(SlotClass slotClass, int record) {
+    /// Takes a slot for a block. What waits to be written to disk goes only when nothing else can.
+    ///
+    /// @param sparing whether it stays even then
+    /// @return the slot's page, or [SlabPool#NONE] when nothing more can be evicted
+    int allocate(SlotClass slotClass, int record, boolean sparing) {
         int page = slabs.acquire(slotClass, record);
+        return page == SlabPool.NONE ? makeRoom(slotClass, record, request(record, sparing)) : page;
+    }
+
+    private int allocate(SlotClass slotClass, int record, Request request) {
+        int page = slabs.acquire(slotClass, record);
+        return page == SlabPool.NONE ? makeRoom(slotClass, record, request) : page;
+    }
+
+    private int makeRoom(SlotClass slotClass, int record, Request request) {
+        if (request.sparing || !writeBackQueue.isWaiting()) {
+            return evictUntilFree(slotClass, record, request);
+        }
+        int page = evictUntilFree(slotClass, record, request.withSparing());
+        if (page == SlabPool.NONE) {
+            page = slabs.acquire(slotClass, record); // something went, though not enough
+        }
+        return page == SlabPool.NONE ? evictUntilFree(slotClass, record, request) : page;
+    }
+
+    private int evictUntilFree(SlotClass slotClass, int record, Request request) {
+        int page = SlabPool.NONE;
         while (page == SlabPool.NONE
-                && (evictFrom(slotClass.id()) || steal(slotClass) || (!sparing && clearSlabs(slotClass)))) {
+                && (evictFrom(slotClass.id(), request)
+                        || steal(slotClass, request)
+                        || (!request.sparing && clearSlabs(slotClass, request)))) {
             page = slabs.acquire(slotClass, record);
         }
         return page;
+    }
+
+    /// Takes slots for an object: as many of 1 MiB as fit, then of 64 KiB, then of 4 KiB, linked one after another.
+    /// Sixteen of one size become one of the next, so an object wastes less than 4 KiB and has at most 15 slots
+    /// of each size below its megabytes. Where a class has no room and can get none, one slot of a larger class
+    /// takes the rest.
+    ///
+    /// A class holds whole slabs. In a store of fewer slabs than classes they would take the last slab from each
+    /// other with every put, and lose what is in it. So two slabs are for 1 MiB and 4 KiB slots, and one is for 4
+    /// KiB slots.
+    ///
+    /// @param sparing as for a block
+    /// @return the first page, or [SlabPool#NONE] when there is no room; then nothing is taken
+    int allocateObject(long bytes, int record, boolean sparing) {
+        Request request = request(record, sparing);
+        SlotList list = new SlotList(slabs);
+        long left = Pages.roundUp(bytes);
+        for (int at = 0; at < objectClasses.length; at++) {
+            long slotBytes = objectClasses[at].slotBytes();
+            for (; left >= slotBytes; left -= slotBytes) {
+                if (list.add(allocate(objectClasses[at], record, request))) {
+                    continue;
+                }
+                if (addLarger(list, at, record, request)) {
+                    return list.first;
+                }
+                recordStates.releaseSlots(list.first);
+                return SlabPool.NONE;
+            }
+        }
+        return list.first;
+    }
+
+    /// What is left of an object fits one slot of any larger class: better waste one than refuse.
+    private boolean addLarger(SlotList list, int at, int record, Request request) {
+        for (int larger = at - 1; larger >= 0; larger--) {
+            if (list.add(allocate(objectClasses[larger], record, request))) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /// The class of the first slot that an object of `bytes` takes.
+    SlotClass objectClass(long bytes) {
+        long left = Pages.roundUp(bytes);
+        int at = 0;
+        while (at < objectClasses.length - 1 && left < objectClasses[at].slotBytes()) {
+            at++;
+        }
+        return objectClasses[at];
+    }
+
+    /// Slots of an object, linked one after another.
+    private static final class SlotList {
+
+        private final SlabPool slabs;
+        private int first = SlabPool.NONE;
+        private int last = SlabPool.NONE;
+
+        SlotList(SlabPool slabs) {
+            this.slabs = slabs;
+        }
+
+        boolean add(int page) {
+            if (page == SlabPool.NONE) {
+                return false;
+            }
+            if (first == SlabPool.NONE) {
+                first = page;
+            } else {
+                slabs.next(last, page);
+            }
+            last = page;
+            return true;
+        }
     }
 
     /// Evicts one record of any class but `keep`, to free the record itself; first what is on disk alone.
     ///
     /// @param group for which
     boolean freeRecord(int keep, int group) {
-        beginRequest(group, 0);
-        try {
-            return diskResidency.freeRecord(keep) || freeResident(keep);
-        } finally {
-            endRequest();
-        }
+        return diskResidency.freeRecord(keep)
+                || freeResident(keep, new Request(group, shares.isBeyondShare(group, 0), false));
     }
 
-    private boolean freeResident(int keep) {
+    private boolean freeResident(int keep, Request request) {
         int coldest = policies.coldestClass();
-        if (coldest >= 0 && evictFrom(coldest, keep)) {
+        if (coldest >= 0 && evictFrom(coldest, keep, request)) {
             return true;
         }
         for (int id = 0; id < policies.classes(); id++) {
-            if (evictFrom(id, keep)) {
+            if (evictFrom(id, keep, request)) {
                 return true;
             }
         }
@@ -165,20 +258,16 @@ final class SlotAllocator {
     /// @return whether there is more to do: a turn evicts a bounded number
     boolean evictAhead(int lowPercent, int highPercent) {
         int left = slabs.freeSlabs() > 0 ? 0 : EVICT_AHEAD_BATCH;
-        sparing = true;
-        try {
-            for (int id = 0; id < policies.classes() && left > 0; id++) {
-                SlotClass each = slabs.slotClass(id);
-                long slots = slabs.slots(each);
-                long held = slabs.heldSlots(each);
-                boolean pressed = (slots - held) * 100 < slots * lowPercent;
-                long wanted = pressed ? slots * highPercent / 100 - (slots - held) : 0;
-                for (; wanted > 0 && left > 0 && evictFrom(id, EvictionPolicy.NONE); wanted--) {
-                    left--;
-                }
+        for (int id = 0; id < policies.classes() && left > 0; id++) {
+            SlotClass each = slabs.slotClass(id);
+            long slots = slabs.slots(each);
+            long held = slabs.heldSlots(each);
+            boolean pressed = (slots - held) * 100 < slots * lowPercent;
+            long wanted = pressed ? slots * highPercent / 100 - (slots - held) : 0;
+            while (wanted > 0 && left > 0 && evictFrom(id, EvictionPolicy.NONE, Request.AHEAD_OF_NEED)) {
+                wanted--;
+                left--;
             }
-        } finally {
-            sparing = false;
         }
         return left == 0 && slabs.freeSlabs() == 0;
     }
@@ -187,20 +276,21 @@ final class SlotAllocator {
         return slabMoves;
     }
 
-    private boolean evictFrom(int classId) {
+    private boolean evictFrom(int classId, Request request) {
         bytesUntilBalance -= slabs.slotClass(classId).slotBytes();
         if (bytesUntilBalance <= 0) {
             bytesUntilBalance = BALANCE_BYTES;
-            balance(slabs.slotClass(classId));
+            balance(slabs.slotClass(classId), request);
         }
-        return evictFrom(classId, EvictionPolicy.NONE);
+        return evictFrom(classId, EvictionPolicy.NONE, request);
     }
 
-    private boolean evictFrom(int classId, int keep) {
+    private boolean evictFrom(int classId, int keep, Request request) {
         for (int group : shares.heaviestFirst()) {
             EvictionPolicy policy = policies.find(classId, group);
-            if (policy != null && policy.size() > 0 && !isProtected(group)) {
-                int victim = policy.evict(record -> record != keep && canEvict(record) && recordStates.claim(record));
+            if (policy != null && policy.size() > 0 && !isProtected(group, request)) {
+                int victim = policy.evict(
+                        record -> record != keep && canEvict(record, request) && recordStates.claim(record));
                 if (victim != EvictionPolicy.NONE) {
                     recordStates.onEvicted(victim);
                     return true;
@@ -210,17 +300,17 @@ final class SlotAllocator {
         return false;
     }
 
-    private boolean canEvict(int record) {
-        return !(sparing && writeBackQueue.isProtected(record)) && !isProtected(shares.group(record));
+    private boolean canEvict(int record, Request request) {
+        return !(request.sparing && writeBackQueue.isProtected(record)) && !isProtected(shares.group(record), request);
     }
 
-    private boolean isProtected(int group) {
-        return isBeyondShare && shares.isProtected(group, requestGroup);
+    private boolean isProtected(int group, Request request) {
+        return request.beyondShare && shares.isProtected(group, request.group);
     }
 
     /// Gives a slab to the class under pressure when another class holds blocks unused for twice as long as
     /// the youngest victims here.
-    private void balance(SlotClass pressed) {
+    private void balance(SlotClass pressed, Request request) {
         int coldest = policies.coldestClass();
         if (coldest < 0 || coldest == pressed.id()) {
             return;
@@ -230,34 +320,35 @@ final class SlotAllocator {
             return;
         }
         SlotClass donor = slabs.slotClass(coldest);
-        boolean emptied =
-                pressed.slabsPerSlot() > 1 ? stealRun(pressed) : slabs.slabCount(donor) > 1 && stealFrom(donor);
+        boolean emptied = pressed.slabsPerSlot() > 1
+                ? stealRun(pressed, request)
+                : slabs.slabCount(donor) > 1 && stealFrom(donor, request);
         if (emptied) {
             slabs.grow(pressed);
         }
     }
 
-    private boolean steal(SlotClass needy) {
+    private boolean steal(SlotClass needy, Request request) {
         if (needy.slabsPerSlot() > 1) {
-            return stealRun(needy);
+            return stealRun(needy, request);
         }
         int coldest = policies.coldestClass();
-        if (coldest >= 0 && coldest != needy.id() && stealFrom(slabs.slotClass(coldest))) {
+        if (coldest >= 0 && coldest != needy.id() && stealFrom(slabs.slotClass(coldest), request)) {
             return true;
         }
         for (int id = 0; id < slabs.classCount(); id++) {
-            if (id != needy.id() && stealFrom(slabs.slotClass(id))) {
+            if (id != needy.id() && stealFrom(slabs.slotClass(id), request)) {
                 return true;
             }
         }
         return false;
     }
 
-    private boolean stealFrom(SlotClass donor) {
+    private boolean stealFrom(SlotClass donor, Request request) {
         int tries = Math.min(MAX_SLAB_ATTEMPTS, slabs.slabCount(donor));
         for (int i = 0; i < tries; i++) {
             int count = slabs.slabCount(donor);
-            if (count > 0 && empty(slabs.owners(donor, Math.floorMod(cursor++, count)))) {
+            if (count > 0 && empty(slabs.owners(donor, Math.floorMod(cursor++, count)), request)) {
                 slabMoves++;
                 return true;
             }
@@ -265,10 +356,11 @@ final class SlotAllocator {
         return false;
     }
 
-    private boolean stealRun(SlotClass needy) {
+    private boolean stealRun(SlotClass needy, Request request) {
         int length = needy.slabsPerSlot();
         int start = slabs.cheapestRun(
-                length, owners -> owners.classId() != needy.id() && canEmpty(owners) ? owners.heldBytes() : -1);
+                length,
+                owners -> owners.classId() != needy.id() && canEmpty(owners, request) ? owners.heldBytes() : -1);
         return start >= 0 && emptyRun(start, length);
     }
 
@@ -285,21 +377,21 @@ final class SlotAllocator {
     /// The last resort: looks at every record for what cannot go, and empties the slabs that cost the least,
     /// however much is below them. One pass over all records under the lock; it is reached when slots of long
     /// chains are mixed in all slabs, or when everything is pinned.
-    private boolean clearSlabs(SlotClass needy) {
+    private boolean clearSlabs(SlotClass needy, Request request) {
         if (clearsToSkip > 0) {
             clearsToSkip--;
             return false;
         }
-        boolean cleared = clearNow(needy);
+        boolean cleared = clearNow(needy, request);
         clearPause = cleared ? 0 : Math.min(MAX_CLEARS_SKIPPED, 2 * clearPause + 1);
         clearsToSkip = clearPause;
         return cleared;
     }
 
-    private boolean clearNow(SlotClass needy) {
+    private boolean clearNow(SlotClass needy, Request request) {
         int length = Math.max(1, needy.slabsPerSlot());
         for (int attempt = 0; attempt < MAX_CLEAR_ATTEMPTS; attempt++) {
-            BitSet held = heldRecords();
+            BitSet held = heldRecords(request);
             int start = slabs.cheapestRun(
                     length, owners -> owners.allOwnersMatch(record -> !held.get(record)) ? owners.heldBytes() : -1);
             if (start < 0 || emptyRun(start, length)) {
@@ -310,10 +402,10 @@ final class SlotAllocator {
     }
 
     /// Records that are pinned or not sealed, and all above them.
-    private BitSet heldRecords() {
+    private BitSet heldRecords(Request request) {
         BitSet held = new BitSet(pool.highWaterMark());
         for (int record = 0; record < pool.highWaterMark(); record++) {
-            boolean holds = hasSlot(record) && !isUnpinned(record);
+            boolean holds = hasSlot(record) && !canGo(record, request);
             for (int at = record; holds && at != RecordView.NONE && !held.get(at); at = pool.parent(at)) {
                 held.set(at);
             }
@@ -321,13 +413,13 @@ final class SlotAllocator {
         return held;
     }
 
-    private boolean empty(SlabOwners owners) {
-        return canEmpty(owners) && owners.allOwnersMatch(this::evictSubtree);
+    private boolean empty(SlabOwners owners, Request request) {
+        return canEmpty(owners, request) && owners.allOwnersMatch(this::evictSubtree);
     }
 
-    private boolean canEmpty(SlabOwners owners) {
+    private boolean canEmpty(SlabOwners owners, Request request) {
         int[] budget = {MAX_SUBTREE_RECORDS};
-        return owners.allOwnersMatch(record -> hasParentInSlab(record) || isSubtreeUnpinned(record, budget));
+        return owners.allOwnersMatch(record -> hasParentInSlab(record) || canSubtreeGo(record, budget, request));
     }
 
     /// Whether the record's parent lies in the same slab, so that whoever looks at that one's family looks
@@ -339,10 +431,10 @@ final class SlotAllocator {
                 && slabs.isSameSlab(pool.hostPage(record), pool.hostPage(parent));
     }
 
-    private boolean isSubtreeUnpinned(int root, int[] budget) {
+    private boolean canSubtreeGo(int root, int[] budget, Request request) {
         return recordStates.stateOf(root) == ControlWord.SEALED
                 && tree.allDescendantsMatch(
-                        root, record -> !hasSlot(record) || (isUnpinned(record) && budget[0]-- > 0));
+                        root, record -> !hasSlot(record) || (canGo(record, request) && budget[0]-- > 0));
     }
 
     /// Whether a record has a slot, or is about to get one.
@@ -353,9 +445,11 @@ final class SlotAllocator {
         };
     }
 
-    private boolean isUnpinned(int record) {
+    private boolean canGo(int record, Request request) {
         long control = pool.control(record);
-        return ControlWord.state(control) == ControlWord.SEALED && ControlWord.pins(control) == 0 && canEvict(record);
+        return ControlWord.state(control) == ControlWord.SEALED
+                && ControlWord.pins(control) == 0
+                && canEvict(record, request);
     }
 
     /// Evicts a record and all below it; a pin that came meanwhile stops it there.
@@ -368,130 +462,6 @@ final class SlotAllocator {
             }
         });
         return ControlWord.generation(pool.control(root)) != generation;
-    }
-
-    /// Cuts an object into slots of the three object classes, largest first, and lists them by the slots' links.
-    ///
-    /// As many 1 MiB slots as fit, then 64 KiB slots, then 4 KiB slots; sixteen of one size become one of the
-    /// next. So an object wastes less than 4 KiB and has at most 15 slots of each size below its megabytes.
-    /// Where a class has no room and can get none, one slot of a larger class takes the rest.
-    ///
-    /// A class holds whole slabs. In a store of fewer slabs than classes they would take the last slab from each
-    /// other with every put, and lose what is in it. So two slabs are for 1 MiB and 4 KiB slots, and one is for 4
-    /// KiB slots.
-    ///
-    /// **Threads.** Owned by the store's lock.
-    static final class ObjectSlotAllocator {
-
-        /// Of object slots.
-        private static final int SIZES = 3;
-
-        private final SlabPool slabs;
-        private final SlotAllocator slotAllocator;
-        private final MemoryShares shares;
-        private final RecordStates recordStates;
-        private final SlotClass[] classes;
-
-        ObjectSlotAllocator(StoreComponents parts, SlotAllocator slotAllocator, RecordStates recordStates) {
-            slabs = parts.slabs();
-            shares = parts.memoryShares();
-            this.slotAllocator = slotAllocator;
-            this.recordStates = recordStates;
-            SlotClass large = slabs.classOf(SlotClass.OBJECT_LARGE_BYTES);
-            SlotClass medium = slabs.classOf(SlotClass.OBJECT_MEDIUM_BYTES);
-            SlotClass small = slabs.classOf(SlotClass.OBJECT_SMALL_BYTES);
-            classes = switch ((int) Math.min(SIZES, slabs.capacityBytes() / SlabPool.SLAB_BYTES)) {
-                case SIZES -> new SlotClass[] {large, medium, small};
-                case 2 -> new SlotClass[] {large, small};
-                default -> new SlotClass[] {small};
-            };
-        }
-
-        /// Takes slots for an object of `bytes`.
-        ///
-        /// @param sparing whether to leave what waits to be written to disk where it is
-        /// @return the first page, or [SlabPool#NONE] when there is no room; then nothing is taken
-        int allocate(long bytes, int record, boolean sparing) {
-            slotAllocator.beginRequest(shares.group(record), shares.charge(record));
-            try {
-                return allocateAll(bytes, record, sparing);
-            } finally {
-                slotAllocator.endRequest();
-            }
-        }
-
-        /// The class of the first slot that an object of `bytes` takes.
-        SlotClass classOf(long bytes) {
-            long left = Pages.roundUp(bytes);
-            int at = 0;
-            while (at < classes.length - 1 && left < classes[at].slotBytes()) {
-                at++;
-            }
-            return classes[at];
-        }
-
-        private int allocateAll(long bytes, int record, boolean sparing) {
-            SlotList list = new SlotList(slabs);
-            long left = Pages.roundUp(bytes);
-            for (int at = 0; at < classes.length; at++) {
-                long slotBytes = classes[at].slotBytes();
-                for (; left >= slotBytes; left -= slotBytes) {
-                    if (list.add(allocateSlot(classes[at], record, sparing))) {
-                        continue;
-                    }
-                    if (addLarger(list, at, record, sparing)) {
-                        return list.first();
-                    }
-                    recordStates.releaseSlots(list.first());
-                    return SlabPool.NONE;
-                }
-            }
-            return list.first();
-        }
-
-        /// What is left of an object fits one slot of any larger class: better waste one than refuse.
-        private boolean addLarger(SlotList list, int at, int record, boolean sparing) {
-            for (int larger = at - 1; larger >= 0; larger--) {
-                if (list.add(allocateSlot(classes[larger], record, sparing))) {
-                    return true;
-                }
-            }
-            return false;
-        }
-
-        private int allocateSlot(SlotClass slotClass, int record, boolean sparing) {
-            return sparing
-                    ? slotAllocator.allocateSparing(slotClass, record)
-                    : slotAllocator.allocate(slotClass, record);
-        }
-
-        /// Slots linked one after another.
-        private static final class SlotList {
-            private final SlabPool slabs;
-            private int first = SlabPool.NONE;
-            private int last = SlabPool.NONE;
-
-            SlotList(SlabPool slabs) {
-                this.slabs = slabs;
-            }
-
-            boolean add(int page) {
-                if (page == SlabPool.NONE) {
-                    return false;
-                }
-                if (first == SlabPool.NONE) {
-                    first = page;
-                } else {
-                    slabs.next(last, page);
-                }
-                last = page;
-                return true;
-            }
-
-            int first() {
-                return first;
-            }
-        }
     }
 
     /// One eviction policy for each slot class and group of [MemoryShares] that has held blocks of it: a victim

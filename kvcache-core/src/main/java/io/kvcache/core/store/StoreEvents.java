@@ -9,27 +9,44 @@ import io.kvcache.core.event.EventLog;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.core.event.TierKind;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.StoreEvents.FilteredEventStream;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.EnumMap;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
-/// What is told of records that come and go: events, and counts by namespace and cause.
+/// What is told of records that come and go: events, counts by namespace and cause, and a snapshot of all that is here.
 ///
-/// **Threads.** Owned by the store's lock.
-final class StoreEvents {
+/// **Threads.** Any for the methods of [EventStream]; the others are owned by the store's lock. A snapshot takes the
+/// lock for a bounded number of records at a time and then applies the events that came meanwhile, so it is exact and
+/// no caller waits for it long.
+public final class StoreEvents implements EventStream {
+
+    private static final int SCAN_BATCH = 4096;
+    private static final int MAX_SNAPSHOT_ATTEMPTS = 4;
 
     private final RecordPool pool;
     private final NamespaceRegistry namespaceRegistry;
     private final EventLog events;
+    private final ReentrantLock lock;
     private @Nullable EventLog logWithoutPuts;
     private final EnumCounters<EventKind> removed = new EnumCounters<>(EventKind.class);
 
-    StoreEvents(RecordPool pool, NamespaceRegistry namespaceRegistry, EventLog events) {
+    StoreEvents(RecordPool pool, NamespaceRegistry namespaceRegistry, EventLog events, ReentrantLock lock) {
         this.pool = pool;
         this.namespaceRegistry = namespaceRegistry;
         this.events = events;
+        this.lock = lock;
     }
 
     /// A record became known.
@@ -70,9 +87,8 @@ final class StoreEvents {
         }
     }
 
-    /// What is kept for [io.kvcache.core.event.EventStream#withoutObjectPuts], from the first time
-    /// on that somebody asks.
-    EventLog eventsWithoutPuts() {
+    /// What is kept for [#withoutObjectPuts], from its first call on.
+    private EventLog eventsWithoutPuts() {
         EventLog others = logWithoutPuts;
         if (others == null) {
             others = new EventLog(events.capacity());
@@ -82,7 +98,7 @@ final class StoreEvents {
     }
 
     /// What an event says of a record.
-    CacheEvent describe(int record, EventKind kind, TierKind tier) {
+    private CacheEvent describe(int record, EventKind kind, TierKind tier) {
         int parent = pool.parent(record);
         return new CacheEvent(
                 -1,
@@ -105,6 +121,103 @@ final class StoreEvents {
 
     private NamespaceEntry entryOf(int record) {
         return namespaceRegistry.byId(RecordFlags.namespaceId(pool.flags(record)));
+    }
+
+    @Override
+    public long nextSequence() {
+        lock.lock();
+        try {
+            return events.nextSequence();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    @Override
+    public EventBatch since(long sequence, int max) {
+        lock.lock();
+        try {
+            return events.since(sequence, max);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    @Override
+    public EventStream withoutObjectPuts() {
+        lock.lock();
+        try {
+            return new FilteredEventStream(eventsWithoutPuts(), this, lock);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    @Override
+    public StoreSnapshot snapshot() {
+        for (int attempt = 1; attempt < MAX_SNAPSHOT_ATTEMPTS; attempt++) {
+            Map<Stored, CacheEvent> stored = new LinkedHashMap<>();
+            long start = nextSequence();
+            for (int from = 0; from < pool.capacity() && collect(from, stored); from += SCAN_BATCH) {}
+            EventBatch meanwhile = since(start, 1 << 16);
+            boolean complete = !meanwhile.hasGap() && meanwhile.events().size() < 1 << 16;
+            if (complete) {
+                meanwhile.events().forEach(event -> apply(event, stored));
+                return snapshot(meanwhile.nextSequence(), stored);
+            }
+        }
+        return snapshotUnderLock();
+    }
+
+    private StoreSnapshot snapshotUnderLock() {
+        lock.lock();
+        try {
+            Map<Stored, CacheEvent> stored = new LinkedHashMap<>();
+            for (int from = 0; from < pool.capacity() && collect(from, stored); from += SCAN_BATCH) {}
+            return snapshot(events.nextSequence(), stored);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// A key in a tier.
+    private record Stored(long keyHi, long keyLo, TierKind tier) {}
+
+    /// Adds the sealed records of one run of numbers; answers whether there may be more.
+    private boolean collect(int from, Map<Stored, CacheEvent> stored) {
+        lock.lock();
+        try {
+            int to = Math.min(pool.highWaterMark(), from + SCAN_BATCH);
+            for (int record = from; record < to; record++) {
+                int state = ControlWord.state(pool.control(record));
+                if (state == ControlWord.SEALED) {
+                    apply(describe(record, EventKind.STORED, TierKind.HOST), stored);
+                }
+                if (ControlWord.isKnown(state) && pool.diskAddress(record) != NONE) {
+                    apply(describe(record, EventKind.STORED, TierKind.DISK), stored);
+                }
+            }
+            return to < pool.highWaterMark();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private static void apply(CacheEvent event, Map<Stored, CacheEvent> stored) {
+        Stored key = new Stored(event.keyHi(), event.keyLo(), event.tier());
+        if (event.kind().isAddition()) {
+            stored.put(key, event);
+        } else {
+            stored.remove(key);
+        }
+    }
+
+    private StoreSnapshot snapshot(long nextSequence, Map<Stored, CacheEvent> stored) {
+        List<CacheEvent> parentsFirst = new ArrayList<>(stored.values());
+        parentsFirst.sort(Comparator.comparingInt(CacheEvent::depth));
+        Map<Integer, Namespace> names = new HashMap<>();
+        namespaceRegistry.all().forEach(entry -> names.put(entry.id(), entry.namespace()));
+        return new StoreSnapshot(nextSequence, parentsFirst, names);
     }
 
     /// The events but for objects that are put, out of a log of their own: half a million puts a second

@@ -9,6 +9,8 @@ import io.kvcache.core.store.WriteBackQueue.PendingTombstones;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;
+import io.kvcache.core.tree.ObjectLinks;
+import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 
 /// Checks a store against itself, record by record; under its lock.
@@ -29,33 +31,33 @@ final class StoreValidator {
     private long onDiskAlone;
     private long slots;
 
-    private StoreValidator(StoreComponents parts) {
-        pool = parts.pool();
-        tree = parts.tree();
-        slabs = parts.slabs();
-        disks = parts.diskUsageTable();
-        shares = parts.memoryShares();
+    private StoreValidator(HostStore store) {
+        pool = store.pool;
+        tree = store.tree;
+        slabs = store.slabs;
+        disks = store.disks;
+        shares = store.shares;
         shareBytes = new long[shares.groups()];
         diskBlocks = new long[disks.disks()];
         diskBytes = new long[disks.disks()][shares.groups()];
-        int namespaces = parts.namespaceRegistry().all().size();
+        int namespaces = store.namespaceRegistry.all().size();
         live = new long[namespaces];
         liveBytes = new long[namespaces];
     }
 
-    static void run(StoreComponents parts) {
-        StoreValidator check = new StoreValidator(parts);
-        parts.slabs().validate();
-        for (int record = 0; record < parts.pool().highWaterMark(); record++) {
-            if (ControlWord.state(parts.pool().control(record)) != ControlWord.FREE) {
+    static void run(HostStore store) {
+        StoreValidator check = new StoreValidator(store);
+        store.slabs.validate();
+        for (int record = 0; record < store.pool.highWaterMark(); record++) {
+            if (ControlWord.state(store.pool.control(record)) != ControlWord.FREE) {
                 check.record(record);
             }
         }
-        check.checkTotals(parts);
-        check.checkLinks(parts.objectLinks());
-        check.checkTombstones(parts.writeBackQueue().tombstones());
-        parts.prefetchTracker().validate();
-        parts.expiredBlocks().validate();
+        check.checkTotals(store);
+        check.checkLinks(store.objectLinks);
+        check.checkTombstones(store.writeBackQueue.tombstones());
+        store.recordStates.prefetched().validate();
+        store.recordStates.expired().validate();
     }
 
     private void record(int record) {
@@ -201,7 +203,7 @@ final class StoreValidator {
         }
     }
 
-    private void checkTotals(StoreComponents parts) {
+    private void checkTotals(HostStore store) {
         long held = 0;
         for (int id = 0; id < slabs.classCount(); id++) {
             held += slabs.heldSlots(slabs.slotClass(id));
@@ -209,8 +211,8 @@ final class StoreValidator {
         require(held == slots, NONE, held + " slots are held, " + slots + " by records");
         require(taken == pool.live(), NONE, pool.live() + " records counted, " + taken + " taken");
         long inPolicies = 0;
-        for (int id = 0; id < parts.slotClassPolicies().classes(); id++) {
-            inPolicies += parts.slotClassPolicies().size(id);
+        for (int id = 0; id < store.policies.classes(); id++) {
+            inPolicies += store.policies.size(id);
         }
         require(inPolicies == sealed, NONE, inPolicies + " records under policies, " + sealed + " sealed");
         for (int group = 0; group < shareBytes.length; group++) {
@@ -229,7 +231,7 @@ final class StoreValidator {
             }
         }
         require(ordered == onDiskAlone, NONE, ordered + " records in disk orders, " + onDiskAlone + " on disk alone");
-        for (NamespaceEntry entry : parts.namespaceRegistry().all()) {
+        for (NamespaceEntry entry : store.namespaceRegistry.all()) {
             boolean agrees = entry.live == live[entry.id()] && entry.liveBytes == liveBytes[entry.id()];
             require(agrees, NONE, entry.namespace() + " counts " + entry.live + " and has " + live[entry.id()]);
         }

@@ -6,11 +6,9 @@ import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.SlabPool;
-import io.kvcache.core.store.DiskResidency.TierRank;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
 import io.kvcache.core.store.HostStore.ObjectSegments;
-import io.kvcache.core.store.NamespaceRegistry.NamespaceRegistration;
-import io.kvcache.core.store.NamespaceScan.UnflushedScan;
+import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
 import io.kvcache.core.store.WriteBackQueue.WriteBackCounters;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.ReclaimCandidates;
@@ -19,6 +17,7 @@ import io.kvcache.core.tier.Tombstone;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;
+import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
@@ -30,6 +29,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.IntConsumer;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -46,8 +46,11 @@ public final class TierPort {
     /// Records looked at in one turn of the lock.
     private static final int SCAN_BATCH = 4096;
 
-    private final StoreComponents parts;
     private final RecordPool pool;
+    private final BlockTree tree;
+    private final SlotClassPolicies policies;
+    private final NamespaceRegistry namespaceRegistry;
+    private final DiskUsageTable disks;
     private final WriteBackQueue writeBackQueue;
     private final RecordStates recordStates;
     private final DiskResidency diskResidency;
@@ -56,34 +59,38 @@ public final class TierPort {
     private final WriteCompletions writeCompletions;
     private final TierBlocks views;
     private final ReclaimSelector reclaimSelector;
-    private final UnflushedScan unflushedScan;
-    private final TierRank tierRank;
     private final ReentrantLock lock;
 
     TierPort(
-            StoreComponents parts,
+            BlockTree tree,
+            SlabPool slabs,
+            SlotClassPolicies policies,
+            NamespaceRegistry namespaceRegistry,
+            DiskUsageTable disks,
+            WriteBackQueue writeBackQueue,
             RecordStates recordStates,
             DiskResidency diskResidency,
             SlotAllocator slotAllocator,
             ReentrantLock lock) {
-        this.slotAllocator = slotAllocator;
-        this.parts = parts;
-        pool = parts.pool();
-        writeBackQueue = parts.writeBackQueue();
+        pool = tree.pool();
+        this.tree = tree;
+        this.policies = policies;
+        this.namespaceRegistry = namespaceRegistry;
+        this.disks = disks;
+        this.writeBackQueue = writeBackQueue;
         this.recordStates = recordStates;
         this.diskResidency = diskResidency;
-        this.tierRecovery = new TierRecovery(parts, recordStates, diskResidency);
-        this.writeCompletions = new WriteCompletions(parts, recordStates, diskResidency);
-        unflushedScan = new UnflushedScan(parts, recordStates, lock);
-        tierRank = new TierRank(parts, recordStates);
-        this.reclaimSelector = new ReclaimSelector(diskResidency, lock);
-        views = new TierBlocks(pool, parts.slabs());
+        this.slotAllocator = slotAllocator;
         this.lock = lock;
+        tierRecovery = new TierRecovery(tree, disks, writeBackQueue, recordStates, diskResidency);
+        writeCompletions = new WriteCompletions(tree, writeBackQueue, recordStates, diskResidency);
+        reclaimSelector = new ReclaimSelector(diskResidency, lock);
+        views = new TierBlocks(pool, slabs);
     }
 
     /// Whether there is a disk to write to. Disks are opened before anything is put.
     public boolean hasDisks() {
-        return parts.diskUsageTable().disks() > 0;
+        return disks.disks() > 0;
     }
 
     /// Adds a disk on which what stays goes by last use, see [#addDisk(long, boolean)].
@@ -98,7 +105,7 @@ public final class TierPort {
     /// @return its number
     public int addDisk(long limitBytes, boolean ranked) {
         return underLock(() -> {
-            int disk = parts.diskUsageTable().addDisk(limitBytes, ranked);
+            int disk = disks.addDisk(limitBytes, ranked);
             writeBackQueue.writeAdmission().onDiskAdded(limitBytes);
             tierRecovery.beginDisk(disk);
             return disk;
@@ -167,8 +174,7 @@ public final class TierPort {
     /// A disk could not write a burial. It is to be told again, unless a newer copy counts there by now.
     /// Behind the burial of a namespace nothing may be written before it has ended.
     public void onTombstoneFailed(int disk, Tombstone burial) {
-        underLock(() ->
-                writeBackQueue.onTombstoneFailed(burial, parts.tree().findAny(burial.keyHi(), burial.keyLo()), disk));
+        underLock(() -> writeBackQueue.onTombstoneFailed(burial, tree.findAny(burial.keyHi(), burial.keyLo()), disk));
     }
 
     /// Records that were queued for writing by now: all of them are done with once [#settledWrites] has reached
@@ -193,15 +199,12 @@ public final class TierPort {
     ///
     /// @throws IllegalArgumentException as [HostStore#register] says
     public int namespaceId(Namespace namespace) {
-        return underLock(() -> {
-            NamespaceEntry known = parts.namespaceRegistry().find(namespace);
-            return (known == null ? NamespaceRegistration.add(parts, namespace) : known).id();
-        });
+        return underLock(() -> namespaceRegistry.register(namespace).id());
     }
 
     /// The namespace of a number.
     public Namespace namespace(int id) {
-        return parts.namespaceRegistry().byId(id).namespace();
+        return namespaceRegistry.byId(id).namespace();
     }
 
     /// A disk is being opened, and will tell what it holds: not while others' [#endRecovery] goes on.
@@ -228,7 +231,7 @@ public final class TierPort {
             int first = from;
             more = underLock(() -> tierRecovery.dropOrphans(first, SCAN_BATCH));
         }
-        for (int disk = 0; disk < parts.diskUsageTable().disks(); disk++) {
+        for (int disk = 0; disk < disks.disks(); disk++) {
             int each = disk;
             underLock(() -> diskResidency.trim(each));
         }
@@ -249,7 +252,7 @@ public final class TierPort {
         underLock(() -> {
             int record = diskResidency.recordAt(block.keyHi(), block.keyLo(), DiskAddress.of(disk, from));
             if (record != NONE) {
-                parts.diskUsageTable().updateAddress(record, DiskAddress.of(disk, to));
+                disks.updateAddress(record, DiskAddress.of(disk, to));
             }
             tierRecovery.onMoved(DiskAddress.of(disk, from), DiskAddress.of(disk, to));
             writeCompletions.onMoved(disk, from, to);
@@ -266,26 +269,6 @@ public final class TierPort {
             tierRecovery.onMoved(DiskAddress.of(disk, address), NONE);
             writeCompletions.onMoved(disk, address, NONE);
         });
-    }
-
-    /// A key was dropped: what disks tell of it from now on is older. Under the lock.
-    void excludeFromRecovery(long keyHi, long keyLo) {
-        tierRecovery.exclusions().addDropped(keyHi, keyLo);
-    }
-
-    /// An object was put: what disks tell of its key from now on is older. Under the lock.
-    void excludeReplaced(long keyHi, long keyLo) {
-        tierRecovery.exclusions().addReplaced(keyHi, keyLo);
-    }
-
-    /// A namespace is being dropped: what disks tell of it from now on is older. Under the lock.
-    void excludeFromRecovery(int namespaceId) {
-        tierRecovery.exclusions().addNamespace(namespaceId);
-    }
-
-    /// What was dropped is not to come back from any disk. Under the lock.
-    void addTombstone(Tombstone burial) {
-        writeBackQueue.tombstones().addOnAllDisks(burial, parts.diskUsageTable().disks());
     }
 
     /// A whole disk is lost: forgets all its copies, a bounded number of records a turn of the lock.
@@ -362,22 +345,53 @@ public final class TierPort {
     /// @param leastUses since it was put; 0 for everything
     /// @return whether there are more records to look at
     public boolean queueUnwritten(int from, int leastUses) {
-        return unflushedScan.enqueue(from, SCAN_BATCH, leastUses);
+        lock.lock();
+        try {
+            boolean more = forEachUnflushed(from, record -> {
+                if (RecordFlags.uses(pool.flags(record)) >= leastUses) {
+                    writeBackQueue.enqueueMissing(record);
+                }
+            });
+            writeBackQueue.flushMark();
+            return more;
+        } finally {
+            lock.unlock();
+        }
     }
 
     /// Bytes of what is resident and on no disk: were the host to end now, no restart would find them.
     public long unflushedBytes() {
-        return unflushedScan.countBytes(SCAN_BATCH);
+        long[] sum = new long[1];
+        for (int from = 0; forEachUnflushed(from, record -> sum[0] += pool.bytes(record)); from += SCAN_BATCH) {}
+        return sum[0];
+    }
+
+    /// Visits what is resident and on no disk, in a run of record numbers.
+    ///
+    /// @return whether there are more records to look at
+    private boolean forEachUnflushed(int from, IntConsumer action) {
+        lock.lock();
+        try {
+            int to = Math.min(pool.highWaterMark(), from + SCAN_BATCH);
+            for (int record = from; record < to; record++) {
+                if (recordStates.stateOf(record) == ControlWord.SEALED && pool.diskAddress(record) == NONE) {
+                    action.accept(record);
+                }
+            }
+            return to < pool.highWaterMark();
+        } finally {
+            lock.unlock();
+        }
     }
 
     /// A block was used where it lies: see [io.kvcache.core.tier.TierListener#onUsed].
     public void onUsed(TierBlock block) {
-        underLock(() -> tierRank.onUsed(block.keyHi(), block.keyLo()));
+        underLock(() -> diskResidency.onUsed(block.keyHi(), block.keyLo()));
     }
 
     /// How much a block is wanted: see [io.kvcache.core.tier.TierListener#score].
     public double score(long keyHi, long keyLo) {
-        return underLock(() -> tierRank.score(keyHi, keyLo));
+        return underLock(() -> diskResidency.score(keyHi, keyLo));
     }
 
     /// Evicts ahead of need from host memory what is on disk or not worth it, so that puts and loads find
@@ -390,7 +404,7 @@ public final class TierPort {
 
     /// What reading a block from disk takes, as a share of what computing it takes: above 0 to 1.
     public void setReloadCostRatio(double share) {
-        parts.slotClassPolicies().state().reloadCostRatio(share);
+        policies.state().reloadCostRatio(share);
     }
 
     /// What computing blocks takes, for [AdmissionKind#VALUE]: where in a prompt they are dearer, and by how much.
@@ -405,7 +419,7 @@ public final class TierPort {
 
     /// What is alive on disk, and what became of what might be written.
     public DiskTierStats stats() {
-        return underLock(() -> DiskTierStats.of(parts, tierRecovery));
+        return underLock(() -> DiskTierStats.of(disks, writeBackQueue, tierRecovery));
     }
 
     private void underLock(Runnable work) {
@@ -464,15 +478,13 @@ public final class TierPort {
             disks = List.copyOf(disks);
         }
 
-        static DiskTierStats of(StoreComponents parts, TierRecovery tierRecovery) {
-            DiskUsageTable ledger = parts.diskUsageTable();
+        static DiskTierStats of(DiskUsageTable ledger, WriteBackQueue writeBackQueue, TierRecovery tierRecovery) {
             List<LiveUsage> alive = IntStream.range(0, ledger.disks())
                     .mapToObj(disk -> new LiveUsage(
                             ledger.usage(disk).blocks(),
                             ledger.usage(disk).bytes(),
                             ledger.usage(disk).limitBytes()))
                     .toList();
-            WriteBackQueue writeBackQueue = parts.writeBackQueue();
             WriteBackCounters counters = writeBackQueue.counters();
             return new DiskTierStats(
                     alive,
@@ -590,10 +602,11 @@ public final class TierPort {
         /// A write that has ended.
         private record Completion(int record, int disk, long address) {}
 
-        WriteCompletions(StoreComponents parts, RecordStates recordStates, DiskResidency diskResidency) {
-            pool = parts.pool();
-            tree = parts.tree();
-            writeBackQueue = parts.writeBackQueue();
+        WriteCompletions(
+                BlockTree tree, WriteBackQueue writeBackQueue, RecordStates recordStates, DiskResidency diskResidency) {
+            pool = tree.pool();
+            this.tree = tree;
+            this.writeBackQueue = writeBackQueue;
             this.recordStates = recordStates;
             this.diskResidency = diskResidency;
         }

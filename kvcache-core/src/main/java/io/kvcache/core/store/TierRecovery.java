@@ -12,6 +12,7 @@ import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.NewRecordFields;
+import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayList;
 import java.util.BitSet;
@@ -46,14 +47,19 @@ final class TierRecovery {
     private long noRecord;
     private long orphans;
 
-    TierRecovery(StoreComponents parts, RecordStates recordStates, DiskResidency diskResidency) {
-        pool = parts.pool();
-        tree = parts.tree();
-        disks = parts.diskUsageTable();
-        writeBackQueue = parts.writeBackQueue();
-        recoveryExclusions = parts.recoveryExclusions();
+    TierRecovery(
+            BlockTree tree,
+            DiskUsageTable disks,
+            WriteBackQueue writeBackQueue,
+            RecordStates recordStates,
+            DiskResidency diskResidency) {
+        pool = tree.pool();
+        this.tree = tree;
+        this.disks = disks;
+        this.writeBackQueue = writeBackQueue;
         this.recordStates = recordStates;
         this.diskResidency = diskResidency;
+        recoveryExclusions = recordStates.exclusions();
     }
 
     /// A copy of a block that has come into the store meanwhile, and cannot count before the one above it
@@ -71,11 +77,6 @@ final class TierRecovery {
     void beginDisk(int disk) {
         recoveryExclusions.begin();
         writeBackQueue.tombstones().pending(disk).forEach(each -> recoveredTombstones.add(disk, each));
-    }
-
-    /// What callers have done that disks do not know when they tell what they held.
-    RecoveryExclusions exclusions() {
-        return recoveryExclusions;
     }
 
     /// Copies of a key that a disk tells of from now on do not count.

@@ -9,6 +9,8 @@ import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.PolicyState;
 import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tree.ObjectLinks;
+import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 import org.jspecify.annotations.Nullable;
 
@@ -409,13 +411,6 @@ final class WriteAdmission {
                 }
             }
             return low;
-        }
-
-        /// A record was used.
-        void onUsed(int record) {
-            if (RecordFlags.has(pool.flags(record), RecordFlags.FRESH)) {
-                pool.setFlags(record, RecordFlags.FRESH, false);
-            }
         }
     }
 }

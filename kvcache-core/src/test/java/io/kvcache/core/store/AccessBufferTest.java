@@ -3,7 +3,7 @@ package io.kvcache.core.store;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.core.store.AccessDrain.AccessBuffer;
+import io.kvcache.core.store.RecordLookup.AccessBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ExecutorService;

@@ -55,7 +55,7 @@ final class AncestorRewritesTest {
 
     @AfterEach
     void close() {
-        store.storeStats().validate();
+        store.validate();
         store.close();
     }
 

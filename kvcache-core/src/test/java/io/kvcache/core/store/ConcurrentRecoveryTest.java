@@ -43,7 +43,7 @@ final class ConcurrentRecoveryTest {
 
     @AfterEach
     void close() {
-        store.storeStats().validate();
+        store.validate();
         store.close();
     }
 
@@ -63,7 +63,7 @@ final class ConcurrentRecoveryTest {
 
     private boolean tell(int index) {
         boolean counts = tierPort.onRecovered(0, block(index), index + 1);
-        store.storeStats().validate();
+        store.validate();
         return counts;
     }
 

@@ -45,7 +45,7 @@ final class DiskEvictionReturnTest {
 
     @AfterEach
     void close() {
-        store.storeStats().validate();
+        store.validate();
         store.close();
     }
 
@@ -66,7 +66,7 @@ final class DiskEvictionReturnTest {
         long handle = store.lookup().pinKey(chain.keyHi(0), chain.keyLo(0));
         assertThat(RecordHandle.isFound(handle)).isTrue();
         store.lookup().unpin(RecordHandle.record(handle));
-        store.storeStats().validate(); // which is when uses are told
+        store.validate(); // which is when uses are told
     }
 
     private int write() {

@@ -32,7 +32,7 @@ final class DiskSharesTest {
 
     @AfterEach
     void close() {
-        store.storeStats().validate();
+        store.validate();
         store.close();
     }
 
@@ -104,7 +104,7 @@ final class DiskSharesTest {
         disk.recoverInto(tierPort, 0);
         store.setWeight(green, 1);
         store.setWeight(blue, 1);
-        store.storeStats().validate();
+        store.validate();
         disk.reclaim(tierPort, 0, 8, 4);
         assertThat(green.live).isEqualTo(4);
         assertThat(blue.live).isEqualTo(12);
@@ -171,7 +171,7 @@ final class DiskSharesTest {
         BlockChain chain = BlockChain.of(green.namespace(), new int[] {900, 901, 902, 903});
         store.seal(store.reserve(green, chain, 0, false).record(), 1);
         assertThatThrownBy(() -> store.setWeight(green, 2)).hasMessageContaining("before it holds anything");
-        store.storeStats().validate();
+        store.validate();
         assertThat(green.live).isEqualTo(5);
     }
 }

@@ -52,7 +52,7 @@ final class ExpiredBlocksTest {
 
     @AfterEach
     void close() {
-        store.storeStats().validate();
+        store.validate();
         store.close();
     }
 
@@ -134,7 +134,7 @@ final class ExpiredBlocksTest {
         } else {
             put(chain(2, 9), 8);
         }
-        store.storeStats().validate(); // which is when uses are told
+        store.validate(); // which is when uses are told
         write();
         leaveMemory();
         written(3, 12);
@@ -177,7 +177,7 @@ final class ExpiredBlocksTest {
         for (int use = 0; use < 200; use++) {
             long handle = store.lookup().pinDeepest(hot);
             store.lookup().unpin(RecordHandle.record(handle));
-            store.storeStats().validate();
+            store.validate();
         }
         leaveMemory();
         if (over) {

@@ -2,19 +2,14 @@ package io.kvcache.core.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.core.event.EventLog;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
-import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.core.store.NamespaceRegistry.NamespaceRegistration;
-import io.kvcache.core.store.ObjectLinks.ObjectSequence;
-import io.kvcache.core.tree.RecordLayout;
-import io.kvcache.core.tree.RecordPool;
+import io.kvcache.core.store.HostStore.HostStoreConfig;
 import java.util.concurrent.locks.ReentrantLock;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -26,9 +21,9 @@ final class HintApplierTest {
     private static final int BLOCKS = 10_000;
     private static final int RECORDS = 1024;
 
-    private final HostMemory slotMemory = ArenaMemory.source().reserve("slots", SlabPool.SLAB_BYTES);
-    private final HostMemory recordMemory = ArenaMemory.source().reserve("records", RecordLayout.spanBytes(RECORDS));
     private final CountingLock lock = new CountingLock();
+    private final HostStore store = new HostStore(
+            new HostStoreConfig(SlabPool.SLAB_BYTES, RECORDS, PolicyKind.IMPORTANCE, 64), ArenaMemory.source(), lock);
     private final BlockChain chain = BlockChain.of(SPACE, new int[BLOCKS * 16]);
 
     private static final class CountingLock extends ReentrantLock {
@@ -45,20 +40,13 @@ final class HintApplierTest {
 
     @AfterEach
     void close() {
-        slotMemory.close();
-        recordMemory.close();
+        store.close();
     }
 
     private HintApplier hintApplier() {
-        StoreComponents parts = StoreComponents.of(
-                new RecordPool(recordMemory.segment(), RECORDS),
-                new SlabPool(slotMemory.segment()),
-                PolicyKind.IMPORTANCE,
-                new EventLog(64));
-        NamespaceRegistration.add(parts, SPACE);
-        RecordStates recordStates = new RecordStates(parts);
-        AccessDrain accessDrain = new AccessDrain(parts, recordStates, new ObjectSequence(parts, recordStates), lock);
-        return new HintApplier(parts, recordStates, accessDrain, lock);
+        store.register(SPACE);
+        lock.turns = 0;
+        return store.hints();
     }
 
     @Test
@@ -69,14 +57,15 @@ final class HintApplierTest {
 
     @Test
     void givenALongChain_whenSaidOf_thenOthersGetTheLockInBetween() {
-        assertThat(hintApplier().label(chain, 10, 3)).as("nothing is here").isZero();
+        HintApplier hints = hintApplier();
+        assertThat(hints.label(chain, 10, 3)).as("nothing is here").isZero();
         int once = 1; // for an array of what is said, made outside
         assertThat(lock.turns).isEqualTo(once + Math.ceilDiv(BLOCKS - 10, HintApplier.BATCH));
         lock.turns = 0;
-        assertThat(hintApplier().setWeights(chain, 10, new int[1000])).isZero();
-        assertThat(hintApplier().release(chain, 10)).isZero();
+        assertThat(hints.setWeights(chain, 10, new int[1000])).isZero();
+        assertThat(hints.release(chain, 10)).isZero();
         assertThat(lock.turns)
-                .isEqualTo(once + Math.ceilDiv(BLOCKS - 10, HintApplier.BATCH) + Math.ceilDiv(1000, HintApplier.BATCH));
+                .isEqualTo(Math.ceilDiv(BLOCKS - 10, HintApplier.BATCH) + Math.ceilDiv(1000, HintApplier.BATCH));
     }
 
     @Test

@@ -36,7 +36,7 @@ final class HostStoreConcurrencyTest {
                 workers.add(new StoreWorker(workerContext, seed * 100 + thread));
             }
             run(workers);
-            store.storeStats().validate();
+            store.validate();
             requireNothingLeft(store, workerContext);
             assertThat(workers.stream().mapToLong(StoreWorker::blocksRead).sum())
                     .as("blocks read, seed %d", seed)
@@ -60,12 +60,12 @@ final class HostStoreConcurrencyTest {
     private static void requireNothingLeft(HostStore store, StoreWorker.WorkerContext workerContext) {
         workerContext.spaces().forEach(testNamespace -> store.dropAll(testNamespace.entry()));
         store.dropAll(workerContext.objects());
-        CacheStats stats = store.storeStats().stats(0);
+        CacheStats stats = store.stats(0);
         assertThat(stats.records().live()).isZero();
         assertThat(stats.host().heldBytes()).isZero();
         assertThat(stats.host().unusedSlabs()).isEqualTo(stats.host().slabs());
         assertThat(stats.puts().reserved()).isPositive();
         assertThat(stats.removals().evicted()).isPositive();
-        store.storeStats().validate();
+        store.validate();
     }
 }

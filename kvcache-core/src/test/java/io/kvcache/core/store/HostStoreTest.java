@@ -34,7 +34,7 @@ final class HostStoreTest {
 
     @AfterEach
     void validateAndClose() {
-        store.storeStats().validate();
+        store.validate();
         store.close();
     }
 
@@ -104,7 +104,7 @@ final class HostStoreTest {
         store.seal(third, 0);
         store.abandon(first);
         assertThat(store.seal(second, 0)).isEqualTo(SealOutcome.DROPPED);
-        assertThat(store.storeStats().stats(0).records().live()).isZero();
+        assertThat(store.stats(0).records().live()).isZero();
     }
 
     @Test
@@ -135,11 +135,11 @@ final class HostStoreTest {
         long handle = store.lookup().pinDeepest(chain);
         assertThat(store.drop(chain.keyHi(1), chain.keyLo(1))).isEqualTo(4);
         assertThat(match(chain)).isEqualTo(1);
-        assertThat(store.storeStats().stats(0).records().live()).isEqualTo(5);
+        assertThat(store.stats(0).records().live()).isEqualTo(5);
         fill(chain, 1, 5);
         assertThat(match(chain)).isEqualTo(5);
         store.lookup().unpin(RecordHandle.record(handle));
-        assertThat(store.storeStats().stats(0).records().live()).isEqualTo(5);
+        assertThat(store.stats(0).records().live()).isEqualTo(5);
         assertThatIllegalStateException().isThrownBy(() -> store.lookup().unpin(RecordHandle.record(handle)));
     }
 
@@ -153,7 +153,7 @@ final class HostStoreTest {
         assertThat(store.segments(putReservation.record()))
                 .hasSize(1 + 17); // 1 MiB, and the rest in 4 KiB slots: two slabs have no others
         assertThat(store.seal(putReservation.record(), 0)).isEqualTo(SealOutcome.SEALED);
-        assertThat(store.storeStats().stats(0).host().slabMoves()).isPositive();
+        assertThat(store.stats(0).host().slabMoves()).isPositive();
     }
 
     @Test
@@ -171,7 +171,7 @@ final class HostStoreTest {
         BlockKey key = BlockKey.ofObject(objects.namespace(), new byte[] {1});
         store.seal(store.reserveObject(objects, key, 10).record(), 0);
         store.seal(store.reserveObject(objects, key, 20).record(), 0);
-        assertThat(store.storeStats().since(0, 10).events())
+        assertThat(store.events().since(0, 10).events())
                 .extracting(CacheEvent::kind)
                 .containsExactly(EventKind.STORED, EventKind.REPLACED, EventKind.STORED);
     }

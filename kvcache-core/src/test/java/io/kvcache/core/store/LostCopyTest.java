@@ -52,7 +52,7 @@ final class LostCopyTest {
 
     @AfterEach
     void close() {
-        store.storeStats().validate();
+        store.validate();
         store.close();
     }
 

@@ -81,8 +81,8 @@ final class ManyTenantsTest {
                     object(store, values.get(tenant), first + 2, 3000);
                 }
             }
-            assertThat(store.storeStats().stats(0).removals().evicted()).isPositive();
-            store.storeStats().validate();
+            assertThat(store.stats(0).removals().evicted()).isPositive();
+            store.validate();
         }
     }
 
@@ -105,7 +105,7 @@ final class ManyTenantsTest {
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("another size");
             block(store, store.register(blocks("again", 8)), 2);
-            store.storeStats().validate();
+            store.validate();
         }
     }
 }

@@ -3,22 +3,20 @@ package io.kvcache.core.store;
 import static io.kvcache.core.policy.RecordView.NONE;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.core.event.EventLog;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
-import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.core.store.NamespaceRegistry.NamespaceRegistration;
+import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.store.WriteAdmission.NoveltyClassifier;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.NewRecordFields;
-import io.kvcache.core.tree.RecordLayout;
+import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
@@ -31,19 +29,16 @@ final class NoveltyClassifierTest {
     private static final Namespace SPACE = Namespace.of("m", BlockShape.mla(1, 8, TOKENS, Dtype.INT8));
     private static final Namespace THINGS = Namespace.objects("things", "t");
 
-    private final HostMemory slots = ArenaMemory.source().reserve("slots", SlabPool.SLAB_BYTES);
-    private final HostMemory memory = ArenaMemory.source().reserve("records", RecordLayout.spanBytes(RECORDS));
-    private final RecordPool pool = new RecordPool(memory.segment(), RECORDS);
-    private final StoreComponents parts =
-            StoreComponents.of(pool, new SlabPool(slots.segment()), PolicyKind.IMPORTANCE, new EventLog(64));
-    private final NamespaceEntry space = NamespaceRegistration.add(parts, SPACE);
-    private final int things = NamespaceRegistration.add(parts, THINGS).id();
-    private final NoveltyClassifier noveltyClassifier = parts.noveltyClassifier();
+    private final HostStore store = new HostStore(
+            new HostStoreConfig(SlabPool.SLAB_BYTES, RECORDS, PolicyKind.IMPORTANCE, 64), ArenaMemory.source());
+    private final RecordPool pool = store.pool;
+    private final NamespaceEntry space = store.register(SPACE);
+    private final int things = store.register(THINGS).id();
+    private final NoveltyClassifier noveltyClassifier = new NoveltyClassifier(pool, store.policies, store.shares);
 
     @AfterEach
     void close() {
-        memory.close();
-        slots.close();
+        store.close();
     }
 
     /// The prompt of that many blocks that begins all longer ones.
@@ -60,11 +55,11 @@ final class NoveltyClassifierTest {
     private int insert(BlockChain chain, int index, int parent, int identity) {
         NewRecordFields record =
                 new NewRecordFields(chain.keyHi(index), chain.keyLo(index), parent, index, identity, 4096, 0, 0);
-        return parts.tree().insert(record, ControlWord.SEALED, 0);
+        return store.tree.insert(record, ControlWord.SEALED, 0);
     }
 
     private int cohort(int record) {
-        return parts.objectLinks().noveltyClass(record);
+        return store.objectLinks.noveltyClass(record);
     }
 
     @Test
@@ -87,7 +82,7 @@ final class NoveltyClassifierTest {
     @Test
     void givenAPromptThatWasUsed_whenAQuestionIsPutBehindIt_thenThatIsACohortOfItsOwn() {
         int first = put(prompt(40), 0, NONE);
-        noveltyClassifier.onUsed(first);
+        store.recordStates.onUsed(first);
         int next = put(prompt(2), 1, first);
         assertThat(cohort(first)).isEqualTo(NoveltyClass.of(40 * TOKENS));
         assertThat(cohort(next)).isEqualTo(NoveltyClass.of(TOKENS));
@@ -96,8 +91,7 @@ final class NoveltyClassifierTest {
     @Test
     void givenBlocksThatThePolicyRemembers_whenThePromptIsPutAgain_thenOnlyTheOthersCount() {
         BlockChain chain = prompt(40);
-        EvictionPolicy policy =
-                parts.slotClassPolicies().getOrCreate(space.slotClass().id(), MemoryShares.DEFAULT_GROUP);
+        EvictionPolicy policy = store.policies.getOrCreate(space.slotClass().id(), MemoryShares.DEFAULT_GROUP);
         int parent = NONE;
         for (int i = 0; i < 37; i++) {
             int record = put(chain, i, parent);

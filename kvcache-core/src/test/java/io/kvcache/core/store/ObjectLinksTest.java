@@ -45,7 +45,7 @@ final class ObjectLinksTest {
                     store.reserveObject(entry, new ObjectSpec(key(number), before, BYTES), false);
             assertThat(putReservation.outcome()).isEqualTo(PutOutcome.RESERVED);
             assertThat(store.seal(putReservation.record(), 0)).isEqualTo(SealOutcome.SEALED);
-            store.storeStats().validate();
+            store.validate();
         }
 
         boolean has(int number) {
@@ -60,13 +60,13 @@ final class ObjectLinksTest {
 
         boolean follow(int number, @Nullable Integer after) {
             boolean follows = store.linkObject(key(number), after == null ? null : key(after));
-            store.storeStats().validate();
+            store.validate();
             return follows;
         }
 
         @Override
         public void close() {
-            store.storeStats().validate();
+            store.validate();
             store.close();
         }
     }
@@ -143,7 +143,7 @@ final class ObjectLinksTest {
             }
             assertThat(shelf.store.drop(key(0).hi(), key(0).lo())).isEqualTo(1);
             shelf.put(3, null);
-            shelf.store.storeStats().validate();
+            shelf.store.validate();
             for (int i = 1; i < 6; i++) {
                 assertThat(shelf.has(i)).as("%d", i).isTrue();
             }

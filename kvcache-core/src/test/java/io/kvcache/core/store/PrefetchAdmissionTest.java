@@ -17,6 +17,7 @@ import io.kvcache.core.store.HostStore.PrefetchStats;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordHandle;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -54,7 +55,7 @@ final class PrefetchAdmissionTest {
 
     @AfterEach
     void close() {
-        store.storeStats().validate();
+        store.validate();
         store.close();
     }
 
@@ -102,7 +103,7 @@ final class PrefetchAdmissionTest {
         long handle = store.lookup().pinKey(key(number).hi(), key(number).lo());
         assertThat(RecordHandle.isFound(handle)).isTrue();
         store.lookup().unpin(RecordHandle.record(handle));
-        store.storeStats().validate(); // which is when uses are told
+        store.validate(); // which is when uses are told
     }
 
     private int uses(int number) {
@@ -274,7 +275,7 @@ final class PrefetchAdmissionTest {
         }
         write();
         store.lookup().touch(store.lookup().find(first.keyHi(2), first.keyLo(2)));
-        store.storeStats().validate();
+        store.validate();
         evictAll();
         long head = store.lookup().findKnown(first.keyHi(0), first.keyLo(0));
         long likely = store.prefetchAdmission().likelyNextOnDisk(head);

@@ -46,7 +46,7 @@ final class PrefetchedObjectUseTest {
 
     @AfterEach
     void close() {
-        store.storeStats().validate();
+        store.validate();
         store.close();
     }
 
@@ -80,8 +80,8 @@ final class PrefetchedObjectUseTest {
     }
 
     private long uses() {
-        store.storeStats().validate(); // which is when uses are told
-        return store.storeStats().fallbackReport().uses();
+        store.validate(); // which is when uses are told
+        return store.fallbackReport().uses();
     }
 
     @Test
@@ -146,7 +146,7 @@ final class PrefetchedObjectUseTest {
     void givenAnObjectOnDiskAlone_whenExpectedAndReadOnce_thenItStaysIfOneMoreWaits(int waiting) {
         NamespaceEntry things = store.register(THINGS);
         for (int i = 0; i < waiting; i++) {
-            assertThat(store.objectHints().expect(things, List.of(KEY), 0)).isZero();
+            assertThat(store.hints().expect(things, List.of(KEY), 0)).isZero();
         }
         int record = RecordHandle.record(known());
         assertThat(store.beginLoad(record, RecordHandle.generation(known()), 0)).isEqualTo(LoadOutcome.STARTED);

@@ -43,7 +43,7 @@ final class PromptAdmissionTest {
 
     @AfterEach
     void close() {
-        store.storeStats().validate();
+        store.validate();
         store.close();
     }
 

@@ -16,6 +16,7 @@ import io.kvcache.core.store.HostStore.LoadBatch;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordHandle;
 import java.util.ArrayList;
 import java.util.List;
@@ -62,7 +63,7 @@ final class PutNoveltyTest {
 
     @AfterEach
     void close() {
-        store.storeStats().validate();
+        store.validate();
         store.close();
     }
 

@@ -125,7 +125,7 @@ final class RandomDiskRun implements AutoCloseable {
         } else if (random.nextInt(20) == 0) {
             restart();
         }
-        store.storeStats().validate();
+        store.validate();
     }
 
     private BlockChain chain() {
@@ -355,7 +355,7 @@ final class RandomDiskRun implements AutoCloseable {
             beginWrite();
             endWrite(true);
         }
-        store.storeStats().validate();
+        store.validate();
         assertThat(store.tierPort().settledWrites()).isEqualTo(store.tierPort().flushMark());
         DiskTierStats stats = store.tierPort().stats();
         counts.merge(Count.REFUSED_WRITES, (int) stats.notWritten(), Integer::sum);

@@ -56,7 +56,7 @@ final class RandomObjects {
             store.linkObject(someKey(), order.nextInt(4) == 0 ? null : someKey());
         }
         if (order.nextInt(8) == 0) {
-            var _ = store.objectHints().demote(entry, List.of(someKey(), someKey()));
+            var _ = store.hints().demote(entry, List.of(someKey(), someKey()));
         }
         int dice = run.random.nextInt(10);
         if (dice < 5) {

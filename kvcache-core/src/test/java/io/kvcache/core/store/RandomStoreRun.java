@@ -55,7 +55,7 @@ final class RandomStoreRun {
         random = new SplittableRandom(plan.seed());
         blocks = new RandomBlocks(this);
         objects = new RandomObjects(this);
-        follower = new EventFollower(store.storeStats());
+        follower = new EventFollower(store.events());
     }
 
     void steps(long count) {
@@ -89,9 +89,9 @@ final class RandomStoreRun {
 
     private void check() {
         follower.follow();
-        assertThat(follower.next()).isEqualTo(store.storeStats().nextSequence());
+        assertThat(follower.next()).isEqualTo(store.events().nextSequence());
         if (steps % plan.validateEvery() == 0) {
-            store.storeStats().validate();
+            store.validate();
             pins.forEach(this::requireThere);
         }
         if (steps % (10L * plan.validateEvery()) == 0) {
@@ -209,8 +209,8 @@ final class RandomStoreRun {
         objects.dropSpace();
         check();
         compareAll();
-        store.storeStats().validate();
-        CacheStats stats = store.storeStats().stats(0);
+        store.validate();
+        CacheStats stats = store.stats(0);
         assertThat(model.size()).isZero();
         assertThat(stats.records().live()).isZero();
         assertThat(stats.host().heldBytes()).isZero();

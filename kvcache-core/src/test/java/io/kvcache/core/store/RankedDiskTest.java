@@ -100,7 +100,7 @@ final class RankedDiskTest {
                     assertThat(use(cold++)).isFalse();
                 }
             }
-            store.storeStats().validate();
+            store.validate();
             return hits;
         }
 

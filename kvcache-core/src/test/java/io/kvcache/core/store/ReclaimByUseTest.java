@@ -53,7 +53,7 @@ final class ReclaimByUseTest {
 
     @AfterEach
     void close() {
-        store.storeStats().validate();
+        store.validate();
         store.close();
     }
 

@@ -37,7 +37,7 @@ final class RecoveredReuseTest {
 
     @AfterEach
     void close() {
-        store.storeStats().validate();
+        store.validate();
         store.close();
     }
 

@@ -29,7 +29,7 @@ final class SlotAllocatorTest {
 
     @AfterEach
     void validateAndClose() {
-        store.storeStats().validate();
+        store.validate();
         store.close();
     }
 
@@ -75,7 +75,7 @@ final class SlotAllocatorTest {
         }
         assertThat(put(LARGE, 0)).isEqualTo(PutOutcome.RESERVED);
         assertThat(resident(SMALL, SLABS * 128)).isEqualTo((SLABS - 1) * 128);
-        assertThat(store.storeStats().stats(0).host().slabMoves()).isEqualTo(1);
+        assertThat(store.stats(0).host().slabMoves()).isEqualTo(1);
     }
 
     @Test
@@ -140,7 +140,7 @@ final class SlotAllocatorTest {
                 put(remembering, SMALL, 10_000 + number);
             }
             assertThat(RecordHandle.isFound(find(remembering, SMALL, gone))).isTrue();
-            remembering.storeStats().validate();
+            remembering.validate();
         }
     }
 

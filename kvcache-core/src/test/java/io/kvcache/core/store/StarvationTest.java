@@ -73,7 +73,7 @@ final class StarvationTest {
             assertThat(putObject(store, 1, 5 << 20)).isEqualTo(PutOutcome.RESERVED);
             NamespaceEntry run = store.register(RUN.namespace());
             assertThat(put(store, run, chain(run, 1, 1), 0)).isEqualTo(PutOutcome.RESERVED);
-            store.storeStats().validate();
+            store.validate();
         }
     }
 
@@ -91,7 +91,7 @@ final class StarvationTest {
             }
             NamespaceEntry run = store.register(RUN.namespace());
             assertThat(put(store, run, chain(run, 1, 1), 0)).isEqualTo(PutOutcome.RESERVED);
-            store.storeStats().validate();
+            store.validate();
         }
     }
 
@@ -107,7 +107,7 @@ final class StarvationTest {
                 assertThat(putObject(store, number++, (63 << 20) - less)).isEqualTo(PutOutcome.RESERVED);
                 assertThat(putObject(store, number++, (63 << 20) + less)).isEqualTo(PutOutcome.RESERVED);
             }
-            store.storeStats().validate();
+            store.validate();
         }
     }
 
@@ -149,7 +149,7 @@ final class StarvationTest {
                     done++;
                 }
             }
-            store.storeStats().validate();
+            store.validate();
         }
     }
 }

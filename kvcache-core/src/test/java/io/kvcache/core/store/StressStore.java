@@ -1,15 +1,15 @@
 package io.kvcache.core.store;
 
 import io.kvcache.core.event.EventKind;
-import io.kvcache.core.event.EventLog;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.SlabPool;
-import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.core.policy.RecordView;
+import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.store.RecordStates.RecordPins;
-import io.kvcache.core.tree.NewRecordFields;
-import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -19,30 +19,49 @@ import java.util.concurrent.locks.ReentrantLock;
 /// thousands.
 final class StressStore {
 
+    private static final int TOKENS = 512;
+    private static final int RECORDS = 2;
+
     /// Never touched, so that all may share it.
     private static final MemorySegment SLAB = Arena.global().allocate(SlabPool.SLAB_BYTES);
 
-    private static final Namespace SPACE = Namespace.objects("stress", "t");
-    private static final int RECORDS = 2;
+    private static final Namespace SPACE =
+            Namespace.of("stress", BlockShape.mla(1, (int) (SlabPool.SLAB_BYTES / TOKENS), TOKENS, Dtype.INT8));
+    private static final BlockChain CHAIN = BlockChain.of(SPACE, new int[TOKENS]);
 
-    final RecordPool pool = new RecordPool(
-            MemorySegment.ofArray(new long[(int) (RecordLayout.spanBytes(RECORDS) / Long.BYTES) + 1]), RECORDS);
+    final RecordPool pool;
     final int record;
     private final RecordPins pins;
     private final RecordStates recordStates;
     private final ReentrantLock lock = new ReentrantLock();
 
     StressStore() {
-        SlabPool slabs = new SlabPool(SLAB);
-        SlotClass slots = slabs.classOf(SlabPool.SLAB_BYTES);
-        StoreComponents parts = StoreComponents.of(pool, slabs, PolicyKind.LRU, new EventLog(2));
-        parts.namespaceRegistry().add(new NamespaceEntry(0, SPACE, slots, (int) SlabPool.SLAB_BYTES));
-        pins = parts.recordPins();
-        recordStates = new RecordStates(parts);
-        record =
-                parts.tree().insert(new NewRecordFields(1, 1, RecordView.NONE, 0, RecordFlags.ofBlock(0), 4096, 0, -1));
-        pool.hostPage(record, slabs.acquire(slots, record));
-        recordStates.seal(record, RecordView.NONE);
+        HostStore store = new HostStore(
+                new HostStoreConfig(SlabPool.SLAB_BYTES, RECORDS, PolicyKind.LRU, 2), StressStore::memory, lock);
+        pool = store.pool;
+        recordStates = store.recordStates;
+        pins = recordStates.pins();
+        record = store.reserve(store.register(SPACE), CHAIN, 0).record();
+        store.seal(record, 0);
+    }
+
+    private static HostMemory memory(String purpose, long bytes) {
+        MemorySegment memory =
+                purpose.equals("slots") ? SLAB : MemorySegment.ofArray(new long[(int) (bytes / Long.BYTES) + 1]);
+        return new HostMemory() {
+            @Override
+            public MemorySegment segment() {
+                return memory;
+            }
+
+            @Override
+            public String describe() {
+                return purpose;
+            }
+
+            @Override
+            public void close() {}
+        };
     }
 
     boolean pin() {

@@ -84,7 +84,7 @@ final class TombstoneOrderTest {
         assertThat(store.tierPort().nextTombstone(0))
                 .as("is behind the older one")
                 .isNull();
-        store.storeStats().validate();
+        store.validate();
         store.close();
     }
 
@@ -138,7 +138,7 @@ final class TombstoneOrderTest {
         store.tierPort().onWritten(write().record(), 0, 9);
         assertThat(store.tierPort().nextTombstone(1)).isNotNull();
         assertThat(store.tierPort().nextTombstone(0)).isNull();
-        store.storeStats().validate();
+        store.validate();
         store.close();
     }
 

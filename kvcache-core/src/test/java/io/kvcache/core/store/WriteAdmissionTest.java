@@ -4,19 +4,17 @@ import static io.kvcache.core.policy.RecordView.NONE;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.cost.PrefillCost;
-import io.kvcache.core.event.EventLog;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
-import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.core.store.NamespaceRegistry.NamespaceRegistration;
+import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.NewRecordFields;
-import io.kvcache.core.tree.RecordLayout;
+import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -36,18 +34,13 @@ final class WriteAdmissionTest {
     /// A block of mean cost has to be used in one of two cases.
     private static final double GAIN = 2;
 
-    private final HostMemory slots = ArenaMemory.source().reserve("slots", SlabPool.SLAB_BYTES);
-    private final HostMemory memory = ArenaMemory.source().reserve("records", RecordLayout.spanBytes(RECORDS));
-    private final RecordPool pool = new RecordPool(memory.segment(), RECORDS);
-    private final StoreComponents parts =
-            StoreComponents.of(pool, new SlabPool(slots.segment()), PolicyKind.LRU, new EventLog(64));
-    private final int space = NamespaceRegistration.add(parts, SPACE).id();
-    private final int things = NamespaceRegistration.add(parts, THINGS).id();
-    private final WriteAdmission writeAdmission = new WriteAdmission(
-            pool,
-            parts.objectLinks(),
-            parts.namespaceRegistry(),
-            parts.slotClassPolicies().state());
+    private final HostStore store =
+            new HostStore(new HostStoreConfig(SlabPool.SLAB_BYTES, RECORDS, PolicyKind.LRU, 64), ArenaMemory.source());
+    private final RecordPool pool = store.pool;
+    private final int space = store.register(SPACE).id();
+    private final int things = store.register(THINGS).id();
+    private final WriteAdmission writeAdmission =
+            new WriteAdmission(pool, store.objectLinks, store.namespaceRegistry, store.policies.state());
     private long key;
 
     @BeforeEach
@@ -57,13 +50,12 @@ final class WriteAdmissionTest {
 
     @AfterEach
     void close() {
-        memory.close();
-        slots.close();
+        store.close();
     }
 
     private int insert(int identity, int depth) {
-        return parts.tree()
-                .insert(new NewRecordFields(++key, key, NONE, depth, identity, BYTES, 0, 0), ControlWord.SEALED, 0);
+        return store.tree.insert(
+                new NewRecordFields(++key, key, NONE, depth, identity, BYTES, 0, 0), ControlWord.SEALED, 0);
     }
 
     private int block(int depth) {
@@ -76,7 +68,7 @@ final class WriteAdmissionTest {
         int parent = NONE;
         for (int i = 0; i < blocks; i++) {
             NewRecordFields next = new NewRecordFields(++key, key, parent, i, RecordFlags.ofBlock(space), BYTES, 0, 0);
-            prompt[i] = parts.tree().insert(next, ControlWord.SEALED, 0);
+            prompt[i] = store.tree.insert(next, ControlWord.SEALED, 0);
             writeAdmission.onPutStarted(prompt[i], blocks - i);
             writeAdmission.onPut(prompt[i]);
             parent = prompt[i];
@@ -134,15 +126,15 @@ final class WriteAdmissionTest {
         for (int i = 0; i < RECORDS / 4; i++) {
             int head = insert(RecordFlags.ofObject(things), 0);
             int tail = insert(RecordFlags.ofObject(things), 0);
-            assertThat(parts.objectLinks().link(tail, head)).isTrue();
+            assertThat(store.objectLinks.link(tail, head)).isTrue();
             writeAdmission.onPut(head);
             writeAdmission.onPut(tail);
-            parts.objectLinks().unlink(tail);
+            store.objectLinks.unlink(tail);
             writeAdmission.onUsed(head);
         }
         int head = insert(RecordFlags.ofObject(things), 0);
         int tail = insert(RecordFlags.ofObject(things), 0);
-        assertThat(parts.objectLinks().link(tail, head)).isTrue();
+        assertThat(store.objectLinks.link(tail, head)).isTrue();
         assertThat(writeAdmission.onPut(head)).isTrue();
         assertThat(writeAdmission.onPut(tail)).isFalse();
     }

@@ -1,7 +1,6 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.BlockTable;
-import io.kvcache.core.store.EmptyBlockTable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.atomic.AtomicInteger;
 
@@ -20,6 +19,6 @@ record RemoteCacheContext(
     /// The table of a question that was not answered.
     BlockTable emptyTable(int firstBlock) {
         openHandles.incrementAndGet();
-        return new EmptyBlockTable(firstBlock, openHandles::decrementAndGet);
+        return BlockTable.empty(firstBlock, openHandles::decrementAndGet);
     }
 }

@@ -6,7 +6,6 @@ import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.store.EmptyBlockTable;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
@@ -93,7 +92,7 @@ final class SimPeerCache implements PeerCache {
     public BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
         require(chain.namespace());
         if (!travel(timeoutNanos + REQUEST).answered) {
-            return new EmptyBlockTable(from);
+            return BlockTable.empty(from);
         }
         BlockTable table = server.store.acquire(chain, from, KvCache.NO_WAIT);
         return new SimPeerTable(table, play, random.split(), () -> failed++);

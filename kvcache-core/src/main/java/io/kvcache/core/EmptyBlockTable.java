@@ -1,6 +1,5 @@
-package io.kvcache.core.store;
+package io.kvcache.core;
 
-import io.kvcache.core.BlockTable;
 import io.kvcache.core.time.Timeouts;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
@@ -10,18 +9,14 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /// The table of a miss: holds nothing.
-public final class EmptyBlockTable implements BlockTable {
+final class EmptyBlockTable implements BlockTable {
 
     private final int firstBlock;
     private final Runnable onClose;
     private final AtomicBoolean closed = new AtomicBoolean();
 
-    public EmptyBlockTable(int firstBlock) {
-        this(firstBlock, () -> {});
-    }
-
     /// @param closing run when it is closed
-    public EmptyBlockTable(int firstBlock, Runnable closing) {
+    EmptyBlockTable(int firstBlock, Runnable closing) {
         this.firstBlock = firstBlock;
         this.onClose = closing;
     }

@@ -8,45 +8,66 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.memory.SlotClass;
+import io.kvcache.core.store.DiskUsage.DiskUsageTable;
 import io.kvcache.core.store.HostStore.EngineBlock;
+import io.kvcache.core.store.HostStore.LoadOutcome;
 import io.kvcache.core.store.HostStore.ObjectSpec;
 import io.kvcache.core.store.HostStore.PutReservation;
-import io.kvcache.core.store.SlotAllocator.ObjectSlotAllocator;
+import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
 import io.kvcache.core.store.StoreEvents.EnumCounters;
 import io.kvcache.core.store.WriteAdmission.NoveltyClassifier;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.NewRecordFields;
+import io.kvcache.core.tree.ObjectLinks;
+import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 
-/// Answers requests for room.
+/// Gives records slots to be filled: by the writer of a put, or by a read from disk.
+///
+/// Whoever fills a slot counts as one pin. A reader that waits for a block has a pin of its own from the start, so that
+/// the block stays when the load ends.
 ///
 /// **Threads.** Owned by the store's lock.
-final class PutReserver {
+final class SlotReservations {
 
     private final RecordPool pool;
     private final BlockTree tree;
     private final SlabPool slabs;
-    private final RecordStates recordStates;
-    private final SlotSources sources;
+    private final NamespaceRegistry namespaceRegistry;
     private final MemoryShares shares;
     private final ObjectLinks objectLinks;
-    private final WriteAdmission writeAdmission;
+    private final DiskUsageTable disks;
+    private final WriteBackQueue writeBackQueue;
     private final NoveltyClassifier noveltyClassifier;
+    private final RecordStates recordStates;
+    private final SlotAllocator slotAllocator;
+    private final EnumCounters<PutOutcome> outcomes = new EnumCounters<>(PutOutcome.class);
+    private long refused;
+    private long abandoned;
 
-    /// Where room comes from.
-    record SlotSources(SlotAllocator slotAllocator, ObjectSlotAllocator objects, LoadPath loadPath) {}
-
-    PutReserver(StoreComponents parts, RecordStates recordStates, SlotSources sources) {
-        pool = parts.pool();
-        tree = parts.tree();
-        slabs = parts.slabs();
-        shares = parts.memoryShares();
-        objectLinks = parts.objectLinks();
-        writeAdmission = parts.writeBackQueue().writeAdmission();
-        noveltyClassifier = parts.noveltyClassifier();
+    SlotReservations(
+            BlockTree tree,
+            SlabPool slabs,
+            NamespaceRegistry namespaceRegistry,
+            SlotClassPolicies policies,
+            MemoryShares shares,
+            ObjectLinks objectLinks,
+            DiskUsageTable disks,
+            WriteBackQueue writeBackQueue,
+            RecordStates recordStates,
+            SlotAllocator slotAllocator) {
+        pool = tree.pool();
+        this.tree = tree;
+        this.slabs = slabs;
+        this.namespaceRegistry = namespaceRegistry;
+        this.shares = shares;
+        this.objectLinks = objectLinks;
+        this.disks = disks;
+        this.writeBackQueue = writeBackQueue;
         this.recordStates = recordStates;
-        this.sources = sources;
+        this.slotAllocator = slotAllocator;
+        noveltyClassifier = new NoveltyClassifier(pool, policies, shares);
     }
 
     /// Room for block `index` of a chain.
@@ -108,12 +129,8 @@ final class PutReserver {
         if (record == NONE) {
             return PutReservation.NO_ROOM;
         }
-        writeAdmission.onPutStarted(record, blocks);
-        return settle(
-                record,
-                sparing
-                        ? sources.slotAllocator().allocateSparing(slotClass, record)
-                        : sources.slotAllocator().allocate(slotClass, record));
+        writeBackQueue.writeAdmission().onPutStarted(record, blocks);
+        return settle(record, slotAllocator.allocate(slotClass, record, sparing));
     }
 
     /// Whether blocks of a namespace may be put below a record: all of a path are of one namespace, and none goes
@@ -140,7 +157,7 @@ final class PutReserver {
             case ControlWord.ON_DISK -> {
                 int parent = pool.parent(record);
                 boolean follows = parent == NONE || recordStates.stateOf(parent) != ControlWord.ON_DISK;
-                boolean fills = follows && sources.loadPath().startRead(record, 0);
+                boolean fills = follows && startRead(record, 0, false);
                 yield fills ? new PutReservation(PutOutcome.RESERVED, record) : PutReservation.PRESENT;
             }
             case ControlWord.LOADING, ControlWord.LOADED -> PutReservation.PRESENT;
@@ -170,7 +187,7 @@ final class PutReserver {
         if (after != null) {
             objectLinks.link(record, tree.findAny(after.hi(), after.lo()));
         }
-        PutReservation settled = settle(record, sources.objects().allocate(bytes, record, sparing));
+        PutReservation settled = settle(record, slotAllocator.allocateObject(bytes, record, sparing));
         boolean reserved = settled.outcome() == PutOutcome.RESERVED;
         return reserved && present != NONE && tree.findDuplicate(record) != NONE
                 ? new PutReservation(PutOutcome.RESERVED, record, true)
@@ -180,7 +197,7 @@ final class PutReserver {
     private int insert(NewRecordFields what) {
         int record = tree.insert(what);
         int group = shares.groupOf(RecordFlags.namespaceId(what.flags()));
-        while (record == NONE && sources.slotAllocator().freeRecord(what.parent(), group)) {
+        while (record == NONE && slotAllocator.freeRecord(what.parent(), group)) {
             record = tree.insert(what);
         }
         return record;
@@ -196,38 +213,110 @@ final class PutReserver {
         return new PutReservation(PutOutcome.RESERVED, record);
     }
 
-    /// What became of requests for room. Owned by the store's lock.
-    static final class PutCounters {
-
-        private final EnumCounters<PutOutcome> outcomes = new EnumCounters<>(PutOutcome.class);
-        private long refused;
-        private long abandoned;
-
-        /// Counts one attempt. One without room may not be the last of its put: see [#countRefused].
-        PutReservation count(PutReservation answer) {
-            outcomes.add(answer.outcome());
-            return answer;
+    /// Begins to load a record, joins the load that is on its way, or finds it resident.
+    ///
+    /// @param pins of the caller's, beside that of the load; they are taken if it comes
+    LoadOutcome load(int record, int pins) {
+        int state = recordStates.stateOf(record);
+        if (pins > 0) { // whoever only says that it will be read has not read it
+            recordStates.prefetched().markRequested(record);
+            if (recordStates.prefetched().onUsed(record) && state == ControlWord.SEALED) {
+                writeBackQueue.onUsed(record);
+            }
         }
+        return switch (state) {
+            case ControlWord.SEALED -> {
+                pool.transition(record, state, pins);
+                yield LoadOutcome.RESIDENT;
+            }
+            case ControlWord.LOADING, ControlWord.LOADED -> {
+                pool.transition(record, state, pins);
+                yield LoadOutcome.JOINED;
+            }
+            case ControlWord.ON_DISK -> startLoad(record, pins) ? LoadOutcome.STARTED : LoadOutcome.NO_ROOM;
+            default -> LoadOutcome.NOT_FOUND;
+        };
+    }
 
-        /// The caller of a put is told that there is no room.
-        void countRefused() {
-            refused++;
+    private boolean startLoad(int record, int pins) {
+        boolean begun = startRead(record, pins, false);
+        if (begun && pins == 0) {
+            recordStates.prefetched().markUnrequested(record);
         }
+        return begun;
+    }
 
-        void countAbandoned() {
-            abandoned++;
-        }
+    /// Gives a record that is on disk alone a slot to be read into though no reader waits for it, without the room
+    /// of anything that waits to be written.
+    boolean startPrefetch(int record) {
+        return startRead(record, 0, true);
+    }
 
-        CacheStats.Puts stats() {
-            return new CacheStats.Puts(
-                    outcomes.total(PutOutcome.RESERVED),
-                    outcomes.total(PutOutcome.PRESENT),
-                    outcomes.total(PutOutcome.BUSY),
-                    outcomes.total(PutOutcome.NO_PARENT),
-                    refused,
-                    abandoned,
-                    outcomes.total(PutOutcome.FOREIGN),
-                    outcomes.total(PutOutcome.NO_ROOM));
+    /// Gives a record that is on disk alone a slot, for a reader of the disk or for a writer who has the
+    /// bytes.
+    ///
+    /// @param pins of the caller's, beside that of whoever fills the slot
+    private boolean startRead(int record, int pins, boolean sparing) {
+        disks.order(record).forget(record);
+        pool.transition(record, ControlWord.LOADING, 1 + pins);
+        tree.addResident(record);
+        int page = allocateSlots(record, sparing);
+        if (page == SlabPool.NONE) {
+            tree.removeResident(record);
+            pool.transition(record, ControlWord.ON_DISK, -1 - pins);
+            disks.order(record).admit(record);
+            return false;
         }
+        pool.hostPage(record, page);
+        shares.onAllocated(record);
+        return true;
+    }
+
+    /// Whether the block above a record, if it has one, is in host memory or on its way there.
+    boolean isParentAvailable(int record) {
+        int parent = pool.parent(record);
+        return parent == SlabPool.NONE || pool.hostPage(parent) != SlabPool.NONE;
+    }
+
+    private int allocateSlots(int record, boolean sparing) {
+        return RecordFlags.isObject(pool.flags(record))
+                ? slotAllocator.allocateObject(pool.bytes(record), record, sparing)
+                : slotAllocator.allocate(classOf(record), record, sparing);
+    }
+
+    /// The class of a record's first slot.
+    SlotClass classOf(int record) {
+        int identity = pool.flags(record);
+        return RecordFlags.isObject(identity)
+                ? slotAllocator.objectClass(pool.bytes(record))
+                : namespaceRegistry.byId(RecordFlags.namespaceId(identity)).slotClass();
+    }
+
+    /// Counts one attempt of a put. One without room may not be the last of its put: see [#countRefused].
+    PutReservation count(PutReservation answer) {
+        outcomes.add(answer.outcome());
+        return answer;
+    }
+
+    /// Counts a put whose caller is told that there is no room.
+    void countRefused() {
+        refused++;
+    }
+
+    /// Counts a put whose writer gave up.
+    void countAbandoned() {
+        abandoned++;
+    }
+
+    CacheStats.Puts stats() {
+        return new CacheStats.Puts(
+                outcomes.total(PutOutcome.RESERVED),
+                outcomes.total(PutOutcome.PRESENT),
+                outcomes.total(PutOutcome.BUSY),
+                outcomes.total(PutOutcome.NO_PARENT),
+                refused,
+                abandoned,
+                outcomes.total(PutOutcome.FOREIGN),
+                outcomes.total(PutOutcome.NO_ROOM));
     }
 }

@@ -1,4 +1,4 @@
-package io.kvcache.core.store;
+package io.kvcache.core.tree;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -17,7 +17,7 @@ final class RecordFlagsTest {
             | RecordFlags.FRESH;
 
     @ParameterizedTest
-    @ValueSource(ints = {0, 1, 0x7FFF, 0x8000, NamespaceRegistry.MAX - 1})
+    @ValueSource(ints = {0, 1, 0x7FFF, 0x8000, 0xFFFF})
     void givenANamespaceAndACohort_whenAllMarksAreSetOrNone_thenBothStay(int namespace) {
         for (int cohort = -1; cohort < NoveltyClass.COUNT; cohort++) {
             int put = RecordFlags.ofBlock(namespace, cohort);

@@ -1,12 +1,9 @@
-package io.kvcache.core.store;
+package io.kvcache.core.tree;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.RecordView;
-import io.kvcache.core.tree.ControlWord;
-import io.kvcache.core.tree.RecordHandle;
-import io.kvcache.core.tree.RecordPool;
 import java.util.Arrays;
 
 /// Records as the eviction policies see them: with the families of the tree, and with objects in
@@ -23,7 +20,7 @@ import java.util.Arrays;
 /// Costs 14 bytes a record once the first link is made, nothing before.
 ///
 /// **Threads.** Owned by the store's lock.
-final class ObjectLinks implements RecordView {
+public final class ObjectLinks implements RecordView {
 
     private static final int MAX_DEPTH = Short.MAX_VALUE;
 
@@ -35,7 +32,7 @@ final class ObjectLinks implements RecordView {
 
     private short[] depths = {};
 
-    ObjectLinks(RecordPool pool) {
+    public ObjectLinks(RecordPool pool) {
         this.pool = pool;
     }
 
@@ -83,7 +80,7 @@ final class ObjectLinks implements RecordView {
     }
 
     /// The object before this one, or [#NONE].
-    int predecessor(int record) {
+    public int predecessor(int record) {
         long handle = predecessors.length == 0 ? RecordHandle.MISS : predecessors[record];
         if (handle == RecordHandle.MISS) {
             return NONE;
@@ -99,7 +96,7 @@ final class ObjectLinks implements RecordView {
     ///
     /// @param earlier a record or [#NONE]
     /// @return whether it was linked
-    boolean link(int record, int earlier) {
+    public boolean link(int record, int earlier) {
         if (earlier == NONE || !canLink(record, earlier)) {
             return false;
         }
@@ -126,7 +123,7 @@ final class ObjectLinks implements RecordView {
     /// Takes an object's link to the one before it away.
     ///
     /// @return the one before it, or [#NONE]
-    int unlink(int record) {
+    public int unlink(int record) {
         int earlier = predecessor(record);
         if (earlier != NONE) {
             successorCounts[earlier]--;
@@ -141,7 +138,7 @@ final class ObjectLinks implements RecordView {
     /// An object's slot goes, and its generation has changed or is about to: nothing is behind it any more.
     ///
     /// @return the one before it, or [#NONE]
-    int onSlotReleased(int record) {
+    public int onSlotReleased(int record) {
         if (predecessors.length == 0) {
             return NONE;
         }
@@ -150,7 +147,7 @@ final class ObjectLinks implements RecordView {
     }
 
     /// Objects linked behind a record.
-    int successorCount(int record) {
+    public int successorCount(int record) {
         return successorCounts.length == 0 ? 0 : successorCounts[record];
     }
 
@@ -159,49 +156,5 @@ final class ObjectLinks implements RecordView {
         Arrays.fill(predecessors, RecordHandle.MISS);
         successorCounts = new int[pool.capacity()];
         depths = new short[pool.capacity()];
-    }
-
-    /// Puts objects behind those that are read before them, and tells policies of readers that went on.
-    ///
-    /// **Threads.** One at a time, under the store's lock.
-    static final class ObjectSequence {
-
-        private final RecordPool pool;
-        private final ObjectLinks objectLinks;
-        private final RecordStates recordStates;
-
-        ObjectSequence(StoreComponents parts, RecordStates recordStates) {
-            pool = parts.pool();
-            objectLinks = parts.objectLinks();
-            this.recordStates = recordStates;
-        }
-
-        /// An object that has a slot is behind another from now on, as far as [ObjectLinks] can have it so.
-        ///
-        /// @param record or -1
-        /// @param earlier or -1 for none
-        /// @return whether it is so
-        boolean linkAfter(int record, int earlier) {
-            if (record == NONE || pool.hostPage(record) == NONE || !RecordFlags.isObject(pool.flags(record))) {
-                return false;
-            }
-            if (objectLinks.predecessor(record) == earlier) {
-                return true;
-            }
-            recordStates.notifyIfLeaf(objectLinks.unlink(record));
-            if (!objectLinks.link(record, earlier)) {
-                return earlier == NONE;
-            }
-            onUsed(record);
-            return true;
-        }
-
-        /// An object was used: whoever used the one before it has gone on.
-        void onUsed(int record) {
-            int before = objectLinks.predecessor(record);
-            if (before != NONE && recordStates.stateOf(before) == ControlWord.SEALED) {
-                recordStates.policyOf(before).onContinued(before);
-            }
-        }
     }
 }
