@@ -1,6 +1,6 @@
 package io.kvcache.server;
 
-import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
@@ -83,7 +83,7 @@ final class ProtocolFactory {
             MetricSources metricSources,
             Clock clock,
             HttpEndpoints httpEndpoints,
-            PolicyKind policy) {
+            EvictionPolicyFactory policy) {
         this.metricSources = metricSources;
         connectionRegistry = metricSources.connectionRegistry;
         this.httpEndpoints = httpEndpoints;

@@ -1,7 +1,6 @@
 package io.kvcache.server;
 
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.tiers.TieredKvCache;
 import java.lang.System.Logger;
@@ -34,7 +33,7 @@ final class TenantMemoryShares {
     TenantMemoryShares(TieredKvCache cache, ServerConfig config) {
         this.cache = cache;
         tenants = config.access().tenants().size();
-        int each = config.memory().policy() == PolicyKind.SLRU ? 2 : 1;
+        int each = Math.max(1, config.memory().policy().queueCount());
         // Half of what is left, as the common share may come to hold each size of blocks as well.
         maxPerTenant = (MAX_QUEUES / each - RESERVED_FOR_DISKS - VALUE_SIZE_CLASSES * (tenants + 1)) / 2;
     }

@@ -4,6 +4,7 @@ import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.event.EventLog;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
@@ -35,7 +36,7 @@ public final class TieredKvCacheBuilder {
 
     private long hostBytes = DEFAULT_HOST_BYTES;
     private int records;
-    private PolicyKind policy = PolicyKind.LRU;
+    private EvictionPolicyFactory policy = PolicyKind.LRU;
     private int eventCapacity = EventLog.DEFAULT_CAPACITY;
     private MemoryOptions memoryOptions = MemoryOptions.defaults();
     private @Nullable HostMemorySource memory;
@@ -81,7 +82,7 @@ public final class TieredKvCacheBuilder {
     }
 
     /// How victims are chosen; LRU when not said.
-    public TieredKvCacheBuilder policy(PolicyKind kind) {
+    public TieredKvCacheBuilder policy(EvictionPolicyFactory kind) {
         policy = Objects.requireNonNull(kind, "policy");
         return this;
     }

@@ -10,7 +10,7 @@ import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -80,7 +80,7 @@ public final class CaptureReplay {
     ///
     /// @param hostBytes as the server's `memory.host_bytes`
     /// @throws IOException that names file and line when it is no capture, or a line of it is broken
-    public static Result run(Path file, long hostBytes, PolicyKind policy) throws IOException {
+    public static Result run(Path file, long hostBytes, EvictionPolicyFactory policy) throws IOException {
         try (TieredKvCache cache = TieredKvCache.builder()
                         .hostBytes(hostBytes)
                         .policy(policy)

@@ -2,7 +2,7 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.capture.CaptureReplay;
 import io.kvcache.core.memory.SlabPool;
-import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.server.cli.ByteSizeText;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -49,7 +49,7 @@ final class CaptureLabCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException {
-        List<PolicyKind> kinds;
+        List<EvictionPolicyFactory> kinds;
         List<Long> asked;
         try {
             kinds = policies.stream().map(ReplayOptions::storePolicy).toList();
@@ -60,7 +60,7 @@ final class CaptureLabCommand implements Callable<Integer> {
         List<Long> bytes = asked.isEmpty() ? List.of(CaptureReplay.hostBytes(file)) : asked;
         print("memory       policy            uses  server found  found here");
         for (long size : bytes) {
-            for (PolicyKind policy : kinds) {
+            for (EvictionPolicyFactory policy : kinds) {
                 CaptureReplay.Result result = CaptureReplay.run(file, size, policy);
                 print(String.format(
                         Locale.ROOT,

@@ -52,12 +52,8 @@ final class LabCommand implements Callable<Integer> {
     @Mixin
     private final CapacitySharesOption shares = new CapacitySharesOption();
 
-    @Option(
-            names = "--policy",
-            paramLabel = "NAME",
-            split = ",",
-            description = "Policies, separated by commas. Default: all that there are.")
-    private List<String> policies = new ArrayList<>();
+    @Mixin
+    private final PolicyOptions policies = new PolicyOptions();
 
     @Option(
             names = "--look-ahead",
@@ -124,7 +120,7 @@ final class LabCommand implements Callable<Integer> {
 
     private List<SimulatedCache> caches() {
         try {
-            List<SimulatedCache> caches = new ArrayList<>(ReplayOptions.replays(policies));
+            List<SimulatedCache> caches = new ArrayList<>(policies.replays(List.of()));
             for (int lookAhead : lookAheads) {
                 if (lookAhead < 1) {
                     throw ReplayOptions.invalidOption("--look-ahead", String.valueOf(lookAhead), "at least 1");

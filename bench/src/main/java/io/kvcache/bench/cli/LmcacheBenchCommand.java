@@ -8,7 +8,7 @@ import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.memory.SlabPool;
-import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.ArrayList;
@@ -64,13 +64,13 @@ final class LmcacheBenchCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException {
-        List<PolicyKind> kinds = kinds();
+        List<EvictionPolicyFactory> kinds = kinds();
         Trace read = TraceOption.loadTrace(source(), spec.commandLine().getErr());
         PrefixForest forest = new PrefixForest(read, BlockCountingRule.FULL_BLOCKS);
         print(read.name() + ", full blocks only");
         print("  policy              blocks    native      resp        lm");
         boolean within = true;
-        for (PolicyKind kind : kinds) {
+        for (EvictionPolicyFactory kind : kinds) {
             for (int count : slabs) {
                 within &= compare(forest, kind, count);
             }
@@ -78,7 +78,7 @@ final class LmcacheBenchCommand implements Callable<Integer> {
         return within || !strict ? 0 : 1;
     }
 
-    private boolean compare(PrefixForest forest, PolicyKind kind, int count) throws IOException {
+    private boolean compare(PrefixForest forest, EvictionPolicyFactory kind, int count) throws IOException {
         LmcacheReplay.Settings settings = new LmcacheReplay.Settings(kind, count * SlabPool.SLAB_BYTES, SLOT_BYTES, 0);
         double blocks = new StoreReplay(forest, new StoreReplay.Settings(kind, settings.blocks(), SLOT_BYTES, 0))
                 .run(requests -> {})
@@ -98,7 +98,7 @@ final class LmcacheBenchCommand implements Callable<Integer> {
         return Math.min(resp.blockHitRatio(), lm.blockHitRatio()) >= blocks - BUDGET;
     }
 
-    private List<PolicyKind> kinds() {
+    private List<EvictionPolicyFactory> kinds() {
         try {
             for (int count : slabs) {
                 if (count < 1 || count > 1024) {

@@ -5,7 +5,8 @@ import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.store.PrefetchReplay;
 import io.kvcache.bench.store.PrefetchReplay.Result;
 import io.kvcache.bench.store.ScratchDirectory;
-import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.EvictionPolicies;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
@@ -126,8 +127,8 @@ final class PrefetchLabCommand implements Callable<Integer> {
             if (first < 1 || host < 1 || disk < 1 || queueMillis < 0) {
                 throw new IllegalArgumentException("--first, --host and --disk must be at least 1, --queue at least 0");
             }
-            PolicyKind kind = PolicyKind.fromName(policy)
-                    .orElseThrow(() -> ReplayOptions.invalidOption("--policy", policy, PolicyKind.names()));
+            EvictionPolicyFactory kind = EvictionPolicies.find(policy)
+                    .orElseThrow(() -> ReplayOptions.invalidOption("--policy", policy, EvictionPolicies.names()));
             return new PrefetchReplay.Settings(
                     kind,
                     host,

@@ -41,12 +41,8 @@ final class ReplayCommand implements Callable<Integer> {
     @Mixin
     private final TraceOption trace = new TraceOption();
 
-    @Option(
-            names = "--policy",
-            paramLabel = "NAME",
-            split = ",",
-            description = "Policies, separated by commas. Default: all that there are.")
-    private List<String> policies = new ArrayList<>();
+    @Mixin
+    private final PolicyOptions policies = new PolicyOptions();
 
     @Option(names = "--blocks", paramLabel = "N", split = ",", description = "Capacities in blocks of the trace.")
     private List<Integer> blocks = new ArrayList<>();
@@ -222,7 +218,7 @@ final class ReplayCommand implements Callable<Integer> {
             TraceSource source = trace.traceSource();
             Optional<ModelPreset> size = ReplayOptions.model(model, !capacities.isEmpty());
             if (real()) {
-                StoreReplayRunner.check(blockBytes(), policies);
+                StoreReplayRunner.check(blockBytes(), policies.names());
             }
             if (!disk.isEmpty()) {
                 ReplayDiskOption.parse(disk, admission);
@@ -230,7 +226,7 @@ final class ReplayCommand implements Callable<Integer> {
             deviceBytes();
             return new ReplayOptions(
                     source,
-                    ReplayOptions.replays(policies.isEmpty() && real() ? List.of("lru") : policies),
+                    policies.replays(real() ? List.of("lru") : List.of()),
                     capacities(source, size),
                     size,
                     ReplayOptions.rules(rule),

@@ -2,13 +2,13 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PolicyReplay;
-import io.kvcache.bench.replay.ReplayCatalogue;
 import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
-import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.EvictionPolicies;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
@@ -24,16 +24,6 @@ record ReplayOptions(
         List<BlockCountingRule> rules,
         MalformedLine.Handling malformed) {
 
-    static List<SimulatedCache> replays(List<String> names) {
-        if (names.isEmpty()) {
-            return ReplayCatalogue.all();
-        }
-        return names.stream()
-                .map(name -> ReplayCatalogue.named(name)
-                        .orElseThrow(() -> invalidOption("--policy", name, ReplayCatalogue.names())))
-                .toList();
-    }
-
     /// Those that are policies of the store.
     static List<PolicyReplay> storePolicy(List<SimulatedCache> replays) {
         return replays.stream()
@@ -43,8 +33,8 @@ record ReplayOptions(
     }
 
     /// A policy of the store.
-    static PolicyKind storePolicy(String name) {
-        return PolicyKind.fromName(name).orElseThrow(() -> invalidOption("--policy", name, PolicyKind.names()));
+    static EvictionPolicyFactory storePolicy(String name) {
+        return EvictionPolicies.find(name).orElseThrow(() -> invalidOption("--policy", name, EvictionPolicies.names()));
     }
 
     static Optional<ModelPreset> model(String name, boolean needed) {

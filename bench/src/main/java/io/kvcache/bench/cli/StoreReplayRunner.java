@@ -8,7 +8,7 @@ import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.store.StoreReplayResult;
 import io.kvcache.bench.store.TraceChains;
 import io.kvcache.core.identity.BlockShape;
-import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.EvictionPolicies;
 import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.server.cli.ProgressLine;
 import java.io.PrintWriter;
@@ -56,9 +56,9 @@ final class StoreReplayRunner {
         }
         TraceChains.shapeOf((int) size.bytes());
         for (String policy : policies) {
-            if (PolicyKind.fromName(policy).isEmpty()) {
+            if (EvictionPolicies.find(policy).isEmpty()) {
                 throw new IllegalArgumentException("--policy is '" + policy
-                        + "', must be one of the store's own with --bytes: " + PolicyKind.names());
+                        + "', must be one of the store's own with --bytes: " + EvictionPolicies.names());
             }
         }
     }

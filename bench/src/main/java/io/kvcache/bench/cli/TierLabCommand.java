@@ -72,14 +72,8 @@ final class TierLabCommand implements Callable<Integer> {
             description = "Disk in percent of the distinct blocks. Default: ${DEFAULT-VALUE}.")
     private double disk;
 
-    @Option(
-            names = "--policy",
-            paramLabel = "NAME",
-            split = ",",
-            description = "Policies of host memory, separated by commas. The store's own run through the store; what"
-                    + " others do runs in a model, above a disk of LRU that all is written to, and Belady's rule in"
-                    + " both tiers. Default: all that there are.")
-    private List<String> policies = new ArrayList<>();
+    @Mixin
+    private final PolicyOptions policies = new PolicyOptions();
 
     @Option(
             names = "--modelled",
@@ -207,7 +201,7 @@ final class TierLabCommand implements Callable<Integer> {
             return new TierLabOptions(
                     trace.traceSource(),
                     engine.hardware(),
-                    ReplayOptions.replays(policies),
+                    policies.replays(List.of()),
                     admissions.stream().map(TierLabCommand::admission).toList());
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache lab tiers: " + e.getMessage(), e);

@@ -11,12 +11,13 @@ import io.kvcache.bench.store.ScratchDirectory;
 import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.store.StoreReplayResult;
 import io.kvcache.bench.trace.Trace;
+import io.kvcache.core.policy.EvictionPolicies;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.function.Consumer;
@@ -51,9 +52,8 @@ public final class Demo {
     public DemoResult run() throws IOException {
         StoreReplayResult real = replayStore();
         double copy = MemoryCopySpeed.gigabytesPerSecond(settings.blockBytes());
-        List<Candidate> candidates = Arrays.stream(PolicyKind.values())
-                .map(this::replayAtAllCapacities)
-                .toList();
+        List<Candidate> candidates =
+                EvictionPolicies.all().stream().map(this::replayAtAllCapacities).toList();
         Candidate lru = candidates.getFirst();
         Candidate best = candidates.stream()
                 .filter(each -> each.kind != PolicyKind.LRU)
@@ -99,7 +99,7 @@ public final class Demo {
                 .run(request -> progress.accept("real bytes: request " + request + " of " + forest.requestCount()));
     }
 
-    private Candidate replayAtAllCapacities(PolicyKind kind) {
+    private Candidate replayAtAllCapacities(EvictionPolicyFactory kind) {
         List<HitTotals> totals = new ArrayList<>();
         for (int blocks : settings.capacities()) {
             progress.accept(kind.title() + " at " + blocks + " blocks");
@@ -113,7 +113,7 @@ public final class Demo {
     }
 
     /// One policy at all capacities; LRU is the first kind there is.
-    private record Candidate(PolicyKind kind, List<HitTotals> totals) {
+    private record Candidate(EvictionPolicyFactory kind, List<HitTotals> totals) {
         long hits() {
             return totals.stream().mapToLong(HitTotals::blockHits).sum();
         }

@@ -1,5 +1,6 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.baseline.Baselines;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
@@ -39,7 +40,7 @@ public final class PolicyRegressionCheck {
         ReplayComparison.Outcome own = comparison.run(importance, blocks);
         double lru = own.bounds().lru().blockHitRatio();
         double lfuDa = comparison
-                .run(new PolicyReplay(PolicyKind.LFU_DA), blocks)
+                .run(new PolicyReplay(Baselines.LFU_DA), blocks)
                 .totals()
                 .blockHitRatio();
         double found = own.totals().blockHitRatio();

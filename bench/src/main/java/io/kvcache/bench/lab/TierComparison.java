@@ -10,7 +10,7 @@ import io.kvcache.bench.store.TierReplayResult;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.memory.SlabPool;
-import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TieredKvCache;
@@ -82,7 +82,7 @@ public final class TierComparison {
     /// Runs one policy with one rule of admission through the store.
     ///
     /// @throws IOException when the folder is not empty
-    public TierRow run(PolicyKind policy, AdmissionKind admission, TierShares shares) throws IOException {
+    public TierRow run(EvictionPolicyFactory policy, AdmissionKind admission, TierShares shares) throws IOException {
         TierCapacity capacity = capacity(shares);
         TierReplay.Settings settings = new TierReplay.Settings(
                 policy,

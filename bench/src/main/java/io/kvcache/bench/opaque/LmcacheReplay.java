@@ -3,7 +3,7 @@ package io.kvcache.bench.opaque;
 import io.kvcache.bench.replay.HitCounter;
 import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.ConfigReader;
@@ -36,7 +36,7 @@ public final class LmcacheReplay {
     /// @param hostBytes for values, in whole slabs
     /// @param slotBytes of each chunk with its key: 4 KiB, 64 KiB or 1 MiB, to fill a slot
     /// @param warmup leading requests that do not count
-    public record Settings(PolicyKind policy, long hostBytes, int slotBytes, int warmup) {
+    public record Settings(EvictionPolicyFactory policy, long hostBytes, int slotBytes, int warmup) {
 
         /// Chunks that there is memory for.
         public int blocks() {

@@ -1,7 +1,7 @@
 package io.kvcache.bench.policy;
 
+import io.kvcache.bench.baseline.Baselines;
 import io.kvcache.core.policy.EvictionPolicy;
-import io.kvcache.core.policy.PolicyKind;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;
@@ -41,21 +41,21 @@ public class EvictionBenchmark {
     private static final int BATCH = 16;
 
     @Param({"LRU", "FIFO", "LFU_DA", "GDSF", "SLRU", "S3_FIFO", "SIEVE", "IMPORTANCE"})
-    private PolicyKind kind = PolicyKind.LRU;
+    private String kind = "LRU";
 
     /// 1: every record is a leaf, the largest heap; 16: chains like those of prompts.
     @Param({"1", "16"})
     private int chainLength = 1;
 
     private ChainRecords records = new ChainRecords(1, 1);
-    private EvictionPolicy policy = kind.create(records);
+    private EvictionPolicy policy = Baselines.ofParameter(kind).create(records);
     private Random random = new Random(1);
 
     /// Fills all records.
     @Setup(Level.Trial)
     public void fill() {
         records = new ChainRecords(RECORDS, chainLength);
-        policy = kind.create(records);
+        policy = Baselines.ofParameter(kind).create(records);
         random = new Random(1);
         for (int record = 0; record < RECORDS; record++) {
             records.admit(policy, record);

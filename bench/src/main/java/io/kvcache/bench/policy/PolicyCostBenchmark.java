@@ -1,7 +1,7 @@
 package io.kvcache.bench.policy;
 
+import io.kvcache.bench.baseline.Baselines;
 import io.kvcache.core.policy.EvictionPolicy;
-import io.kvcache.core.policy.PolicyKind;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;
@@ -45,14 +45,14 @@ public class PolicyCostBenchmark {
     private static final int CHAINS = RECORDS / BATCH;
 
     @Param({"LRU", "IMPORTANCE"})
-    private PolicyKind kind = PolicyKind.LRU;
+    private String kind = "LRU";
 
     /// Reuse classes that callers tell of, 0 for nothing said.
     @Param({"0", "12"})
     private int labels;
 
     private ChainRecords records = new ChainRecords(1, 1);
-    private EvictionPolicy policy = kind.create(records);
+    private EvictionPolicy policy = Baselines.ofParameter(kind).create(records);
     private Random random = new Random(1);
     private final int[] victims = new int[BATCH];
 
@@ -60,7 +60,7 @@ public class PolicyCostBenchmark {
     @Setup(Level.Trial)
     public void fill() {
         records = new ChainRecords(RECORDS, BATCH);
-        policy = kind.create(records);
+        policy = Baselines.ofParameter(kind).create(records);
         random = new Random(1);
         for (int record = 0; record < RECORDS; record++) {
             records.admit(policy, record);

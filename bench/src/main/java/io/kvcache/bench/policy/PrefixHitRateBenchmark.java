@@ -1,5 +1,6 @@
 package io.kvcache.bench.policy;
 
+import io.kvcache.bench.baseline.Baselines;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
@@ -8,7 +9,6 @@ import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
-import io.kvcache.core.policy.PolicyKind;
 import java.io.IOException;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -46,7 +46,7 @@ import org.openjdk.jmh.annotations.Warmup;
 public class PrefixHitRateBenchmark {
 
     @Param({"LRU", "LFU_DA", "IMPORTANCE"})
-    private PolicyKind kind = PolicyKind.LRU;
+    private String kind = "LRU";
 
     /// Percent of the trace's distinct blocks that fit.
     @Param({"3", "11"})
@@ -80,7 +80,7 @@ public class PrefixHitRateBenchmark {
     /// The whole trace.
     @Benchmark
     public long replay(HitCounts hitCounts) {
-        HitTotals totals = new PolicyReplay(kind).run(forest, blocks, 0);
+        HitTotals totals = new PolicyReplay(Baselines.ofParameter(kind)).run(forest, blocks, 0);
         hitCounts.hits += totals.blockHits();
         hitCounts.accesses += totals.blockAccesses();
         return totals.blockHits();

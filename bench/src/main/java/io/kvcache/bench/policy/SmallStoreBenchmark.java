@@ -1,7 +1,7 @@
 package io.kvcache.bench.policy;
 
+import io.kvcache.bench.baseline.Baselines;
 import io.kvcache.core.policy.EvictionPolicy;
-import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.policy.PolicyState;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
@@ -47,7 +47,7 @@ public class SmallStoreBenchmark {
     private static final int WARM_USES = 20_000;
 
     @Param({"LRU", "IMPORTANCE"})
-    private PolicyKind kind = PolicyKind.LRU;
+    private String kind = "LRU";
 
     /// With an instance each.
     @Param({"1", "20"})
@@ -71,7 +71,7 @@ public class SmallStoreBenchmark {
         policies = new EvictionPolicy[tenants];
         random = new Random(1);
         for (int tenant = 0; tenant < tenants; tenant++) {
-            policies[tenant] = kind.create(records, state);
+            policies[tenant] = Baselines.ofParameter(kind).create(records, state);
         }
         for (int record = 0; record < records.capacity(); record++) {
             EvictionPolicy policy = policies[record / (CHAINS * CHAIN)];

@@ -1,16 +1,17 @@
 package io.kvcache.bench.replay;
 
-import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.bench.baseline.Baselines;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyState;
 
 /// Replays against one of the store's own policies.
 ///
 /// @param lookAhead how many of the next requests are known, as a server knows those that wait; 0 without
 ///     hints
-public record PolicyReplay(PolicyKind kind, int lookAhead) implements SimulatedCache {
+public record PolicyReplay(EvictionPolicyFactory kind, int lookAhead) implements SimulatedCache {
 
     /// Without hints.
-    public PolicyReplay(PolicyKind kind) {
+    public PolicyReplay(EvictionPolicyFactory kind) {
         this(kind, 0);
     }
 
@@ -35,7 +36,7 @@ public record PolicyReplay(PolicyKind kind, int lookAhead) implements SimulatedC
     /// Evicted keys to remember. Frequency counts cover the whole trace, as the convention asks;
     /// S3-FIFO's ghosts are as many as the cache has blocks, as its paper says. Importance has a memory
     /// of its own.
-    private static int ghosts(PolicyKind kind, int nodes, int blocks) {
-        return kind == PolicyKind.S3_FIFO ? Math.min(nodes, blocks) : nodes;
+    private static int ghosts(EvictionPolicyFactory kind, int nodes, int blocks) {
+        return kind == Baselines.S3_FIFO ? Math.min(nodes, blocks) : nodes;
     }
 }

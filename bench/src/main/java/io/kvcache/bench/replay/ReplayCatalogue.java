@@ -1,6 +1,6 @@
 package io.kvcache.bench.replay;
 
-import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.EvictionPolicies;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Collectors;
@@ -10,7 +10,7 @@ import java.util.stream.Stream;
 public final class ReplayCatalogue {
 
     private static final List<SimulatedCache> ALL = Stream.<SimulatedCache>concat(
-                    Stream.of(PolicyKind.values()).map(PolicyReplay::new),
+                    EvictionPolicies.all().stream().map(PolicyReplay::new),
                     Stream.of(
                             new CaffeineReplay(),
                             new VllmQueueReplay(),

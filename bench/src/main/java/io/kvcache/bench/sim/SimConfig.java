@@ -1,7 +1,8 @@
 package io.kvcache.bench.sim;
 
 import io.kvcache.core.memory.SlabPool;
-import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.EvictionPolicies;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.disk.DiskGeometry;
@@ -30,7 +31,7 @@ record SimConfig(
         long bytesPerSecond) {
 
     private static final List<FaultProfile> FAULT_PROFILES = List.of(FaultProfile.values());
-    private static final List<PolicyKind> POLICIES = List.of(PolicyKind.values());
+    private static final List<EvictionPolicyFactory> POLICIES = EvictionPolicies.all();
     private static final int EVENTS = 1 << 16;
     static final long MIB = 1L << 20;
     private static final long HANG_NANOS = 50 * SimClock.MILLI;

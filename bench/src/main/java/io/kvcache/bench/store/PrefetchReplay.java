@@ -6,7 +6,7 @@ import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.store.HostStore.PrefetchStats;
 import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
@@ -40,7 +40,8 @@ public final class PrefetchReplay {
     /// @param hostBlocks capacity of host memory, rounded up to whole slabs
     /// @param diskBlocks that may be alive on disk
     /// @param queueNanos between a look-up and the acquire that follows it
-    public record Settings(PolicyKind policy, int hostBlocks, int diskBlocks, int blockBytes, long queueNanos) {}
+    public record Settings(
+            EvictionPolicyFactory policy, int hostBlocks, int diskBlocks, int blockBytes, long queueNanos) {}
 
     /// What one of the stores did.
     ///

@@ -9,7 +9,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.memory.SlabPool;
-import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.tiers.TieredKvCache;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -39,7 +39,7 @@ public final class StoreReplay {
     ///
     /// @param blocks capacity
     /// @param blockBytes real bytes of a block
-    public record Settings(PolicyKind policy, int blocks, int blockBytes, int warmup) {
+    public record Settings(EvictionPolicyFactory policy, int blocks, int blockBytes, int warmup) {
 
         /// Host memory that it takes, in whole slabs.
         public long hostBytes() {

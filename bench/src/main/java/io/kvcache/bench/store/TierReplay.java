@@ -7,7 +7,7 @@ import io.kvcache.core.BlockWriter;
 import io.kvcache.core.Match;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierStats;
@@ -55,7 +55,7 @@ public final class TierReplay {
     /// @param blockBytes real bytes of a block
     /// @param deviceBytes of a device in front of the disk, host memory that plays one; 0 for none
     public record Settings(
-            PolicyKind policy,
+            EvictionPolicyFactory policy,
             int hostBlocks,
             int blockBytes,
             DiskOptions disk,
@@ -63,7 +63,12 @@ public final class TierReplay {
             long deviceBytes) {
 
         /// Without a device.
-        public Settings(PolicyKind policy, int hostBlocks, int blockBytes, DiskOptions disk, AdmissionKind admission) {
+        public Settings(
+                EvictionPolicyFactory policy,
+                int hostBlocks,
+                int blockBytes,
+                DiskOptions disk,
+                AdmissionKind admission) {
             this(policy, hostBlocks, blockBytes, disk, admission, 0);
         }
 

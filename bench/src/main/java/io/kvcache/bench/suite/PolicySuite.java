@@ -1,5 +1,6 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.baseline.Baselines;
 import io.kvcache.bench.replay.BeladyReplay;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
@@ -7,6 +8,7 @@ import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -20,8 +22,8 @@ import java.util.Map;
 /// there, else a generated one.
 final class PolicySuite {
 
-    private static final List<PolicyKind> HIT_POLICIES =
-            List.of(PolicyKind.LRU, PolicyKind.LFU_DA, PolicyKind.IMPORTANCE);
+    private static final List<EvictionPolicyFactory> HIT_POLICIES =
+            List.of(PolicyKind.LRU, Baselines.LFU_DA, PolicyKind.IMPORTANCE);
     private static final List<String> PERCENTS = List.of("3", "11");
 
     private static final List<String> TENANTS = List.of("1", "20");
@@ -87,21 +89,23 @@ final class PolicySuite {
         return !labels.equals("0");
     }
 
-    private static MetricSource small(String title, String tenants, String labels, PolicyKind kind) {
-        Map<String, String> parameters = Map.of("kind", kind.name(), "tenants", tenants, "labels", labels);
+    private static MetricSource small(String title, String tenants, String labels, EvictionPolicyFactory kind) {
+        Map<String, String> parameters =
+                Map.of("kind", Baselines.parameter(kind), "tenants", tenants, "labels", labels);
         return MetricSource.nanosPer(title, 1, new JmhRun("SmallStoreBenchmark.touch", 1, parameters));
     }
 
-    private static MetricSource nanos(String title, String benchmark, String labels, PolicyKind kind) {
-        return MetricSource.nanosPer(title, 1, new JmhRun(benchmark, 1, Map.of("kind", kind.name(), "labels", labels)));
-    }
-
-    private static MetricSource replace(String title, PolicyKind kind) {
+    private static MetricSource nanos(String title, String benchmark, String labels, EvictionPolicyFactory kind) {
         return MetricSource.nanosPer(
-                title, 1, new JmhRun(REPLACE, 1, Map.of("kind", kind.name(), "chainLength", "16")));
+                title, 1, new JmhRun(benchmark, 1, Map.of("kind", Baselines.parameter(kind), "labels", labels)));
     }
 
-    private static BenchmarkSpec hitBenchmarks(PolicyKind kind, String percent, String trace) {
+    private static MetricSource replace(String title, EvictionPolicyFactory kind) {
+        return MetricSource.nanosPer(
+                title, 1, new JmhRun(REPLACE, 1, Map.of("kind", Baselines.parameter(kind), "chainLength", "16")));
+    }
+
+    private static BenchmarkSpec hitBenchmarks(EvictionPolicyFactory kind, String percent, String trace) {
         return new BenchmarkSpec(
                 "hits-" + kind.commandName() + "-" + percent,
                 "What share of the blocks does " + kind.commandName() + " find with room for " + percent + " %?",
@@ -130,9 +134,11 @@ final class PolicySuite {
                 sample -> sample.nanos() * sample.iterations() / sample.events().getOrDefault("accesses", 1.0));
     }
 
-    private static JmhRun hits(PolicyKind kind, String percent, String trace) {
+    private static JmhRun hits(EvictionPolicyFactory kind, String percent, String trace) {
         return new JmhRun(
-                "PrefixHitRateBenchmark.replay", 1, Map.of("kind", kind.name(), "percent", percent, "trace", trace));
+                "PrefixHitRateBenchmark.replay",
+                1,
+                Map.of("kind", Baselines.parameter(kind), "percent", percent, "trace", trace));
     }
 
     private static double bound(String percent, String trace) {

@@ -35,6 +35,31 @@ final class ReplayCommandTest {
     }
 
     @Test
+    void givenAPolicyOfAnothersByClass_whenReplayed_thenItsRowStandsBesideTheOthers() {
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
+                "replay",
+                "--trace",
+                "generated:7",
+                "--policy",
+                "lru,belady",
+                "--policy-class",
+                "io.kvcache.bench.example.Lru2",
+                "--blocks",
+                "500");
+        assertThat(commandResult.err()).isEmpty();
+        assertThat(commandResult.exitCode()).isZero();
+        assertThat(commandResult.out()).contains(" lru ", " Lru2 ", " belady ");
+    }
+
+    @Test
+    void givenAClassThatIsNoPolicy_whenReplayed_thenTheErrorNamesIt() {
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
+                "replay", "--trace", "generated:7", "--policy-class", "java.lang.String", "--blocks", "500");
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err()).contains("--policy-class: policy class java.lang.String implements neither");
+    }
+
+    @Test
     void givenCapacityInBytes_whenReplayed_thenBlocksAndBytesAreShown() {
         CommandRunner.CommandResult commandResult =
                 CommandRunner.run("replay", "--trace", "generated", "--policy", "lru", "--capacity", "64GiB");

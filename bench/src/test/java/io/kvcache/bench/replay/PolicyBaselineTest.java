@@ -9,6 +9,8 @@ import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.baseline.Baseline;
+import io.kvcache.core.policy.EvictionPolicies;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -75,7 +77,7 @@ final class PolicyBaselineTest {
         PrefixForest forest =
                 new PrefixForest(trace("generated:3").firstRequests(STORE_REQUESTS), BlockCountingRule.REFERENCE);
         List<String> lines = new ArrayList<>();
-        for (PolicyKind policy : PolicyKind.values()) {
+        for (EvictionPolicyFactory policy : EvictionPolicies.all()) {
             HitTotals totals = new StoreReplay(forest, new StoreReplay.Settings(policy, STORE_BLOCKS, BLOCK_BYTES, 0))
                     .run(served -> {})
                     .totals();

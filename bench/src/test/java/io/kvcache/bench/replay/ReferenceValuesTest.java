@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.kvcache.bench.baseline.Baselines;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceReader;
@@ -68,7 +69,7 @@ final class ReferenceValuesTest {
         "synthetic, 200000, .6396",
     })
     void givenPublishedTrace_whenReplayed_thenLfuWithinTwoThousandths(String trace, int blocks, double expected) {
-        assertThat(ratio(new PolicyReplay(PolicyKind.LFU_DA), forest(trace), blocks))
+        assertThat(ratio(new PolicyReplay(Baselines.LFU_DA), forest(trace), blocks))
                 .isCloseTo(expected, within(.002));
     }
 
@@ -78,8 +79,8 @@ final class ReferenceValuesTest {
         assertThat(totals.tokenHitRatio()).isCloseTo(.3736, within(.00005));
     }
 
-    /// The whole trace, with a hundredfold margin over what it takes, in the time of this thread alone: this catches an
-    /// algorithm, not a slow machine and not a busy one.
+    /// The whole trace, with a hundredfold margin over what it takes, in the time of this thread alone: this
+    /// catches an algorithm, not a slow machine and not a busy one.
     @Test
     void givenWholeConversationTrace_whenReplayedAtOneCapacity_thenInLessThanTwoSecondsOfAProcessor() {
         PrefixForest forest = forest("conversation");

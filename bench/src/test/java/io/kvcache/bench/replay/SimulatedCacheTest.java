@@ -7,13 +7,15 @@ import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.TraceRequest;
 import io.kvcache.bench.trace.Workload;
+import io.kvcache.core.policy.EvictionPolicies;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
 import java.util.List;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 final class SimulatedCacheTest {
 
@@ -33,9 +35,13 @@ final class SimulatedCacheTest {
                 .isEqualTo(naive(NaiveReplay.VictimRule.BELADY_BYPASS, trace, blocks));
     }
 
+    static List<EvictionPolicyFactory> policies() {
+        return EvictionPolicies.all();
+    }
+
     @ParameterizedTest
-    @EnumSource
-    void givenAnyPolicy_whenReplayed_thenBetweenNothingAndBelady(PolicyKind kind) {
+    @MethodSource("policies")
+    void givenAnyPolicy_whenReplayed_thenBetweenNothingAndBelady(EvictionPolicyFactory kind) {
         Trace trace = new TraceGenerator(SMALL, 6).generate("generated:6", 2000);
         PrefixForest forest = new PrefixForest(trace, BlockCountingRule.REFERENCE);
         for (int blocks : new int[] {50, 300, 2000}) {

@@ -10,10 +10,12 @@ import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
+import io.kvcache.core.policy.EvictionPolicies;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 final class StoreReplayTest {
 
@@ -25,10 +27,9 @@ final class StoreReplayTest {
     /// The policies whose decisions do not depend on ghosts, whose number the metadata-only replay sets
     /// differently.
     @ParameterizedTest
-    @EnumSource(
-            value = PolicyKind.class,
-            names = {"LRU", "FIFO", "SLRU", "SIEVE"})
-    void givenTheSameTrace_whenReplayedThroughTheRealStore_thenHitsEqualTheMetadataReplay(PolicyKind kind) {
+    @ValueSource(strings = {"lru", "fifo", "slru", "sieve"})
+    void givenTheSameTrace_whenReplayedThroughTheRealStore_thenHitsEqualTheMetadataReplay(String name) {
+        EvictionPolicyFactory kind = EvictionPolicies.find(name).orElseThrow();
         PrefixForest forest = new PrefixForest(trace, BlockCountingRule.REFERENCE);
         StoreReplayResult real =
                 new StoreReplay(forest, new StoreReplay.Settings(kind, BLOCKS, 4096, 0)).run(request -> {});

@@ -23,7 +23,9 @@ import java.util.function.IntPredicate;
 /// Cost: each touch, admission and exposure pays for at most one later correction, O(log leaves). A long pause
 /// without evictions lets corrections pile up; once one call has made as many as a sixteenth of the heap, the whole
 /// heap is rebuilt in one linear pass, which is cheaper.
-final class LeafHeap {
+///
+/// **Threads.** One writer, the holder of the store's lock.
+public final class LeafHeap {
 
     private static final int OWNER_SHIFT = 1;
     private static final int SCORE_SHIFT = 10;
@@ -46,7 +48,10 @@ final class LeafHeap {
     private int[] refusals = new int[8];
     private int size;
 
-    LeafHeap(RecordView records, PolicyState state) {
+    /// Takes one of the queues that the state can number.
+    ///
+    /// @param state shared with the store's other instances, for as many records
+    public LeafHeap(RecordView records, PolicyState state) {
         if (records.capacity() != state.capacity()) {
             throw new IllegalArgumentException(
                     "policy state is for " + state.capacity() + " records, the view has " + records.capacity());
@@ -57,24 +62,30 @@ final class LeafHeap {
         heap = new LongHeap(records.capacity(), this::score);
     }
 
-    int size() {
+    /// Records of this queue, leaves or not.
+    public int size() {
         return size;
     }
 
-    long heapBytes() {
+    /// Bytes of the heap, beside the shared state.
+    public long heapBytes() {
         return heap.bytes();
     }
 
-    boolean contains(int record) {
+    /// Whether a record is of this queue.
+    public boolean contains(int record) {
         return (words[record] & OWNER_MASK) == ownerBits;
     }
 
     /// The record's score; 0 when it was demoted or no queue has it.
-    long score(int record) {
+    public long score(int record) {
         return words[record] >>> SCORE_SHIFT;
     }
 
-    void admit(int record, long score) {
+    /// A record has become resident.
+    ///
+    /// @param score 1 to 2^54 - 1; the lowest goes first
+    public void admit(int record, long score) {
         assert (words[record] & OWNER_MASK) == 0 : "record " + record + " is admitted twice";
         words[record] = score << SCORE_SHIFT | ownerBits;
         size++;
@@ -84,27 +95,28 @@ final class LeafHeap {
     }
 
     /// The same of one that is a guess until [#confirmPrefetched].
-    void addPrefetched(int record, long score) {
+    public void addPrefetched(int record, long score) {
         admit(record, score);
         words[record] |= PREFETCHED;
     }
 
     /// Makes an ordinary record of a guess, and answers whether it was one.
-    boolean confirmPrefetched(int record) {
+    public boolean confirmPrefetched(int record) {
         boolean guess = (words[record] & PREFETCHED) != 0;
         words[record] &= ~PREFETCHED;
         return guess;
     }
 
     /// Raises the score of a record of any queue over the same state; does nothing when it is resident in none.
-    void raiseScore(int record, long score) {
+    public void raiseScore(int record, long score) {
         long word = words[record];
         if ((word & OWNER_MASK) != 0 && score > word >>> SCORE_SHIFT) {
             words[record] = (word & ~SCORE_MASK) | (score << SCORE_SHIFT);
         }
     }
 
-    void onBecameLeaf(int record) {
+    /// A record lost its last resident child.
+    public void onBecameLeaf(int record) {
         long word = words[record];
         boolean demoted = word >>> SCORE_SHIFT == 0;
         if ((word & OWNER_MASK) == ownerBits && (demoted || (word & QUEUED) == 0)) {
@@ -112,14 +124,15 @@ final class LeafHeap {
         }
     }
 
-    void forget(int record) {
+    /// A record of this queue has left.
+    public void forget(int record) {
         assert contains(record) : "record " + record + " is not here";
         words[record] = 0;
         size--;
     }
 
     /// Sets the score to 0, below every other.
-    void demote(int record) {
+    public void demote(int record) {
         assert contains(record) : "record " + record + " is not here";
         words[record] &= ~SCORE_MASK;
         if (records.residentChildren(record) == 0) {
@@ -131,7 +144,7 @@ final class LeafHeap {
     /// reads what it needs and then calls [#forget].
     ///
     /// @param refused told of each record that could not be claimed; may raise its score
-    int evict(IntPredicate claim, IntConsumer refused) {
+    public int evict(IntPredicate claim, IntConsumer refused) {
         int refusalCount = 0;
         int victim = EvictionPolicy.NONE;
         while (victim == EvictionPolicy.NONE && refusalCount < MAX_REFUSALS && settleTop()) {
@@ -151,12 +164,12 @@ final class LeafHeap {
     }
 
     /// The leaf with the lowest score, or [EvictionPolicy#NONE].
-    int lowestRecord() {
+    public int lowestRecord() {
         return settleTop() ? heap.top() : EvictionPolicy.NONE;
     }
 
     /// Score of the lowest leaf, or `Long.MAX_VALUE` when there is none.
-    long lowestScore() {
+    public long lowestScore() {
         return settleTop() ? score(heap.top()) : Long.MAX_VALUE;
     }
 

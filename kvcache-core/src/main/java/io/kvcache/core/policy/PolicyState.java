@@ -1,15 +1,19 @@
 package io.kvcache.core.policy;
 
+import java.util.HashMap;
+import java.util.Map;
 import java.util.concurrent.locks.Lock;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// The per-record arrays that every policy of one store keeps its notes in, and the clock they share.
+/// What the policies of one store share: a clock, the per-record arrays of the store's own policies, and whatever else
+/// instances of a policy want to have in common ([#shared]).
 ///
 /// A store runs one policy instance a slot class, and a record belongs to exactly one class at a time, so all
 /// instances write into the same arrays and none pays for records that are not its own. Arrays appear when
 /// the first policy asks for them: LRU costs 8 bytes a record here, and its heaps at most 9 more each.
 ///
-/// All instances over one state must be of one [PolicyKind], those of [DiskLru] beside them.
+/// All instances over one state must be of one policy, those of [DiskLru] beside them.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
 public final class PolicyState {
@@ -17,17 +21,17 @@ public final class PolicyState {
     /// Owners are eight bits of a record's word, and 0 means nobody.
     private static final int MAX_OWNERS = 255;
 
+    /// Evicted keys that can be remembered.
+    private static final int MAX_GHOSTS = 1 << 28;
+
     private final int capacity;
     private final int ghostCapacity;
     private long @Nullable [] words;
-    private long @Nullable [] stamps;
-    private int @Nullable [] uses;
     private int @Nullable [] newer;
     private int @Nullable [] older;
-    private byte @Nullable [] flags;
     private byte @Nullable [] labels;
     private volatile boolean hasLabels;
-    private @Nullable GhostCounts ghosts;
+    private final Map<Class<?>, Object> shared = new HashMap<>();
     /// Until somebody knows: reading a block of Llama 3 8B from one NVMe drive of 13 GB/s takes
     /// three tenths of the time that an H100 takes to compute it.
     private volatile double reloadCostRatio = 0.3;
@@ -39,7 +43,7 @@ public final class PolicyState {
     ///
     /// @param capacity number of records, the same as [RecordView#capacity()]
     public PolicyState(int capacity) {
-        this(capacity, (int) Math.min(2L * capacity, GhostCounts.MAX_KEYS));
+        this(capacity, (int) Math.min(2L * capacity, MAX_GHOSTS));
     }
 
     /// @param capacity number of records, the same as [RecordView#capacity()]
@@ -61,18 +65,15 @@ public final class PolicyState {
     /// Bytes of the arrays allocated so far, without ghosts and without the instances' heaps.
     public long arrayBytes() {
         int bytesPerRecord = (words == null ? 0 : Long.BYTES)
-                + (stamps == null ? 0 : Long.BYTES)
-                + (uses == null ? 0 : Integer.BYTES)
                 + (newer == null ? 0 : Integer.BYTES)
                 + (older == null ? 0 : Integer.BYTES)
-                + (flags == null ? 0 : Byte.BYTES)
                 + (labels == null ? 0 : Byte.BYTES);
         return (long) capacity * bytesPerRecord;
     }
 
-    /// Bytes that the memory of evicted keys takes, counted apart from the records.
-    public long ghostBytes() {
-        return ghosts == null ? 0 : ghosts.bytes();
+    /// Evicted keys that all instances together may remember, for policies that do.
+    public int ghostCapacity() {
+        return ghostCapacity;
     }
 
     /// The clock: the reading that the latest use got.
@@ -97,7 +98,7 @@ public final class PolicyState {
     }
 
     /// Next reading of the clock that orders uses in all instances; the first is 1.
-    long tick() {
+    public long tick() {
         return ++clock;
     }
 
@@ -129,26 +130,6 @@ public final class PolicyState {
         return present;
     }
 
-    /// Clock reading of each record's last use, or of its admission.
-    long[] stamps() {
-        long[] present = stamps;
-        if (present == null) {
-            present = new long[capacity];
-            stamps = present;
-        }
-        return present;
-    }
-
-    /// Uses counted for each record.
-    int[] uses() {
-        int[] present = uses;
-        if (present == null) {
-            present = new int[capacity];
-            uses = present;
-        }
-        return present;
-    }
-
     /// The next newer record in the list that a record is linked into.
     int[] newer() {
         int[] present = newer;
@@ -165,16 +146,6 @@ public final class PolicyState {
         if (present == null) {
             present = new int[capacity];
             older = present;
-        }
-        return present;
-    }
-
-    /// A few bits for each record, meant as the policy says.
-    byte[] flags() {
-        byte[] present = flags;
-        if (present == null) {
-            present = new byte[capacity];
-            flags = present;
         }
         return present;
     }
@@ -228,13 +199,10 @@ public final class PolicyState {
         return present;
     }
 
-    /// What is remembered of evicted keys.
-    GhostCounts ghosts() {
-        GhostCounts present = ghosts;
-        if (present == null) {
-            present = new GhostCounts(ghostCapacity);
-            ghosts = present;
-        }
-        return present;
+    /// What all instances over this state share beside it, made at the first call: a memory of evicted keys, say.
+    ///
+    /// @param type one object is kept for each
+    public <T> T shared(Class<T> type, Function<PolicyState, T> maker) {
+        return type.cast(shared.computeIfAbsent(type, _ -> maker.apply(this)));
     }
 }

@@ -17,8 +17,8 @@ import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.Pages;
 import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.LruFallback;
-import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
 import io.kvcache.core.store.PrefetchTracker.PrefetchAdmission;
@@ -598,7 +598,7 @@ public final class HostStore implements AutoCloseable {
     /// @param records blocks and objects that can be known at once
     /// @param policy how victims are chosen
     /// @param eventCapacity events kept for replay, a power of two
-    public record HostStoreConfig(long slotBytes, int records, PolicyKind policy, int eventCapacity) {
+    public record HostStoreConfig(long slotBytes, int records, EvictionPolicyFactory policy, int eventCapacity) {
 
         /// One record for 16 KiB of memory: enough for blocks of that size, at 0.8 % of it.
         private static final long BYTES_PER_RECORD = 16 << 10;
@@ -620,7 +620,7 @@ public final class HostStore implements AutoCloseable {
         }
 
         /// A store of this size with as many records as it is likely to need.
-        public static HostStoreConfig of(long slotBytes, PolicyKind policy) {
+        public static HostStoreConfig of(long slotBytes, EvictionPolicyFactory policy) {
             return new HostStoreConfig(slotBytes, defaultRecords(slotBytes), policy, EventLog.DEFAULT_CAPACITY);
         }
 

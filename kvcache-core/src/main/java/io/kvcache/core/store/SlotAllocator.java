@@ -5,8 +5,8 @@ import io.kvcache.core.memory.SlabOwners;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.LruFallback;
-import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.policy.PolicyState;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.tree.BlockTree;
@@ -480,7 +480,7 @@ final class SlotAllocator {
         /// And to the common policies of sizes that come later.
         private static final int RESERVED_FOR_SIZES = 16;
 
-        private final PolicyKind kind;
+        private final EvictionPolicyFactory kind;
         private final RecordView records;
         private final SlabPool slabs;
         private final PolicyState state;
@@ -489,7 +489,7 @@ final class SlotAllocator {
         /// The same by class, each once, the common one first.
         private final List<List<EvictionPolicy>> instances = new ArrayList<>();
 
-        SlotClassPolicies(PolicyKind kind, RecordView records, SlabPool slabs) {
+        SlotClassPolicies(EvictionPolicyFactory kind, RecordView records, SlabPool slabs) {
             this.kind = kind;
             this.records = records;
             this.slabs = slabs;

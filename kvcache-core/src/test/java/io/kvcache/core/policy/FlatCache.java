@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.Objects;
 
 /// A cache of blocks without parents, by key: the least around a policy for loads that need no trees.
-final class FlatCache implements FlatRecords {
+public final class FlatCache implements FlatRecords {
 
     private final EvictionPolicy policy;
     private final long[] keys;
@@ -17,7 +17,7 @@ final class FlatCache implements FlatRecords {
     private final byte[] cohorts;
     private int cohort;
 
-    FlatCache(PolicyKind kind, int capacity, int blocks) {
+    public FlatCache(EvictionPolicyFactory kind, int capacity, int blocks) {
         keys = new long[capacity];
         cohorts = new byte[capacity];
         policy = kind.create(this);
@@ -26,12 +26,12 @@ final class FlatCache implements FlatRecords {
         }
     }
 
-    EvictionPolicy policy() {
+    public EvictionPolicy policy() {
         return policy;
     }
 
     /// Uses a block, and admits it when it is absent. Returns whether it was here.
-    boolean use(long key) {
+    public boolean use(long key) {
         Integer known = records.get(key);
         if (known != null) {
             policy.touch(known);
@@ -47,12 +47,12 @@ final class FlatCache implements FlatRecords {
     }
 
     /// What comes from now on is of this cohort.
-    void setNoveltyClass(int step) {
+    public void setNoveltyClass(int step) {
         cohort = step;
     }
 
     /// The request that uses a block goes on with one that is not kept.
-    boolean useThenContinue(long key) {
+    public boolean useThenContinue(long key) {
         boolean here = use(key);
         int record = Objects.requireNonNull(records.get(key));
         policy.onContinued(record);
@@ -61,12 +61,12 @@ final class FlatCache implements FlatRecords {
     }
 
     /// Brings in a block that is absent, for which there is room.
-    void prefetch(long key) {
+    public void prefetch(long key) {
         policy.onPrefetched(enter(key));
     }
 
     /// The same, and has it go unread. The record is the next to be taken again.
-    void prefetchUnused(long key) {
+    public void prefetchUnused(long key) {
         prefetch(key);
         int record = Objects.requireNonNull(records.remove(key));
         policy.onEvicted(record);
@@ -83,12 +83,12 @@ final class FlatCache implements FlatRecords {
     }
 
     /// How many blocks more it has room for.
-    int freeRecords() {
+    public int freeRecords() {
         return free.size();
     }
 
     /// Takes away a block that is here, as its owner's drop or replacement does.
-    void drop(long key) {
+    public void drop(long key) {
         int record = Objects.requireNonNull(records.remove(key));
         policy.forget(record);
         leave(record);
@@ -100,22 +100,22 @@ final class FlatCache implements FlatRecords {
     }
 
     /// Whether a block is here.
-    boolean has(long key) {
+    public boolean has(long key) {
         return records.containsKey(key);
     }
 
     /// Says of which class of requests a block is that is here.
-    void label(long key, int reuseClass) {
+    public void label(long key, int reuseClass) {
         policy.label(Objects.requireNonNull(records.get(key)), reuseClass);
     }
 
     /// Says how little of a block that is here matters.
-    void setWeight(long key, int halvings) {
+    public void setWeight(long key, int halvings) {
         policy.setWeight(Objects.requireNonNull(records.get(key)), halvings);
     }
 
     /// A slower tier gets a copy of a block that is here, or loses it.
-    void setCopy(long key, boolean there) {
+    public void setCopy(long key, boolean there) {
         int record = Objects.requireNonNull(records.get(key));
         copies.set(record, there);
         policy.onCopyChanged(record);
@@ -146,7 +146,7 @@ final class FlatCache implements FlatRecords {
         return fingerprintOf(keys[record]);
     }
 
-    long fingerprintOf(long key) {
+    public long fingerprintOf(long key) {
         return key * 0x9E3779B97F4A7C15L;
     }
 }

@@ -4,17 +4,17 @@ package io.kvcache.core.policy;
 public interface FlatRecords extends RecordView {
 
     @Override
-    default int parent(int record) {
+    public default int parent(int record) {
         return NONE;
     }
 
     @Override
-    default int depth(int record) {
+    public default int depth(int record) {
         return 0;
     }
 
     @Override
-    default int residentChildren(int record) {
+    public default int residentChildren(int record) {
         return 0;
     }
 }

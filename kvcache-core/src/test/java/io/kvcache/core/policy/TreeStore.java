@@ -12,7 +12,7 @@ import java.util.stream.IntStream;
 ///
 /// Record numbers are used again after a record has left, under another key, as a store does. Records of a path may
 /// belong to different policy instances (slot classes).
-final class TreeStore implements RecordView {
+public final class TreeStore implements RecordView {
 
     private final int[] parents;
     private final int[] depths;
@@ -23,7 +23,7 @@ final class TreeStore implements RecordView {
     private final List<EvictionPolicy> policies = new ArrayList<>();
     private long nextFingerprint;
 
-    TreeStore(int capacity) {
+    public TreeStore(int capacity) {
         parents = new int[capacity];
         depths = new int[capacity];
         children = new int[capacity];
@@ -34,43 +34,43 @@ final class TreeStore implements RecordView {
     }
 
     /// Adds a slot class with its own policy instance; returns the class number.
-    int addClass(EvictionPolicy policy) {
+    public int addClass(EvictionPolicy policy) {
         policies.add(policy);
         return policies.size() - 1;
     }
 
-    EvictionPolicy policy(int slotClass) {
+    public EvictionPolicy policy(int slotClass) {
         return policies.get(slotClass);
     }
 
-    boolean isResident(int record) {
+    public boolean isResident(int record) {
         return owners[record] != NONE;
     }
 
-    boolean isPinned(int record) {
+    public boolean isPinned(int record) {
         return pinned[record];
     }
 
-    boolean isLeaf(int record) {
+    public boolean isLeaf(int record) {
         return isResident(record) && children[record] == 0;
     }
 
-    int owner(int record) {
+    public int owner(int record) {
         return owners[record];
     }
 
-    int[] residents() {
+    public int[] residents() {
         return IntStream.range(0, owners.length).filter(this::isResident).toArray();
     }
 
     /// Makes a free record resident below a resident parent, or as a root.
-    void admit(int record, int parent, int slotClass) {
+    public void admit(int record, int parent, int slotClass) {
         enter(record, parent, slotClass);
         policy(slotClass).admit(record);
     }
 
     /// The same by a guess.
-    void prefetch(int record, int parent, int slotClass) {
+    public void prefetch(int record, int parent, int slotClass) {
         enter(record, parent, slotClass);
         policy(slotClass).onPrefetched(record);
     }
@@ -89,7 +89,7 @@ final class TreeStore implements RecordView {
     }
 
     /// A request that ends at this record.
-    void use(int record) {
+    public void use(int record) {
         boolean first = true;
         for (int at = record; at != NONE; at = parents[at]) {
             if (first || policy(owners[at]).touchesAncestors()) {
@@ -99,27 +99,27 @@ final class TreeStore implements RecordView {
         }
     }
 
-    void pin(int record, boolean pinnedNow) {
+    public void pin(int record, boolean pinnedNow) {
         pinned[record] = pinnedNow;
     }
 
-    void demote(int record) {
+    public void demote(int record) {
         policy(owners[record]).demote(record);
     }
 
-    void forget(int record) {
+    public void forget(int record) {
         policy(owners[record]).forget(record);
         leave(record);
     }
 
     /// Another than the policy has chosen this record to go.
-    void evictByOther(int record) {
+    public void evictByOther(int record) {
         policy(owners[record]).onEvicted(record);
         leave(record);
     }
 
     /// Evicts from one class and checks the victim. Returns it, or [#NONE].
-    int evict(int slotClass) {
+    public int evict(int slotClass) {
         int victim = policy(slotClass).evict(this::claim);
         if (victim != EvictionPolicy.NONE) {
             assertThat(owners[victim]).as("class of victim %d", victim).isEqualTo(slotClass);
@@ -130,7 +130,7 @@ final class TreeStore implements RecordView {
         return victim;
     }
 
-    void validate() {
+    public void validate() {
         for (int slotClass = 0; slotClass < policies.size(); slotClass++) {
             int of = slotClass;
             long expected = Arrays.stream(owners).filter(owner -> owner == of).count();
@@ -141,7 +141,7 @@ final class TreeStore implements RecordView {
     }
 
     /// The record that ranks lowest among the unpinned leaves of a class, or [#NONE].
-    int lowest(int slotClass, IntUnaryOperator rank) {
+    public int lowest(int slotClass, IntUnaryOperator rank) {
         int best = NONE;
         for (int record = 0; record < owners.length; record++) {
             if (owners[record] == slotClass && isLeaf(record) && !pinned[record]) {

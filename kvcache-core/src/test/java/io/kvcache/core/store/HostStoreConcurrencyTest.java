@@ -25,7 +25,7 @@ final class HostStoreConcurrencyTest {
     private static final int OPERATIONS = Integer.getInteger("kvcache.concurrent.ops", 2500);
 
     @ParameterizedTest
-    @CsvSource({"1, LRU, 2, 4000", "2, S3_FIFO, 3, 4000", "3, GDSF, 2, 50", "4, SLRU, 4, 4000"})
+    @CsvSource({"1, LRU, 2, 4000", "2, IMPORTANCE, 3, 4000", "3, LRU, 2, 50", "4, IMPORTANCE, 4, 4000"})
     void givenManyThreads_whenTheyPutGetAndDrop_thenNoByteIsWrongAndNothingLeaks(
             long seed, PolicyKind policy, int slabs, int records) throws Exception {
         HostStoreConfig config = new HostStoreConfig(slabs * SlabPool.SLAB_BYTES, records, policy, 1 << 14);

@@ -11,14 +11,20 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.EvictionPolicyFactory;
+import io.kvcache.core.policy.LeafHeap;
+import io.kvcache.core.policy.LeafLru;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.PolicyState;
+import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.store.HostStore.PutReservation;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /// More tenants with shares of their own, and more sizes of blocks, than policies have numbers for queues.
 final class ManyTenantsTest {
@@ -27,7 +33,7 @@ final class ManyTenantsTest {
     private static final int TENANTS = 64;
     private static final int SIZES = 4;
 
-    private static HostStore store(PolicyKind policy) {
+    private static HostStore store(EvictionPolicyFactory policy) {
         return new HostStore(
                 new HostStoreConfig(SLABS * SlabPool.SLAB_BYTES, 1 << 14, policy, 64), ArenaMemory.source());
     }
@@ -53,11 +59,33 @@ final class ManyTenantsTest {
         store.seal(putReservation.record(), 0);
     }
 
+    /// LRU that takes two queues an instance.
+    private static final class TwoQueues implements EvictionPolicyFactory {
+
+        @Override
+        public String commandName() {
+            return "two-queues";
+        }
+
+        @Override
+        public int queueCount() {
+            return 2;
+        }
+
+        @Override
+        public EvictionPolicy create(RecordView records, PolicyState state) {
+            var _ = new LeafHeap(records, state);
+            return new LeafLru(records, state);
+        }
+    }
+
+    static List<EvictionPolicyFactory> policies() {
+        return List.of(PolicyKind.LRU, new TwoQueues(), PolicyKind.IMPORTANCE);
+    }
+
     @ParameterizedTest
-    @EnumSource(
-            value = PolicyKind.class,
-            names = {"LRU", "SLRU", "IMPORTANCE"})
-    void givenMoreTenantsAndSizesThanQueues_whenTheStoreIsFilledOver_thenAllPutsFindRoom(PolicyKind policy) {
+    @MethodSource("policies")
+    void givenMoreTenantsAndSizesThanQueues_whenTheStoreIsFilledOver_thenAllPutsFindRoom(EvictionPolicyFactory policy) {
         try (HostStore store = store(policy)) {
             List<NamespaceEntry> values = new ArrayList<>();
             List<NamespaceEntry> blocks = new ArrayList<>();
@@ -88,7 +116,7 @@ final class ManyTenantsTest {
 
     @Test
     void givenTenantsThatTookTheNumbers_whenOneMoreSizeComes_thenItFindsOneUntilThereAreTooMany() {
-        try (HostStore store = store(PolicyKind.SLRU)) {
+        try (HostStore store = store(new TwoQueues())) {
             for (int tenant = 0; tenant < 2 * TENANTS; tenant++) {
                 NamespaceEntry own = store.register(Namespace.objects("objects", "tenant" + tenant));
                 store.setWeight(own, 1);

@@ -1,6 +1,6 @@
 package io.kvcache.server.cli;
 
-import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.server.config.DiskConfig;
 import io.kvcache.server.config.KeyOwnershipConfig;
 import io.kvcache.server.config.ListenerAuthConfig;
@@ -58,7 +58,7 @@ final class ConfigSummary {
     /// Where it matters what clients say of classes and weights: a disk goes by last use whatever
     /// they say.
     private static String describeHints(ServerConfig config) {
-        PolicyKind policy = config.memory().policy();
+        EvictionPolicyFactory policy = config.memory().policy();
         if (!policy.usesLabels()) {
             return "hints: LABEL and WEIGH are not taken, memory.policy is " + policy.commandName()
                     + "; they take importance. Sessions, FORGET, EXPIRE, EXPECT and PIN count";

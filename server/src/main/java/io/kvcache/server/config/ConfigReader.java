@@ -1,6 +1,6 @@
 package io.kvcache.server.config;
 
-import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.TransportKind;
 import io.kvcache.tiers.memory.StagingLimits;
@@ -60,7 +60,8 @@ public final class ConfigReader {
         return config;
     }
 
-    /// What was found wrong later about a setting that was read last, with the place where it was set if that is known.
+    /// What was found wrong later about a setting that was read last, with the place where it was set if that is
+    /// known.
     ///
     /// @param problem begins with the setting's name
     public String withOrigin(String problem) {
@@ -95,8 +96,7 @@ public final class ConfigReader {
 
     private MemoryConfig memory(Settings from, MemoryConfig defaultValue, long domainBytes) {
         long hostBytes = from.get("memory.host_bytes", defaultValue.hostBytes(), SettingParsers::parseBytes);
-        PolicyKind policy = from.get(
-                "memory.policy", defaultValue.policy(), text -> SettingParsers.parseEnum(PolicyKind.class, text));
+        EvictionPolicyFactory policy = from.get("memory.policy", defaultValue.policy(), SettingParsers::parsePolicy);
         PrefaultMode prefaultMode = from.get(
                 "memory.prefault",
                 defaultValue.prefaultMode(),

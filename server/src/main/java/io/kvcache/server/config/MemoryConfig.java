@@ -1,6 +1,7 @@
 package io.kvcache.server.config;
 
 import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.tiers.memory.StagingLimits;
 
@@ -10,7 +11,8 @@ import io.kvcache.tiers.memory.StagingLimits;
 /// @param policy how victims are chosen
 /// @param prefaultMode when the memory is touched, so that first requests need not
 /// @param staging what clients on this host get to write into, beside that, where they map the memory
-public record MemoryConfig(long hostBytes, PolicyKind policy, PrefaultMode prefaultMode, StagingLimits staging) {
+public record MemoryConfig(
+        long hostBytes, EvictionPolicyFactory policy, PrefaultMode prefaultMode, StagingLimits staging) {
 
     /// Two slabs: one for values, one for what is smaller, as the other half of LMCache's chunks.
     public static final long MIN_HOST_BYTES = 2L * SlabPool.SLAB_BYTES;
@@ -18,7 +20,7 @@ public record MemoryConfig(long hostBytes, PolicyKind policy, PrefaultMode prefa
     private static final int DEFAULT_FRACTION = 8;
 
     /// With the usual limits of what clients write into.
-    public MemoryConfig(long hostBytes, PolicyKind policy, PrefaultMode prefaultMode) {
+    public MemoryConfig(long hostBytes, EvictionPolicyFactory policy, PrefaultMode prefaultMode) {
         this(hostBytes, policy, prefaultMode, StagingLimits.DEFAULTS);
     }
 

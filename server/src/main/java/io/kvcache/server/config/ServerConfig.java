@@ -1,6 +1,5 @@
 package io.kvcache.server.config;
 
-import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.net.NetLimits;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -36,9 +35,11 @@ public record ServerConfig(
                     + access.tenants().size()
                     + " tenants; who maps it sees the values of all, so it takes a server without tenants");
         }
-        if (memory.policy() == PolicyKind.SLRU && access.tenants().size() > MAX_TENANTS_WITH_TWO_QUEUES) {
-            throw new IllegalArgumentException("memory.policy is slru and there are "
-                    + access.tenants().size() + " tenants; with slru there may be " + MAX_TENANTS_WITH_TWO_QUEUES);
+        if (memory.policy().queueCount() > 1 && access.tenants().size() > MAX_TENANTS_WITH_TWO_QUEUES) {
+            String policy = memory.policy().commandName();
+            throw new IllegalArgumentException("memory.policy is " + policy + " and there are "
+                    + access.tenants().size() + " tenants; with " + policy + " there may be "
+                    + MAX_TENANTS_WITH_TWO_QUEUES);
         }
         transport.validate(access.tenants(), lease);
         requireDistinctPorts(access, transport, events);

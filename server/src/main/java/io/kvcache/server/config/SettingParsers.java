@@ -1,5 +1,7 @@
 package io.kvcache.server.config;
 
+import io.kvcache.core.policy.EvictionPolicies;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.netty.util.NetUtil;
 import java.time.Duration;
 import java.util.Arrays;
@@ -58,6 +60,12 @@ final class SettingParsers {
 
     private static int prefix(String text) {
         return text.matches("\\d{1,3}") ? Integer.parseInt(text) : -1;
+    }
+
+    /// An eviction policy that ships with the store, or that a jar on the class path adds.
+    static EvictionPolicyFactory parsePolicy(String text) {
+        return EvictionPolicies.find(text.strip().toLowerCase(Locale.ROOT).replace('_', '-'))
+                .orElseThrow(() -> new IllegalArgumentException("it takes " + EvictionPolicies.names()));
     }
 
     /// A constant by its name, in lower case and with dashes for underscores.

@@ -1,5 +1,6 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
 
 /// What a server says of itself.
@@ -8,14 +9,11 @@ import io.kvcache.core.policy.PolicyKind;
 /// @param policy how victims are chosen
 /// @param startedNanos when it started, by the clock of its store
 /// @param hasDisk whether it has a disk
-public record ServerInfo(String version, PolicyKind policy, long startedNanos, boolean hasDisk) {
+public record ServerInfo(String version, EvictionPolicyFactory policy, long startedNanos, boolean hasDisk) {
 
     /// The word of Redis that comes nearest to the policy: `allkeys-lfu` for those that weigh how often a value is
     /// used, `allkeys-lru` for those that go by when it came or was used. None of them evicts as Redis does.
     String redisPolicy() {
-        return switch (policy) {
-            case LRU, FIFO, SLRU, SIEVE -> "allkeys-lru";
-            case LFU_DA, GDSF, S3_FIFO, IMPORTANCE -> "allkeys-lfu";
-        };
+        return policy.equals(PolicyKind.IMPORTANCE) ? "allkeys-lfu" : "allkeys-lru";
     }
 }

@@ -135,8 +135,10 @@ final class AccessConfigReaderTest {
             tenants.append("  - { name: t").append(i).append(" }\n");
         }
         assertThat(read(tenants.toString()).tenants()).hasSize(41);
-        assertThat(problems(tenants + "memory: { policy: slru }\n"))
-                .anySatisfy(line -> assertThat(line)
-                        .contains("memory.policy is slru and there are 41 tenants; with slru there may be 32"));
+        assertThat(problems(tenants + "memory: { policy: two-queues }\n"))
+                .anySatisfy(
+                        line -> assertThat(line)
+                                .contains(
+                                        "memory.policy is two-queues and there are 41 tenants; with two-queues there may be 32"));
     }
 }

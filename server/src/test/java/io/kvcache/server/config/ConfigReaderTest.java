@@ -3,6 +3,7 @@ package io.kvcache.server.config;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.server.log.LogFormat;
 import io.kvcache.server.log.LogLevel;
@@ -164,7 +165,7 @@ final class ConfigReaderTest {
                   port: 6400   # a comment
                 memory:
                   host_bytes: 1.5GiB
-                  policy: s3-fifo
+                  policy: importance
                 network: { transport: nio, loops: 2 }
                 limits:
                   idle: 5m
@@ -175,10 +176,26 @@ final class ConfigReaderTest {
 
         assertThat(config.firstListener().port()).isEqualTo(6400);
         assertThat(config.memory().hostBytes()).isEqualTo(3L << 29);
+        assertThat(config.memory().policy()).isEqualTo(PolicyKind.IMPORTANCE);
         assertThat(config.network()).isEqualTo(new NetworkConfig(TransportKind.NIO, 2));
         assertThat(config.limits().idleTimeout()).isEqualTo(Duration.ofMinutes(5));
         assertThat(config.existsPin()).isEqualTo(new ExistsPinConfig(Duration.ofMillis(500), 10));
         assertThat(config.shutdown().drain()).isEqualTo(Duration.ofSeconds(3));
+    }
+
+    @Test
+    void givenAPolicyOfAJarOnTheClassPath_whenRead_thenItIsTaken() throws ConfigException {
+        ServerConfig config = read("memory: { policy: two-queues }\n", Map.of());
+
+        assertThat(config.memory().policy()).isInstanceOf(TwoQueuePolicy.class);
+    }
+
+    @Test
+    void givenAnUnknownPolicy_whenRead_thenTheKnownOnesAreListed() {
+        assertThat(problems("memory: { policy: random }\n", Map.of()))
+                .singleElement()
+                .asString()
+                .contains("memory.policy", "lru, ", "two-queues", "importance");
     }
 
     @Test

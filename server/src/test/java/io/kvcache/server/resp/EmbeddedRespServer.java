@@ -41,7 +41,7 @@ public final class EmbeddedRespServer implements AutoCloseable {
                                 KeyspaceRouter.of(test.keyspace()),
                                 connectionRegistry,
                                 test.time(),
-                                new ServerInfo("test", PolicyKind.S3_FIFO, 0, false))),
+                                new ServerInfo("test", PolicyKind.IMPORTANCE, 0, false))),
                 arguments);
         embeddedConnection = connect();
     }

@@ -210,7 +210,7 @@ final class RespCommandsTest {
         assertThat(ask("PING")).isEqualTo("+PONG\r\n");
         assertThat(ask("ECHO hi")).isEqualTo("$2\r\nhi\r\n");
         assertThat(ask("CONFIG GET sav*")).isEqualTo("*2\r\n$4\r\nsave\r\n$0\r\n\r\n");
-        assertThat(ask("CONFIG GET kvcache-*")).isEqualTo("*2\r\n$14\r\nkvcache-policy\r\n$7\r\ns3-fifo\r\n");
+        assertThat(ask("CONFIG GET kvcache-*")).isEqualTo("*2\r\n$14\r\nkvcache-policy\r\n$10\r\nimportance\r\n");
         assertThat(ask("CONFIG GET maxmemory-*")).endsWith("$11\r\nallkeys-lfu\r\n");
         assertThat(ask("CONFIG GET proto-max-bulk-len"))
                 .endsWith("\r\n" + resp.test().keyspace().keyspaceLimits().valueBytes() + "\r\n");

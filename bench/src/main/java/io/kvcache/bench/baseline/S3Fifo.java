@@ -1,5 +1,9 @@
-package io.kvcache.core.policy;
+package io.kvcache.bench.baseline;
 
+import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.EvictionPolicyFactory;
+import io.kvcache.core.policy.PolicyState;
+import io.kvcache.core.policy.RecordView;
 import java.util.function.IntPredicate;
 
 /// S3-FIFO, leaves only: a small queue for newcomers, a main queue, and a memory of what the small one gave up.
@@ -45,11 +49,11 @@ public final class S3Fifo implements EvictionPolicy {
     public S3Fifo(RecordView records, PolicyState state) {
         this.records = records;
         this.state = state;
-        flags = state.flags();
-        admitted = state.stamps();
+        flags = BaselineNotes.of(state).flags();
+        admitted = BaselineNotes.of(state).stamps();
         small = new IntrusiveList(state);
         main = new IntrusiveList(state);
-        ghosts = state.ghosts();
+        ghosts = BaselineNotes.of(state).ghosts();
     }
 
     @Override
@@ -210,5 +214,34 @@ public final class S3Fifo implements EvictionPolicy {
 
     private IntrusiveList queueOf(int record) {
         return isMain(record) ? main : small;
+    }
+
+    /// Makes instances of this policy.
+    public static final class Factory implements EvictionPolicyFactory {
+
+        @Override
+        public String commandName() {
+            return "s3-fifo";
+        }
+
+        @Override
+        public String title() {
+            return "S3-FIFO";
+        }
+
+        @Override
+        public String source() {
+            return "Yang et al., SOSP 2023";
+        }
+
+        @Override
+        public int queueCount() {
+            return 0;
+        }
+
+        @Override
+        public EvictionPolicy create(RecordView records, PolicyState state) {
+            return new S3Fifo(records, state);
+        }
     }
 }

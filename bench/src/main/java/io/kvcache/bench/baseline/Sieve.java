@@ -1,5 +1,9 @@
-package io.kvcache.core.policy;
+package io.kvcache.bench.baseline;
 
+import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.EvictionPolicyFactory;
+import io.kvcache.core.policy.PolicyState;
+import io.kvcache.core.policy.RecordView;
 import java.util.function.IntPredicate;
 
 /// SIEVE, leaves only: one queue, one bit a record, and a hand that sweeps from the oldest to the newest.
@@ -32,8 +36,8 @@ public final class Sieve implements EvictionPolicy {
     public Sieve(RecordView records, PolicyState state) {
         this.records = records;
         this.state = state;
-        flags = state.flags();
-        admitted = state.stamps();
+        flags = BaselineNotes.of(state).flags();
+        admitted = BaselineNotes.of(state).stamps();
         queue = new IntrusiveList(state);
     }
 
@@ -142,6 +146,35 @@ public final class Sieve implements EvictionPolicy {
             }
             flags[record] &= ~LINKED;
             queue.remove(record);
+        }
+    }
+
+    /// Makes instances of this policy.
+    public static final class Factory implements EvictionPolicyFactory {
+
+        @Override
+        public String commandName() {
+            return "sieve";
+        }
+
+        @Override
+        public String title() {
+            return "SIEVE";
+        }
+
+        @Override
+        public String source() {
+            return "Zhang et al., NSDI 2024";
+        }
+
+        @Override
+        public int queueCount() {
+            return 0;
+        }
+
+        @Override
+        public EvictionPolicy create(RecordView records, PolicyState state) {
+            return new Sieve(records, state);
         }
     }
 }

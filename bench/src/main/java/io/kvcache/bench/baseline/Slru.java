@@ -1,5 +1,10 @@
-package io.kvcache.core.policy;
+package io.kvcache.bench.baseline;
 
+import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.EvictionPolicyFactory;
+import io.kvcache.core.policy.LeafHeap;
+import io.kvcache.core.policy.PolicyState;
+import io.kvcache.core.policy.RecordView;
 import java.util.function.IntPredicate;
 
 /// Segmented LRU, leaves only: blocks seen once are on probation and go first, blocks used again are protected.
@@ -115,6 +120,35 @@ public final class Slru implements EvictionPolicy {
                 protectedSegment.forget(oldest);
                 probation.admit(oldest, lastUse);
             }
+        }
+    }
+
+    /// Makes instances of this policy.
+    public static final class Factory implements EvictionPolicyFactory {
+
+        @Override
+        public String commandName() {
+            return "slru";
+        }
+
+        @Override
+        public String title() {
+            return "Segmented LRU";
+        }
+
+        @Override
+        public String source() {
+            return "Karedla et al., IEEE Computer 1994";
+        }
+
+        @Override
+        public int queueCount() {
+            return 2;
+        }
+
+        @Override
+        public EvictionPolicy create(RecordView records, PolicyState state) {
+            return new Slru(records, state);
         }
     }
 }

@@ -1,5 +1,9 @@
-package io.kvcache.core.policy;
+package io.kvcache.bench.baseline;
 
+import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.EvictionPolicyFactory;
+import io.kvcache.core.policy.PolicyState;
+import io.kvcache.core.policy.RecordView;
 import java.util.function.IntPredicate;
 
 /// Least frequently used with dynamic ageing (LFU-DA), leaves only.
@@ -69,5 +73,34 @@ public final class LfuDynamicAging implements EvictionPolicy {
     @Override
     public long victimLastUse() {
         return frequency.victimLastUse();
+    }
+
+    /// Makes instances of this policy.
+    public static final class Factory implements EvictionPolicyFactory {
+
+        @Override
+        public String commandName() {
+            return "lfu-da";
+        }
+
+        @Override
+        public String title() {
+            return "LFU with dynamic ageing";
+        }
+
+        @Override
+        public String source() {
+            return "Arlitt et al., 2000";
+        }
+
+        @Override
+        public int queueCount() {
+            return 1;
+        }
+
+        @Override
+        public EvictionPolicy create(RecordView records, PolicyState state) {
+            return new LfuDynamicAging(records, state);
+        }
     }
 }

@@ -1,13 +1,19 @@
-package io.kvcache.core.policy;
+package io.kvcache.bench.baseline;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.policy.EvictionPolicies;
+import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.EvictionPolicyFactory;
+import io.kvcache.core.policy.FlatCache;
+import io.kvcache.core.policy.PolicyKind;
+import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /// Whether a cache that guesses finds what its twin finds that hears of the same uses alone.
-/// [ImportancePrefetchTest] has what [ImportancePolicy] learns of guesses.
+/// `ImportancePrefetchTest` of core has what [io.kvcache.core.policy.ImportancePolicy] learns of guesses.
 final class PrefetchNeutralityTest {
 
     private static final int KEYS = 300;
@@ -17,9 +23,15 @@ final class PrefetchNeutralityTest {
     private static final int GUESSES = 4;
     private static final long[] SEEDS = {1, 7, 42};
 
+    static List<EvictionPolicyFactory> policies() {
+        return EvictionPolicies.all().stream()
+                .filter(each -> each != PolicyKind.IMPORTANCE)
+                .toList();
+    }
+
     @ParameterizedTest
-    @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "IMPORTANCE")
-    void givenGuessesThatNobodyReads_whenTheyHaveLeft_thenTheSameIsFound(PolicyKind kind) {
+    @MethodSource("policies")
+    void givenGuessesThatNobodyReads_whenTheyHaveLeft_thenTheSameIsFound(EvictionPolicyFactory kind) {
         for (long seed : SEEDS) {
             Twins twins = new Twins(kind, seed);
             twins.load(500);
@@ -34,8 +46,8 @@ final class PrefetchNeutralityTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "IMPORTANCE")
-    void givenGuessesThatAreRead_whenReadOnce_thenTheyAreAsIfTheyCameThen(PolicyKind kind) {
+    @MethodSource("policies")
+    void givenGuessesThatAreRead_whenReadOnce_thenTheyAreAsIfTheyCameThen(EvictionPolicyFactory kind) {
         for (long seed : SEEDS) {
             Twins twins = new Twins(kind, seed);
             twins.load(500);
@@ -56,8 +68,8 @@ final class PrefetchNeutralityTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "IMPORTANCE")
-    void givenGuessesThatAreHeldAndNotRead_whenTheyHaveLeft_thenThatWasNoUse(PolicyKind kind) {
+    @MethodSource("policies")
+    void givenGuessesThatAreHeldAndNotRead_whenTheyHaveLeft_thenThatWasNoUse(EvictionPolicyFactory kind) {
         int blocks = 12;
         FlatCache cache = new FlatCache(kind, blocks, blocks);
         for (int key = 0; key < blocks; key++) {
@@ -77,12 +89,12 @@ final class PrefetchNeutralityTest {
     /// Two caches that see the same uses, one of which guesses.
     private static final class Twins {
 
-        private final PolicyKind kind;
+        private final EvictionPolicyFactory kind;
         private final FlatCache plain;
         private final FlatCache guessing;
         private final Random random;
 
-        Twins(PolicyKind kind, long seed) {
+        Twins(EvictionPolicyFactory kind, long seed) {
             System.out.println("guessed order: " + kind.commandName() + ", seed " + seed);
             this.kind = kind;
             plain = new FlatCache(kind, ROOM, ROOM);

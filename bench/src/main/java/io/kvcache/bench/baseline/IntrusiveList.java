@@ -1,4 +1,7 @@
-package io.kvcache.core.policy;
+package io.kvcache.bench.baseline;
+
+import io.kvcache.core.policy.PolicyState;
+import io.kvcache.core.policy.RecordView;
 
 /// A doubly linked list of records, newest to oldest, whose links lie in the shared arrays.
 ///
@@ -14,8 +17,8 @@ final class IntrusiveList {
     private int size;
 
     IntrusiveList(PolicyState state) {
-        newer = state.newer();
-        older = state.older();
+        newer = BaselineNotes.of(state).newer();
+        older = BaselineNotes.of(state).older();
     }
 
     int size() {

@@ -1,5 +1,9 @@
-package io.kvcache.core.policy;
+package io.kvcache.bench.baseline;
 
+import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.LeafHeap;
+import io.kvcache.core.policy.PolicyState;
+import io.kvcache.core.policy.RecordView;
 import java.util.function.IntPredicate;
 import java.util.function.IntToLongFunction;
 
@@ -35,10 +39,10 @@ final class DynamicAgingPolicy implements EvictionPolicy {
         this.records = records;
         this.state = state;
         this.weight = weight;
-        ghosts = state.ghosts();
+        ghosts = BaselineNotes.of(state).ghosts();
         queue = new LeafHeap(records, state);
-        uses = state.uses();
-        lastUse = state.stamps();
+        uses = BaselineNotes.of(state).uses();
+        lastUse = BaselineNotes.of(state).stamps();
     }
 
     @Override

@@ -1,18 +1,25 @@
-package io.kvcache.core.policy;
+package io.kvcache.bench.baseline;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.policy.EvictionPolicies;
+import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.EvictionPolicyFactory;
+import io.kvcache.core.policy.FlatCache;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.policy.RecordView;
+import io.kvcache.core.policy.TreeStore;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /// What sets each policy apart, on cases small enough to follow by hand. Records are roots unless a test says
 /// otherwise.
-final class PolicyBehaviourTest {
+final class BaselinePoliciesTest {
 
     @Test
     void givenFifo_whenTheFirstIsUsed_thenItStillGoesFirst() {
-        TreeStore store = filled(PolicyKind.FIFO, 4);
+        TreeStore store = filled(Baselines.ofParameter("FIFO"), 4);
         store.use(0);
         assertThat(drain(store)).containsExactly(0, 1, 2, 3);
     }
@@ -26,7 +33,7 @@ final class PolicyBehaviourTest {
 
     @Test
     void givenLfu_whenUsesDiffer_thenTheLeastUsedGoesFirst() {
-        TreeStore store = filled(PolicyKind.LFU_DA, 3);
+        TreeStore store = filled(Baselines.LFU_DA, 3);
         store.use(0);
         store.use(0);
         store.use(1);
@@ -35,7 +42,7 @@ final class PolicyBehaviourTest {
 
     @Test
     void givenLfu_whenGuessesAreNotRead_thenTheyCountForNothing() {
-        for (PolicyKind kind : List.of(PolicyKind.LFU_DA, PolicyKind.GDSF)) {
+        for (EvictionPolicyFactory kind : List.of(Baselines.LFU_DA, Baselines.ofParameter("GDSF"))) {
             FlatCache cache = new FlatCache(kind, 4, 2);
             for (int i = 0; i < 5; i++) {
                 cache.prefetchUnused(9);
@@ -51,7 +58,7 @@ final class PolicyBehaviourTest {
 
     @Test
     void givenLfu_whenVictimsHadManyUses_thenNewcomersStartAbove() {
-        TreeStore store = filled(PolicyKind.LFU_DA, 3);
+        TreeStore store = filled(Baselines.LFU_DA, 3);
         for (int i = 0; i < 9; i++) {
             store.use(0);
             store.use(1);
@@ -67,7 +74,7 @@ final class PolicyBehaviourTest {
     @Test
     void givenGdsf_whenUsesAreEqual_thenTheCheapestToComputeGoesFirst() {
         TreeStore store = new TreeStore(200);
-        store.addClass(PolicyKind.GDSF.create(store));
+        store.addClass(Baselines.ofParameter("GDSF").create(store));
         for (int record = 0; record < 100; record++) {
             store.admit(record, record - 1, 0);
         }
@@ -81,7 +88,7 @@ final class PolicyBehaviourTest {
     @Test
     void givenGdsf_whenTheFirstToComeIsAGuess_thenSizesAreRelativeToIt() {
         TreeStore store = new TreeStore(2);
-        store.addClass(PolicyKind.GDSF.create(store));
+        store.addClass(Baselines.ofParameter("GDSF").create(store));
         store.prefetch(1, RecordView.NONE, 0);
         store.admit(0, RecordView.NONE, 0);
         assertThat(drain(store)).as("of equals").containsExactly(0, 1);
@@ -89,7 +96,7 @@ final class PolicyBehaviourTest {
 
     @Test
     void givenSlru_whenScanned_thenTheReusedRecordSurvives() {
-        TreeStore store = filled(PolicyKind.SLRU, 10);
+        TreeStore store = filled(Baselines.ofParameter("SLRU"), 10);
         store.use(0);
         for (int record = 1; record < 10; record++) {
             assertThat(store.evict(0)).isEqualTo(record);
@@ -100,7 +107,7 @@ final class PolicyBehaviourTest {
 
     @Test
     void givenSlru_whenAGuessIsReadOnce_thenItIsOnProbation() {
-        TreeStore store = guessed(PolicyKind.SLRU, 10);
+        TreeStore store = guessed(Baselines.ofParameter("SLRU"), 10);
         store.use(0);
         scan(store, 1, 10);
         assertThat(store.evict(0)).as("one use").isEqualTo(0);
@@ -108,7 +115,7 @@ final class PolicyBehaviourTest {
 
     @Test
     void givenSlru_whenAGuessIsReadAgain_thenItIsProtected() {
-        TreeStore store = guessed(PolicyKind.SLRU, 10);
+        TreeStore store = guessed(Baselines.ofParameter("SLRU"), 10);
         store.use(0);
         store.use(0);
         scan(store, 1, 10);
@@ -118,7 +125,7 @@ final class PolicyBehaviourTest {
 
     @Test
     void givenSieve_whenAGuessIsReadOnce_thenTheHandTakesIt() {
-        TreeStore store = guessed(PolicyKind.SIEVE, 4);
+        TreeStore store = guessed(Baselines.ofParameter("SIEVE"), 4);
         store.use(0);
         scan(store, 1, 4);
         assertThat(store.evict(0))
@@ -128,7 +135,7 @@ final class PolicyBehaviourTest {
 
     @Test
     void givenSieve_whenAGuessIsReadAgain_thenTheHandSparesIt() {
-        TreeStore store = guessed(PolicyKind.SIEVE, 4);
+        TreeStore store = guessed(Baselines.ofParameter("SIEVE"), 4);
         store.use(0);
         store.use(0);
         scan(store, 1, 4);
@@ -137,7 +144,7 @@ final class PolicyBehaviourTest {
 
     @Test
     void givenSieve_whenAGuessIsDemotedAndReadOnce_thenThatIsItsFirstUse() {
-        TreeStore store = guessed(PolicyKind.SIEVE, 4);
+        TreeStore store = guessed(Baselines.ofParameter("SIEVE"), 4);
         store.demote(0);
         store.use(0);
         scan(store, 1, 4);
@@ -146,7 +153,7 @@ final class PolicyBehaviourTest {
 
     @Test
     void givenSieve_whenTheHandPasses_thenUsedRecordsStayAndTheFirstUnusedGoes() {
-        TreeStore store = filled(PolicyKind.SIEVE, 4);
+        TreeStore store = filled(Baselines.ofParameter("SIEVE"), 4);
         store.use(0);
         store.use(2);
         assertThat(store.evict(0)).isEqualTo(1);
@@ -156,7 +163,7 @@ final class PolicyBehaviourTest {
 
     @Test
     void givenS3Fifo_whenScanned_thenRecordsUsedTwiceSurviveInMain() {
-        TreeStore store = filled(PolicyKind.S3_FIFO, 20);
+        TreeStore store = filled(Baselines.ofParameter("S3_FIFO"), 20);
         store.use(0);
         store.use(0);
         for (int record = 1; record < 20; record++) {
@@ -168,7 +175,7 @@ final class PolicyBehaviourTest {
 
     @Test
     void givenS3Fifo_whenAGuessIsReadTwice_thenThatIsOneUseAgain() {
-        TreeStore store = guessed(PolicyKind.S3_FIFO, 20);
+        TreeStore store = guessed(Baselines.ofParameter("S3_FIFO"), 20);
         store.use(0);
         store.use(0);
         scan(store, 1, 20);
@@ -177,7 +184,7 @@ final class PolicyBehaviourTest {
 
     @Test
     void givenS3Fifo_whenAGuessIsDemotedAndReadTwice_thenThatIsOneUseAgain() {
-        TreeStore store = guessed(PolicyKind.S3_FIFO, 20);
+        TreeStore store = guessed(Baselines.ofParameter("S3_FIFO"), 20);
         store.demote(0);
         store.use(0);
         store.use(0);
@@ -187,7 +194,7 @@ final class PolicyBehaviourTest {
 
     @Test
     void givenS3Fifo_whenAGuessIsPinnedAtItsTurn_thenItStaysAGuess() {
-        TreeStore store = guessed(PolicyKind.S3_FIFO, 20);
+        TreeStore store = guessed(Baselines.ofParameter("S3_FIFO"), 20);
         store.pin(0, true);
         scan(store, 1, 2);
         store.pin(0, false);
@@ -199,7 +206,7 @@ final class PolicyBehaviourTest {
 
     @Test
     void givenS3Fifo_whenAGuessIsReadThreeTimes_thenItSurvivesInMain() {
-        TreeStore store = guessed(PolicyKind.S3_FIFO, 20);
+        TreeStore store = guessed(Baselines.ofParameter("S3_FIFO"), 20);
         for (int i = 0; i < 3; i++) {
             store.use(0);
         }
@@ -209,13 +216,14 @@ final class PolicyBehaviourTest {
     }
 
     @Test
-    void givenEveryName_whenLookedUp_thenItsKind() {
-        for (PolicyKind kind : PolicyKind.values()) {
-            assertThat(PolicyKind.fromName(kind.commandName())).contains(kind);
-            assertThat(PolicyKind.names()).contains(kind.commandName());
-            assertThat(kind.paper()).isNotBlank();
+    void givenTheClassPath_whenListed_thenShippedOnesAreFirstAndLast() {
+        assertThat(EvictionPolicies.names()).isEqualTo("lru, fifo, lfu-da, gdsf, slru, s3-fifo, sieve, importance");
+        for (EvictionPolicyFactory kind : EvictionPolicies.all()) {
+            assertThat(EvictionPolicies.find(kind.commandName())).contains(kind);
+            assertThat(Baselines.ofParameter(Baselines.parameter(kind))).isEqualTo(kind);
+            assertThat(kind.source()).isNotBlank();
         }
-        assertThat(PolicyKind.fromName("random")).isEmpty();
+        assertThat(EvictionPolicies.find("random")).isEmpty();
     }
 
     /// The records `[from, to)` leave in this order, each for one that is new.
@@ -226,7 +234,7 @@ final class PolicyBehaviourTest {
         }
     }
 
-    private static TreeStore filled(PolicyKind kind, int records) {
+    private static TreeStore filled(EvictionPolicyFactory kind, int records) {
         TreeStore store = new TreeStore(records);
         store.addClass(kind.create(store));
         for (int record = 0; record < records; record++) {
@@ -236,7 +244,7 @@ final class PolicyBehaviourTest {
     }
 
     /// The first is a guess.
-    private static TreeStore guessed(PolicyKind kind, int records) {
+    private static TreeStore guessed(EvictionPolicyFactory kind, int records) {
         TreeStore store = new TreeStore(records);
         store.addClass(kind.create(store));
         store.prefetch(0, RecordView.NONE, 0);

@@ -1,5 +1,9 @@
-package io.kvcache.core.policy;
+package io.kvcache.bench.baseline;
 
+import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.EvictionPolicyFactory;
+import io.kvcache.core.policy.PolicyState;
+import io.kvcache.core.policy.RecordView;
 import java.util.function.IntPredicate;
 
 /// Greedy dual size frequency (GDSF) with the prefill work of a block as its cost, leaves only.
@@ -111,5 +115,34 @@ public final class GdsfDepthCost implements EvictionPolicy {
         double cost = 1 + (records.depth(record) + 0.5) / crossoverBlocks;
         double size = (double) Math.max(1, records.bytes(record)) / referenceBytes;
         return Math.max(1, Math.round(WEIGHT_SCALE * cost / size));
+    }
+
+    /// Makes instances of this policy.
+    public static final class Factory implements EvictionPolicyFactory {
+
+        @Override
+        public String commandName() {
+            return "gdsf";
+        }
+
+        @Override
+        public String title() {
+            return "GDSF, cost = prefill work at depth";
+        }
+
+        @Override
+        public String source() {
+            return "Cherkasova, HP Labs 1998";
+        }
+
+        @Override
+        public int queueCount() {
+            return 1;
+        }
+
+        @Override
+        public EvictionPolicy create(RecordView records, PolicyState state) {
+            return new GdsfDepthCost(records, state);
+        }
     }
 }

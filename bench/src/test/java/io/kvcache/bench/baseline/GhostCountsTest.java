@@ -1,4 +1,4 @@
-package io.kvcache.core.policy;
+package io.kvcache.bench.baseline;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;

@@ -1,5 +1,10 @@
-package io.kvcache.core.policy;
+package io.kvcache.bench.baseline;
 
+import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.EvictionPolicyFactory;
+import io.kvcache.core.policy.LeafHeap;
+import io.kvcache.core.policy.PolicyState;
+import io.kvcache.core.policy.RecordView;
 import java.util.function.IntPredicate;
 
 /// First in, first out, leaves only: the leaf that was admitted longest ago goes first.
@@ -70,5 +75,34 @@ public final class LeafFifo implements EvictionPolicy {
     @Override
     public long victimLastUse() {
         return queue.lowestScore();
+    }
+
+    /// Makes instances of this policy.
+    public static final class Factory implements EvictionPolicyFactory {
+
+        @Override
+        public String commandName() {
+            return "fifo";
+        }
+
+        @Override
+        public String title() {
+            return "FIFO";
+        }
+
+        @Override
+        public String source() {
+            return "textbook";
+        }
+
+        @Override
+        public int queueCount() {
+            return 1;
+        }
+
+        @Override
+        public EvictionPolicy create(RecordView records, PolicyState state) {
+            return new LeafFifo(records, state);
+        }
     }
 }

@@ -1,4 +1,4 @@
-package io.kvcache.core.policy;
+package io.kvcache.bench.baseline;
 
 /// A bounded memory of keys that are no longer resident: fingerprint to a positive count.
 ///
