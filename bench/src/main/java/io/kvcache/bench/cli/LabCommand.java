@@ -34,7 +34,6 @@ import picocli.CommandLine.Spec;
             CurveLabCommand.class,
             PrefetchLabCommand.class,
             MarginLabCommand.class,
-            ConstantLabCommand.class,
             CaptureLabCommand.class
         },
         sortOptions = false)

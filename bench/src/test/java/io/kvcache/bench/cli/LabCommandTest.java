@@ -180,26 +180,6 @@ final class LabCommandTest {
         assertThat(commandResult.err()).contains(value).contains("must be");
     }
 
-    @Test
-    void givenTheListOfConstants_whenAsked_thenEachIsNamedWithItsReason() {
-        CommandRunner.CommandResult commandResult = CommandRunner.run(
-                "lab", "constants", "--list", "--constant", "LruFallback,ReuseProbability.PRIOR_AGAIN");
-        assertThat(commandResult.exitCode()).isZero();
-        assertThat(commandResult.out())
-                .contains("LruFallback.CHANCE", "three standard deviations", "ReuseProbability.PRIOR_AGAIN");
-        assertThat(commandResult.out()).doesNotContain("ReuseProbability.WINDOW");
-    }
-
-    @ParameterizedTest
-    @CsvSource(
-            value = {"--constant;Guard.NONE", "--first;0", "--trace;generated:x"},
-            delimiter = ';')
-    void givenABadChoiceForConstants_whenRun_thenTheErrorNamesTheValue(String option, String value) {
-        CommandRunner.CommandResult commandResult = CommandRunner.run("lab", "constants", option, value);
-        assertThat(commandResult.exitCode()).isEqualTo(2);
-        assertThat(commandResult.err()).contains(value).contains("must be");
-    }
-
     @ParameterizedTest
     @CsvSource(
             value = {"--share;0", "--share;101", "--look-ahead;0", "--format;html", "--policy;best", "--rule;none"},

@@ -2,6 +2,7 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
+import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.GhostCache;
@@ -411,6 +412,197 @@ final class WriteAdmission {
                 }
             }
             return low;
+        }
+    }
+
+    /// What a block must promise to be worth a write, so that only a share of what is put is written: that which
+    /// promises most. A promise of 1 is a use for certain of a block of mean cost, see [WriteAdmission].
+    ///
+    /// After each window of puts the price moves by how far the share that was written is from the one that is
+    /// wanted. It is never below what a write costs by itself, so less is written than may be when there is not
+    /// enough that is worth it.
+    ///
+    /// **Threads.** Owned by the store's lock.
+    static final class AdmissionThreshold {
+
+        /// Puts after which the price moves. In a model of both published traces a fourth and four times of it
+        /// change what is written by up to five points and hits by less than one.
+        private static final int WINDOW = 256;
+
+        /// How far: a window in which everything is written makes a write dearer by a sixth. The same holds of
+        /// a fourth and four times of this.
+        private static final double STEP = 0.25;
+
+        /// Above what blocks of usual prompts promise; a higher price would only take longer to fall
+        /// again after a flush has written everything.
+        private static final double MAX_THRESHOLD = 16;
+
+        private final double share;
+        private final double floor;
+        private double threshold;
+        private int puts;
+        private long putBytes;
+        private long writtenBytes;
+
+        /// @param share of the bytes that are put that may be written, above 0
+        /// @param gain what one use saves in units of what the write costs, above 0
+        AdmissionThreshold(double share, double gain) {
+            this.share = share;
+            floor = Math.min(1, 1 / gain);
+            threshold = floor;
+        }
+
+        void onPut(long bytes) {
+            putBytes += bytes;
+            if (++puts == WINDOW) {
+                double wrote = Math.min(1, (double) writtenBytes / putBytes);
+                threshold = Math.clamp(threshold * Math.exp(STEP * (wrote - share)), floor, MAX_THRESHOLD);
+                puts = 0;
+                putBytes = 0;
+                writtenBytes = 0;
+            }
+        }
+
+        void onWritten(long bytes) {
+            writtenBytes += bytes;
+        }
+
+        /// Promise below which a block is not written, 0 to 16.
+        double threshold() {
+            return threshold;
+        }
+    }
+
+    /// How likely a block is used again soon, by the kind of its put, learned from those that were.
+    ///
+    /// Few blocks of a [PromptClass] have the odds of the others of its group, few of a group those of all
+    /// others, and a few imagined blocks keep the first answers sober. What was counted halves now and
+    /// then, so that the odds follow the load.
+    ///
+    /// **Threads.** Owned by the store's lock.
+    static final class ReuseProbability {
+
+        /// Blocks after which all counts are halved.
+        private static final long WINDOW = 1 << 20;
+
+        /// Imagined blocks, and those of them that were used again: two in five, as in the conversation
+        /// trace.
+        private static final double PRIOR_BLOCKS = 20;
+
+        private static final double PRIOR_AGAIN = 8;
+
+        private final Counts all = new Counts(1);
+        private final Counts groups = new Counts(PromptClass.GROUPS);
+        private final Counts kinds = new Counts(PromptClass.COUNT);
+        private long counted;
+
+        /// Blocks that were put, and those of them that were used again.
+        @SuppressWarnings("ArrayRecordComponent") // counted up in place; nothing compares them with equals
+        private record Counts(long[] put, long[] reused) {
+
+            Counts(int size) {
+                this(new long[size], new long[size]);
+            }
+
+            void halve() {
+                for (int at = 0; at < put.length; at++) {
+                    put[at] /= 2;
+                    reused[at] /= 2;
+                }
+            }
+        }
+
+        /// A block was put.
+        void onPut(int kind) {
+            all.put[0]++;
+            groups.put[PromptClass.group(kind)]++;
+            kinds.put[kind]++;
+            decay();
+        }
+
+        /// A block that was put was used for the first time, and soon enough.
+        void onFirstUse(int kind) {
+            all.reused[0]++;
+            groups.reused[PromptClass.group(kind)]++;
+            kinds.reused[kind]++;
+            decay();
+        }
+
+        /// The odds that a block whose put is of such a kind is used again, 0 to 1.
+        double probability(int kind) {
+            int group = PromptClass.group(kind);
+            double ofOthers = estimate(
+                    all.reused[0] - groups.reused[group], all.put[0] - groups.put[group], PRIOR_AGAIN / PRIOR_BLOCKS);
+            double ofGroup =
+                    estimate(groups.reused[group] - kinds.reused[kind], groups.put[group] - kinds.put[kind], ofOthers);
+            return Math.min(1, estimate(kinds.reused[kind], kinds.put[kind], ofGroup));
+        }
+
+        private static double estimate(long again, long put, double without) {
+            return (again + PRIOR_BLOCKS * without) / (put + PRIOR_BLOCKS);
+        }
+
+        private void decay() {
+            if (++counted == WINDOW) {
+                counted = 0;
+                all.halve();
+                groups.halve();
+                kinds.halve();
+            }
+        }
+    }
+
+    /// What computing a block again takes, beside what it takes for the mean of those that are put.
+    ///
+    /// A token looks back at all before it, so the farther into its prompt a block lies the more it takes, and it
+    /// takes twice as much as a first block's behind [PrefillCost#doublingTokens]. Blocks of several models count
+    /// as equally dear at equal parts of that. Nothing is known of objects: they take the mean.
+    ///
+    /// **Threads.** Owned by the store's lock.
+    static final class RecomputeCost {
+
+        /// Until somebody knows: Llama 3 8B, of which a token takes two operations for each of 8 billion
+        /// parameters, and half a million for each token that it looks back at.
+        private static final double DOUBLING_TOKENS = 30_600;
+
+        /// Puts over which the mean is taken.
+        private static final int MEAN_OF = 1 << 14;
+
+        private final RecordPool pool;
+        private final NamespaceRegistry namespaceRegistry;
+        private double doublingTokens = DOUBLING_TOKENS;
+        private double mean = 1;
+        private long puts;
+
+        RecomputeCost(RecordPool pool, NamespaceRegistry namespaceRegistry) {
+            this.pool = pool;
+            this.namespaceRegistry = namespaceRegistry;
+        }
+
+        /// Goes by what an engine takes from now on.
+        void setPrefillCost(PrefillCost prefill) {
+            doublingTokens = prefill.doublingTokens();
+            puts = 0;
+        }
+
+        /// A record was put.
+        void onPut(int record) {
+            if (!RecordFlags.isObject(pool.flags(record))) {
+                puts = Math.min(MEAN_OF, puts + 1);
+                mean += (cost(record) - mean) / puts;
+            }
+        }
+
+        /// What a record takes in units of the mean, above 0.
+        double relativeCost(int record) {
+            return RecordFlags.isObject(pool.flags(record)) ? 1 : cost(record) / mean;
+        }
+
+        /// In units of what the first block of its prompt takes.
+        private double cost(int record) {
+            int namespace = RecordFlags.namespaceId(pool.flags(record));
+            double tokens = namespaceRegistry.byId(namespace).namespace().blockTokens();
+            return 1 + (pool.depth(record) + 0.5) * tokens / doublingTokens;
         }
     }
 }

@@ -3,6 +3,7 @@ package io.kvcache.core.store;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import io.kvcache.core.store.WriteAdmission.AdmissionThreshold;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
 

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import io.kvcache.core.store.WriteAdmission.PromptClass;
+import io.kvcache.core.store.WriteAdmission.ReuseProbability;
 import org.junit.jupiter.api.Test;
 
 final class ReuseProbabilityTest {

@@ -1,4 +1,0 @@
-@NullMarked
-package io.kvcache.bench.constant;
-
-import org.jspecify.annotations.NullMarked;
