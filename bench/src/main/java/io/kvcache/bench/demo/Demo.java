@@ -56,7 +56,7 @@ public final class Demo {
                 EvictionPolicies.all().stream().map(this::replayAtAllCapacities).toList();
         Candidate lru = candidates.getFirst();
         Candidate best = candidates.stream()
-                .filter(each -> each.kind != PolicyKind.LRU)
+                .filter(each -> !each.kind.equals(PolicyKind.LRU))
                 .max(Comparator.comparingLong(Candidate::hits))
                 .orElse(lru);
         List<DemoResult.Row> rows = new ArrayList<>();

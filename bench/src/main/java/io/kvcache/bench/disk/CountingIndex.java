@@ -1,10 +1,10 @@
 package io.kvcache.bench.disk;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.TierRead;
 import io.kvcache.tiers.disk.DiskEntry;
 import io.kvcache.tiers.disk.DiskIndex;
 import io.kvcache.tiers.disk.DiskLogCompletions;
-import io.kvcache.tiers.disk.ReadOutcome;
 import io.kvcache.tiers.disk.RegionCandidates;
 
 /// Knows how many entries it was told, and nothing else; so what is measured is the log.
@@ -50,7 +50,7 @@ final class CountingIndex implements DiskIndex, DiskLogCompletions {
     }
 
     @Override
-    public void onRead(long tag, ReadOutcome outcome) {}
+    public void onRead(long tag, TierRead.Outcome outcome) {}
 
     @Override
     public void onFlushed(long tag, boolean durable) {}

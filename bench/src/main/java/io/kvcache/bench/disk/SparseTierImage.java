@@ -3,6 +3,8 @@ package io.kvcache.bench.disk;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.FileDevice;
 import io.kvcache.tiers.device.FileDeviceOptions;
@@ -11,8 +13,6 @@ import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.LogContext;
-import io.kvcache.tiers.disk.LogState;
-import io.kvcache.tiers.disk.LogSubmitResult;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
@@ -84,7 +84,7 @@ public final class SparseTierImage implements AutoCloseable {
         while (log.stats().regions().free() > 3) {
             for (int i = 0; i < CHAIN_BLOCKS; i++) {
                 DiskEntry entry = child(parent, i, random);
-                while (log.append(entry, block, 0) == LogSubmitResult.FULL) {
+                while (log.append(entry, block, 0) == SubmitResult.RETRY) {
                     log.tick(System.nanoTime());
                 }
                 parent = entry;
@@ -92,7 +92,7 @@ public final class SparseTierImage implements AutoCloseable {
             appended += CHAIN_BLOCKS;
         }
         settle(log);
-        if (index.appended() != appended || log.state() != LogState.SERVING) {
+        if (index.appended() != appended || log.state() != TierState.SERVING) {
             throw new IllegalStateException(index.appended() + " of " + appended + " appended: " + log.cause());
         }
         return appended;

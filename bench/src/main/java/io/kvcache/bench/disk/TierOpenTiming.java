@@ -1,11 +1,11 @@
 package io.kvcache.bench.disk;
 
+import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.LogContext;
-import io.kvcache.tiers.disk.LogState;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -72,11 +72,11 @@ public record TierOpenTiming(double servingSeconds, double fullSeconds, double r
                     device,
                     DiskLogConfig.of(DiskGeometry.of(device.size()), 1),
                     new LogContext(index, index, size -> arena.allocate(size, DiskGeometry.PAGE_BYTES)));
-            while (log.state() == LogState.OPENING) {
+            while (log.state() == TierState.OPENING) {
                 log.tick(System.nanoTime(), WAIT_NANOS);
             }
             double serving = (System.nanoTime() - start) / 1e9;
-            while (log.isRecovering() && log.state() == LogState.SERVING) {
+            while (log.isRecovering() && log.state() == TierState.SERVING) {
                 log.tick(System.nanoTime(), WAIT_NANOS);
             }
             double full = (System.nanoTime() - start) / 1e9;

@@ -37,6 +37,6 @@ public record PolicyReplay(EvictionPolicyFactory kind, int lookAhead) implements
     /// S3-FIFO's ghosts are as many as the cache has blocks, as its paper says. Importance has a memory
     /// of its own.
     private static int ghosts(EvictionPolicyFactory kind, int nodes, int blocks) {
-        return kind == Baselines.S3_FIFO ? Math.min(nodes, blocks) : nodes;
+        return kind.equals(Baselines.S3_FIFO) ? Math.min(nodes, blocks) : nodes;
     }
 }

@@ -25,7 +25,7 @@ final class PrefetchNeutralityTest {
 
     static List<EvictionPolicyFactory> policies() {
         return EvictionPolicies.all().stream()
-                .filter(each -> each != PolicyKind.IMPORTANCE)
+                .filter(each -> !each.equals(PolicyKind.IMPORTANCE))
                 .toList();
     }
 

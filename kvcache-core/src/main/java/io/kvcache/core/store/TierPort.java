@@ -13,6 +13,7 @@ import io.kvcache.core.store.WriteBackQueue.WriteBackCounters;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.Tombstone;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
@@ -291,30 +292,26 @@ public final class TierPort {
         }
     }
 
-    /// A record on disk that was given a slot, to be read into it.
-    ///
-    /// @param address as the disk knows it
-    /// @param block with the checksum that the bytes must have
-    /// @param pages its slots, in whole pages
-    public record PendingRead(int record, int disk, long address, TierBlock block, List<MemorySegment> pages) {}
-
-    /// What is to be read for a load that was started, or null when nobody waits for it any longer: then
-    /// the record is on disk as before, and [#onRead] is not to be called.
+    /// What is to be read for a load that was started, or null when no caller waits for it any longer, or another
+    /// disk has it by now: then the record is on disk as before, and [#onRead] is not to be called.
     ///
     /// @param wanted whether to read it though nobody but the load has a pin
-    public @Nullable PendingRead nextRead(int record, boolean wanted) {
+    /// @param tag comes back with the outcome
+    /// @return with the checksum that the bytes must have, and the record's slots in whole pages
+    public @Nullable TierRead nextRead(int disk, int record, boolean wanted, long tag) {
         lock.lock();
         try {
             long control = pool.control(record);
+            long address = pool.diskAddress(record);
             boolean awaited = wanted || ControlWord.pins(control) > 1 || pool.residentChildren(record) > 0;
-            if (ControlWord.state(control) != ControlWord.LOADING || !awaited || pool.diskAddress(record) == NONE) {
+            if (ControlWord.state(control) != ControlWord.LOADING
+                    || !awaited
+                    || address == NONE
+                    || DiskAddress.diskOf(address) != disk) {
                 recordStates.abandonFill(record);
                 return null;
             }
-            long address = pool.diskAddress(record);
-            int disk = DiskAddress.diskOf(address);
-            return new PendingRead(
-                    record, disk, DiskAddress.localAddress(address), views.diskBlock(record), views.pages(record));
+            return new TierRead(views.diskBlock(record), DiskAddress.localAddress(address), views.pages(record), tag);
         } finally {
             lock.unlock();
         }

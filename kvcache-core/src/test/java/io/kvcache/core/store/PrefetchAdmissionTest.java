@@ -16,6 +16,7 @@ import io.kvcache.core.store.HostStore.LoadOutcome;
 import io.kvcache.core.store.HostStore.PrefetchStats;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordHandle;
@@ -94,7 +95,7 @@ final class PrefetchAdmissionTest {
     }
 
     private void arrives(int number) {
-        TierPort.PendingRead read = tierPort.nextRead(record(number), true);
+        TierRead read = tierPort.nextRead(0, record(number), true, 0);
         assertThat(read).isNotNull();
         tierPort.onRead(record(number), 7, true, false);
     }
@@ -163,7 +164,7 @@ final class PrefetchAdmissionTest {
     @Test
     void givenOneThatCannotBeRead_whenGivenUp_thenItWasWastedAndIsOnDiskStill() {
         assertThat(begin(3)).isTrue();
-        assertThat(tierPort.nextRead(record(3), true)).isNotNull();
+        assertThat(tierPort.nextRead(0, record(3), true, 0)).isNotNull();
         tierPort.onRead(record(3), 0, false, false);
         assertThat(store.prefetchAdmission().stats()).isEqualTo(new PrefetchStats(1, 0, 1, 0));
         assertThat(ControlWord.state(store.records().control(record(3)))).isEqualTo(ControlWord.ON_DISK);
@@ -174,7 +175,7 @@ final class PrefetchAdmissionTest {
         assertThat(begin(3)).isTrue();
         int record = record(3);
         assertThat(store.drop(key(3).hi(), key(3).lo())).isEqualTo(1);
-        assertThat(tierPort.nextRead(record, true)).isNull();
+        assertThat(tierPort.nextRead(0, record, true, 0)).isNull();
         assertThat(store.prefetchAdmission().stats()).isEqualTo(new PrefetchStats(1, 0, 1, 0));
     }
 
@@ -257,7 +258,7 @@ final class PrefetchAdmissionTest {
         for (int number = 0; number < begun; number++) {
             arrives(number);
         }
-        TierPort.PendingRead read = tierPort.nextRead(RecordHandle.record(handle), true);
+        TierRead read = tierPort.nextRead(0, RecordHandle.record(handle), true, 0);
         assertThat(read).isNotNull();
         tierPort.onRead(RecordHandle.record(handle), 7, true, false);
     }

@@ -71,7 +71,7 @@ final class PrefetchedObjectUseTest {
     }
 
     private void fill(int record) {
-        assertThat(tierPort.nextRead(record, true)).isNotNull();
+        assertThat(tierPort.nextRead(0, record, true, 0)).isNotNull();
         tierPort.onRead(record, 7, true, false);
     }
 

@@ -107,7 +107,7 @@ final class PutNoveltyTest {
         evictAll();
         LoadBatch loadBatch = store.beginLoads(document, 0, 2, 1);
         for (int i = 0; i < loadBatch.count(); i++) {
-            assertThat(tierPort.nextRead(loadBatch.record(i), true)).isNotNull();
+            assertThat(tierPort.nextRead(0, loadBatch.record(i), true, 0)).isNotNull();
             tierPort.onRead(loadBatch.record(i), 7, true, false);
         }
         int question = seal(reserve(asked, 2));

@@ -17,6 +17,7 @@ import io.kvcache.core.store.HostStore.LoadOutcome;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordHandle;
 import java.lang.foreign.MemorySegment;
@@ -67,7 +68,7 @@ final class RandomDiskRun implements AutoCloseable {
     private NamespaceEntry things;
     private final ArrayDeque<TierPort.PendingWrite> writing = new ArrayDeque<>();
     private final ArrayDeque<Integer> toRead = new ArrayDeque<>();
-    private final List<TierPort.PendingRead> reading = new ArrayList<>();
+    private final List<TierRead> reading = new ArrayList<>();
     private final List<int[]> tables = new ArrayList<>();
     private final List<Integer> filling = new ArrayList<>();
 
@@ -269,16 +270,17 @@ final class RandomDiskRun implements AutoCloseable {
 
     private void read() {
         if (reading.size() < 3 && !toRead.isEmpty()) {
-            TierPort.PendingRead read = store.tierPort().nextRead(toRead.poll(), random.nextInt(3) == 0);
+            int record = toRead.poll();
+            TierRead read = store.tierPort().nextRead(0, record, random.nextInt(3) == 0, record);
             if (read == null) {
                 count(Count.CANCELLED);
             } else {
                 reading.add(read);
             }
         } else if (!reading.isEmpty()) {
-            TierPort.PendingRead read = reading.remove(random.nextInt(reading.size()));
+            TierRead read = reading.remove(random.nextInt(reading.size()));
             boolean good = disk.read(read.address(), read.pages().getFirst()) && random.nextInt(12) > 0;
-            store.tierPort().onRead(read.record(), read.block().checksum(), good, !good && random.nextBoolean());
+            store.tierPort().onRead((int) read.tag(), read.block().checksum(), good, !good && random.nextBoolean());
             count(good ? Count.LOADED : Count.FAILED_READS);
         }
     }

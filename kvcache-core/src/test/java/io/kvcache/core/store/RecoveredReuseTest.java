@@ -55,7 +55,7 @@ final class RecoveredReuseTest {
     private void load(int number) {
         LoadBatch loadBatch = store.beginLoads(chain(number), 0, 1, 0);
         assertThat(loadBatch.isStarted(0)).isTrue();
-        assertThat(tierPort.nextRead(loadBatch.record(0), true)).isNotNull();
+        assertThat(tierPort.nextRead(0, loadBatch.record(0), true, 0)).isNotNull();
         tierPort.onRead(loadBatch.record(0), number, true, false);
     }
 

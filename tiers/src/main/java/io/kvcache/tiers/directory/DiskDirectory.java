@@ -1,5 +1,6 @@
 package io.kvcache.tiers.directory;
 
+import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.FileDevice;
 import io.kvcache.tiers.device.FileDeviceOptions;
@@ -9,7 +10,6 @@ import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.FormatError;
-import io.kvcache.tiers.disk.LogState;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -177,7 +177,7 @@ public final class DiskDirectory implements AutoCloseable {
     }
 
     /// For a log on this directory that did not get to serve: why, in the words of [#open]. Its state is
-    /// [LogState#REFUSED] or [LogState#FAILED].
+    /// [TierState#REFUSED] or [TierState#FAILED].
     public DiskDirectoryException openFailure(DiskLog log) {
         return openFailure(folder, log);
     }
@@ -186,7 +186,7 @@ public final class DiskDirectory implements AutoCloseable {
     public static DiskDirectoryException openFailure(Path folder, DiskLog log) {
         FormatError formatError = log.formatError();
         String why = formatError == null ? log.cause() : formatError.message();
-        String advice = log.state() == LogState.REFUSED
+        String advice = log.state() == TierState.REFUSED
                 ? DirectoryCheck.ADVICE
                 : "check the disk (dmesg, SMART), or name another directory";
         return new DiskDirectoryException(folder, why + "; " + advice);

@@ -1,6 +1,7 @@
 package io.kvcache.tiers.disk;
 
 import io.kvcache.core.memory.ChunkedCrc;
+import io.kvcache.core.tier.TierRead;
 import io.kvcache.tiers.device.IoOutcome;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
@@ -43,7 +44,7 @@ final class BlockVerifier {
     }
 
     /// Begins to read a block; not when [#isFull].
-    void read(Region region, DiskEntry entry, Consumer<ReadOutcome> then) {
+    void read(Region region, DiskEntry entry, Consumer<TierRead.Outcome> then) {
         idle.remove().begin(region, entry, then);
     }
 
@@ -53,13 +54,13 @@ final class BlockVerifier {
         private long at;
         private long left;
         private @Nullable DiskEntry entry;
-        private Consumer<ReadOutcome> callback = _ -> {};
+        private Consumer<TierRead.Outcome> callback = _ -> {};
 
         ReadBuffer(MemorySegment buffer) {
             this.buffer = buffer;
         }
 
-        void begin(Region region, DiskEntry next, Consumer<ReadOutcome> follow) {
+        void begin(Region region, DiskEntry next, Consumer<TierRead.Outcome> follow) {
             crc = new ChunkedCrc();
             entry = next;
             callback = follow;
@@ -80,16 +81,16 @@ final class BlockVerifier {
             at += bytes;
             left -= bytes;
             if (!outcome.isDone()) {
-                finish(ReadOutcome.IO_ERROR);
+                finish(TierRead.Outcome.UNREADABLE);
             } else if (left > 0) {
                 read();
             } else {
                 boolean good = entry != null && crc.value() == entry.checksum();
-                finish(good ? ReadOutcome.SUCCESS : ReadOutcome.CHECKSUM_ERROR);
+                finish(good ? TierRead.Outcome.SUCCESS : TierRead.Outcome.CORRUPT);
             }
         }
 
-        private void finish(ReadOutcome outcome) {
+        private void finish(TierRead.Outcome outcome) {
             idle.add(this);
             callback.accept(outcome);
         }

@@ -5,13 +5,29 @@ import io.kvcache.tiers.device.IoOutcome;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
-/// One operation of the device, and what follows it.
-///
-/// @param submitter hands it to the device, which may be full
-/// @param writeKind what a write is for, null for anything else
-/// @param bytes of a load or a write
-record DeviceOperation(
-        Submitter submitter, OperationType type, @Nullable WriteKind writeKind, long bytes, Completion completion) {
+/// One operation of the device, from being asked for to its end, and what follows it.
+final class DeviceOperation {
+
+    /// Hands it to the device, which may be full.
+    final Submitter submitter;
+    final OperationType type;
+    /// What a write is for, null for anything else.
+    final @Nullable WriteKind writeKind;
+    /// Of a load or a write.
+    final long bytes;
+    final Completion completion;
+    /// When the device took it.
+    long sinceNanos;
+    boolean over;
+
+    private DeviceOperation(
+            Submitter submitter, OperationType type, @Nullable WriteKind writeKind, long bytes, Completion completion) {
+        this.submitter = submitter;
+        this.type = type;
+        this.writeKind = writeKind;
+        this.bytes = bytes;
+        this.completion = completion;
+    }
 
     /// Hands an operation to a device.
     @FunctionalInterface

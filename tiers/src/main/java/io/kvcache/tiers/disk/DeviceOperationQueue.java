@@ -44,8 +44,8 @@ final class DeviceOperationQueue {
     private final LogHealth logHealth;
     private final Queue<DeviceOperation> loads = new ArrayDeque<>();
     private final Queue<DeviceOperation> others = new ArrayDeque<>();
-    private final Deque<PendingOperation> oldestFirst = new ArrayDeque<>();
-    private final @Nullable PendingOperation[] pendingByTag;
+    private final Deque<DeviceOperation> oldestFirst = new ArrayDeque<>();
+    private final @Nullable DeviceOperation[] pendingByTag;
     private final int[] freeTags;
     private int freeCount;
     private final int maxOthersInFlight;
@@ -57,23 +57,11 @@ final class DeviceOperationQueue {
     private long awakeNanos;
     private boolean clockStarted;
 
-    /// A transfer that the device has taken.
-    private static final class PendingOperation {
-        final DeviceOperation deviceOperation;
-        final long sinceNanos;
-        boolean over;
-
-        PendingOperation(DeviceOperation deviceOperation, long sinceNanos) {
-            this.deviceOperation = deviceOperation;
-            this.sinceNanos = sinceNanos;
-        }
-    }
-
     DeviceOperationQueue(BlockDevice device, LogLimits limits, LogHealth logHealth) {
         this.device = device;
         this.limits = limits;
         this.logHealth = logHealth;
-        this.pendingByTag = new PendingOperation[device.depth()];
+        this.pendingByTag = new DeviceOperation[device.depth()];
         this.freeTags = new int[device.depth()];
         for (int tag = 0; tag < freeTags.length; tag++) {
             freeTags[freeCount++] = tag;
@@ -82,7 +70,7 @@ final class DeviceOperationQueue {
     }
 
     void add(DeviceOperation deviceOperation) {
-        (deviceOperation.type() == DeviceOperation.OperationType.LOAD ? loads : others).add(deviceOperation);
+        (deviceOperation.type == DeviceOperation.OperationType.LOAD ? loads : others).add(deviceOperation);
     }
 
     /// Transfers that the device had no room for, those that somebody waits for left out.
@@ -154,7 +142,7 @@ final class DeviceOperationQueue {
     /// Answers whether more could go.
     private boolean startLoadBatch() {
         for (long bytes = 0; bytes < LOAD_BATCH_BYTES && freeCount > 0 && !loads.isEmpty(); ) {
-            bytes += loads.element().bytes();
+            bytes += loads.element().bytes;
             start(loads.remove());
         }
         return freeCount > 0 && !loads.isEmpty();
@@ -168,33 +156,32 @@ final class DeviceOperationQueue {
 
     private void start(DeviceOperation next) {
         int tag = freeTags[--freeCount];
-        PendingOperation pendingOperation = new PendingOperation(next, awakeNanos);
-        pendingByTag[tag] = pendingOperation;
-        oldestFirst.add(pendingOperation);
-        othersInFlight += next.type() == DeviceOperation.OperationType.LOAD ? 0 : 1;
-        if (!next.submitter().submit(device, tag)) {
+        next.sinceNanos = awakeNanos;
+        pendingByTag[tag] = next;
+        oldestFirst.add(next);
+        othersInFlight += next.type == DeviceOperation.OperationType.LOAD ? 0 : 1;
+        if (!next.submitter.submit(device, tag)) {
             throw new IllegalStateException("somebody else uses the device: it is full with %d of %d operations"
                     .formatted(freeTags.length - freeCount, freeTags.length));
         }
     }
 
     private void completed(long tag, IoOutcome outcome) {
-        PendingOperation pendingOperation = Objects.requireNonNull(pendingByTag[(int) tag], "an operation ended twice");
+        DeviceOperation deviceOperation = Objects.requireNonNull(pendingByTag[(int) tag], "an operation ended twice");
         pendingByTag[(int) tag] = null;
         freeTags[freeCount++] = (int) tag;
-        pendingOperation.over = true;
-        DeviceOperation deviceOperation = pendingOperation.deviceOperation;
-        othersInFlight -= deviceOperation.type() == DeviceOperation.OperationType.LOAD ? 0 : 1;
+        deviceOperation.over = true;
+        othersInFlight -= deviceOperation.type == DeviceOperation.OperationType.LOAD ? 0 : 1;
         checkOutcome(deviceOperation, outcome);
-        deviceOperation.completion().complete(outcome);
+        deviceOperation.completion.complete(outcome);
     }
 
     private void checkOutcome(DeviceOperation deviceOperation, IoOutcome outcome) {
         switch (outcome.kind()) {
             case DONE -> {
                 failuresInARow = 0;
-                if (deviceOperation.writeKind() != null) {
-                    written.merge(deviceOperation.writeKind(), deviceOperation.bytes(), Long::sum);
+                if (deviceOperation.writeKind != null) {
+                    written.merge(deviceOperation.writeKind, deviceOperation.bytes, Long::sum);
                 }
             }
             case NO_SPACE -> logHealth.stopWriting("no space on the device, " + outcome.cause());
@@ -206,7 +193,7 @@ final class DeviceOperationQueue {
     private void onFailure(DeviceOperation deviceOperation, IoOutcome outcome) {
         failures++;
         failuresInARow++;
-        if (deviceOperation.type() == DeviceOperation.OperationType.SYNC) {
+        if (deviceOperation.type == DeviceOperation.OperationType.SYNC) {
             logHealth.stopWriting("a sync failed, " + outcome.cause());
         }
         if (failuresInARow >= limits.failures()) {
@@ -217,7 +204,7 @@ final class DeviceOperationQueue {
 
     /// Looks for an operation that takes too long.
     private void checkHung() {
-        PendingOperation oldest;
+        DeviceOperation oldest;
         while ((oldest = oldestFirst.peek()) != null && oldest.over) {
             oldestFirst.remove();
         }
@@ -231,7 +218,7 @@ final class DeviceOperationQueue {
         int waiting = loads.size() + others.size();
         for (int i = 0; i < waiting; i++) {
             DeviceOperation next = loads.isEmpty() ? others.remove() : loads.remove();
-            next.completion().complete(REFUSED);
+            next.completion.complete(REFUSED);
         }
         return waiting;
     }

@@ -1,6 +1,8 @@
 package io.kvcache.tiers.disk;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
 import java.lang.foreign.MemorySegment;
 import java.util.EnumMap;
@@ -33,12 +35,12 @@ import org.jspecify.annotations.Nullable;
 ///   come back, neither when the later entry or the tombstone is reclaimed.
 ///
 /// **Failures.** A single one becomes a miss, or a block that is not written, and is counted. No space, a
-/// failed sync, or a trailer that cannot be written end the writing ([LogState#READ_ONLY]): a log that goes
+/// failed sync, or a trailer that cannot be written end the writing ([TierState#READ_ONLY]): a log that goes
 /// on after a failed sync would promise what it does not know. Too many failures in a row, or one operation
-/// that hangs, end everything ([LogState#FAILED]). A log comes back by being opened again.
+/// that hangs, end everything ([TierState#FAILED]). A log comes back by being opened again.
 ///
 /// **Ownership.** The device and all memory are the caller's. Memory of an append or a read is the log's from
-/// TAKEN until its outcome is told. The log itself needs no closing: the device is closed when the log is no
+/// ACCEPTED until its outcome is told. The log itself needs no closing: the device is closed when the log is no
 /// longer ticked.
 ///
 /// **Threads.** One, the owner of the device.
@@ -93,7 +95,7 @@ public final class DiskLog {
     }
 
     /// What the log can do now.
-    public LogState state() {
+    public TierState state() {
         return io.logHealth().state();
     }
 
@@ -138,10 +140,10 @@ public final class DiskLog {
 
     /// Gives a namespace a number; [DiskLogCompletions#onNamespaceRegistered] tells it when it is durable.
     ///
-    /// @return TAKEN, REFUSED, or FULL when the table has no room for it
-    public LogSubmitResult register(Namespace namespace) {
+    /// @return ACCEPTED, REJECTED, or RETRY when the table has no room for it
+    public SubmitResult register(Namespace namespace) {
         return mountedLog == null
-                ? LogSubmitResult.REJECTED
+                ? SubmitResult.REJECTED
                 : mountedLog.namespaces().register(namespace);
     }
 
@@ -150,10 +152,10 @@ public final class DiskLog {
     /// @param entry what is to be known of it; its page is not looked at
     /// @param pieces native memory at aligned addresses, in whole pages, together as many as the bytes take.
     ///     It is written as it is, with what lies behind the last byte
-    /// @return TAKEN, FULL or REFUSED
+    /// @return ACCEPTED, RETRY or REJECTED
     /// @throws IllegalArgumentException when the pieces do not fit the entry, it is too large, or its
     ///     namespace is not registered
-    public LogSubmitResult append(DiskEntry entry, List<MemorySegment> pieces, long tag) {
+    public SubmitResult append(DiskEntry entry, List<MemorySegment> pieces, long tag) {
         return append(entry, false, pieces, tag);
     }
 
@@ -166,15 +168,15 @@ public final class DiskLog {
     /// durable.
     ///
     /// @param tombstone see [DiskEntry#tombstone()] and [DiskEntry#tombstone(int)]
-    /// @return TAKEN, FULL or REFUSED
+    /// @return ACCEPTED, RETRY or REJECTED
     /// @throws IllegalArgumentException when it is no tombstone, or its namespace is not registered
-    public LogSubmitResult appendTombstone(DiskEntry tombstone, long tag) {
+    public SubmitResult appendTombstone(DiskEntry tombstone, long tag) {
         return append(tombstone, true, List.of(), tag);
     }
 
-    private LogSubmitResult append(DiskEntry entry, boolean tombstone, List<MemorySegment> pieces, long tag) {
+    private SubmitResult append(DiskEntry entry, boolean tombstone, List<MemorySegment> pieces, long tag) {
         if (!io.logHealth().canWrite()) {
-            return LogSubmitResult.REJECTED;
+            return SubmitResult.REJECTED;
         }
         BufferList checked = new BufferList(pieces, entry.bytes());
         if (entry.isTombstone() != tombstone || !entry.isValid()) {
@@ -187,21 +189,26 @@ public final class DiskLog {
         }
         BatchWriter writer = requireServing().writer();
         if (writer.isFull()) {
-            return LogSubmitResult.FULL;
+            return SubmitResult.RETRY;
         }
         writer.append(entry, checked, address -> context.sink().onAppended(tag, address));
-        return LogSubmitResult.ACCEPTED;
+        return SubmitResult.ACCEPTED;
     }
 
     /// Reads a block or object; [DiskLogCompletions#onRead] tells how it went.
     ///
-    /// @return TAKEN, FULL, STALE or REFUSED
+    /// @param address where it lies
+    /// @param checksum that the bytes must have: CRC32C over the CRC32Cs of the 64 KiB chunks
+    /// @param pieces native memory at aligned addresses that is filled in order: whole pages, as many as the
+    ///     bytes take
+    /// @param tag comes back with the outcome
+    /// @return ACCEPTED, RETRY, GONE or REJECTED
     /// @throws IllegalArgumentException when the pieces do not fit the bytes, or no such place was ever
     ///     handed out
-    public LogSubmitResult read(LogReadRequest read) {
+    public SubmitResult read(long address, int bytes, int checksum, List<MemorySegment> pieces, long tag) {
         return mountedLog == null
-                ? LogSubmitResult.REJECTED
-                : mountedLog.reads().read(read);
+                ? SubmitResult.REJECTED
+                : mountedLog.reads().read(address, new BufferList(pieces, bytes), checksum, tag);
     }
 
     /// Makes durable what was appended by now: all of it whose place was or will be told is found by every
@@ -211,13 +218,13 @@ public final class DiskLog {
     /// of them failed, until the trailer that alone leads to it is; then it syncs. False makes no promise at
     /// all, and the log is no longer serving.
     ///
-    /// @return TAKEN or REFUSED
-    public LogSubmitResult flush(long tag) {
+    /// @return ACCEPTED or REJECTED
+    public SubmitResult flush(long tag) {
         if (!io.logHealth().canWrite()) {
-            return LogSubmitResult.REJECTED;
+            return SubmitResult.REJECTED;
         }
         requireServing().flushWaiters().flushAppended(durable -> context.sink().onFlushed(tag, durable));
-        return LogSubmitResult.ACCEPTED;
+        return SubmitResult.ACCEPTED;
     }
 
     /// Takes nothing more. What waits ends as not done; what is on its way ends as it does, when ticked until

@@ -1,6 +1,7 @@
 package io.kvcache.tiers.disk;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.TierRead;
 
 /// Hears what became of what a [DiskLog] was asked to do.
 ///
@@ -18,7 +19,7 @@ public interface DiskLogCompletions {
 
     /// A read has ended, and its memory is the caller's again; unless the outcome is good its bytes are
     /// undefined.
-    void onRead(long tag, ReadOutcome outcome);
+    void onRead(long tag, TierRead.Outcome outcome);
 
     /// A flush has ended.
     ///

@@ -9,7 +9,7 @@ public record DiskLogConfig(
 
     /// What happens to a device that holds something else than a disk tier of this format and size.
     public enum OnIncompatible {
-        /// Nothing: the log is [LogState#REFUSED].
+        /// Nothing: the log is [TierState#REFUSED].
         REFUSE,
         /// It is formatted, and what it held is lost.
         DISCARD

@@ -115,7 +115,7 @@ public final class DiskTier implements Tier {
         if (number < 0) {
             return register(block.namespaceId());
         }
-        return toSubmitResult(log.append(entry(block, number), pages, tag));
+        return log.append(entry(block, number), pages, tag);
     }
 
     private SubmitResult register(int namespaceId) {
@@ -125,7 +125,7 @@ public final class DiskTier implements Tier {
             namespaceIds.map(namespaceId, number);
             return SubmitResult.RETRY;
         }
-        return log.register(namespace) == LogSubmitResult.ACCEPTED ? SubmitResult.RETRY : SubmitResult.REJECTED;
+        return log.register(namespace) == SubmitResult.ACCEPTED ? SubmitResult.RETRY : SubmitResult.REJECTED;
     }
 
     /// {@inheritDoc}
@@ -140,18 +140,17 @@ public final class DiskTier implements Tier {
         DiskEntry tombstone = burial.isNamespace()
                 ? DiskEntry.tombstone(number)
                 : DiskEntry.tombstone(burial.keyHi(), burial.keyLo(), number);
-        return toSubmitResult(log.appendTombstone(tombstone, tag));
+        return log.appendTombstone(tombstone, tag);
     }
 
     @Override
     public SubmitResult read(TierRead read) {
-        return toSubmitResult(
-                log.read(new LogReadRequest(read.address(), read.bytes(), read.checksum(), read.pages(), read.tag())));
+        return log.read(read.address(), read.bytes(), read.checksum(), read.pages(), read.tag());
     }
 
     @Override
     public SubmitResult flush(long tag) {
-        return toSubmitResult(log.flush(tag));
+        return log.flush(tag);
     }
 
     @Override
@@ -164,7 +163,7 @@ public final class DiskTier implements Tier {
     }
 
     private void publishState() {
-        TierState present = toTierState(log.state());
+        TierState present = log.state();
         cause = log.cause();
         state = present;
         boolean due = changed && now - statsNanos >= STATS_INTERVAL_NANOS;
@@ -239,26 +238,6 @@ public final class DiskTier implements Tier {
     /// For a tier that did not get to serve: the log, which knows why.
     public DiskLog log() {
         return log;
-    }
-
-    private static SubmitResult toSubmitResult(LogSubmitResult logSubmitResult) {
-        return switch (logSubmitResult) {
-            case ACCEPTED -> SubmitResult.ACCEPTED;
-            case FULL -> SubmitResult.RETRY;
-            case STALE -> SubmitResult.GONE;
-            case REJECTED -> SubmitResult.REJECTED;
-        };
-    }
-
-    private static TierState toTierState(LogState state) {
-        return switch (state) {
-            case OPENING -> TierState.OPENING;
-            case REFUSED -> TierState.REFUSED;
-            case SERVING -> TierState.SERVING;
-            case READ_ONLY -> TierState.READ_ONLY;
-            case FAILED -> TierState.FAILED;
-            case STOPPED -> TierState.STOPPED;
-        };
     }
 
     private static DiskEntry entry(TierBlock block, int number) {
@@ -371,14 +350,8 @@ public final class DiskTier implements Tier {
         }
 
         @Override
-        public void onRead(long tag, ReadOutcome outcome) {
-            listener.onRead(
-                    tag,
-                    switch (outcome) {
-                        case SUCCESS -> TierRead.Outcome.SUCCESS;
-                        case IO_ERROR -> TierRead.Outcome.UNREADABLE;
-                        case CHECKSUM_ERROR -> TierRead.Outcome.CORRUPT;
-                    });
+        public void onRead(long tag, TierRead.Outcome outcome) {
+            listener.onRead(tag, outcome);
         }
 
         @Override

@@ -1,5 +1,6 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.core.tier.TierRead;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.disk.AuditReport.RegionReport;
 import io.kvcache.tiers.disk.AuditReport.RegionState;
@@ -165,7 +166,8 @@ public final class LogAudit {
         return report();
     }
 
-    /// What the other copy says goes into the damaged one. Nothing depends on a damaged copy, so a crash loses nothing.
+    /// What the other copy says goes into the damaged one. Nothing depends on a damaged copy, so a crash loses
+    /// nothing.
     private void repairCopy(MemorySegment span) {
         Superblock superblock = Objects.requireNonNull(superblockCopy.superblock());
         superblock.write(span);
@@ -274,7 +276,7 @@ public final class LogAudit {
         DiskEntry entry = entries.entry(index);
         probe.read(region, entry, outcome -> {
             tallies.get(entry.namespace()).addReadOutcome(entry, counted.get(index), outcome);
-            if (outcome != ReadOutcome.SUCCESS) {
+            if (outcome != TierRead.Outcome.SUCCESS) {
                 bad.set(index);
                 badFingerprints.add(FingerprintSet.of(entry));
             }

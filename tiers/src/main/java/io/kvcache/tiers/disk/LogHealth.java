@@ -1,5 +1,6 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.core.tier.TierState;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 
@@ -8,10 +9,10 @@ final class LogHealth {
 
     private static final Logger LOG = System.getLogger(DiskLog.class.getName());
 
-    private LogState state = LogState.OPENING;
+    private TierState state = TierState.OPENING;
     private String cause = "";
 
-    LogState state() {
+    TierState state() {
         return state;
     }
 
@@ -21,55 +22,55 @@ final class LogHealth {
 
     /// Whether anything new may be written.
     boolean canWrite() {
-        return state == LogState.SERVING;
+        return state == TierState.SERVING;
     }
 
     /// Whether blocks may be read.
     boolean canRead() {
-        return state == LogState.SERVING || state == LogState.READ_ONLY;
+        return state == TierState.SERVING || state == TierState.READ_ONLY;
     }
 
     /// Whether writing has ended for good.
     boolean isWritingHalted() {
-        return state != LogState.SERVING && state != LogState.OPENING;
+        return state != TierState.SERVING && state != TierState.OPENING;
     }
 
     boolean isFailed() {
-        return state == LogState.FAILED;
+        return state == TierState.FAILED;
     }
 
     void markServing() {
-        if (state == LogState.OPENING) {
-            transitionTo(LogState.SERVING, "");
+        if (state == TierState.OPENING) {
+            transitionTo(TierState.SERVING, "");
         }
     }
 
     void markRefused(String why) {
-        transitionTo(LogState.REFUSED, why);
+        transitionTo(TierState.REFUSED, why);
     }
 
     /// Ends writing; an opening that cannot write fails.
     void stopWriting(String why) {
-        if (state == LogState.SERVING) {
-            transitionTo(LogState.READ_ONLY, why);
-        } else if (state == LogState.OPENING) {
+        if (state == TierState.SERVING) {
+            transitionTo(TierState.READ_ONLY, why);
+        } else if (state == TierState.OPENING) {
             markFailed(why);
         }
     }
 
     void markFailed(String why) {
-        if (state != LogState.FAILED && state != LogState.STOPPED) {
-            transitionTo(LogState.FAILED, why);
+        if (state != TierState.FAILED && state != TierState.STOPPED) {
+            transitionTo(TierState.FAILED, why);
         }
     }
 
     void markStopped() {
-        if (!state.equals(LogState.FAILED)) {
-            transitionTo(LogState.STOPPED, "");
+        if (!state.equals(TierState.FAILED)) {
+            transitionTo(TierState.STOPPED, "");
         }
     }
 
-    private void transitionTo(LogState next, String why) {
+    private void transitionTo(TierState next, String why) {
         Level level = why.isEmpty() ? Level.DEBUG : Level.WARNING;
         LOG.log(level, "A log on disk is {0} after {1}: {2}", next, state, why.isEmpty() ? "as asked" : why);
         state = next;

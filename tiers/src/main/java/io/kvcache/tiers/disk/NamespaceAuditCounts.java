@@ -1,6 +1,7 @@
 package io.kvcache.tiers.disk;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.TierRead;
 import io.kvcache.tiers.disk.AuditReport.NamespaceReport;
 
 /// Counts what an audit finds of one namespace.
@@ -43,13 +44,13 @@ final class NamespaceAuditCounts {
     /// Reading one had this outcome.
     ///
     /// @param counted whether it was counted as one that counts
-    void addReadOutcome(DiskEntry entry, boolean counted, ReadOutcome outcome) {
+    void addReadOutcome(DiskEntry entry, boolean counted, TierRead.Outcome outcome) {
         switch (outcome) {
             case SUCCESS -> {}
-            case IO_ERROR -> unreadable++;
-            case CHECKSUM_ERROR -> badChecksums++;
+            case UNREADABLE -> unreadable++;
+            case CORRUPT -> badChecksums++;
         }
-        if (outcome != ReadOutcome.SUCCESS && counted) {
+        if (outcome != TierRead.Outcome.SUCCESS && counted) {
             count(entry, -1);
         }
     }

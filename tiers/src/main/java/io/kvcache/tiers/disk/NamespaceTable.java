@@ -1,6 +1,7 @@
 package io.kvcache.tiers.disk;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.SubmitResult;
 import java.util.ArrayDeque;
 import java.util.List;
 import java.util.Queue;
@@ -34,17 +35,17 @@ final class NamespaceTable {
         return superblockWriter.current().namespaces().indexOf(namespace);
     }
 
-    LogSubmitResult register(Namespace namespace) {
+    SubmitResult register(Namespace namespace) {
         if (!logHealth.canWrite()) {
-            return LogSubmitResult.REJECTED;
+            return SubmitResult.REJECTED;
         }
         if (idOf(namespace) < 0 && superblockWriter.current().withNamespace(namespace) == null) {
-            return LogSubmitResult.FULL;
+            return SubmitResult.RETRY;
         }
         if (!waiting.contains(namespace)) {
             waiting.add(namespace);
         }
-        return LogSubmitResult.ACCEPTED;
+        return SubmitResult.ACCEPTED;
     }
 
     void pump() {

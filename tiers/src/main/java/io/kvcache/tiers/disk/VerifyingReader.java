@@ -1,5 +1,7 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.TierRead;
 import io.kvcache.tiers.device.IoOutcome;
 import java.lang.foreign.MemorySegment;
 import java.util.EnumMap;
@@ -16,7 +18,7 @@ final class VerifyingReader {
     private final DiskLogCompletions sink;
     private final int limit;
     private final ChecksumPool checksumPool;
-    private final Map<ReadOutcome, Long> counts = new EnumMap<>(ReadOutcome.class);
+    private final Map<TierRead.Outcome, Long> counts = new EnumMap<>(TierRead.Outcome.class);
     private int inFlight;
     private long stale;
 
@@ -28,21 +30,21 @@ final class VerifyingReader {
         this.checksumPool = checksumPool;
     }
 
-    LogSubmitResult read(LogReadRequest read) {
+    SubmitResult read(long address, BufferList target, int checksum, long tag) {
         if (!io.logHealth().canRead()) {
-            return LogSubmitResult.REJECTED;
+            return SubmitResult.REJECTED;
         }
-        Region region = regionTable.regionAt(read.address());
-        if (!region.isCurrent(read.address())) {
+        Region region = regionTable.regionAt(address);
+        if (!region.isCurrent(address)) {
             stale++;
-            return LogSubmitResult.STALE;
+            return SubmitResult.GONE;
         }
         if (inFlight >= limit) {
-            return LogSubmitResult.FULL;
+            return SubmitResult.RETRY;
         }
         inFlight++;
-        new PendingRead(read, region).start();
-        return LogSubmitResult.ACCEPTED;
+        new PendingRead(region, target, checksum, tag).start(address);
+        return SubmitResult.ACCEPTED;
     }
 
     /// Follows up what was checked.
@@ -58,30 +60,32 @@ final class VerifyingReader {
 
     DiskLogStats.Reads stats() {
         return new DiskLogStats.Reads(
-                counts.getOrDefault(ReadOutcome.SUCCESS, 0L),
-                counts.getOrDefault(ReadOutcome.IO_ERROR, 0L),
-                counts.getOrDefault(ReadOutcome.CHECKSUM_ERROR, 0L),
+                counts.getOrDefault(TierRead.Outcome.SUCCESS, 0L),
+                counts.getOrDefault(TierRead.Outcome.UNREADABLE, 0L),
+                counts.getOrDefault(TierRead.Outcome.CORRUPT, 0L),
                 stale);
     }
 
     private final class PendingRead {
-        private final LogReadRequest read;
-        private final BufferList bufferList;
         private final Region region;
+        private final BufferList target;
+        private final int checksum;
+        private final long tag;
         private int left;
         private boolean failed;
 
-        PendingRead(LogReadRequest read, Region region) {
-            this.read = read;
-            this.bufferList = new BufferList(read.pieces(), read.bytes());
+        PendingRead(Region region, BufferList target, int checksum, long tag) {
             this.region = region;
+            this.target = target;
+            this.checksum = checksum;
+            this.tag = tag;
         }
 
-        void start() {
+        void start(long address) {
             region.startReading();
-            left = bufferList.spans().size();
-            long offset = regionTable.offset(region, LogAddress.page(read.address()));
-            for (MemorySegment span : bufferList.spans()) {
+            left = target.spans().size();
+            long offset = regionTable.offset(region, LogAddress.page(address));
+            for (MemorySegment span : target.spans()) {
                 io.deviceOperationQueue().add(DeviceOperation.load(span, offset, this::onComplete));
                 offset += span.byteSize();
             }
@@ -93,20 +97,20 @@ final class VerifyingReader {
             if (left == 0) {
                 region.endReading();
                 if (failed) {
-                    finish(ReadOutcome.IO_ERROR);
+                    finish(TierRead.Outcome.UNREADABLE);
                 } else {
                     checksumPool.check(
-                            bufferList,
-                            read.checksum(),
-                            right -> finish(right ? ReadOutcome.SUCCESS : ReadOutcome.CHECKSUM_ERROR));
+                            target,
+                            checksum,
+                            right -> finish(right ? TierRead.Outcome.SUCCESS : TierRead.Outcome.CORRUPT));
                 }
             }
         }
 
-        private void finish(ReadOutcome outcome) {
+        private void finish(TierRead.Outcome outcome) {
             inFlight--;
             counts.merge(outcome, 1L, Long::sum);
-            sink.onRead(read.tag(), outcome);
+            sink.onRead(tag, outcome);
         }
     }
 }

@@ -4,6 +4,7 @@ import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.time.Clock;
+import io.kvcache.tiers.movement.TierWorkerQueue.Load;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
@@ -19,20 +20,18 @@ final class LoadPump {
     private final LoadListeners loadListeners;
     private final TierWorkerLimits limits;
     private final TierWorkerQueue queue;
-    private final Map<Long, InFlightRead> inFlight = new HashMap<>();
+    private final Map<Long, Load> inFlight = new HashMap<>();
     private final LatencyRecorder latencyRecorder = new LatencyRecorder();
     private final ReadThroughput throughput = new ReadThroughput();
     private final LongAdder loaded = new LongAdder();
     private final LongAdder loadedBytes = new LongAdder();
     private final LongAdder failures = new LongAdder();
     private final LongAdder cancelled = new LongAdder();
-    private @Nullable InFlightRead held;
+    private @Nullable Load held;
     private volatile int inFlightCount;
     private long bytes;
     private long nextTag;
     private long now;
-
-    private record InFlightRead(TierPort.PendingRead read, long sinceNanos) {}
 
     LoadPump(TierWorker.WorkerContext workerContext, TierWorkerQueue queue) {
         disk = workerContext.disk();
@@ -47,7 +46,7 @@ final class LoadPump {
         now = nowNanos;
         int done = 0;
         while (inFlightCount < limits.reads() && bytes < limits.readBytes()) {
-            InFlightRead next = held == null ? next() : held;
+            Load next = held == null ? next() : held;
             held = null;
             if (next == null || !submit(tier, next)) {
                 return done;
@@ -58,76 +57,72 @@ final class LoadPump {
     }
 
     /// The next load that is still wanted.
-    private @Nullable InFlightRead next() {
-        for (TierWorkerQueue.QueuedLoad load = queue.nextLoad(); load != null; load = queue.nextLoad()) {
-            TierPort.PendingRead read = tierPort.nextRead(load.record(), load.wanted());
-            if (read != null && read.disk() == disk) {
-                return new InFlightRead(read, load.sinceNanos());
+    private @Nullable Load next() {
+        for (Load load = queue.nextLoad(); load != null; load = queue.nextLoad()) {
+            load.read = tierPort.nextRead(disk, load.record, load.wanted, ++nextTag);
+            if (load.read != null) {
+                return load;
             }
-            if (read == null) {
-                cancelled.increment();
-                loadListeners.notifyChanged(load.record());
-            } else {
-                finish(read, false, false);
-            }
+            cancelled.increment();
+            loadListeners.notifyChanged(load.record);
         }
         return null;
     }
 
     /// Answers false when the tier takes no more now.
-    private boolean submit(Tier tier, InFlightRead inFlightRead) {
-        TierPort.PendingRead read = inFlightRead.read;
-        long tag = ++nextTag;
-        return switch (tier.read(new TierRead(read.block(), read.address(), read.pages(), tag))) {
+    private boolean submit(Tier tier, Load load) {
+        TierRead read = load.read();
+        return switch (tier.read(read)) {
             case ACCEPTED -> {
                 throughput.onReadStarted(inFlightCount, clock.nanos());
-                inFlight.put(tag, inFlightRead);
+                inFlight.put(read.tag(), load);
                 inFlightCount = inFlight.size();
-                bytes += read.block().bytes();
+                bytes += read.bytes();
                 yield true;
             }
             case RETRY -> {
-                held = inFlightRead;
+                held = load;
                 yield false;
             }
             case GONE -> {
-                finish(read, false, true);
+                finish(load, false, true);
                 yield true;
             }
             case REJECTED -> {
-                finish(read, false, false);
+                finish(load, false, false);
                 yield true;
             }
         };
     }
 
     void onRead(long tag, TierRead.Outcome outcome) {
-        InFlightRead inFlightRead = inFlight.remove(tag);
-        if (inFlightRead == null) {
+        Load load = inFlight.remove(tag);
+        if (load == null) {
             return; // of a tier that was given up
         }
+        int length = load.read().bytes();
         inFlightCount = inFlight.size();
-        bytes -= inFlightRead.read.block().bytes();
+        bytes -= length;
         boolean good = outcome == TierRead.Outcome.SUCCESS;
         if (good) {
-            throughput.onReadEnded(inFlightRead.read.block().bytes(), inFlightCount, clock.nanos());
+            throughput.onReadEnded(length, inFlightCount, clock.nanos());
             loaded.increment();
-            loadedBytes.add(inFlightRead.read.block().bytes());
-            latencyRecorder.record(now - inFlightRead.sinceNanos);
+            loadedBytes.add(length);
+            latencyRecorder.record(now - load.sinceNanos);
         } else {
             failures.increment();
         }
-        finish(inFlightRead.read, good, !good);
+        finish(load, good, !good);
     }
 
-    private void finish(TierPort.PendingRead read, boolean good, boolean lost) {
-        tierPort.onRead(read.record(), read.block().checksum(), good, lost);
-        loadListeners.notifyChanged(read.record());
+    private void finish(Load load, boolean good, boolean lost) {
+        tierPort.onRead(load.record, load.read().checksum(), good, lost);
+        loadListeners.notifyChanged(load.record);
     }
 
     /// Ends all that is on its way as not read; the memory is nobody's but the store's by now.
     void failInFlight() {
-        inFlight.values().forEach(inFlightRead -> finish(inFlightRead.read, false, false));
+        inFlight.values().forEach(load -> finish(load, false, false));
         inFlight.clear();
         inFlightCount = 0;
         bytes = 0;
@@ -136,17 +131,17 @@ final class LoadPump {
 
     /// Ends all that waits as not read.
     void rejectWaiting() {
-        InFlightRead waiting = held;
+        Load waiting = held;
         held = null;
         if (waiting != null) {
-            finish(waiting.read, false, false);
+            finish(waiting, false, false);
         }
-        for (TierWorkerQueue.QueuedLoad load = queue.nextLoad(); load != null; load = queue.nextLoad()) {
-            TierPort.PendingRead read = tierPort.nextRead(load.record(), load.wanted());
-            if (read == null) {
-                loadListeners.notifyChanged(load.record());
+        for (Load load = queue.nextLoad(); load != null; load = queue.nextLoad()) {
+            load.read = tierPort.nextRead(disk, load.record, load.wanted, ++nextTag);
+            if (load.read == null) {
+                loadListeners.notifyChanged(load.record);
             } else {
-                finish(read, false, false);
+                finish(load, false, false);
             }
         }
     }

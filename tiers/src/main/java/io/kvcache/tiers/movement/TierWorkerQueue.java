@@ -1,6 +1,8 @@
 package io.kvcache.tiers.movement;
 
+import io.kvcache.core.tier.TierRead;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -13,39 +15,57 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any may add; the mover takes.
 public final class TierWorkerQueue {
 
-    private final Queue<QueuedLoad> demanded = new ConcurrentLinkedQueue<>();
-    private final Queue<QueuedLoad> prefetches = new ConcurrentLinkedQueue<>();
+    private final Queue<Load> demanded = new ConcurrentLinkedQueue<>();
+    private final Queue<Load> prefetches = new ConcurrentLinkedQueue<>();
 
     /// What of [#prefetches] is still to come from there: others were wanted meanwhile, and moved up.
-    private final Map<Integer, QueuedLoad> pendingPrefetches = new ConcurrentHashMap<>();
+    private final Map<Integer, Load> pendingPrefetches = new ConcurrentHashMap<>();
 
     private final Queue<CompletableFuture<Boolean>> flushes = new ConcurrentLinkedQueue<>();
     private final AtomicInteger loads = new AtomicInteger();
 
-    /// A load that was started.
-    ///
-    /// @param wanted whether it goes on though nobody waits for it
-    record QueuedLoad(int record, boolean wanted, long sinceNanos) {}
+    /// A load that was started, from here to its end.
+    static final class Load {
+
+        final int record;
+        /// Whether it goes on though no caller waits for it.
+        final boolean wanted;
+        final long sinceNanos;
+        /// What the tier is asked for, from when it is asked on; owned by the mover.
+        @Nullable
+        TierRead read;
+
+        Load(int record, boolean wanted, long sinceNanos) {
+            this.record = record;
+            this.wanted = wanted;
+            this.sinceNanos = sinceNanos;
+        }
+
+        /// What the tier is asked for.
+        TierRead read() {
+            return Objects.requireNonNull(read);
+        }
+    }
 
     /// Has a record read for somebody who waits.
     ///
     /// @param keep whether to read it also when nobody waits any longer
     public void addDemanded(int record, boolean keep, long nowNanos) {
         loads.incrementAndGet();
-        demanded.add(new QueuedLoad(record, keep, nowNanos));
+        demanded.add(new Load(record, keep, nowNanos));
     }
 
     /// Has a record read that is likely to be wanted.
     public void addPrefetch(int record, long nowNanos) {
         loads.incrementAndGet();
-        QueuedLoad load = new QueuedLoad(record, true, nowNanos);
+        Load load = new Load(record, true, nowNanos);
         pendingPrefetches.put(record, load);
         prefetches.add(load);
     }
 
     /// Somebody waits for a record now: if it is only expected so far, it is read like what is demanded.
     void prioritize(int record) {
-        QueuedLoad load = pendingPrefetches.isEmpty() ? null : pendingPrefetches.remove(record);
+        Load load = pendingPrefetches.isEmpty() ? null : pendingPrefetches.remove(record);
         if (load != null) {
             demanded.add(load);
         }
@@ -59,8 +79,8 @@ public final class TierWorkerQueue {
     }
 
     @Nullable
-    QueuedLoad nextLoad() {
-        QueuedLoad load = demanded.poll();
+    Load nextLoad() {
+        Load load = demanded.poll();
         if (load == null) {
             load = nextPrefetch();
         }
@@ -70,8 +90,8 @@ public final class TierWorkerQueue {
         return load;
     }
 
-    private @Nullable QueuedLoad nextPrefetch() {
-        QueuedLoad load = prefetches.poll();
+    private @Nullable Load nextPrefetch() {
+        Load load = prefetches.poll();
         while (load != null && !pendingPrefetches.remove(load.record, load)) {
             load = prefetches.poll();
         }

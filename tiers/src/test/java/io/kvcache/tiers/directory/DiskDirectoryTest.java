@@ -6,9 +6,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.DiskLogFixture;
-import io.kvcache.tiers.disk.LogState;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
@@ -54,7 +54,7 @@ final class DiskDirectoryTest {
     private int fill(int objects) {
         try (DiskDirectory directory = DiskDirectory.open(folder, BYTES, REFUSE);
                 DiskLogFixture log = new DiskLogFixture(directory.device(), directory.config())) {
-            assertThat(log.log().state()).isEqualTo(LogState.SERVING);
+            assertThat(log.log().state()).isEqualTo(TierState.SERVING);
             int found = log.keys().size();
             for (int i = 0; i < objects; i++) {
                 log.append(found + i + 1, 5_000);
@@ -81,7 +81,7 @@ final class DiskDirectoryTest {
     private void requireDiscarded() {
         try (DiskDirectory directory = DiskDirectory.open(folder, BYTES, DISCARD);
                 DiskLogFixture log = new DiskLogFixture(directory.device(), directory.config())) {
-            assertThat(log.log().state()).isEqualTo(LogState.SERVING);
+            assertThat(log.log().state()).isEqualTo(TierState.SERVING);
             assertThat(log.keys()).isEmpty();
         }
         assertThat(file()).hasSize(BYTES);
@@ -279,7 +279,7 @@ final class DiskDirectoryTest {
         try (DiskDirectory directory = DiskDirectory.open(folder, BYTES, REFUSE)) {
             changeSuperblocks((block, _) -> block.put(50, (byte) ~block.get(50)), false);
             try (DiskLogFixture log = new DiskLogFixture(directory.device(), directory.config())) {
-                assertThat(log.log().state()).isEqualTo(LogState.REFUSED);
+                assertThat(log.log().state()).isEqualTo(TierState.REFUSED);
                 assertThat(directory.openFailure(log.log()))
                         .isInstanceOf(DiskDirectoryException.class)
                         .hasMessageContainingAll(

@@ -3,6 +3,9 @@ package io.kvcache.tiers.disk;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
+import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.TierRead;
+import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -48,7 +51,7 @@ public final class DiskLogFixture implements AutoCloseable, DiskIndex, DiskLogCo
         memory = new HarnessMemory(arena);
         log = new DiskLog(device, config, new LogContext(this, this, memory::forLog));
         settle();
-        if (log.state() == LogState.SERVING) {
+        if (log.state() == TierState.SERVING) {
             log.register(OBJECTS);
             settle();
         }
@@ -106,13 +109,13 @@ public final class DiskLogFixture implements AutoCloseable, DiskIndex, DiskLogCo
         submitUntilAccepted(() -> log.append(entry, pieces(slot, entry), key));
     }
 
-    private void submitUntilAccepted(Supplier<LogSubmitResult> ask) {
-        LogSubmitResult logSubmitResult = ask.get();
-        while (logSubmitResult == LogSubmitResult.FULL) {
+    private void submitUntilAccepted(Supplier<SubmitResult> ask) {
+        SubmitResult logSubmitResult = ask.get();
+        while (logSubmitResult == SubmitResult.RETRY) {
             tick();
             logSubmitResult = ask.get();
         }
-        require(logSubmitResult == LogSubmitResult.ACCEPTED, "answers " + logSubmitResult);
+        require(logSubmitResult == SubmitResult.ACCEPTED, "answers " + logSubmitResult);
     }
 
     private static List<MemorySegment> pieces(MemorySegment slot, DiskEntry entry) {
@@ -148,8 +151,8 @@ public final class DiskLogFixture implements AutoCloseable, DiskIndex, DiskLogCo
             MemorySegment slot = memory.acquire();
             slots.put(each.getKey(), slot);
             long address = each.getValue().address;
-            submitUntilAccepted(() -> log.read(
-                    new LogReadRequest(address, entry.bytes(), entry.checksum(), pieces(slot, entry), each.getKey())));
+            submitUntilAccepted(
+                    () -> log.read(address, entry.bytes(), entry.checksum(), pieces(slot, entry), each.getKey()));
         }
         settle();
         return good;
@@ -213,8 +216,8 @@ public final class DiskLogFixture implements AutoCloseable, DiskIndex, DiskLogCo
     }
 
     @Override
-    public void onRead(long tag, ReadOutcome outcome) {
-        if (outcome == ReadOutcome.SUCCESS) {
+    public void onRead(long tag, TierRead.Outcome outcome) {
+        if (outcome == TierRead.Outcome.SUCCESS) {
             int bytes = Objects.requireNonNull(known.get(tag)).entry.bytes();
             BlockContent.of(tag, ~tag)
                     .requireEqual(Objects.requireNonNull(slots.get(tag)).asSlice(0, bytes));

@@ -5,6 +5,9 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
+import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.TierRead;
+import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -46,7 +49,7 @@ final class DiskLogHarness implements DiskIndex, DiskLogCompletions {
 
     final NavigableMap<Long, Known> known = new TreeMap<>();
     final NavigableSet<Long> durable = new TreeSet<>();
-    final Map<ReadOutcome, Integer> outcomes = new EnumMap<>(ReadOutcome.class);
+    final Map<TierRead.Outcome, Integer> outcomes = new EnumMap<>(TierRead.Outcome.class);
     final Deque<Boolean> flushes = new ArrayDeque<>();
     final List<DiskEntry> reportedEntries = new ArrayList<>();
     final List<RegionCandidates> offers = new ArrayList<>();
@@ -134,7 +137,7 @@ final class DiskLogHarness implements DiskIndex, DiskLogCompletions {
     void openAndSettle(BlockDevice device, DiskLogConfig config) {
         open(device, config);
         settle();
-        if (log().state() == LogState.SERVING) {
+        if (log().state() == TierState.SERVING) {
             log().register(NAMESPACE);
             settle();
         }
@@ -174,7 +177,7 @@ final class DiskLogHarness implements DiskIndex, DiskLogCompletions {
     private boolean append(Prepared next) {
         long key = next.entry.keyHi();
         if (log().append(next.entry, HarnessMemory.split(next.slot, next.entry.pages()), key)
-                != LogSubmitResult.ACCEPTED) {
+                != SubmitResult.ACCEPTED) {
             return false;
         }
         appending.put(key, next);
@@ -212,19 +215,19 @@ final class DiskLogHarness implements DiskIndex, DiskLogCompletions {
     }
 
     /// Buries a block, whether it is known or on its way.
-    LogSubmitResult appendTombstone(long key) {
+    SubmitResult appendTombstone(long key) {
         return appendTombstone(entry(key, 0, 1, 0).tombstone(), List.of(key));
     }
 
     /// Buries everything.
-    LogSubmitResult appendNamespaceTombstone() {
+    SubmitResult appendNamespaceTombstone() {
         return appendTombstone(DiskEntry.tombstone(log().namespaceId(NAMESPACE)), versions.keys());
     }
 
-    private LogSubmitResult appendTombstone(DiskEntry tombstone, Collection<Long> keys) {
+    private SubmitResult appendTombstone(DiskEntry tombstone, Collection<Long> keys) {
         long tag = -nextTag++;
-        LogSubmitResult logSubmitResult = log().appendTombstone(tombstone, tag);
-        if (logSubmitResult == LogSubmitResult.ACCEPTED) {
+        SubmitResult logSubmitResult = log().appendTombstone(tombstone, tag);
+        if (logSubmitResult == SubmitResult.ACCEPTED) {
             versions.addTombstone(tombstone);
             // What is prepared for the next append will be later than this tombstone.
             keys.stream()
@@ -267,18 +270,17 @@ final class DiskLogHarness implements DiskIndex, DiskLogCompletions {
     }
 
     /// Reads a block that is known.
-    LogSubmitResult read(long key) {
+    SubmitResult read(long key) {
         return read(key, knownBlock(key));
     }
 
-    LogSubmitResult read(long key, Known at) {
+    SubmitResult read(long key, Known at) {
         MemorySegment slot = memory.acquire();
         long tag = nextTag++;
         DiskEntry entry = at.entry;
         var pieces = HarnessMemory.split(slot, entry.pages());
-        LogSubmitResult logSubmitResult =
-                log().read(new LogReadRequest(at.address, entry.bytes(), entry.checksum(), pieces, tag));
-        if (logSubmitResult == LogSubmitResult.ACCEPTED) {
+        SubmitResult logSubmitResult = log().read(at.address, entry.bytes(), entry.checksum(), pieces, tag);
+        if (logSubmitResult == SubmitResult.ACCEPTED) {
             readings.put(tag, new Reading(key, entry, slot));
         } else {
             memory.release(slot);
@@ -287,11 +289,11 @@ final class DiskLogHarness implements DiskIndex, DiskLogCompletions {
     }
 
     @Override
-    public void onRead(long tag, ReadOutcome outcome) {
+    public void onRead(long tag, TierRead.Outcome outcome) {
         Reading reading = Objects.requireNonNull(readings.remove(tag), "told twice");
         read++;
         outcomes.merge(outcome, 1, Integer::sum);
-        if (outcome == ReadOutcome.SUCCESS) {
+        if (outcome == TierRead.Outcome.SUCCESS) {
             BlockContent.of(reading.key, ~reading.key).requireEqual(reading.slot.asSlice(0, reading.entry.bytes()));
         } else {
             check(!strict, () -> "reading block " + reading.key + " gave " + outcome);
@@ -299,10 +301,10 @@ final class DiskLogHarness implements DiskIndex, DiskLogCompletions {
         memory.release(reading.slot);
     }
 
-    LogSubmitResult flush() {
+    SubmitResult flush() {
         long tag = nextTag++;
-        LogSubmitResult logSubmitResult = log().flush(tag);
-        if (logSubmitResult == LogSubmitResult.ACCEPTED) {
+        SubmitResult logSubmitResult = log().flush(tag);
+        if (logSubmitResult == SubmitResult.ACCEPTED) {
             Set<Long> promised = new TreeSet<>(known.keySet());
             promised.addAll(appending.keySet());
             flushing.put(tag, new Promise(promised, versions.snapshot()));

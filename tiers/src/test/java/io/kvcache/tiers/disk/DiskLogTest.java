@@ -3,6 +3,8 @@ package io.kvcache.tiers.disk;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.entry;
 
+import io.kvcache.core.tier.TierRead;
+import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.simulation.FaultRates;
@@ -34,7 +36,7 @@ final class DiskLogTest {
     @Test
     void givenBlocks_whenAppended_thenTheyCanBeRead() {
         rig.openAndSettle(device(), CONFIG);
-        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
+        assertThat(rig.log().state()).isEqualTo(TierState.SERVING);
         for (int i = 0; i < 50; i++) {
             assertThat(rig.append(1 + i * 1000)).isPositive();
         }
@@ -42,7 +44,7 @@ final class DiskLogTest {
         assertThat(rig.known).hasSize(50);
         rig.known.keySet().forEach(rig::read);
         rig.settle();
-        assertThat(rig.outcomes).containsExactly(entry(ReadOutcome.SUCCESS, 50));
+        assertThat(rig.outcomes).containsExactly(entry(TierRead.Outcome.SUCCESS, 50));
     }
 
     @Test
@@ -59,7 +61,7 @@ final class DiskLogTest {
         assertThat(rig.known).hasSize(150);
         rig.known.keySet().forEach(rig::read);
         rig.settle();
-        assertThat(rig.outcomes).containsExactly(entry(ReadOutcome.SUCCESS, 150));
+        assertThat(rig.outcomes).containsExactly(entry(TierRead.Outcome.SUCCESS, 150));
     }
 
     @Test
@@ -72,6 +74,6 @@ final class DiskLogTest {
         assertThat(rig.known.size()).isBetween(50, 260);
         rig.known.keySet().forEach(rig::read);
         rig.settle();
-        assertThat(rig.outcomes.keySet()).containsExactly(ReadOutcome.SUCCESS);
+        assertThat(rig.outcomes.keySet()).containsExactly(TierRead.Outcome.SUCCESS);
     }
 }

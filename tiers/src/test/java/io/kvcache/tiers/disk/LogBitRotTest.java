@@ -3,6 +3,7 @@ package io.kvcache.tiers.disk;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.tier.TierRead;
 import io.kvcache.tiers.device.MemoryDevice;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -77,6 +78,6 @@ final class LogBitRotTest {
         rig.settle();
         rig.known.keySet().forEach(rig::read);
         rig.settle();
-        return rig.outcomes.getOrDefault(ReadOutcome.SUCCESS, 0);
+        return rig.outcomes.getOrDefault(TierRead.Outcome.SUCCESS, 0);
     }
 }

@@ -2,6 +2,9 @@ package io.kvcache.tiers.disk;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.TierRead;
+import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.ScriptedDevice.Fate;
 import io.kvcache.tiers.disk.ScriptedDevice.Operation;
@@ -86,7 +89,7 @@ final class LogFailureTest {
         rig.settle();
         assertThat(rig.known.keySet()).containsExactly(1L, 2L, 3L, 6L);
         assertThat(LogAddress.region(rig.knownBlock(6L).address())).isEqualTo(1);
-        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
+        assertThat(rig.log().state()).isEqualTo(TierState.SERVING);
     }
 
     @Test
@@ -96,14 +99,14 @@ final class LogFailureTest {
         append(1);
         rig.settle();
         assertThat(rig.flushes).containsExactly(false);
-        assertThat(rig.log().state()).isEqualTo(LogState.READ_ONLY);
+        assertThat(rig.log().state()).isEqualTo(TierState.READ_ONLY);
         assertThat(rig.log().cause()).contains("sync").contains("EIO");
         device.completeAll();
-        assertThat(rig.flush()).isEqualTo(LogSubmitResult.REJECTED);
+        assertThat(rig.flush()).isEqualTo(SubmitResult.REJECTED);
         assertThat(rig.append(1)).isZero();
-        assertThat(rig.read(1)).isEqualTo(LogSubmitResult.ACCEPTED);
+        assertThat(rig.read(1)).isEqualTo(SubmitResult.ACCEPTED);
         rig.settle();
-        assertThat(rig.outcomes).containsEntry(ReadOutcome.SUCCESS, 1);
+        assertThat(rig.outcomes).containsEntry(TierRead.Outcome.SUCCESS, 1);
     }
 
     @Test
@@ -112,13 +115,13 @@ final class LogFailureTest {
         append(20);
         rig.flush();
         rig.settle();
-        assertThat(rig.log().state()).isEqualTo(LogState.READ_ONLY);
+        assertThat(rig.log().state()).isEqualTo(TierState.READ_ONLY);
         assertThat(rig.log().cause()).contains("no space");
         assertThat(rig.flushes).containsExactly(false);
         assertThat(rig.log().stats().appendsFailed()).isEqualTo(20);
-        assertThat(rig.read(1)).isEqualTo(LogSubmitResult.ACCEPTED);
+        assertThat(rig.read(1)).isEqualTo(SubmitResult.ACCEPTED);
         rig.settle();
-        assertThat(rig.outcomes).containsEntry(ReadOutcome.SUCCESS, 1);
+        assertThat(rig.outcomes).containsEntry(TierRead.Outcome.SUCCESS, 1);
     }
 
     @Test
@@ -129,12 +132,12 @@ final class LogFailureTest {
             rig.read(1);
         }
         rig.settle();
-        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
+        assertThat(rig.log().state()).isEqualTo(TierState.SERVING);
         assertThat(rig.log().stats().reads().ioErrors()).isEqualTo(3);
         rig.read(1);
         rig.settle();
-        assertThat(rig.log().state()).isEqualTo(LogState.FAILED);
-        assertThat(rig.read(1)).isEqualTo(LogSubmitResult.REJECTED);
+        assertThat(rig.log().state()).isEqualTo(TierState.FAILED);
+        assertThat(rig.read(1)).isEqualTo(SubmitResult.REJECTED);
         assertThat(rig.append(1)).isZero();
         assertThat(rig.log().cause()).contains("8 operations").contains("EIO");
     }
@@ -147,7 +150,7 @@ final class LogFailureTest {
             rig.read(1);
             rig.settle();
         }
-        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
+        assertThat(rig.log().state()).isEqualTo(TierState.SERVING);
         assertThat(rig.log().stats().failures()).isEqualTo(20);
     }
 
@@ -159,16 +162,16 @@ final class LogFailureTest {
         for (int i = 0; i < 999; i++) {
             rig.tick();
         }
-        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
+        assertThat(rig.log().state()).isEqualTo(TierState.SERVING);
         for (int i = 0; i < 5; i++) {
             rig.tick();
         }
-        assertThat(rig.log().state()).isEqualTo(LogState.FAILED);
+        assertThat(rig.log().state()).isEqualTo(TierState.FAILED);
         assertThat(rig.log().cause()).contains("1000 ms");
         assertThat(rig.outcomes).isEmpty();
         device.completeAll();
         rig.settle();
-        assertThat(rig.outcomes).containsEntry(ReadOutcome.SUCCESS, 1);
+        assertThat(rig.outcomes).containsEntry(TierRead.Outcome.SUCCESS, 1);
     }
 
     @Test
@@ -181,11 +184,11 @@ final class LogFailureTest {
             rig.freeze(TimeUnit.HOURS.toNanos(1));
             rig.tick();
         }
-        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
+        assertThat(rig.log().state()).isEqualTo(TierState.SERVING);
         device.completeAll();
         rig.settle();
-        assertThat(rig.outcomes).containsEntry(ReadOutcome.SUCCESS, 1);
-        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
+        assertThat(rig.outcomes).containsEntry(TierRead.Outcome.SUCCESS, 1);
+        assertThat(rig.log().state()).isEqualTo(TierState.SERVING);
     }
 
     @Test
@@ -195,11 +198,11 @@ final class LogFailureTest {
                 operation == Operation.WRITE && offset >= block((int) footers) && offset < block((int) footers + 3)
                         ? Fate.FAILED
                         : Fate.DONE);
-        for (int i = 0; i < 100 && rig.log().state() == LogState.SERVING; i++) {
+        for (int i = 0; i < 100 && rig.log().state() == TierState.SERVING; i++) {
             rig.append(10_000);
             rig.settle();
         }
-        assertThat(rig.log().state()).isEqualTo(LogState.READ_ONLY);
+        assertThat(rig.log().state()).isEqualTo(TierState.READ_ONLY);
         assertThat(rig.log().cause()).contains("trailer of region 0");
         assertThat(rig.log().stats().failures()).isEqualTo(3);
         device.completeAll();
@@ -216,10 +219,10 @@ final class LogFailureTest {
         append(2);
         rig.log().stop();
         rig.settle();
-        assertThat(rig.log().state()).isEqualTo(LogState.STOPPED);
+        assertThat(rig.log().state()).isEqualTo(TierState.STOPPED);
         assertThat(rig.known.keySet()).containsExactly(1L, 2L, 3L, 4L, 5L);
         assertThat(rig.log().stats().appendsFailed()).isEqualTo(2);
         assertThat(rig.append(1)).isZero();
-        assertThat(rig.read(1)).isEqualTo(LogSubmitResult.REJECTED);
+        assertThat(rig.read(1)).isEqualTo(SubmitResult.REJECTED);
     }
 }

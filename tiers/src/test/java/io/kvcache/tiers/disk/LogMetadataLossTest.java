@@ -2,6 +2,9 @@ package io.kvcache.tiers.disk;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.TierRead;
+import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.AuditReport.RegionState;
@@ -58,7 +61,7 @@ final class LogMetadataLossTest {
 
     private void bury(long from, long to) {
         for (long key = from; key <= to; key++) {
-            while (rig.appendTombstone(key) == LogSubmitResult.FULL) {
+            while (rig.appendTombstone(key) == SubmitResult.RETRY) {
                 rig.tick();
             }
         }
@@ -67,7 +70,7 @@ final class LogMetadataLossTest {
 
     private void flush() {
         rig.flushes.clear();
-        assertThat(rig.flush()).isEqualTo(LogSubmitResult.ACCEPTED);
+        assertThat(rig.flush()).isEqualTo(SubmitResult.ACCEPTED);
         rig.settle();
         assertThat(rig.flushes).containsExactly(true);
     }
@@ -201,7 +204,7 @@ final class LogMetadataLossTest {
         rig.strict = false;
         rig.read(1);
         rig.settle();
-        assertThat(rig.outcomes).containsOnlyKeys(ReadOutcome.CHECKSUM_ERROR);
+        assertThat(rig.outcomes).containsOnlyKeys(TierRead.Outcome.CORRUPT);
     }
 
     @Test
@@ -211,10 +214,10 @@ final class LogMetadataLossTest {
         storage.asSlice(0, GEOMETRY.regionOffset(0)).fill((byte) 0);
         rig.open(device(), CONFIG);
         rig.settle();
-        assertThat(rig.log().state()).isEqualTo(LogState.REFUSED);
+        assertThat(rig.log().state()).isEqualTo(TierState.REFUSED);
         assertThat(rig.log().cause()).contains("superblocks are both blank").contains("Restore the first 2 MiB");
         rig.openAndSettle(device(), CONFIG.withOnIncompatible(OnIncompatible.DISCARD));
-        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
+        assertThat(rig.log().state()).isEqualTo(TierState.SERVING);
         assertThat(rig.known).isEmpty();
     }
 }

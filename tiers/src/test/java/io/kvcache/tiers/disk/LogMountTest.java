@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
@@ -69,27 +71,27 @@ final class LogMountTest {
         byte[] before = storage.toArray(JAVA_BYTE);
         rig.open(device(), REFUSE);
         rig.settle();
-        assertThat(rig.log().state()).isEqualTo(LogState.REFUSED);
+        assertThat(rig.log().state()).isEqualTo(TierState.REFUSED);
         FormatError formatError = rig.log().formatError();
         assertThat(formatError).isNotNull();
         assertThat(formatError.reason()).isEqualTo(reason);
         assertThat(formatError.message()).contains(message).contains("format version 1 on " + BYTES);
-        assertThat(rig.log().flush(1)).isEqualTo(LogSubmitResult.REJECTED);
+        assertThat(rig.log().flush(1)).isEqualTo(SubmitResult.REJECTED);
         assertThat(storage.toArray(JAVA_BYTE)).as("touched").isEqualTo(before);
     }
 
     private void requireDiscarded() {
         rig.openAndSettle(device(), DISCARD);
-        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
+        assertThat(rig.log().state()).isEqualTo(TierState.SERVING);
         assertThat(rig.known).isEmpty();
     }
 
     @Test
     void givenABlankDevice_whenOpened_thenBothCopiesOfItsSuperblockAreSound() {
         rig.open(device(), REFUSE);
-        assertThat(rig.log().state()).isEqualTo(LogState.OPENING);
+        assertThat(rig.log().state()).isEqualTo(TierState.OPENING);
         rig.settle();
-        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
+        assertThat(rig.log().state()).isEqualTo(TierState.SERVING);
         assertThat(copy(0)).isEqualTo(copy(1));
         assertThat(copy(0).superblock()).isEqualTo(new Superblock(0xABCDEF, 1, REFUSE.geometry(), List.of()));
     }
@@ -182,9 +184,9 @@ final class LogMountTest {
         for (int i = 0; i < 20; i++) {
             rig.tick();
         }
-        assertThat(rig.log().state()).isEqualTo(LogState.OPENING);
+        assertThat(rig.log().state()).isEqualTo(TierState.OPENING);
         rig.openAndSettle(device(), REFUSE);
-        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
+        assertThat(rig.log().state()).isEqualTo(TierState.SERVING);
     }
 
     @Test

@@ -3,6 +3,8 @@ package io.kvcache.tiers.disk;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
+import io.kvcache.core.tier.TierRead;
+import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.FileDevice;
 import io.kvcache.tiers.device.FileDeviceOptions;
@@ -62,7 +64,7 @@ final class LogOnFilesTest {
             try (BlockDevice device = open(engine)) {
                 rig.register = device::register;
                 rig.openAndSettle(device, CONFIG);
-                assertThat(rig.log().state()).as(rig.log().cause()).isEqualTo(LogState.SERVING);
+                assertThat(rig.log().state()).as(rig.log().cause()).isEqualTo(TierState.SERVING);
                 assertThat(rig.known.keySet()).isEqualTo(before);
                 work();
             }
@@ -82,7 +84,7 @@ final class LogOnFilesTest {
         rig.flush();
         rig.settle();
         assertThat(rig.flushes).containsOnly(true);
-        assertThat(rig.outcomes.keySet()).containsOnly(ReadOutcome.SUCCESS);
+        assertThat(rig.outcomes.keySet()).containsOnly(TierRead.Outcome.SUCCESS);
         assertThat(rig.log().stats().reclaimed().regions()).isPositive();
         assertThat(rig.log().stats().failures()).isZero();
     }

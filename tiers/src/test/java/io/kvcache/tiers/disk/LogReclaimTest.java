@@ -4,6 +4,9 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.TierRead;
+import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.ScriptedDevice.Fate;
 import io.kvcache.tiers.disk.ScriptedDevice.Operation;
@@ -46,11 +49,11 @@ final class LogReclaimTest {
     private void requireAllGood() {
         rig.known.keySet().forEach(rig::read);
         rig.settle();
-        assertThat(rig.outcomes.keySet()).containsOnly(ReadOutcome.SUCCESS);
+        assertThat(rig.outcomes.keySet()).containsOnly(TierRead.Outcome.SUCCESS);
     }
 
-    /// A crash could keep the footer and lose the table. Then a group that nothing but the table leads to would pass
-    /// for one that was durable and is damaged, and older regions would be forgotten.
+    /// A crash could keep the footer and lose the table. Then a group that nothing but the table leads to would
+    /// pass for one that was durable and is damaged, and older regions would be forgotten.
     @Test
     void givenAFullRegion_whenItsTableIsNotDurable_thenItsFooterIsNotWritten() {
         long footer = GEOMETRY.regionOffset(0) + GEOMETRY.regionBytes() - DiskGeometry.PAGE_BYTES;
@@ -96,7 +99,7 @@ final class LogReclaimTest {
         requireAllGood();
         int stale = 0;
         for (DiskLogHarness.Known gone : rig.staleBlocks) {
-            stale += rig.read(gone.entry().keyHi(), gone) == LogSubmitResult.STALE ? 1 : 0;
+            stale += rig.read(gone.entry().keyHi(), gone) == SubmitResult.GONE ? 1 : 0;
         }
         assertThat(stale).isEqualTo(rig.staleBlocks.size());
         assertThat(rig.log().stats().reads().stale()).isEqualTo(stale);
@@ -173,7 +176,7 @@ final class LogReclaimTest {
         long block = GEOMETRY.regionOffset(0) + DiskGeometry.PAGE_BYTES;
         device.setPicker(
                 (operation, offset) -> operation == Operation.READ && offset == block ? Fate.LATER : Fate.DONE);
-        assertThat(rig.read(1)).isEqualTo(LogSubmitResult.ACCEPTED);
+        assertThat(rig.read(1)).isEqualTo(SubmitResult.ACCEPTED);
         append(600);
         for (int i = 0; i < 1000; i++) {
             rig.tick();
@@ -182,7 +185,7 @@ final class LogReclaimTest {
         assertThat(rig.log().stats().regions().freeing()).isEqualTo(1);
         device.completeAll();
         rig.settle();
-        assertThat(rig.outcomes.get(ReadOutcome.SUCCESS)).isEqualTo(1);
+        assertThat(rig.outcomes.get(TierRead.Outcome.SUCCESS)).isEqualTo(1);
         assertThat(rig.log().stats().regions().freeing()).isZero();
     }
 
@@ -195,7 +198,7 @@ final class LogReclaimTest {
                 (operation, offset) -> operation == Operation.WRITE && offset == footer ? Fate.FAILED : Fate.DONE);
         append(600);
         rig.settle();
-        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
+        assertThat(rig.log().state()).isEqualTo(TierState.SERVING);
         assertThat(rig.log().stats().regions().bad()).isEqualTo(1);
         assertThat(rig.known.values()).noneMatch(each -> LogAddress.region(each.address()) == 0);
     }

@@ -3,6 +3,8 @@ package io.kvcache.tiers.disk;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.TierRead;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.MemoryDevice;
 import java.lang.foreign.Arena;
@@ -65,7 +67,7 @@ final class LogRecoveryTest {
     private void requireAllGood() {
         rig.known.keySet().forEach(rig::read);
         rig.settle();
-        assertThat(rig.outcomes.keySet()).containsOnly(ReadOutcome.SUCCESS);
+        assertThat(rig.outcomes.keySet()).containsOnly(TierRead.Outcome.SUCCESS);
     }
 
     @Test
@@ -192,13 +194,13 @@ final class LogRecoveryTest {
             int before = rig.known.size();
             rig.tick();
             assertThat(rig.known.size() - before).isLessThanOrEqualTo(1);
-            if (!rig.known.isEmpty() && rig.read(rig.known.lastKey()) == LogSubmitResult.ACCEPTED) {
+            if (!rig.known.isEmpty() && rig.read(rig.known.lastKey()) == SubmitResult.ACCEPTED) {
                 reads++;
             }
         }
         rig.settle();
         assertThat(rig.known).hasSize(100);
-        assertThat(rig.outcomes.get(ReadOutcome.SUCCESS)).isEqualTo(reads).isGreaterThan(90);
+        assertThat(rig.outcomes.get(TierRead.Outcome.SUCCESS)).isEqualTo(reads).isGreaterThan(90);
     }
 
     @Test

@@ -2,6 +2,8 @@ package io.kvcache.tiers.disk;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
@@ -102,7 +104,7 @@ final class LogSimulation implements AutoCloseable {
             step();
         }
         crash(FaultRates.none());
-        if (rig.log().state() == LogState.REFUSED) {
+        if (rig.log().state() == TierState.REFUSED) {
             crash(FaultRates.none());
         }
         rig.settle();
@@ -158,7 +160,7 @@ final class LogSimulation implements AutoCloseable {
     }
 
     private void registerIfServing() {
-        if (rig.log().state() == LogState.SERVING) {
+        if (rig.log().state() == TierState.SERVING) {
             rig.log().register(DiskLogHarness.NAMESPACE);
         }
     }
@@ -179,9 +181,9 @@ final class LogSimulation implements AutoCloseable {
             return;
         }
         if (random.nextInt(20) == 0) {
-            count("all buried", rig.appendNamespaceTombstone() == LogSubmitResult.ACCEPTED);
+            count("all buried", rig.appendNamespaceTombstone() == SubmitResult.ACCEPTED);
         } else if (!rig.known.isEmpty()) {
-            count("buried", rig.appendTombstone(someKnown()) == LogSubmitResult.ACCEPTED);
+            count("buried", rig.appendTombstone(someKnown()) == SubmitResult.ACCEPTED);
         }
     }
 
@@ -207,13 +209,13 @@ final class LogSimulation implements AutoCloseable {
     private void readStale() {
         DiskLogHarness.Known gone = rig.staleBlocks.poll();
         if (gone != null) {
-            count("stale", rig.read(gone.entry().keyHi(), gone) == LogSubmitResult.STALE);
+            count("stale", rig.read(gone.entry().keyHi(), gone) == SubmitResult.GONE);
         }
     }
 
     /// A crash is likely where a log has ended anyway.
     private void maybeCrash() {
-        if (random.nextInt(3) == 0 || rig.log().state() != LogState.SERVING) {
+        if (random.nextInt(3) == 0 || rig.log().state() != TierState.SERVING) {
             crash(rates);
         }
     }
@@ -221,7 +223,7 @@ final class LogSimulation implements AutoCloseable {
     private void crash(FaultRates next) {
         count("crash when " + rig.log().state(), true);
         countStats();
-        if (rig.log().state() == LogState.REFUSED) {
+        if (rig.log().state() == TierState.REFUSED) {
             config = config.withOnIncompatible(OnIncompatible.DISCARD);
         }
         device = faulty(device.crash(), next);
@@ -273,7 +275,7 @@ final class LogSimulation implements AutoCloseable {
 
     private void readAll() {
         for (long key : rig.known.keySet()) {
-            while (rig.read(key) == LogSubmitResult.FULL) {
+            while (rig.read(key) == SubmitResult.RETRY) {
                 rig.tick();
             }
         }

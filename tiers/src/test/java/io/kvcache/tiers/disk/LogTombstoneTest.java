@@ -3,6 +3,7 @@ package io.kvcache.tiers.disk;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.ScriptedDevice.Fate;
 import io.kvcache.tiers.disk.ScriptedDevice.Operation;
@@ -49,7 +50,7 @@ final class LogTombstoneTest {
     }
 
     private void bury(long key) {
-        while (rig.appendTombstone(key) == LogSubmitResult.FULL) {
+        while (rig.appendTombstone(key) == SubmitResult.RETRY) {
             rig.tick();
         }
     }

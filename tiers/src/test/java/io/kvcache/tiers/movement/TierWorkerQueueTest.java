@@ -12,8 +12,8 @@ final class TierWorkerQueueTest {
 
     private List<Integer> taken() {
         List<Integer> records = new ArrayList<>();
-        for (TierWorkerQueue.QueuedLoad load = queue.nextLoad(); load != null; load = queue.nextLoad()) {
-            records.add(load.record());
+        for (TierWorkerQueue.Load load = queue.nextLoad(); load != null; load = queue.nextLoad()) {
+            records.add(load.record);
         }
         return records;
     }
