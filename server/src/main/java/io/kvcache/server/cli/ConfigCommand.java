@@ -4,6 +4,7 @@ import io.kvcache.server.CacheServer;
 import io.kvcache.server.access.PasswordHash;
 import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.config.SettingsReference;
 import io.kvcache.server.memory.CgroupMemoryLimit;
 import io.kvcache.server.memory.MemoryBudget;
 import java.io.BufferedReader;
@@ -24,9 +25,9 @@ import picocli.CommandLine.Spec;
 /// `kvcache config`: what a server would run with.
 @Command(
         name = "config",
-        description = "Check a server's settings, or hash a password for them.",
+        description = "Check a server's settings, list all that there are, or hash a password.",
         mixinStandardHelpOptions = true,
-        subcommands = {ConfigCommand.Check.class, ConfigCommand.HashPassword.class})
+        subcommands = {ConfigCommand.Check.class, ConfigCommand.ListSettings.class, ConfigCommand.HashPassword.class})
 final class ConfigCommand implements Runnable {
 
     @Spec
@@ -34,7 +35,26 @@ final class ConfigCommand implements Runnable {
 
     @Override
     public void run() {
-        throw new ParameterException(spec.commandLine(), "kvcache config: what? There are check and hash-password");
+        throw new ParameterException(
+                spec.commandLine(), "kvcache config: what? There are check, settings and hash-password");
+    }
+
+    /// `kvcache config settings`: the reference of all settings.
+    @Command(
+            name = "settings",
+            description = "List every setting with what it takes, its default and its meaning, as Markdown.",
+            mixinStandardHelpOptions = true)
+    static final class ListSettings implements Callable<Integer> {
+
+        @Spec
+        private CommandSpec spec = CommandSpec.create();
+
+        @Override
+        public Integer call() {
+            spec.commandLine().getOut().print(SettingsReference.toMarkdown());
+            spec.commandLine().getOut().flush();
+            return 0;
+        }
     }
 
     /// `kvcache config check`: says what is wrong, all of it, or that nothing is.

@@ -68,6 +68,11 @@ public final class ConfigReader {
         return last == null ? problem : last.withOrigin(problem);
     }
 
+    /// The settings that were asked for by the last [#read], whether it found mistakes or not.
+    List<Settings.Definition> definitions() {
+        return last == null ? List.of() : last.definitions();
+    }
+
     /// An option of the command line.
     ///
     /// @param name as typed, `--port`

@@ -15,6 +15,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /// What was set, asked for by name. Collects what is wrong instead of stopping at the first mistake, and knows at the
 /// end which names nobody asked for.
@@ -43,11 +44,28 @@ final class Settings {
 
     private final Map<String, SettingValue> given = new LinkedHashMap<>();
     private final Set<String> known = new TreeSet<>();
+    private final Map<String, Definition> definitions = new LinkedHashMap<>();
     private final Set<String> lists = new TreeSet<>();
     private final List<String> problems;
 
     Settings(List<String> problems) {
         this.problems = problems;
+    }
+
+    /// A setting that a component asked for.
+    ///
+    /// @param defaultValue what counts when it is not set
+    /// @param parse throws `IllegalArgumentException` that says what it takes
+    record Definition(String path, @Nullable Object defaultValue, Function<String, ?> parse) {}
+
+    /// All settings that components asked for, in that order.
+    List<Definition> definitions() {
+        return List.copyOf(definitions.values());
+    }
+
+    private void define(String path, @Nullable Object defaultValue, Function<String, ?> parse) {
+        known.add(path);
+        definitions.putIfAbsent(path, new Definition(path, defaultValue, parse));
     }
 
     /// Adds settings; those that are there already give way.
@@ -80,7 +98,7 @@ final class Settings {
 
     /// A value, or the default when it is not set or wrong.
     <T> T get(String path, T defaultValue, Function<String, T> parse) {
-        known.add(path);
+        define(path, defaultValue, parse);
         SettingValue settingValue = given.get(path);
         if (settingValue == null) {
             return defaultValue;
@@ -97,6 +115,7 @@ final class Settings {
     /// A list of values: one text with commas, or an item each; the default when it is not set or wrong.
     <T> List<T> list(String path, List<T> defaultValue, Function<String, T> parse) {
         List<T> found = new ArrayList<>();
+        define(path, defaultValue, parse);
         if (given.containsKey(path)) {
             found.addAll(get(
                     path,
@@ -107,7 +126,6 @@ final class Settings {
                             .map(parse)
                             .toList()));
         }
-        known.add(path);
         int items = itemCount(path);
         for (int i = 0; i < items; i++) {
             Optional<T> none = Optional.empty();
@@ -173,8 +191,8 @@ final class Settings {
         return known.contains(path);
     }
 
-    /// Names that no component knows are mistakes; what is one mistake in the file is told once. A section or a list
-    /// with nothing in it, as when all of it is commented out, is none.
+    /// Names that no component knows are mistakes; what is one mistake in the file is told once. A section or a
+    /// list with nothing in it, as when all of it is commented out, is none.
     void reportUnknown() {
         Set<String> told = new HashSet<>();
         given.forEach((path, settingValue) -> {
