@@ -1,6 +1,7 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.BlockTable;
+import io.kvcache.core.ForwardingBlockTable;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.LoadBatch;
@@ -17,14 +18,15 @@ final class BlockReads {
     private final HostStore store;
     private final DiskLoader diskLoader;
     private final AccessListeners listeners;
-    private final Prefetcher prefetcher;
+    /// Null when nothing is brought in ahead of its readers.
+    private final @Nullable Prefetcher prefetcher;
 
     BlockReads(
             HostBlockTable.StoreContext storeContext,
             DiskLoader diskLoader,
             AccessListeners listeners,
             Prefetcher prefetcher) {
-        this.prefetcher = prefetcher;
+        this.prefetcher = prefetcher.isEnabled() ? prefetcher : null;
         this.listeners = listeners;
         this.storeContext = storeContext;
         store = storeContext.store();
@@ -76,7 +78,7 @@ final class BlockReads {
         OpenHandle openHandle = storeContext.openHandles().acquire(chain);
         long deepest = RecordHandle.MISS;
         BlockTable table = null;
-        DiskLoader.StartedLoads startedLoads;
+        int leftOnDisk = 0;
         int known;
         try {
             deepest = store.lookup().pinDeepest(chain);
@@ -85,8 +87,12 @@ final class BlockReads {
             if (counts) {
                 entry.countRequest(chain.length() - from, found);
             }
-            startedLoads = diskLoader.startLoads(chain, here, from, timeoutNanos);
-            LoadBatch loadBatch = startedLoads.loadBatch();
+            LoadBatch loadBatch = null;
+            if (timeoutNanos > 0 && here < chain.length() && storeContext.tierScheduler() != null) {
+                DiskLoader.StartedLoads started = diskLoader.startLoads(chain, here, from, timeoutNanos);
+                loadBatch = started.loadBatch();
+                leftOnDisk = started.blocksLeftOnDisk();
+            }
             known = loadBatch == null ? found : Math.max(0, here + loadBatch.count() - from);
             if (loadBatch != null) {
                 LoadingBlockTable.BlockRange blockRange =
@@ -106,7 +112,7 @@ final class BlockReads {
         if (counts) {
             reportLookup(entry, chain, taken, known);
         }
-        return RecomputeAdvisedTable.of(taken, startedLoads.blocksLeftOnDisk());
+        return leftOnDisk == 0 ? taken : new RecomputeAdvisedTable(taken, leftOnDisk);
     }
 
     private void release(OpenHandle openHandle, long deepest) {
@@ -121,12 +127,28 @@ final class BlockReads {
         int from = table.firstBlock();
         try {
             listeners.onAccess(chain, from, known, entry.blockBytes());
-            if (chain.length() > 0 && from + known == chain.length()) {
+            if (prefetcher != null && chain.length() > 0 && from + known == chain.length()) {
                 var _ = prefetcher.onAcquire(chain);
             }
         } catch (RuntimeException | Error failed) {
             table.close();
             throw failed;
+        }
+    }
+
+    /// A table followed by blocks on disk that are cheaper to compute than to load.
+    private static final class RecomputeAdvisedTable extends ForwardingBlockTable {
+
+        private final int blocksToRecompute;
+
+        RecomputeAdvisedTable(BlockTable table, int blocksToRecompute) {
+            super(table);
+            this.blocksToRecompute = blocksToRecompute;
+        }
+
+        @Override
+        public int blocksToRecompute() {
+            return blocksToRecompute;
         }
     }
 }

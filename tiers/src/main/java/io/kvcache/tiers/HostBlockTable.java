@@ -54,7 +54,8 @@ final class HostBlockTable implements BlockTable {
     private final int firstBlock;
     private final int endBlock;
     private final OpenHandle openHandle;
-    private final SegmentScope scope;
+    /// Null in a store that is not checked.
+    private final @Nullable SegmentScope scope;
     private final AtomicBoolean closed = new AtomicBoolean();
     private volatile int @Nullable [] recordsInOrder;
 
@@ -66,7 +67,7 @@ final class HostBlockTable implements BlockTable {
         this.firstBlock = firstBlock;
         this.blockBytes = blockBytes;
         endBlock = storeContext.store.records().depth(deepest) + 1;
-        scope = SegmentScope.open(storeContext.checked);
+        scope = storeContext.checked ? SegmentScope.open(true) : null;
     }
 
     @Override
@@ -98,9 +99,9 @@ final class HostBlockTable implements BlockTable {
     @Override
     public MemorySegment segment(int index) {
         int record = record(index);
-        return scope.bind(storeContext.store.slotSegment(
-                        storeContext.store.records().hostPage(record), blockBytes))
-                .asReadOnly();
+        MemorySegment slot =
+                storeContext.store.slotSegment(storeContext.store.records().hostPage(record), blockBytes);
+        return (scope == null ? slot : scope.bind(slot)).asReadOnly();
     }
 
     @Override
@@ -155,7 +156,9 @@ final class HostBlockTable implements BlockTable {
             return;
         }
         try {
-            scope.close();
+            if (scope != null) {
+                scope.close();
+            }
         } finally {
             storeContext.store.lookup().unpin(deepest);
             storeContext.openHandles.release(openHandle);

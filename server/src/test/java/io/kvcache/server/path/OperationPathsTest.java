@@ -1,18 +1,76 @@
 package io.kvcache.server.path;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.lang.reflect.Modifier;
+import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 
-class OperationPathsTest {
+/// The classes that an operation crosses do not grow in number. docs/internals/paths.md has the lists, which this test
+/// prints.
+final class OperationPathsTest {
+
+    /// Collaborators, and all classes, as docs/internals/paths.md has them; two or three more where the server's
+    /// threads may do something else in between.
+    private static final Map<String, Limit> LIMITS = Map.of(
+            "embedded put", new Limit(43, 60),
+            "embedded host hit", new Limit(17, 26),
+            "RESP SET", new Limit(91, 124),
+            "RESP GET", new Limit(61, 86));
+
+    private record Limit(int collaborators, int all) {}
 
     @Test
-    void embedded() throws Exception {
-        run(EmbeddedPaths.class).forEach((name, path) -> {
-            System.out.println("== " + name + " " + path.size());
-            path.forEach(each -> System.out.println("   " + each));
-        });
+    void givenOperations_whenTraced_thenTheyCrossNoMoreClassesThanBefore() throws Exception {
+        Map<String, List<String>> paths = new HashMap<>();
+        paths.putAll(run(EmbeddedPaths.class));
+        paths.putAll(run(RespPaths.class));
+        assertThat(paths).containsOnlyKeys(LIMITS.keySet());
+        for (Map.Entry<String, List<String>> each : paths.entrySet()) {
+            List<String> all = each.getValue().stream()
+                    .filter(name -> !name.startsWith(PathRecorder.class.getPackageName()))
+                    .toList();
+            List<String> collaborators =
+                    all.stream().filter(OperationPathsTest::isCollaborator).toList();
+            print(each.getKey(), collaborators, all);
+            Limit limit = LIMITS.get(each.getKey());
+            assertThat(collaborators).as(each.getKey()).hasSizeLessThanOrEqualTo(limit.collaborators);
+            assertThat(all).as(each.getKey()).hasSizeLessThanOrEqualTo(limit.all);
+        }
+    }
+
+    private static void print(String operation, List<String> collaborators, List<String> all) {
+        System.out.println("path: " + operation + ", " + collaborators.size() + " collaborators of " + all.size()
+                + " classes: " + String.join(", ", shortNames(collaborators)) + "; values and functions: "
+                + String.join(
+                        ", ",
+                        shortNames(all.stream()
+                                .filter(name -> !collaborators.contains(name))
+                                .toList())));
+    }
+
+    private static List<String> shortNames(List<String> names) {
+        return names.stream()
+                .map(name -> name.substring(name.lastIndexOf('.') + 1).replace('$', '.'))
+                .toList();
+    }
+
+    /// Whether a class has state and is no value: not an interface, a record, an enum, or functions alone.
+    private static boolean isCollaborator(String name) {
+        try {
+            Class<?> type = Class.forName(name, false, OperationPathsTest.class.getClassLoader());
+            return !type.isInterface()
+                    && !type.isRecord()
+                    && !type.isEnum()
+                    && Arrays.stream(type.getDeclaredFields())
+                            .anyMatch(field -> !Modifier.isStatic(field.getModifiers()));
+        } catch (ClassNotFoundException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     @SuppressWarnings("unchecked")
