@@ -2,6 +2,7 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.store.HostStore.PutReservation;
+import io.kvcache.core.time.Backoff;
 import io.kvcache.core.time.Clock;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
@@ -60,13 +61,12 @@ final class RoomWaiter {
             return answer;
         }
         long start = clock.nanos();
-        long pause = INITIAL_PAUSE_NANOS;
+        Backoff pause = new Backoff(INITIAL_PAUSE_NANOS, MAX_PAUSE_NANOS);
         long left = timeoutNanos;
         while (answer.outcome() == PutOutcome.NO_ROOM
                 && left > 0
                 && !Thread.currentThread().isInterrupted()) {
-            clock.sleep(Math.min(pause, left));
-            pause = Math.min(2 * pause, MAX_PAUSE_NANOS);
+            clock.sleep(Math.min(pause.nextNanos(), left));
             answer = attempt.get();
             left = timeoutNanos - (clock.nanos() - start);
         }

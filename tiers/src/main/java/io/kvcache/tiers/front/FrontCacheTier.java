@@ -9,6 +9,7 @@ import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.Tombstone;
+import io.kvcache.core.time.Backoff;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
@@ -40,7 +41,7 @@ final class FrontCacheTier implements TierListener {
     private final Map<Long, Consumer<TierRead.Outcome>> reads = new HashMap<>();
     private volatile @Nullable Tier tier;
     private long nextTag;
-    private long backoffNanos = INITIAL_BACKOFF_NANOS;
+    private final Backoff backoff = new Backoff(INITIAL_BACKOFF_NANOS, MAX_BACKOFF_NANOS);
     private long retryAtNanos = Long.MIN_VALUE / 2;
     private boolean out;
     private boolean failed;
@@ -160,7 +161,7 @@ final class FrontCacheTier implements TierListener {
                 disable(nowNanos);
             }
         } else if (done > 0) {
-            backoffNanos = INITIAL_BACKOFF_NANOS;
+            backoff.reset();
         }
         return done;
     }
@@ -176,8 +177,7 @@ final class FrontCacheTier implements TierListener {
     }
 
     private void scheduleRetry(long nowNanos) {
-        retryAtNanos = nowNanos + backoffNanos;
-        backoffNanos = Math.min(2 * backoffNanos, MAX_BACKOFF_NANOS);
+        retryAtNanos = nowNanos + backoff.nextNanos();
     }
 
     private int reopen(long nowNanos) {

@@ -4,6 +4,7 @@ import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.TierStats;
+import io.kvcache.core.time.Backoff;
 import io.kvcache.core.time.Clock;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -43,7 +44,7 @@ final class CircuitBreaker {
     private boolean writable;
     private long failedAt;
     private long probeAt;
-    private long backoffNanos = INITIAL_BACKOFF_NANOS;
+    private final Backoff backoff = new Backoff(INITIAL_BACKOFF_NANOS, MAX_BACKOFF_NANOS);
 
     CircuitBreaker(TierWorker.WorkerContext workerContext, TierWorker.WorkerListener workerListener) {
         opener = workerContext.opener();
@@ -103,8 +104,8 @@ final class CircuitBreaker {
         } catch (RuntimeException failed) {
             dropContents();
             cause = String.valueOf(failed.getMessage());
-            backoffNanos = Math.min(2 * backoffNanos, MAX_BACKOFF_NANOS);
-            probeAt = nowNanos + backoffNanos;
+            backoff.increase();
+            probeAt = nowNanos + backoff.currentNanos();
         }
     }
 
@@ -112,7 +113,7 @@ final class CircuitBreaker {
     void checkState(TierWorker tierWorker, Tier present, long nowNanos) {
         if (recovering && !present.isRecovering()) {
             recovering = false;
-            backoffNanos = INITIAL_BACKOFF_NANOS;
+            backoff.reset();
         }
         TierState before = state;
         adoptState(present);
@@ -141,7 +142,7 @@ final class CircuitBreaker {
         tier = null;
         dropContents();
         tierWorker.onTierAbandoned();
-        probeAt = nowNanos + backoffNanos;
+        probeAt = nowNanos + backoff.currentNanos();
     }
 
     /// Whether what the tier holds is not to be had any more, though it may still tell of it. The mover's

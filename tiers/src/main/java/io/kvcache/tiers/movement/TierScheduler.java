@@ -3,6 +3,7 @@ package io.kvcache.tiers.movement;
 import io.kvcache.core.store.HostStore.LoadBatch;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.time.Backoff;
 import io.kvcache.core.time.Clock;
 import java.util.ArrayList;
 import java.util.BitSet;
@@ -248,13 +249,12 @@ public final class TierScheduler implements TierWorker.WorkerListener {
 
     private boolean await(FlushBarrier flushBarrier, long timeoutNanos, BooleanSupplier givenUp) {
         long start = clock.nanos();
-        long pause = INITIAL_PAUSE_NANOS;
+        Backoff pause = new Backoff(INITIAL_PAUSE_NANOS, MAX_PAUSE_NANOS);
         while (!flushBarrier.advance()) {
             if (givenUp.getAsBoolean() || clock.nanos() - start >= timeoutNanos) {
                 return false;
             }
-            clock.sleep(pause);
-            pause = Math.min(2 * pause, MAX_PAUSE_NANOS);
+            clock.sleep(pause.nextNanos());
         }
         return flushBarrier.isDurable();
     }
@@ -290,13 +290,12 @@ public final class TierScheduler implements TierWorker.WorkerListener {
     /// @return whether they have
     public boolean awaitRecovered(long timeoutNanos) {
         long start = clock.nanos();
-        long pause = INITIAL_PAUSE_NANOS;
+        Backoff pause = new Backoff(INITIAL_PAUSE_NANOS, MAX_PAUSE_NANOS);
         while (isRecovering()) {
             if (Thread.currentThread().isInterrupted() || clock.nanos() - start >= timeoutNanos) {
                 return false;
             }
-            clock.sleep(pause);
-            pause = Math.min(2 * pause, MAX_PAUSE_NANOS);
+            clock.sleep(pause.nextNanos());
         }
         return true;
     }

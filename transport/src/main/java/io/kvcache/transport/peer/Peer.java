@@ -1,6 +1,7 @@
 package io.kvcache.transport.peer;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.time.Backoff;
 import java.io.UncheckedIOException;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -33,7 +34,7 @@ final class Peer implements AutoCloseable {
     private volatile boolean closed;
 
     /// Guarded by this.
-    private long pauseNanos = FIRST_PAUSE_NANOS;
+    private final Backoff backoff;
 
     private long backoffUntil;
     private boolean backingOff;
@@ -52,6 +53,8 @@ final class Peer implements AutoCloseable {
         this.name = name;
         this.connector = connector;
         this.backoffSettings = backoffSettings;
+        long longest = backoffSettings.maxBackoffNanos;
+        backoff = new Backoff(Math.min(FIRST_PAUSE_NANOS, longest), longest);
         this.connecting = connecting;
     }
 
@@ -140,7 +143,7 @@ final class Peer implements AutoCloseable {
 
     /// It did what it was asked to.
     synchronized void onSuccess() {
-        pauseNanos = FIRST_PAUSE_NANOS;
+        backoff.reset();
         backingOff = false;
     }
 
@@ -150,11 +153,12 @@ final class Peer implements AutoCloseable {
         failures.increment();
         synchronized (this) {
             if (!backingOff) {
-                LOG.log(System.Logger.Level.INFO, "peer " + name + " is out for " + pauseNanos / 1_000_000 + " ms");
+                LOG.log(
+                        System.Logger.Level.INFO,
+                        "peer " + name + " is out for " + backoff.currentNanos() / 1_000_000 + " ms");
             }
             backingOff = true;
-            backoffUntil = now + pauseNanos;
-            pauseNanos = Math.min(2 * pauseNanos, backoffSettings.maxBackoffNanos);
+            backoffUntil = now + backoff.nextNanos();
         }
     }
 

@@ -1,5 +1,6 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.core.time.Backoff;
 import io.kvcache.transport.link.DisconnectReason;
 import java.io.UncheckedIOException;
 import java.util.concurrent.TimeUnit;
@@ -28,7 +29,7 @@ final class Failback {
     private final long firstPauseNanos;
     private final long maxPauseNanos;
     private final Thread thread;
-    private long pause;
+    private final Backoff backoff;
     private long usedSince = System.nanoTime();
     private volatile @Nullable RemoteSession retained;
 
@@ -37,7 +38,7 @@ final class Failback {
         this.sessionPool = sessionPool;
         this.firstPauseNanos = firstPauseNanos;
         maxPauseNanos = Math.max(firstPauseNanos, MAX_PAUSE_NANOS);
-        pause = firstPauseNanos;
+        backoff = new Backoff(Math.max(1, firstPauseNanos), maxPauseNanos);
         thread = Thread.ofPlatform().daemon().name("kvcache-remote-back").unstarted(this::run);
     }
 
@@ -75,11 +76,11 @@ final class Failback {
             return;
         }
         if (System.nanoTime() - usedSince > maxPauseNanos) {
-            pause = firstPauseNanos;
+            backoff.reset();
         }
-        while (sessionPool.currentServerIndex() > 0 && awaitPause(pause)) {
+        while (sessionPool.currentServerIndex() > 0 && awaitPause(backoff.currentNanos())) {
             usedSince = System.nanoTime();
-            pause = Math.min(2 * pause, maxPauseNanos);
+            backoff.increase();
             RemoteSession left = sessionPool.failBack();
             if (left != null) {
                 retainUntilUnused(left);

@@ -1,6 +1,7 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.time.Backoff;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.shm.OneSidedCounters;
 import io.kvcache.transport.wire.Status;
@@ -260,16 +261,15 @@ final class SessionPool implements AutoCloseable {
     /// Keeps a session alive, or gets another one. There is nobody to do it in this thread's place, so nothing
     /// but [#close] ends it.
     private void maintainSession() {
-        long pause = FIRST_PAUSE_NANOS;
+        Backoff pause = new Backoff(FIRST_PAUSE_NANOS, MAX_PAUSE_NANOS);
         while (!closed) {
             RemoteSession remoteSession = current;
             if (remoteSession != null && !remoteSession.isClosed() && heartbeat(remoteSession)) {
-                pause = FIRST_PAUSE_NANOS;
+                pause.reset();
                 LockSupport.parkNanos(TICK_NANOS);
                 continue;
             }
-            LockSupport.parkNanos(pause);
-            pause = Math.min(2 * pause, MAX_PAUSE_NANOS);
+            LockSupport.parkNanos(pause.nextNanos());
             reconnect();
         }
     }
