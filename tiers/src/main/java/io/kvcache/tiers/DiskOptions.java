@@ -4,7 +4,7 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.directory.DirectoryOptions;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
-import io.kvcache.tiers.disk.UsableCapacity;
+import io.kvcache.tiers.disk.ReclaimConfig;
 import io.kvcache.tiers.movement.WriteBudget;
 import java.nio.file.Path;
 import java.util.Objects;
@@ -13,7 +13,7 @@ import java.util.Objects;
 ///
 /// @param directory holds the tier's file and lock; made when it is missing
 /// @param bytes of the file
-/// @param reservePercent of it that holds nothing alive, see [UsableCapacity]
+/// @param reservePercent of it that holds nothing alive, see [ReclaimConfig#liveBytes]
 /// @param maxLiveBytes blocks, in whole pages, that are alive at most, though the reserve would leave room for
 ///     more
 /// @param bytesPerSecond and `bytesPerDay`: written at most, or [WriteBudget#UNLIMITED]
@@ -41,7 +41,7 @@ public record DiskOptions(
         return new DiskOptions(
                 directory,
                 bytes,
-                UsableCapacity.DEFAULT_RESERVE_PERCENT,
+                ReclaimConfig.DEFAULT_RESERVE_PERCENT,
                 Long.MAX_VALUE,
                 WriteBudget.UNLIMITED,
                 WriteBudget.UNLIMITED,
@@ -66,8 +66,7 @@ public record DiskOptions(
 
     /// Bytes of blocks that may be alive, each in whole pages.
     public long liveBytes() {
-        return Math.min(
-                maxLiveBytes, UsableCapacity.liveBytes(DiskGeometry.of(bytes), files.reclaim(), reservePercent));
+        return Math.min(maxLiveBytes, files.reclaim().liveBytes(DiskGeometry.of(bytes), reservePercent));
     }
 
     /// Refuses or discards what is in the directory and is no tier of this format and size.

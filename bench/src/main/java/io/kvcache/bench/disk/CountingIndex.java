@@ -3,12 +3,11 @@ package io.kvcache.bench.disk;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.tiers.disk.DiskEntry;
-import io.kvcache.tiers.disk.DiskIndex;
-import io.kvcache.tiers.disk.DiskLogCompletions;
+import io.kvcache.tiers.disk.LogListener;
 import io.kvcache.tiers.disk.RegionCandidates;
 
 /// Knows how many entries it was told, and nothing else; so what is measured is the log.
-final class CountingIndex implements DiskIndex, DiskLogCompletions {
+final class CountingIndex implements LogListener {
 
     private long told;
     private long appended;

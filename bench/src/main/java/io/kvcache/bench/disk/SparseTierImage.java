@@ -12,7 +12,6 @@ import io.kvcache.tiers.disk.DiskEntry;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
-import io.kvcache.tiers.disk.LogContext;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
@@ -71,9 +70,7 @@ public final class SparseTierImage implements AutoCloseable {
         CountingIndex index = new CountingIndex();
         DiskGeometry geometry = DiskGeometry.of(device.size());
         DiskLog log = new DiskLog(
-                device,
-                DiskLogConfig.of(geometry, SEED),
-                new LogContext(index, index, size -> arena.allocate(size, DiskGeometry.PAGE_BYTES)));
+                device, DiskLogConfig.of(geometry, SEED), index, size -> arena.allocate(size, DiskGeometry.PAGE_BYTES));
         settle(log);
         log.register(Namespace.of("sparse", BlockShape.kv(1, 1, 64, 16, Dtype.BF16)));
         settle(log);

@@ -5,7 +5,6 @@ import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
-import io.kvcache.tiers.disk.LogContext;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -71,7 +70,8 @@ public record TierOpenTiming(double servingSeconds, double fullSeconds, double r
             DiskLog log = new DiskLog(
                     device,
                     DiskLogConfig.of(DiskGeometry.of(device.size()), 1),
-                    new LogContext(index, index, size -> arena.allocate(size, DiskGeometry.PAGE_BYTES)));
+                    index,
+                    size -> arena.allocate(size, DiskGeometry.PAGE_BYTES));
             while (log.state() == TierState.OPENING) {
                 log.tick(System.nanoTime(), WAIT_NANOS);
             }

@@ -7,7 +7,6 @@ import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.TickDrivenCache;
-import io.kvcache.tiers.disk.UsableCapacity;
 import io.kvcache.tiers.movement.TierScheduler;
 import io.kvcache.tiers.movement.TierTransferStats;
 import io.kvcache.tiers.movement.WriteBudget;
@@ -88,7 +87,7 @@ final class SimStore {
     }
 
     private TickDrivenCache.Setup configure() {
-        long alive = UsableCapacity.liveBytes(choices.geometry(), choices.reclaim(), RESERVE_PERCENT);
+        long alive = choices.reclaim().liveBytes(choices.geometry(), RESERVE_PERCENT);
         List<TierScheduler.TierSpec> targets = disks.stream()
                 .map(disk -> new TierScheduler.TierSpec(
                         disk, alive, new WriteBudget(choices.bytesPerSecond(), WriteBudget.UNLIMITED)))

@@ -1,10 +1,22 @@
 package io.kvcache.tiers.disk;
 
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+
 /// What the disk knows of one block or object. It is all that recovery needs to put the record back into the
 /// tree.
 ///
 /// A **tombstone** is an entry without bytes that says that earlier entries do not count any more: those of
 /// its key, namespace and part, or all of its namespace.
+///
+/// On disk an entry takes 64 bytes, little-endian, its components in their order:
+///
+/// ```
+///  0  int64 key high      8  int64 key low      16  int64 parent high   24  int64 parent low
+/// 32  int32 identity     36  int32 depth        40  int32 page          44  int32 bytes
+/// 48  int32 checksum     52  int32 0            56  int64 engine hash
+/// ```
 ///
 /// @param keyHi first half of the key
 /// @param keyLo second half of the key
@@ -28,6 +40,13 @@ public record DiskEntry(
         int bytes,
         int checksum,
         long engineHash) {
+
+    static final int ENTRY_BYTES = 64;
+
+    static final int ENTRIES_PER_PAGE = DiskGeometry.PAGE_BYTES / ENTRY_BYTES;
+
+    static final ValueLayout.OfLong INT64 = ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+    static final ValueLayout.OfInt INT32 = ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
     /// Flag of an object.
     public static final int OBJECT = 1;
@@ -109,5 +128,37 @@ public record DiskEntry(
     /// Whether it lies where a block of a region of so many pages can lie.
     boolean fitsIn(int regionPages) {
         return isValid() && page >= WriteBatchHeader.HEAD_PAGES && page + (long) pages() < regionPages;
+    }
+
+    /// Writes it as a row of a table.
+    void write(MemorySegment table, int index) {
+        long at = (long) index * ENTRY_BYTES;
+        table.set(INT64, at, keyHi());
+        table.set(INT64, at + 8, keyLo());
+        table.set(INT64, at + 16, parentHi());
+        table.set(INT64, at + 24, parentLo());
+        table.set(INT32, at + 32, identity());
+        table.set(INT32, at + 36, depth());
+        table.set(INT32, at + 40, page());
+        table.set(INT32, at + 44, bytes());
+        table.set(INT32, at + 48, checksum());
+        table.set(INT32, at + 52, 0);
+        table.set(INT64, at + 56, engineHash());
+    }
+
+    /// Reads a row of a table.
+    static DiskEntry read(MemorySegment table, int index) {
+        long at = (long) index * ENTRY_BYTES;
+        return new DiskEntry(
+                table.get(INT64, at),
+                table.get(INT64, at + 8),
+                table.get(INT64, at + 16),
+                table.get(INT64, at + 24),
+                table.get(INT32, at + 32),
+                table.get(INT32, at + 36),
+                table.get(INT32, at + 40),
+                table.get(INT32, at + 44),
+                table.get(INT32, at + 48),
+                table.get(INT64, at + 56));
     }
 }

@@ -5,9 +5,12 @@ import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Executor;
+import java.util.function.LongFunction;
 import org.jspecify.annotations.Nullable;
 
 /// Blocks and objects on one device: written one after another into regions, read by place, reclaimed a
@@ -15,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// The log does nothing between ticks. A tick hands to the device what it takes, follows up what has ended,
 /// and does a bounded amount of work; so a simulation drives it step by step, and a thread is put around it
-/// last. It keeps no index: what lies where is the business of its [DiskIndex].
+/// last. It keeps no index: what lies where is the business of its [LogListener].
 ///
 /// **Opening.** A log begins in state OPENING and gets to SERVING by ticks: it reads the superblock, formats
 /// a blank device, and looks at one or two pages of each region. Then it appends and reads, and tells the
@@ -49,14 +52,33 @@ public final class DiskLog {
     private final BlockDevice device;
     private final LogIo io;
     private final LogMount logMount;
-    private final LogContext context;
+    private final LogListener listener;
+    private final LongFunction<MemorySegment> memory;
+    private final @Nullable Executor checksumExecutor;
     private final DiskLogConfig config;
     private @Nullable MountedLog mountedLog;
 
-    /// Begins to open a device that nobody else uses.
+    /// Begins to open a device that nothing else uses; the log's thread computes all checksums.
     ///
+    /// @param memory see the other constructor
+    public DiskLog(BlockDevice device, DiskLogConfig config, LogListener listener, LongFunction<MemorySegment> memory) {
+        this(device, config, listener, memory, null);
+    }
+
+    /// Begins to open a device that nothing else uses.
+    ///
+    /// @param memory gives so many bytes of native memory, whole pages at an aligned address, that stay until the
+    ///     device is closed. It is asked twice, at opening, by the log's thread, while nothing is on its way to
+    ///     the device, so it may register what it gives with the device
+    /// @param checksumExecutor computes checksums of large blocks beside the log's thread, until the log is idle
+    ///     and no longer ticked; null when the log's thread does that too
     /// @throws IllegalArgumentException when the configuration is for a device of another size
-    public DiskLog(BlockDevice device, DiskLogConfig config, LogContext around) {
+    public DiskLog(
+            BlockDevice device,
+            DiskLogConfig config,
+            LogListener listener,
+            LongFunction<MemorySegment> memory,
+            @Nullable Executor checksumExecutor) {
         if (config.geometry().deviceBytes() != device.size()) {
             throw new IllegalArgumentException("a geometry for %d bytes and a device of %d"
                     .formatted(config.geometry().deviceBytes(), device.size()));
@@ -64,13 +86,15 @@ public final class DiskLog {
         this.device = device;
         this.io = new LogIo(device, config.limits());
         this.config = config;
-        this.context = around;
-        MemorySegment memory = around.memory().apply(2L * DiskGeometry.SUPERBLOCK_BYTES);
-        this.logMount = new LogMount(io, config, memory, this::onMounted);
+        this.listener = listener;
+        this.memory = memory;
+        this.checksumExecutor = checksumExecutor;
+        MemorySegment superblocks = memory.apply(2L * DiskGeometry.SUPERBLOCK_BYTES);
+        this.logMount = new LogMount(io, config, superblocks, this::onMounted);
     }
 
     private void onMounted(SuperblockWriter superblockWriter) {
-        mountedLog = new MountedLog(io, config, superblockWriter, context, device::wake);
+        mountedLog = new MountedLog(superblockWriter);
     }
 
     /// Does what there is to do, without waiting.
@@ -85,12 +109,12 @@ public final class DiskLog {
     ///
     /// @param waitNanos the longest wait
     public int tick(long nowNanos, long waitNanos) {
-        int done = io.deviceOperationQueue().poll(nowNanos, waitNanos);
+        int done = io.poll(nowNanos, waitNanos);
         if (mountedLog != null) {
             done += mountedLog.pump();
         }
-        io.syncCoalescer().pump();
-        io.deviceOperationQueue().start();
+        io.startSync();
+        io.start();
         return done;
     }
 
@@ -116,9 +140,7 @@ public final class DiskLog {
 
     /// Whether nothing is waiting or on its way.
     public boolean isIdle() {
-        return io.deviceOperationQueue().isIdle()
-                && io.syncCoalescer().isIdle()
-                && (mountedLog == null || mountedLog.isIdle());
+        return io.isIdle() && (mountedLog == null || mountedLog.isIdle());
     }
 
     /// The largest block or object that the log takes, in bytes.
@@ -138,7 +160,7 @@ public final class DiskLog {
         return mountedLog == null ? List.of() : mountedLog.namespaces().all();
     }
 
-    /// Gives a namespace a number; [DiskLogCompletions#onNamespaceRegistered] tells it when it is durable.
+    /// Gives a namespace a number; [LogListener#onNamespaceRegistered] tells it when it is durable.
     ///
     /// @return ACCEPTED, REJECTED, or RETRY when the table has no room for it
     public SubmitResult register(Namespace namespace) {
@@ -147,7 +169,7 @@ public final class DiskLog {
                 : mountedLog.namespaces().register(namespace);
     }
 
-    /// Appends a block or object; [DiskLogCompletions#onAppended] tells where it lies.
+    /// Appends a block or object; [LogListener#onAppended] tells where it lies.
     ///
     /// @param entry what is to be known of it; its page is not looked at
     /// @param pieces native memory at aligned addresses, in whole pages, together as many as the bytes take.
@@ -160,11 +182,11 @@ public final class DiskLog {
     }
 
     /// Appends a tombstone: what it replaces ([DiskEntry#replaces]) and was appended before it does not count
-    /// after the next opening, which tells it by [DiskIndex#onTombstone]. For now nothing changes: what was buried
-    /// can be read as long as its region is not reclaimed, and the index does not keep it then.
+    /// after the next opening, which tells it by [LogListener#onTombstone]. For now nothing changes: what was
+    /// buried can be read as long as its region is not reclaimed, and the index does not keep it then.
     ///
     /// It takes a row of its region's table and no room for bytes, and lasts until its region is reclaimed.
-    /// [DiskLogCompletions#onAppended] tells that it is written; its place is none to read from. [#flush] makes it
+    /// [LogListener#onAppended] tells that it is written; its place is none to read from. [#flush] makes it
     /// durable.
     ///
     /// @param tombstone see [DiskEntry#tombstone()] and [DiskEntry#tombstone(int)]
@@ -191,11 +213,11 @@ public final class DiskLog {
         if (writer.isFull()) {
             return SubmitResult.RETRY;
         }
-        writer.append(entry, checked, address -> context.sink().onAppended(tag, address));
+        writer.append(entry, checked, address -> listener.onAppended(tag, address));
         return SubmitResult.ACCEPTED;
     }
 
-    /// Reads a block or object; [DiskLogCompletions#onRead] tells how it went.
+    /// Reads a block or object; [LogListener#onRead] tells how it went.
     ///
     /// @param address where it lies
     /// @param checksum that the bytes must have: CRC32C over the CRC32Cs of the 64 KiB chunks
@@ -212,7 +234,7 @@ public final class DiskLog {
     }
 
     /// Makes durable what was appended by now: all of it whose place was or will be told is found by every
-    /// later opening, until its region is reclaimed. [DiskLogCompletions#onFlushed] tells when.
+    /// later opening, until its region is reclaimed. [LogListener#onFlushed] tells when.
     ///
     /// It waits until those blocks and the heads of their groups are written, and, where a group before one
     /// of them failed, until the trailer that alone leads to it is; then it syncs. False makes no promise at
@@ -223,7 +245,7 @@ public final class DiskLog {
         if (!io.logHealth().canWrite()) {
             return SubmitResult.REJECTED;
         }
-        requireServing().flushWaiters().flushAppended(durable -> context.sink().onFlushed(tag, durable));
+        requireServing().flushWaiters().flushAppended(durable -> listener.onFlushed(tag, durable));
         return SubmitResult.ACCEPTED;
     }
 
@@ -238,14 +260,14 @@ public final class DiskLog {
         MountedLog log = requireServing();
         Map<WriteKind, Long> written = new EnumMap<>(WriteKind.class);
         for (WriteKind kind : WriteKind.values()) {
-            written.put(kind, io.deviceOperationQueue().written(kind));
+            written.put(kind, io.written(kind));
         }
         return new DiskLogStats(
                 log.writer().appended(),
                 log.writer().appendedBytes(),
                 log.writer().failedAppends(),
                 written,
-                io.deviceOperationQueue().failures(),
+                io.failures(),
                 log.reads().stats(),
                 log.reclaimed(),
                 log.recovered(),
@@ -281,5 +303,181 @@ public final class DiskLog {
             throw new IllegalStateException("the log is " + state() + ", it has not served yet");
         }
         return mountedLog;
+    }
+
+    /// The parts of a log whose device has been mounted, and the order in which they do their work.
+    private final class MountedLog {
+
+        private final RegionTable regionTable;
+        private final NamespaceTable namespaces;
+        private final RegionScan regionScan;
+        private final TrailerWriter trailerWriter;
+        private final RegionEraser regionEraser;
+        private final BatchWriter writer;
+        private final FlushWaiters flushWaiters;
+        private final VerifyingReader reads;
+        private final RegionReclaimer regionReclaimer;
+        private final List<RegionEntryReader> entryReaders;
+        private @Nullable LogRecovery recovery;
+
+        MountedLog(SuperblockWriter superblockWriter) {
+            Superblock superblock = superblockWriter.current();
+            int regionPages = superblock.geometry().regionPages();
+            MemorySlicer slicer = new MemorySlicer(memory.apply(bytes(regionPages, config)));
+            regionTable = new RegionTable(superblock.geometry(), superblock.deviceId(), superblock.sequence());
+            namespaces = new NamespaceTable(superblockWriter, io.logHealth(), listener);
+            PagePool pages = new PagePool(slicer.allocate(PagePool.PAGES * (long) DiskGeometry.PAGE_BYTES));
+            regionScan = new RegionScan(io, regionTable, pages);
+            trailerWriter = new TrailerWriter(io, regionTable, slicer.allocate(TrailerWriter.bytes(regionPages)));
+            regionEraser =
+                    new RegionEraser(io, regionTable, pages, config.reclaim().discard());
+            writer = new BatchWriter(
+                    io,
+                    new BatchWriter.Dependencies(
+                            regionTable, pages, trailerWriter, config.limits(), this::onAppendBegun));
+            flushWaiters = new FlushWaiters(io, writer, trailerWriter);
+            ChecksumPool checksumPool = new ChecksumPool(checksumExecutor, device::wake);
+            reads = new VerifyingReader(
+                    io, regionTable, listener, config.limits().reads(), checksumPool);
+            entryReaders = new ArrayList<>();
+            for (int i = 0; i < LogRecovery.MAX_READERS; i++) {
+                entryReaders.add(
+                        new RegionEntryReader(io, regionTable, slicer.allocate(RegionEntryReader.bytes(regionPages))));
+            }
+            RegionReclaimer.Dependencies dependencies = new RegionReclaimer.Dependencies(
+                    regionTable, entryReaders.getFirst(), writer, flushWaiters, regionEraser, listener);
+            regionReclaimer = new RegionReclaimer(
+                    io, dependencies, slicer.allocate(config.reclaim().rewriteBytes()), config.reclaim());
+        }
+
+        private static long bytes(int regionPages, DiskLogConfig config) {
+            return PagePool.PAGES * (long) DiskGeometry.PAGE_BYTES
+                    + TrailerWriter.bytes(regionPages)
+                    + LogRecovery.MAX_READERS * RegionEntryReader.bytes(regionPages)
+                    + config.reclaim().rewriteBytes();
+        }
+
+        /// Cuts memory into spans, one after another.
+        private static final class MemorySlicer {
+            private final MemorySegment memory;
+            private long at;
+
+            MemorySlicer(MemorySegment memory) {
+                this.memory = memory;
+            }
+
+            MemorySegment allocate(long bytes) {
+                MemorySegment span = memory.asSlice(at, bytes);
+                at += bytes;
+                return span;
+            }
+        }
+
+        /// Has every part do what it can do now.
+        ///
+        /// @return how much was done
+        int pump() {
+            int done = reads.pump();
+            LogRecovery telling = recovery;
+            if (telling == null) {
+                regionScan.pump();
+                if (!regionScan.isComplete() || io.logHealth().isWritingHalted()) {
+                    return done;
+                }
+                telling = new LogRecovery(
+                        new LogRecovery.Dependencies(regionTable, listener, trailerWriter, regionEraser, namespaces),
+                        regionScan.newestFirst(),
+                        entryReaders);
+                recovery = telling;
+                regionScan.unmarked().forEach(regionEraser::enqueue);
+                io.logHealth().markServing();
+            }
+            done += io.logHealth().canRead() ? telling.pump(config.limits().recoveredPerTick()) : 0;
+            namespaces.pump();
+            done += writer.pump();
+            trailerWriter.pump();
+            flushWaiters.pump();
+            if (telling.isComplete()) {
+                regionReclaimer.pump();
+            }
+            regionEraser.pump();
+            return done;
+        }
+
+        DiskGeometry geometry() {
+            return regionTable.geometry();
+        }
+
+        NamespaceTable namespaces() {
+            return namespaces;
+        }
+
+        private void onAppendBegun(DiskEntry entry) {
+            regionReclaimer.onReplaced(entry);
+        }
+
+        BatchWriter writer() {
+            return writer;
+        }
+
+        FlushWaiters flushWaiters() {
+            return flushWaiters;
+        }
+
+        VerifyingReader reads() {
+            return reads;
+        }
+
+        long epoch(long address) {
+            return regionTable.regionAt(address).epoch();
+        }
+
+        void validate() {
+            regionTable.validate();
+            if (reads.isIdle()) {
+                regionTable.requireUnread();
+            }
+        }
+
+        boolean isRecovering() {
+            return recovery == null || !recovery.isComplete();
+        }
+
+        boolean isIdle() {
+            boolean asked = writer.isIdle() && flushWaiters.isIdle() && reads.isIdle();
+            boolean upkeep = namespaces.isIdle()
+                    && trailerWriter.isIdle()
+                    && regionReclaimer.isIdle()
+                    && regionEraser.isIdle()
+                    && !isRecovering();
+            return asked && (upkeep || io.logHealth().isWritingHalted());
+        }
+
+        DiskLogStats.Recovered recovered() {
+            return recovery == null
+                    ? new DiskLogStats.Recovered(0, 0, 0, 0, 0, 0)
+                    : new DiskLogStats.Recovered(
+                            recovery.entries(),
+                            recovery.tombstones(),
+                            recovery.invalidEntries(),
+                            recovery.lostEntries(),
+                            recovery.missingRegions(),
+                            recovery.discardedRegions());
+        }
+
+        DiskLogStats.Reclaimed reclaimed() {
+            return regionReclaimer.stats();
+        }
+
+        DiskLogStats.RegionCounts regionCounts() {
+            return new DiskLogStats.RegionCounts(
+                    regionTable.count(Region.State.FREE),
+                    regionTable.count(Region.State.OPEN),
+                    regionTable.count(Region.State.CLOSING),
+                    regionTable.count(Region.State.CLOSED),
+                    regionTable.count(Region.State.RECLAIMING),
+                    regionTable.count(Region.State.FREEING),
+                    regionTable.count(Region.State.BAD));
+        }
     }
 }

@@ -13,10 +13,12 @@ import io.kvcache.tiers.device.BlockDevice;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// A [DiskLog] over one device, as a [Tier].
@@ -56,10 +58,7 @@ public final class DiskTier implements Tier {
         this.device = resources.device;
         this.resources = resources;
         namespaceIds = new NamespaceIds(listener);
-        log = new DiskLog(
-                device,
-                config,
-                new LogContext(new TierIndex(), new TierSink(), this::logMemory, resources.checksumExecutor));
+        log = new DiskLog(device, config, new StoreListener(), this::logMemory, resources.checksumExecutor);
         stats = TierStats.empty(device.describe(), device.size());
         this.listener = listener;
     }
@@ -273,8 +272,8 @@ public final class DiskTier implements Tier {
         return namespaceIds.toStoreId(entry.namespace(), log::namespaces);
     }
 
-    /// What the log asks of the store, in the store's words.
-    private final class TierIndex implements DiskIndex {
+    /// What the log asks and tells of the store, in the store's words.
+    private final class StoreListener implements LogListener {
 
         @Override
         public void onRecovered(DiskEntry entry, long address) {
@@ -313,7 +312,7 @@ public final class DiskTier implements Tier {
 
         @Override
         public void onReclaim(RegionCandidates offer) {
-            listener.onReclaim(new RegionCandidatesAdapter(offer));
+            listener.onReclaim(offer);
         }
 
         @Override
@@ -331,10 +330,6 @@ public final class DiskTier implements Tier {
                 listener.onLost(block(entry, id), address);
             }
         }
-    }
-
-    /// What the log tells the store, in the store's words.
-    private final class TierSink implements DiskLogCompletions {
 
         @Override
         public void onNamespaceRegistered(Namespace namespace, int number) {
@@ -357,6 +352,62 @@ public final class DiskTier implements Tier {
         @Override
         public void onFlushed(long tag, boolean durable) {
             listener.onFlushed(tag, durable);
+        }
+    }
+
+    /// Which number of the store's stands for which of the log's, both ways. Owned by the log's thread.
+    private static final class NamespaceIds {
+
+        /// Where an entry's identity has the number of its namespace.
+        static final int SHIFT = 16;
+
+        private static final int UNKNOWN = -1;
+
+        /// The store did not take the namespace.
+        private static final int REFUSED = -2;
+
+        private final TierListener store;
+        private int[] logIds = new int[0];
+        private int[] storeIds = new int[0];
+
+        NamespaceIds(TierListener store) {
+            this.store = store;
+        }
+
+        void map(int ofStore, int ofLog) {
+            logIds = with(logIds, ofStore, ofLog);
+            storeIds = with(storeIds, ofLog, ofStore);
+        }
+
+        /// The log's number of a namespace of the store's, or -1 when the log has none yet.
+        int toLogId(int namespaceId) {
+            return namespaceId < logIds.length ? logIds[namespaceId] : UNKNOWN;
+        }
+
+        /// The store's number of a namespace of the log's, registered now if need be; or negative when
+        /// the store does not take it.
+        int toStoreId(int number, Supplier<List<Namespace>> namespaces) {
+            int known = number < storeIds.length ? storeIds[number] : UNKNOWN;
+            if (known != UNKNOWN) {
+                return known;
+            }
+            int id = store.namespaceId(namespaces.get().get(number));
+            if (id < 0) {
+                storeIds = with(storeIds, number, REFUSED);
+                return REFUSED;
+            }
+            map(id, number);
+            return id;
+        }
+
+        private static int[] with(int[] array, int index, int value) {
+            int[] larger = array;
+            if (index >= array.length) {
+                larger = Arrays.copyOf(array, Math.max(index + 1, 2 * array.length));
+                Arrays.fill(larger, array.length, larger.length, UNKNOWN);
+            }
+            larger[index] = value;
+            return larger;
         }
     }
 }

@@ -10,10 +10,10 @@ final class FlushWaiters {
     /// whoever's they are.
     private static final class Waiter {
         final long appends;
-        final SyncCoalescer.Callback callback;
+        final LogIo.SyncCallback callback;
         long groups = UNKNOWN;
 
-        Waiter(long appends, SyncCoalescer.Callback callback) {
+        Waiter(long appends, LogIo.SyncCallback callback) {
             this.appends = appends;
             this.callback = callback;
         }
@@ -33,12 +33,12 @@ final class FlushWaiters {
     }
 
     /// Makes durable, findable after a crash, all that was appended by now.
-    void flushAppended(SyncCoalescer.Callback callback) {
+    void flushAppended(LogIo.SyncCallback callback) {
         waiting.add(new Waiter(writer.acceptedAppends(), callback));
     }
 
     /// Makes durable, findable after a crash, all that has been written by now.
-    void written(SyncCoalescer.Callback callback) {
+    void written(LogIo.SyncCallback callback) {
         waiting.add(new Waiter(0, callback));
     }
 
@@ -64,7 +64,7 @@ final class FlushWaiters {
     /// Syncs, and leaves word of how much is durable, so that an opening can tell when some of it is missing.
     private void sync(Waiter flush) {
         BatchWriter.Mark mark = writer.writtenMark();
-        io.syncCoalescer().request(durable -> {
+        io.sync(durable -> {
             if (durable && mark != null) {
                 writer.writeDurableMark(mark, () -> flush.callback.onSynced(true));
             } else {

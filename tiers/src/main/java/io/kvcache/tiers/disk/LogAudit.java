@@ -1,15 +1,21 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.device.IoOutcome;
+import io.kvcache.tiers.disk.AuditReport.NamespaceReport;
 import io.kvcache.tiers.disk.AuditReport.RegionReport;
 import io.kvcache.tiers.disk.AuditReport.RegionState;
 import io.kvcache.tiers.disk.Superblock.SuperblockCopy;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -17,6 +23,8 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /// Looks at everything on a device that is not open as a log, the way an opening does: what an audit finds is
 /// what an opening would tell, newest first.
@@ -101,7 +109,7 @@ public final class LogAudit {
         this.regionTable = new RegionTable(superblock.geometry(), superblock.deviceId(), superblock.sequence());
         int regionPages = superblock.geometry().regionPages();
         this.entries = new RegionEntryReader(io, regionTable, pages(arena, RegionEntryReader.bytes(regionPages)));
-        this.probe = new BlockVerifier(io.deviceOperationQueue(), regionTable, pages(arena, BlockVerifier.BYTES));
+        this.probe = new BlockVerifier(io, regionTable, pages(arena, BlockVerifier.BYTES));
         this.trailer = pages(arena, TrailerWriter.bytes(regionPages));
         this.reports = new RegionReport[regionTable.count()];
         Arrays.fill(reports, new RegionReport(RegionState.FREE, 0, 0, 0));
@@ -124,21 +132,19 @@ public final class LogAudit {
     private SuperblockCopy superblock(Arena arena, int copy) {
         MemorySegment span = pages(arena, DiskGeometry.SUPERBLOCK_BYTES);
         SuperblockCopy[] read = new SuperblockCopy[1];
-        io.deviceOperationQueue()
-                .add(DeviceOperation.read(
-                        span,
-                        (long) copy * DiskGeometry.SUPERBLOCK_BYTES,
-                        outcome -> read[0] = outcome.isDone()
-                                ? Superblock.read(span)
-                                : SuperblockCopy.invalid(Superblock.Kind.UNREADABLE)));
+        io.add(DeviceOperation.read(
+                span,
+                (long) copy * DiskGeometry.SUPERBLOCK_BYTES,
+                outcome -> read[0] =
+                        outcome.isDone() ? Superblock.read(span) : SuperblockCopy.invalid(Superblock.Kind.UNREADABLE)));
         await(() -> read[0] != null);
         return Objects.requireNonNull(read[0]);
     }
 
     private void await(BooleanSupplier done) {
         while (!done.getAsBoolean()) {
-            io.syncCoalescer().pump();
-            io.deviceOperationQueue().poll(0, WAIT_NANOS);
+            io.startSync();
+            io.poll(0, WAIT_NANOS);
         }
     }
 
@@ -309,15 +315,14 @@ public final class LogAudit {
     private boolean writeDurably(WriteKind kind, MemorySegment span, long offset) {
         boolean[] ended = new boolean[1];
         boolean[] written = new boolean[1];
-        io.syncCoalescer()
-                .request(_ -> io.write(
-                        kind,
-                        span,
-                        offset,
-                        done -> io.syncCoalescer().request(durable -> {
-                            written[0] = done && durable;
-                            ended[0] = true;
-                        })));
+        io.sync(_ -> io.write(
+                kind,
+                span,
+                offset,
+                done -> io.sync(durable -> {
+                    written[0] = done && durable;
+                    ended[0] = true;
+                })));
         await(() -> ended[0]);
         return written[0];
     }
@@ -354,5 +359,149 @@ public final class LogAudit {
                 discardedRegions,
                 repairedRegions,
                 copyRepaired);
+    }
+
+    /// Counts what an audit finds of one namespace.
+    private static final class NamespaceAuditCounts {
+
+        private long blocks;
+        private long objects;
+        private long bytes;
+        private long replaced;
+        private long orphans;
+        private long tombstones;
+        private long badChecksums;
+        private long unreadable;
+
+        void addCurrent(DiskEntry entry) {
+            count(entry, 1);
+        }
+
+        private void count(DiskEntry entry, int by) {
+            if (entry.isObject()) {
+                objects += by;
+            } else {
+                blocks += by;
+            }
+            bytes += (long) by * entry.bytes();
+        }
+
+        void addReplaced() {
+            replaced++;
+        }
+
+        void addOrphan() {
+            orphans++;
+        }
+
+        void addTombstone() {
+            tombstones++;
+        }
+
+        /// Reading one had this outcome.
+        ///
+        /// @param counted whether it was counted as one that counts
+        void addReadOutcome(DiskEntry entry, boolean counted, TierRead.Outcome outcome) {
+            switch (outcome) {
+                case SUCCESS -> {}
+                case UNREADABLE -> unreadable++;
+                case CORRUPT -> badChecksums++;
+            }
+            if (outcome != TierRead.Outcome.SUCCESS && counted) {
+                count(entry, -1);
+            }
+        }
+
+        NamespaceReport report(Namespace namespace) {
+            return new NamespaceReport(
+                    namespace, blocks, objects, bytes, orphans, replaced, tombstones, badChecksums, unreadable);
+        }
+    }
+
+    /// Reads blocks to find out whether they are what their entries say, some at a time, in pieces, so that memory
+    /// does not depend on how large they are.
+    private static final class BlockVerifier {
+
+        /// Read at a time: a disk is as fast with pieces of this size as with larger ones.
+        private static final int PIECE_BYTES = 256 << 10;
+
+        /// Enough pieces on their way for a disk to be busy.
+        private static final int MAX_READS = 16;
+
+        static final long BYTES = (long) MAX_READS * PIECE_BYTES;
+
+        private final LogIo io;
+        private final RegionTable regionTable;
+        private final Deque<ReadBuffer> idle = new ArrayDeque<>();
+
+        /// @param memory [#BYTES] of it
+        BlockVerifier(LogIo io, RegionTable regionTable, MemorySegment memory) {
+            this.io = io;
+            this.regionTable = regionTable;
+            for (int i = 0; i < MAX_READS; i++) {
+                idle.add(new ReadBuffer(memory.asSlice((long) i * PIECE_BYTES, PIECE_BYTES)));
+            }
+        }
+
+        /// Whether no more can be read before one has ended.
+        boolean isFull() {
+            return idle.isEmpty();
+        }
+
+        boolean isIdle() {
+            return idle.size() == MAX_READS;
+        }
+
+        /// Begins to read a block; not when [#isFull].
+        void read(Region region, DiskEntry entry, Consumer<TierRead.Outcome> then) {
+            idle.remove().begin(region, entry, then);
+        }
+
+        private final class ReadBuffer {
+            private final MemorySegment buffer;
+            private ChunkedCrc crc = new ChunkedCrc();
+            private long at;
+            private long left;
+            private @Nullable DiskEntry entry;
+            private Consumer<TierRead.Outcome> callback = _ -> {};
+
+            ReadBuffer(MemorySegment buffer) {
+                this.buffer = buffer;
+            }
+
+            void begin(Region region, DiskEntry next, Consumer<TierRead.Outcome> follow) {
+                crc = new ChunkedCrc();
+                entry = next;
+                callback = follow;
+                at = regionTable.offset(region, next.page());
+                left = next.bytes();
+                read();
+            }
+
+            private void read() {
+                long bytes = Math.min(left, PIECE_BYTES);
+                long pages = Math.ceilDiv(bytes, DiskGeometry.PAGE_BYTES) * DiskGeometry.PAGE_BYTES;
+                io.add(DeviceOperation.read(buffer.asSlice(0, pages), at, outcome -> onRead(bytes, outcome)));
+            }
+
+            private void onRead(long bytes, IoOutcome outcome) {
+                crc.update(buffer.asSlice(0, bytes));
+                at += bytes;
+                left -= bytes;
+                if (!outcome.isDone()) {
+                    finish(TierRead.Outcome.UNREADABLE);
+                } else if (left > 0) {
+                    read();
+                } else {
+                    boolean good = entry != null && crc.value() == entry.checksum();
+                    finish(good ? TierRead.Outcome.SUCCESS : TierRead.Outcome.CORRUPT);
+                }
+            }
+
+            private void finish(TierRead.Outcome outcome) {
+                idle.add(this);
+                callback.accept(outcome);
+            }
+        }
     }
 }

@@ -2,45 +2,292 @@ package io.kvcache.tiers.disk;
 
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.IoOutcome;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Queue;
+import org.jspecify.annotations.Nullable;
 
-/// What every part of a log works with: transfers, syncs, and the state of the log.
+/// All input and output of a log: what is on its way to and from the device, what waits because the device takes no
+/// more, and the state of the log, which failures change.
+///
+/// Blocks that somebody waits for go first, and a quarter of the device's depth is theirs alone. The rest
+/// goes in the order it was asked for. The queues are as long as those who use them allow.
+///
+/// Here failures are counted, and here a device that fails too often, hangs, is full, or cannot sync, puts an
+/// end to the log. After a failed sync nothing is known of what was written before it, and a later one that
+/// succeeds proves nothing (Rebello et al.: "Can Applications Recover from fsync Failures?", ATC 2020), so
+/// one is enough.
 final class LogIo {
 
-    /// What follows a write of metadata.
-    @FunctionalInterface
-    interface Callback {
-        void onWritten(boolean done);
-    }
+    /// Of loads: handed to the device at a time, if one is not larger. Where the kernel copies the bytes itself, as
+    /// from a page cache, they are then still in a cache of the processor when they are verified, which makes that
+    /// three times as fast.
+    private static final long LOAD_BATCH_BYTES = 1 << 20;
+
+    /// A thread that owns a log ticks it some hundred times a second. More time than this between two ticks
+    /// means that the process stood still, as a frozen machine or a stopped container does, and that no answer
+    /// of the device could be taken. It counts for so much and no more against an operation.
+    private static final long MAX_STEP_NANOS = 1_000_000_000;
+
+    private static final long LOG_PAUSE_NANOS = 5_000_000_000L;
+
+    private static final Logger LOG = System.getLogger(LogIo.class.getName());
+
+    private static final IoOutcome REFUSED = new IoOutcome(IoOutcome.Kind.FAILED, "the log has failed");
 
     /// A disk that fails three times at one place will not do better the fourth time.
     private static final int ATTEMPTS = 3;
 
+    /// What follows a write of metadata.
+    @FunctionalInterface
+    interface WriteCallback {
+        void onWritten(boolean done);
+    }
+
+    /// What follows a sync.
+    @FunctionalInterface
+    interface SyncCallback {
+        void onSynced(boolean durable);
+    }
+
+    private final BlockDevice device;
+    private final LogLimits limits;
     private final LogHealth logHealth = new LogHealth();
-    private final DeviceOperationQueue deviceOperationQueue;
-    private final SyncCoalescer syncCoalescer;
+    private final Queue<DeviceOperation> loads = new ArrayDeque<>();
+    private final Queue<DeviceOperation> others = new ArrayDeque<>();
+    private final Deque<DeviceOperation> oldestFirst = new ArrayDeque<>();
+    private final @Nullable DeviceOperation[] pendingByTag;
+    private final int[] freeTags;
+    private int freeCount;
+    private final int maxOthersInFlight;
+    private int othersInFlight;
+    private final Map<WriteKind, Long> written = new EnumMap<>(WriteKind.class);
+    private long failures;
+    private int failuresInARow;
+    private long nowNanos;
+    private long awakeNanos;
+    private boolean clockStarted;
+    private List<SyncCallback> syncWaiters = new ArrayList<>();
+    private List<SyncCallback> coveredBySync = new ArrayList<>();
+    private boolean syncInFlight;
 
     LogIo(BlockDevice device, LogLimits limits) {
-        this.deviceOperationQueue = new DeviceOperationQueue(device, limits, logHealth);
-        this.syncCoalescer = new SyncCoalescer(deviceOperationQueue, logHealth);
+        this.device = device;
+        this.limits = limits;
+        this.pendingByTag = new DeviceOperation[device.depth()];
+        this.freeTags = new int[device.depth()];
+        for (int tag = 0; tag < freeTags.length; tag++) {
+            freeTags[freeCount++] = tag;
+        }
+        this.maxOthersInFlight = Math.max(1, device.depth() - Math.ceilDiv(device.depth(), 4));
     }
 
     LogHealth logHealth() {
         return logHealth;
     }
 
-    DeviceOperationQueue deviceOperationQueue() {
-        return deviceOperationQueue;
+    void add(DeviceOperation deviceOperation) {
+        (deviceOperation.type == DeviceOperation.OperationType.LOAD ? loads : others).add(deviceOperation);
     }
 
-    SyncCoalescer syncCoalescer() {
-        return syncCoalescer;
+    /// Transfers that the device had no room for, those that somebody waits for left out.
+    int backlog() {
+        return others.size();
+    }
+
+    /// Whether nothing waits and nothing is on its way, syncs that were not begun included.
+    boolean isIdle() {
+        return isDeviceIdle() && !syncInFlight && syncWaiters.isEmpty();
+    }
+
+    /// Whether no operation waits for the device or is on its way to it.
+    boolean isDeviceIdle() {
+        return loads.isEmpty() && others.isEmpty() && freeCount == freeTags.length;
+    }
+
+    long written(WriteKind kind) {
+        return written.getOrDefault(kind, 0L);
+    }
+
+    long failures() {
+        return failures;
+    }
+
+    /// Hands to the device what it takes, and has all that ended followed up.
+    ///
+    /// @param waitNanos the longest wait for the first to end; 0 for none
+    /// @return how many ended
+    int poll(long now, long waitNanos) {
+        advanceClock(now);
+        int ended = startLoadBatches();
+        start();
+        ended += waitNanos > 0 && ended == 0 ? device.await(this::completed, waitNanos) : device.poll(this::completed);
+        checkHung();
+        return ended + (logHealth.isFailed() ? rejectQueued() : 0);
+    }
+
+    /// Moves the time on that operations have to end in: by what the process was awake.
+    private void advanceClock(long now) {
+        long step = clockStarted ? now - nowNanos : 0;
+        clockStarted = true;
+        nowNanos = now;
+        awakeNanos += Math.min(step, Math.min(MAX_STEP_NANOS, Math.max(1, limits.hangNanos() / 4)));
+        if (step >= LOG_PAUSE_NANOS && freeCount < freeTags.length) {
+            LOG.log(
+                    Level.WARNING,
+                    "The process stood still for {0} ms, or the thread of this disk did; {1} operations on their way"
+                            + " have that much longer to end",
+                    step / 1_000_000,
+                    freeTags.length - freeCount);
+        }
+    }
+
+    /// Hands to the device what it takes.
+    void start() {
+        start(loads, freeTags.length);
+        start(others, maxOthersInFlight - othersInFlight);
+        device.submit();
+    }
+
+    /// Hands loads over in lots, as long as there is more than one, and follows up what has ended after each.
+    ///
+    /// @return how many ended
+    private int startLoadBatches() {
+        int ended = 0;
+        while (startLoadBatch()) {
+            device.submit();
+            ended += device.poll(this::completed);
+        }
+        return ended;
+    }
+
+    /// Answers whether more could go.
+    private boolean startLoadBatch() {
+        for (long bytes = 0; bytes < LOAD_BATCH_BYTES && freeCount > 0 && !loads.isEmpty(); ) {
+            bytes += loads.element().bytes;
+            start(loads.remove());
+        }
+        return freeCount > 0 && !loads.isEmpty();
+    }
+
+    private void start(Queue<DeviceOperation> queue, int atMost) {
+        for (int left = atMost; left > 0 && freeCount > 0 && !queue.isEmpty(); left--) {
+            start(queue.remove());
+        }
+    }
+
+    private void start(DeviceOperation next) {
+        int tag = freeTags[--freeCount];
+        next.sinceNanos = awakeNanos;
+        pendingByTag[tag] = next;
+        oldestFirst.add(next);
+        othersInFlight += next.type == DeviceOperation.OperationType.LOAD ? 0 : 1;
+        if (!next.submitter.submit(device, tag)) {
+            throw new IllegalStateException("somebody else uses the device: it is full with %d of %d operations"
+                    .formatted(freeTags.length - freeCount, freeTags.length));
+        }
+    }
+
+    private void completed(long tag, IoOutcome outcome) {
+        DeviceOperation deviceOperation = Objects.requireNonNull(pendingByTag[(int) tag], "an operation ended twice");
+        pendingByTag[(int) tag] = null;
+        freeTags[freeCount++] = (int) tag;
+        deviceOperation.over = true;
+        othersInFlight -= deviceOperation.type == DeviceOperation.OperationType.LOAD ? 0 : 1;
+        checkOutcome(deviceOperation, outcome);
+        deviceOperation.completion.complete(outcome);
+    }
+
+    private void checkOutcome(DeviceOperation deviceOperation, IoOutcome outcome) {
+        switch (outcome.kind()) {
+            case DONE -> {
+                failuresInARow = 0;
+                if (deviceOperation.writeKind != null) {
+                    written.merge(deviceOperation.writeKind, deviceOperation.bytes, Long::sum);
+                }
+            }
+            case NO_SPACE -> logHealth.stopWriting("no space on the device, " + outcome.cause());
+            case UNSUPPORTED -> {}
+            case FAILED -> onFailure(deviceOperation, outcome);
+        }
+    }
+
+    private void onFailure(DeviceOperation deviceOperation, IoOutcome outcome) {
+        failures++;
+        failuresInARow++;
+        if (deviceOperation.type == DeviceOperation.OperationType.SYNC) {
+            logHealth.stopWriting("a sync failed, " + outcome.cause());
+        }
+        if (failuresInARow >= limits.failures()) {
+            logHealth.markFailed(
+                    "%d operations failed in a row, the last by %s".formatted(failuresInARow, outcome.cause()));
+        }
+    }
+
+    /// Looks for an operation that takes too long.
+    private void checkHung() {
+        DeviceOperation oldest;
+        while ((oldest = oldestFirst.peek()) != null && oldest.over) {
+            oldestFirst.remove();
+        }
+        if (oldest != null && awakeNanos - oldest.sinceNanos > limits.hangNanos()) {
+            logHealth.markFailed("an operation has not ended after %d ms".formatted(limits.hangNanos() / 1_000_000));
+        }
+    }
+
+    /// Ends what the device was not given yet.
+    private int rejectQueued() {
+        int waiting = loads.size() + others.size();
+        for (int i = 0; i < waiting; i++) {
+            DeviceOperation next = loads.isEmpty() ? others.remove() : loads.remove();
+            next.completion.complete(REFUSED);
+        }
+        return waiting;
+    }
+
+    /// Makes durable all writes that have ended by now. Callers share syncs: at most one is on its way, and all
+    /// requests meanwhile share the next, since a sync covers only what was done before it began.
+    void sync(SyncCallback callback) {
+        syncWaiters.add(callback);
+    }
+
+    /// Begins a sync when one is wanted and none is on its way.
+    void startSync() {
+        if (syncInFlight || syncWaiters.isEmpty()) {
+            return;
+        }
+        coveredBySync = syncWaiters;
+        syncWaiters = new ArrayList<>();
+        if (logHealth.isWritingHalted()) {
+            notifyCovered(false);
+        } else {
+            syncInFlight = true;
+            add(DeviceOperation.sync(this::onSynced));
+        }
+    }
+
+    private void onSynced(IoOutcome outcome) {
+        syncInFlight = false;
+        notifyCovered(outcome.isDone());
+    }
+
+    private void notifyCovered(boolean durable) {
+        for (SyncCallback each : coveredBySync) {
+            each.onSynced(durable);
+        }
     }
 
     /// Writes metadata; tries again when that fails.
-    void write(WriteKind kind, MemorySegment source, long offset, Callback callback) {
-        deviceOperationQueue.add(
-                DeviceOperation.write(kind, source, offset, new RetryingWrite(this, kind, source, offset, callback)));
+    void write(WriteKind kind, MemorySegment source, long offset, WriteCallback callback) {
+        add(DeviceOperation.write(kind, source, offset, new RetryingWrite(this, kind, source, offset, callback)));
     }
 
     private static final class RetryingWrite implements DeviceOperation.Completion {
@@ -48,10 +295,10 @@ final class LogIo {
         private final WriteKind kind;
         private final MemorySegment source;
         private final long offset;
-        private final Callback callback;
+        private final WriteCallback callback;
         private int left = ATTEMPTS - 1;
 
-        RetryingWrite(LogIo io, WriteKind kind, MemorySegment source, long offset, Callback callback) {
+        RetryingWrite(LogIo io, WriteKind kind, MemorySegment source, long offset, WriteCallback callback) {
             this.io = io;
             this.kind = kind;
             this.source = source;
@@ -63,7 +310,7 @@ final class LogIo {
         public void complete(IoOutcome outcome) {
             if (outcome.kind() == IoOutcome.Kind.FAILED && left > 0 && !io.logHealth.isWritingHalted()) {
                 left--;
-                io.deviceOperationQueue.add(DeviceOperation.write(kind, source, offset, this));
+                io.add(DeviceOperation.write(kind, source, offset, this));
             } else {
                 callback.onWritten(outcome.isDone());
             }

@@ -34,8 +34,7 @@ final class LogMount {
         for (int copy = 0; copy < copies.length; copy++) {
             int which = copy;
             long offset = config.geometry().superblockOffset(copy);
-            io.deviceOperationQueue()
-                    .add(DeviceOperation.read(buffers.get(copy), offset, outcome -> read(which, outcome)));
+            io.add(DeviceOperation.read(buffers.get(copy), offset, outcome -> read(which, outcome)));
         }
     }
 
@@ -83,19 +82,19 @@ final class LogMount {
 
         void start() {
             DiskGeometry geometry = config.geometry();
-            int regions = LogDetector.regionsToProbe(geometry);
+            int regions = LogHeader.LogDetector.regionsToProbe(geometry);
             left = 2 * regions;
             for (int region = 0; region < regions; region++) {
-                look(0, region, LogDetector.headOffset(geometry, region));
-                look(1, region, LogDetector.footerOffset(geometry, region));
+                look(0, region, LogHeader.LogDetector.headOffset(geometry, region));
+                look(1, region, LogHeader.LogDetector.footerOffset(geometry, region));
             }
         }
 
         private void look(int buffer, int slot, long offset) {
             MemorySegment page =
                     buffers.get(buffer).asSlice((long) slot * DiskGeometry.PAGE_BYTES, DiskGeometry.PAGE_BYTES);
-            io.deviceOperationQueue().add(DeviceOperation.read(page, offset, outcome -> {
-                foundLog |= outcome.isDone() && LogDetector.isLogPage(page, config.geometry());
+            io.add(DeviceOperation.read(page, offset, outcome -> {
+                foundLog |= outcome.isDone() && LogHeader.LogDetector.isLogPage(page, config.geometry());
                 if (--left == 0) {
                     decide();
                 }

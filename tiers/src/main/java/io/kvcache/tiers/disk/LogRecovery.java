@@ -15,7 +15,7 @@ final class LogRecovery {
     static final int MAX_READERS = 4;
 
     private final RegionTable regionTable;
-    private final DiskIndex index;
+    private final LogListener index;
     private final TrailerWriter trailerWriter;
     private final RegionEraser regionEraser;
     private final NamespaceTable namespaces;
@@ -36,7 +36,7 @@ final class LogRecovery {
     /// Where a recovery leads.
     record Dependencies(
             RegionTable regionTable,
-            DiskIndex index,
+            LogListener index,
             TrailerWriter trailerWriter,
             RegionEraser regionEraser,
             NamespaceTable namespaces) {}
@@ -121,8 +121,8 @@ final class LogRecovery {
         return atMost - left;
     }
 
-    /// Where tombstones or newer objects are lost, everything before them may be what they ended. The store may forget:
-    /// none of that is told, and its lives are over, which the footers of its regions say from now on.
+    /// Where tombstones or newer objects are lost, everything before them may be what they ended. The store may
+    /// forget: none of that is told, and its lives are over, which the footers of its regions say from now on.
     private void checkLostEntries(RegionEntryReader front) {
         lostEntries += discarding ? 0 : front.lostEntries();
         if (!discarding && front.losesReplacingEntries()) {

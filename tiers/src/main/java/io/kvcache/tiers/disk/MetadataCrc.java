@@ -1,9 +1,10 @@
 package io.kvcache.tiers.disk;
 
-import static io.kvcache.tiers.disk.EntryCodec.INT32;
+import static io.kvcache.tiers.disk.DiskEntry.INT32;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 
 import java.lang.foreign.MemorySegment;
+import java.util.zip.CRC32C;
 
 /// Seals a span of metadata with a CRC32C over all of it but the checksum itself.
 final class MetadataCrc {
@@ -12,6 +13,15 @@ final class MetadataCrc {
     static final long OFFSET = 8;
 
     private MetadataCrc() {}
+
+    /// CRC32C of spans, one after another.
+    static int of(MemorySegment... spans) {
+        CRC32C crc = new CRC32C();
+        for (MemorySegment span : spans) {
+            crc.update(span.asByteBuffer());
+        }
+        return (int) crc.getValue();
+    }
 
     static void write(MemorySegment span) {
         span.set(INT32, OFFSET, compute(span));
@@ -28,6 +38,6 @@ final class MetadataCrc {
     }
 
     private static int compute(MemorySegment span) {
-        return SegmentCrc.of(span.asSlice(0, OFFSET), span.asSlice(OFFSET + Integer.BYTES));
+        return of(span.asSlice(0, OFFSET), span.asSlice(OFFSET + Integer.BYTES));
     }
 }

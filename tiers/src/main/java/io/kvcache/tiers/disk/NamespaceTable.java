@@ -11,10 +11,10 @@ final class NamespaceTable {
 
     private final SuperblockWriter superblockWriter;
     private final LogHealth logHealth;
-    private final DiskLogCompletions sink;
+    private final LogListener sink;
     private final Queue<Namespace> waiting = new ArrayDeque<>();
 
-    NamespaceTable(SuperblockWriter superblockWriter, LogHealth logHealth, DiskLogCompletions sink) {
+    NamespaceTable(SuperblockWriter superblockWriter, LogHealth logHealth, LogListener sink) {
         this.superblockWriter = superblockWriter;
         this.logHealth = logHealth;
         this.sink = sink;

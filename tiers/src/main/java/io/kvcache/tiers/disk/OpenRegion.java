@@ -122,4 +122,28 @@ final class OpenRegion {
         }
         return new RegionTrailer(epoch, written, endedEpoch, predecessor);
     }
+
+    /// A group with its place in a region, and whether it got there.
+    static final class PlacedBatch {
+
+        private final WriteBatchHeader batchHeader;
+        private boolean written;
+
+        PlacedBatch(WriteBatchHeader batchHeader, boolean written) {
+            this.batchHeader = batchHeader;
+            this.written = written;
+        }
+
+        WriteBatchHeader batchHeader() {
+            return batchHeader;
+        }
+
+        boolean isWritten() {
+            return written;
+        }
+
+        void markWritten() {
+            written = true;
+        }
+    }
 }

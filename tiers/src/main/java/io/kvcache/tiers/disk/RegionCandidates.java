@@ -1,5 +1,6 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.core.tier.ReclaimCandidates;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;
@@ -12,8 +13,8 @@ import java.util.List;
 /// nothing that is buried was ever kept and so written again behind its tombstone, because only what counts
 /// is kept.
 ///
-/// **Threads.** For use within [DiskIndex#onReclaim].
-public final class RegionCandidates {
+/// **Threads.** For use within [LogListener#onReclaim].
+public final class RegionCandidates implements ReclaimCandidates {
 
     /// A head and a page of trailer at worst.
     private static final int OVERHEAD_PAGES = 2;
@@ -46,6 +47,7 @@ public final class RegionCandidates {
     }
 
     /// Entries in the region.
+    @Override
     public int size() {
         return entries.size();
     }
@@ -55,7 +57,18 @@ public final class RegionCandidates {
         return entries.get(index);
     }
 
+    @Override
+    public long keyHi(int index) {
+        return entries.get(index).keyHi();
+    }
+
+    @Override
+    public long keyLo(int index) {
+        return entries.get(index).keyLo();
+    }
+
     /// Where an entry lies.
+    @Override
     public long address(int index) {
         return region.addressOf(entries.get(index).page());
     }
@@ -74,6 +87,7 @@ public final class RegionCandidates {
     /// Keeps an entry.
     ///
     /// @return false when no more, or nothing as large, can be kept
+    @Override
     public boolean keep(int index) {
         int pages = entries.get(index).pages();
         if (kept.get(index)) {

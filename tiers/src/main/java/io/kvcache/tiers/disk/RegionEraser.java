@@ -62,7 +62,7 @@ final class RegionEraser {
         io.write(WriteKind.FREE_FOOTER, page, regionTable.footerOffset(region), done -> {
             pages.release(page);
             if (done) {
-                io.syncCoalescer().request(durable -> onFooterWritten(region, durable));
+                io.sync(durable -> onFooterWritten(region, durable));
             } else {
                 finish(region, Region.State.BAD);
             }
@@ -74,7 +74,7 @@ final class RegionEraser {
             finish(region, Region.State.BAD);
         } else if (discard) {
             long bytes = regionTable.geometry().regionBytes() - DiskGeometry.PAGE_BYTES;
-            io.deviceOperationQueue().add(DeviceOperation.discard(regionTable.offset(region, 0), bytes, outcome -> {
+            io.add(DeviceOperation.discard(regionTable.offset(region, 0), bytes, outcome -> {
                 discardsRefused += outcome.isDone() ? 0 : 1;
                 finish(region, Region.State.FREE);
             }));

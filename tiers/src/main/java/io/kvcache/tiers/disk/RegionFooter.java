@@ -1,7 +1,7 @@
 package io.kvcache.tiers.disk;
 
-import static io.kvcache.tiers.disk.EntryCodec.INT32;
-import static io.kvcache.tiers.disk.EntryCodec.INT64;
+import static io.kvcache.tiers.disk.DiskEntry.INT32;
+import static io.kvcache.tiers.disk.DiskEntry.INT64;
 
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;

@@ -58,7 +58,7 @@ final class RegionReclaimer {
             BatchWriter writer,
             FlushWaiters flushWaiters,
             RegionEraser regionEraser,
-            DiskIndex index) {}
+            LogListener index) {}
 
     /// @param buffer for what is kept
     RegionReclaimer(LogIo io, Dependencies dependencies, MemorySegment buffer, ReclaimConfig rules) {
@@ -148,15 +148,14 @@ final class RegionReclaimer {
     private void read(DiskEntry entry, MemorySegment target) {
         Region region = dependencies.entries.region();
         BufferList bufferList = new BufferList(List.of(target), entry.bytes());
-        io.deviceOperationQueue()
-                .add(DeviceOperation.read(target, dependencies.regionTable.offset(region, entry.page()), outcome -> {
-                    boolean current = unwritten.remove(EntryKey.of(entry), entry);
-                    if (current && outcome.isDone() && bufferList.checksum() == entry.checksum()) {
-                        dependencies.writer.rewrite(entry, bufferList, address -> onRewritten(entry, address));
-                    } else {
-                        onRewritten(entry, LogAddress.NONE);
-                    }
-                }));
+        io.add(DeviceOperation.read(target, dependencies.regionTable.offset(region, entry.page()), outcome -> {
+            boolean current = unwritten.remove(EntryKey.of(entry), entry);
+            if (current && outcome.isDone() && bufferList.checksum() == entry.checksum()) {
+                dependencies.writer.rewrite(entry, bufferList, address -> onRewritten(entry, address));
+            } else {
+                onRewritten(entry, LogAddress.NONE);
+            }
+        }));
     }
 
     private void onRewritten(DiskEntry entry, long to) {

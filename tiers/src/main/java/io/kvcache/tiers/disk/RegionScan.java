@@ -81,8 +81,7 @@ final class RegionScan {
         }
 
         void start() {
-            io.deviceOperationQueue()
-                    .add(DeviceOperation.read(page, regionTable.footerOffset(region), this::onFooterRead));
+            io.add(DeviceOperation.read(page, regionTable.footerOffset(region), this::onFooterRead));
         }
 
         private void onFooterRead(IoOutcome outcome) {
@@ -101,7 +100,7 @@ final class RegionScan {
             } else {
                 marked = outcome.isDone() && MetadataCrc.isBlank(page);
             }
-            io.deviceOperationQueue().add(DeviceOperation.read(page, regionTable.offset(region, 0), this::onHeadRead));
+            io.add(DeviceOperation.read(page, regionTable.offset(region, 0), this::onHeadRead));
         }
 
         private void onHeadRead(IoOutcome outcome) {

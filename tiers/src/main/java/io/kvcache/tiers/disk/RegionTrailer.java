@@ -25,18 +25,17 @@ record RegionTrailer(RegionEpoch epoch, List<DiskEntry> entries, long endedEpoch
     }
 
     static int tablePages(int entries) {
-        return (int)
-                ((entries * (long) EntryCodec.ENTRY_BYTES + DiskGeometry.PAGE_BYTES - 1) / DiskGeometry.PAGE_BYTES);
+        return (int) ((entries * (long) DiskEntry.ENTRY_BYTES + DiskGeometry.PAGE_BYTES - 1) / DiskGeometry.PAGE_BYTES);
     }
 
     /// Pages of the longest table: every block is a page, and each needs a row. Heads are left out.
     static int maxTablePages(int regionPages) {
-        return regionPages / EntryCodec.ENTRIES_PER_PAGE + 1;
+        return regionPages / DiskEntry.ENTRIES_PER_PAGE + 1;
     }
 
     /// Entries of the longest table. Tombstones take no pages, and a region ends when it has so many.
     static int maxEntries(int regionPages) {
-        return maxTablePages(regionPages) * EntryCodec.ENTRIES_PER_PAGE;
+        return maxTablePages(regionPages) * DiskEntry.ENTRIES_PER_PAGE;
     }
 
     /// Writes table and footer.
@@ -45,10 +44,10 @@ record RegionTrailer(RegionEpoch epoch, List<DiskEntry> entries, long endedEpoch
     void write(MemorySegment target, int regionPages) {
         target.fill((byte) 0);
         for (int i = 0; i < entries.size(); i++) {
-            EntryCodec.write(target, i, entries.get(i));
+            entries.get(i).write(target, i);
         }
         long tableBytes = target.byteSize() - DiskGeometry.PAGE_BYTES;
-        int checksum = SegmentCrc.of(target.asSlice(0, tableBytes));
+        int checksum = MetadataCrc.of(target.asSlice(0, tableBytes));
         int tablePage = regionPages - pages(entries.size());
         new RegionFooter(
                         epoch,

@@ -50,7 +50,7 @@ final class SuperblockWriter {
         long offset = next.geometry().superblockOffset(copy);
         io.write(WriteKind.SUPERBLOCK, buffer, offset, done -> {
             if (done) {
-                io.syncCoalescer().request(durable -> {
+                io.sync(durable -> {
                     if (durable) {
                         then.run();
                     }

@@ -76,7 +76,7 @@ final class TrailerWriter {
     }
 
     private void writeFooter(OpenRegion full, MemorySegment footer) {
-        io.syncCoalescer().request(durable -> {
+        io.sync(durable -> {
             if (durable) {
                 io.write(WriteKind.TRAILER, footer, regionTable.footerOffset(full.region()), done -> {
                     if (done) {

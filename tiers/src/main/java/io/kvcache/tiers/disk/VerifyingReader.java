@@ -15,14 +15,14 @@ final class VerifyingReader {
 
     private final LogIo io;
     private final RegionTable regionTable;
-    private final DiskLogCompletions sink;
+    private final LogListener sink;
     private final int limit;
     private final ChecksumPool checksumPool;
     private final Map<TierRead.Outcome, Long> counts = new EnumMap<>(TierRead.Outcome.class);
     private int inFlight;
     private long stale;
 
-    VerifyingReader(LogIo io, RegionTable regionTable, DiskLogCompletions sink, int limit, ChecksumPool checksumPool) {
+    VerifyingReader(LogIo io, RegionTable regionTable, LogListener sink, int limit, ChecksumPool checksumPool) {
         this.io = io;
         this.regionTable = regionTable;
         this.sink = sink;
@@ -51,7 +51,7 @@ final class VerifyingReader {
     ///
     /// @return how many reads have ended
     int pump() {
-        return checksumPool.pump(io.deviceOperationQueue().isIdle());
+        return checksumPool.pump(io.isDeviceIdle());
     }
 
     boolean isIdle() {
@@ -86,7 +86,7 @@ final class VerifyingReader {
             left = target.spans().size();
             long offset = regionTable.offset(region, LogAddress.page(address));
             for (MemorySegment span : target.spans()) {
-                io.deviceOperationQueue().add(DeviceOperation.load(span, offset, this::onComplete));
+                io.add(DeviceOperation.load(span, offset, this::onComplete));
                 offset += span.byteSize();
             }
         }

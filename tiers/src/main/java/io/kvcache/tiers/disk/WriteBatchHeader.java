@@ -1,7 +1,7 @@
 package io.kvcache.tiers.disk;
 
-import static io.kvcache.tiers.disk.EntryCodec.INT32;
-import static io.kvcache.tiers.disk.EntryCodec.INT64;
+import static io.kvcache.tiers.disk.DiskEntry.INT32;
+import static io.kvcache.tiers.disk.DiskEntry.INT64;
 
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -31,7 +31,7 @@ record WriteBatchHeader(RegionEpoch epoch, int page, int pages, List<DiskEntry> 
     private static final int HEADER_BYTES = 64;
 
     /// As many as one page holds: 63. With blocks of 64 KiB a head is a thousandth of its group.
-    static final int MAX_ENTRIES = (DiskGeometry.PAGE_BYTES - HEADER_BYTES) / EntryCodec.ENTRY_BYTES;
+    static final int MAX_ENTRIES = (DiskGeometry.PAGE_BYTES - HEADER_BYTES) / DiskEntry.ENTRY_BYTES;
 
     private static final long MAGIC = 0x3150_5247_4356_4b4bL; // "KKVCGRP1", little-endian
 
@@ -65,7 +65,7 @@ record WriteBatchHeader(RegionEpoch epoch, int page, int pages, List<DiskEntry> 
         head.set(INT32, 40, pages);
         MemorySegment table = head.asSlice(HEADER_BYTES);
         for (int i = 0; i < entries.size(); i++) {
-            EntryCodec.write(table, i, entries.get(i));
+            entries.get(i).write(table, i);
         }
         MetadataCrc.write(head);
     }
@@ -87,7 +87,7 @@ record WriteBatchHeader(RegionEpoch epoch, int page, int pages, List<DiskEntry> 
         MemorySegment table = head.asSlice(HEADER_BYTES);
         List<DiskEntry> read = new ArrayList<>(entries);
         for (int i = 0; i < entries; i++) {
-            read.add(EntryCodec.read(table, i));
+            read.add(DiskEntry.read(table, i));
         }
         WriteBatchHeader batchHeader = new WriteBatchHeader(RegionEpoch.read(head), head.get(INT32, 36), pages, read);
         return batchHeader.isContiguous() ? batchHeader : null;

@@ -94,8 +94,8 @@ final class DiskFormatTest {
         assertThat(footer.endedEpoch()).isEqualTo(9);
         assertThat(footer.tablePage()).isEqualTo(REGION_PAGES - RegionTrailer.pages(count));
         MemorySegment table = span.asSlice(0, footer.tableBytes());
-        assertThat(SegmentCrc.of(table)).isEqualTo(footer.tableChecksum());
-        assertThat(IntStream.range(0, footer.entries()).mapToObj(i -> EntryCodec.read(table, i)))
+        assertThat(MetadataCrc.of(table)).isEqualTo(footer.tableChecksum());
+        assertThat(IntStream.range(0, footer.entries()).mapToObj(i -> DiskEntry.read(table, i)))
                 .isEqualTo(trailer.entries());
     }
 
@@ -120,7 +120,7 @@ final class DiskFormatTest {
             flip(span);
             RegionFooter footer =
                     RegionFooter.read(span.asSlice(span.byteSize() - DiskGeometry.PAGE_BYTES), REGION_PAGES);
-            assertThat(footer != null && SegmentCrc.of(span.asSlice(0, footer.tableBytes())) == footer.tableChecksum())
+            assertThat(footer != null && MetadataCrc.of(span.asSlice(0, footer.tableBytes())) == footer.tableChecksum())
                     .isFalse();
         }
     }
@@ -178,7 +178,7 @@ final class DiskFormatTest {
     void givenAnotherFormatVersion_whenRead_thenItIsToldAndNotGuessedAt() {
         MemorySegment span = arena.allocate(DiskGeometry.SUPERBLOCK_BYTES);
         new Superblock(99, 5, DiskGeometry.of(10L << 30), List.of()).write(span);
-        span.set(EntryCodec.INT32, 12, 2);
+        span.set(DiskEntry.INT32, 12, 2);
         MetadataCrc.write(span);
         assertThat(Superblock.read(span)).isEqualTo(new SuperblockCopy(Kind.OTHER_VERSION, null, 2));
     }

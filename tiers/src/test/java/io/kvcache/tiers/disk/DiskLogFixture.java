@@ -24,7 +24,7 @@ import java.util.function.Supplier;
 /// follow from those.
 ///
 /// **Threads.** One.
-public final class DiskLogFixture implements AutoCloseable, DiskIndex, DiskLogCompletions {
+public final class DiskLogFixture implements AutoCloseable, LogListener {
 
     /// What objects are in.
     public static final Namespace OBJECTS = Namespace.objects("objects", "");
@@ -49,7 +49,7 @@ public final class DiskLogFixture implements AutoCloseable, DiskIndex, DiskLogCo
     /// Opens a log, and waits until all is told and the namespace is there, or until the log has refused.
     public DiskLogFixture(BlockDevice device, DiskLogConfig config) {
         memory = new HarnessMemory(arena);
-        log = new DiskLog(device, config, new LogContext(this, this, memory::forLog));
+        log = new DiskLog(device, config, this, memory::forLog);
         settle();
         if (log.state() == TierState.SERVING) {
             log.register(OBJECTS);

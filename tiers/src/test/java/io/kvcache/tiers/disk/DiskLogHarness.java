@@ -32,7 +32,7 @@ import org.jspecify.annotations.Nullable;
 
 /// A store around a [DiskLog] that knows what must be true: an index, blocks whose bytes follow from their
 /// keys, a virtual clock of a millisecond a tick, and a record of what was promised.
-final class DiskLogHarness implements DiskIndex, DiskLogCompletions {
+final class DiskLogHarness implements LogListener {
 
     static final Namespace NAMESPACE = Namespace.of("model", BlockShape.kv(2, 2, 64, 16, Dtype.BF16));
 
@@ -124,7 +124,7 @@ final class DiskLogHarness implements DiskIndex, DiskLogCompletions {
         flushing.clear();
         flushes.clear();
         versions.crash();
-        log = new DiskLog(device, config, new LogContext(this, this, this::memory));
+        log = new DiskLog(device, config, this, this::memory);
     }
 
     private MemorySegment memory(long bytes) {

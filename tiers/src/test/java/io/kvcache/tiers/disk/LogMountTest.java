@@ -108,7 +108,7 @@ final class LogMountTest {
         rig.openAndSettle(device(), REFUSE);
         for (int copy = 0; copy < 2; copy++) {
             MemorySegment span = storage.asSlice(copy * COPY, COPY);
-            span.set(EntryCodec.INT32, 12, 9);
+            span.set(DiskEntry.INT32, 12, 9);
             MetadataCrc.write(span);
         }
         requireRefused(Reason.OTHER_VERSION, "version 9");

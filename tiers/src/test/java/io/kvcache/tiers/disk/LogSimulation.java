@@ -115,7 +115,7 @@ final class LogSimulation implements AutoCloseable {
                         faultProfile,
                         rig.known.keySet(),
                         rig.outcomes,
-                        SegmentCrc.of(storage),
+                        MetadataCrc.of(storage),
                         rig.log().stats());
     }
 
