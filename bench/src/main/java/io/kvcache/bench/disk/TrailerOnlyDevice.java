@@ -1,7 +1,7 @@
 package io.kvcache.bench.disk;
 
 import io.kvcache.tiers.device.BlockDevice;
-import io.kvcache.tiers.device.CompletionSink;
+import io.kvcache.tiers.device.BlockDevice.CompletionSink;
 import io.kvcache.tiers.device.IoOutcome;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.simulation.ForwardingDevice;

@@ -115,4 +115,23 @@ public interface BlockDevice extends AutoCloseable {
     ///     then stays open, and their segments must stay too
     @Override
     void close();
+
+    /// Receives the outcome of operations.
+    @FunctionalInterface
+    interface CompletionSink {
+
+        /// Called once for each operation that ended, by the thread that polls. From here on its segment is the
+        /// caller's again; if it was a read that is not done, its bytes are undefined.
+        ///
+        /// @param tag what the caller gave when it queued the operation
+        void completed(long tag, IoOutcome outcome);
+    }
+
+    /// What a device can be asked to do.
+    enum IoOperation {
+        READ,
+        WRITE,
+        SYNC,
+        DISCARD
+    }
 }

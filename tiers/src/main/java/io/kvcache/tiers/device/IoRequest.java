@@ -1,5 +1,6 @@
 package io.kvcache.tiers.device;
 
+import io.kvcache.tiers.device.BlockDevice.IoOperation;
 import io.kvcache.tiers.os.Errno;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;

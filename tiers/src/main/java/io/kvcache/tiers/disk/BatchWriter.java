@@ -41,23 +41,20 @@ final class BatchWriter {
     private long appendedBytes;
     private long failedAppends;
 
-    /// What it works with beside the device.
-    ///
     /// @param onAppendBegun told of what callers appended, when a group with it is begun
-    record Dependencies(
+    BatchWriter(
+            LogIo io,
             RegionTable regionTable,
             PagePool heads,
             TrailerWriter trailerWriter,
             LogLimits limits,
-            Consumer<DiskEntry> onAppendBegun) {}
-
-    BatchWriter(LogIo io, Dependencies dependencies) {
+            Consumer<DiskEntry> onAppendBegun) {
         this.io = io;
-        this.regionTable = dependencies.regionTable;
-        this.heads = dependencies.heads;
-        this.trailerWriter = dependencies.trailerWriter;
-        this.limits = dependencies.limits;
-        this.onAppendBegun = dependencies.onAppendBegun;
+        this.regionTable = regionTable;
+        this.heads = heads;
+        this.trailerWriter = trailerWriter;
+        this.limits = limits;
+        this.onAppendBegun = onAppendBegun;
     }
 
     boolean isFull() {
@@ -193,8 +190,7 @@ final class BatchWriter {
         if (head == null) {
             return false;
         }
-        InFlightBatch group = new InFlightBatch(
-                new InFlightBatch.BatchContents(begunBatches++, into, takeMembers(into), head), this::onBatchEnded);
+        InFlightBatch group = new InFlightBatch(begunBatches++, into, takeMembers(into), head, this::onBatchEnded);
         inFlight.add(group);
         fromCallers(group).forEach(onAppendBegun);
         group.start(io, regionTable);
@@ -289,17 +285,18 @@ final class BatchWriter {
         private int left;
         private boolean failed;
 
-        /// Where a group comes from and goes to.
-        ///
         /// @param number counts groups in the order in which they are begun
-        record BatchContents(long number, OpenRegion into, List<PendingAppend> appends, MemorySegment head) {}
-
         /// @param then what follows when all writes have ended
-        InFlightBatch(BatchContents batchContents, Consumer<InFlightBatch> then) {
-            this.number = batchContents.number;
-            this.into = batchContents.into;
-            this.appends = batchContents.appends;
-            this.head = batchContents.head;
+        InFlightBatch(
+                long number,
+                OpenRegion into,
+                List<PendingAppend> appends,
+                MemorySegment head,
+                Consumer<InFlightBatch> then) {
+            this.number = number;
+            this.into = into;
+            this.appends = appends;
+            this.head = head;
             this.callback = then;
             this.placed =
                     into.placeBatch(appends.stream().map(PendingAppend::entry).toList());

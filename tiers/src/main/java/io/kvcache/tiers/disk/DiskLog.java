@@ -331,10 +331,8 @@ public final class DiskLog {
             trailerWriter = new TrailerWriter(io, regionTable, slicer.allocate(TrailerWriter.bytes(regionPages)));
             regionEraser =
                     new RegionEraser(io, regionTable, pages, config.reclaim().discard());
-            writer = new BatchWriter(
-                    io,
-                    new BatchWriter.Dependencies(
-                            regionTable, pages, trailerWriter, config.limits(), this::onAppendBegun));
+            writer = new BatchWriter(io, regionTable, pages, trailerWriter, config.limits(), this::onAppendBegun);
+
             flushWaiters = new FlushWaiters(io, writer, trailerWriter);
             ChecksumPool checksumPool = new ChecksumPool(checksumExecutor, device::wake);
             reads = new VerifyingReader(
@@ -344,10 +342,16 @@ public final class DiskLog {
                 entryReaders.add(
                         new RegionEntryReader(io, regionTable, slicer.allocate(RegionEntryReader.bytes(regionPages))));
             }
-            RegionReclaimer.Dependencies dependencies = new RegionReclaimer.Dependencies(
-                    regionTable, entryReaders.getFirst(), writer, flushWaiters, regionEraser, listener);
             regionReclaimer = new RegionReclaimer(
-                    io, dependencies, slicer.allocate(config.reclaim().rewriteBytes()), config.reclaim());
+                    io,
+                    regionTable,
+                    entryReaders.getFirst(),
+                    writer,
+                    flushWaiters,
+                    regionEraser,
+                    listener,
+                    slicer.allocate(config.reclaim().rewriteBytes()),
+                    config.reclaim());
         }
 
         private static long bytes(int regionPages, DiskLogConfig config) {
@@ -385,7 +389,11 @@ public final class DiskLog {
                     return done;
                 }
                 telling = new LogRecovery(
-                        new LogRecovery.Dependencies(regionTable, listener, trailerWriter, regionEraser, namespaces),
+                        regionTable,
+                        listener,
+                        trailerWriter,
+                        regionEraser,
+                        namespaces,
                         regionScan.newestFirst(),
                         entryReaders);
                 recovery = telling;

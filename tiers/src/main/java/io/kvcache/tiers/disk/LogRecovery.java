@@ -33,22 +33,21 @@ final class LogRecovery {
     private boolean discarding;
     private boolean ended;
 
-    /// Where a recovery leads.
-    record Dependencies(
+    /// @param newestFirst regions that hold something
+    /// @param lanes to read with
+    LogRecovery(
             RegionTable regionTable,
             LogListener index,
             TrailerWriter trailerWriter,
             RegionEraser regionEraser,
-            NamespaceTable namespaces) {}
-
-    /// @param newestFirst regions that hold something
-    /// @param lanes to read with
-    LogRecovery(Dependencies dependencies, List<Region> newestFirst, List<RegionEntryReader> lanes) {
-        this.regionTable = dependencies.regionTable;
-        this.index = dependencies.index;
-        this.trailerWriter = dependencies.trailerWriter;
-        this.regionEraser = dependencies.regionEraser;
-        this.namespaces = dependencies.namespaces;
+            NamespaceTable namespaces,
+            List<Region> newestFirst,
+            List<RegionEntryReader> lanes) {
+        this.regionTable = regionTable;
+        this.index = index;
+        this.trailerWriter = trailerWriter;
+        this.regionEraser = regionEraser;
+        this.namespaces = namespaces;
         this.pendingRegions = new ArrayDeque<>(newestFirst);
         this.idleReaders = new ArrayDeque<>(lanes);
         newestFirst.forEach(region -> epochs.add(region.epoch()));

@@ -32,7 +32,12 @@ final class RegionReclaimer {
     }
 
     private final LogIo io;
-    private final Dependencies dependencies;
+    private final RegionTable regionTable;
+    private final RegionEntryReader entries;
+    private final BatchWriter writer;
+    private final FlushWaiters flushWaiters;
+    private final RegionEraser regionEraser;
+    private final LogListener index;
     private final MemorySegment buffer;
     private final ReclaimConfig rules;
     private final Queue<DiskEntry> kept = new ArrayDeque<>();
@@ -51,19 +56,24 @@ final class RegionReclaimer {
         }
     }
 
-    /// What it works with beside the device.
-    record Dependencies(
+    /// @param buffer for what is kept
+    RegionReclaimer(
+            LogIo io,
             RegionTable regionTable,
             RegionEntryReader entries,
             BatchWriter writer,
             FlushWaiters flushWaiters,
             RegionEraser regionEraser,
-            LogListener index) {}
-
-    /// @param buffer for what is kept
-    RegionReclaimer(LogIo io, Dependencies dependencies, MemorySegment buffer, ReclaimConfig rules) {
+            LogListener index,
+            MemorySegment buffer,
+            ReclaimConfig rules) {
         this.io = io;
-        this.dependencies = dependencies;
+        this.regionTable = regionTable;
+        this.entries = entries;
+        this.writer = writer;
+        this.flushWaiters = flushWaiters;
+        this.regionEraser = regionEraser;
+        this.index = index;
         this.buffer = buffer;
         this.rules = rules;
     }
@@ -86,31 +96,31 @@ final class RegionReclaimer {
     }
 
     private void begin() {
-        if (dependencies.regionTable.freeCount() + dependencies.regionEraser.pending() < rules.freeRegions()) {
-            Region oldest = dependencies.regionTable.takeOldest();
+        if (regionTable.freeCount() + regionEraser.pending() < rules.freeRegions()) {
+            Region oldest = regionTable.takeOldest();
             if (oldest != null) {
-                dependencies.entries.read(oldest);
+                entries.read(oldest);
                 phase = Phase.READING;
             }
         }
     }
 
     private void selectKept() {
-        if (!dependencies.entries.isReady()) {
+        if (!entries.isReady()) {
             return;
         }
-        int regionPages = dependencies.regionTable.geometry().regionPages();
+        int regionPages = regionTable.geometry().regionPages();
         int share = (int) ((long) regionPages * rules.keptPercent() / 100);
         int largest = Math.min(regionPages / MAX_ENTRY_SHARE, rules.rewriteBytes() / DiskGeometry.PAGE_BYTES);
-        int pages = Math.min(share, dependencies.writer.rewritePages());
+        int pages = Math.min(share, writer.rewritePages());
         RegionCandidates offer =
-                new RegionCandidates(dependencies.entries, regionPages, new RegionCandidates.Budget(pages, largest));
-        dependencies.index.onReclaim(offer);
+                new RegionCandidates(entries, regionPages, new RegionCandidates.Budget(pages, largest));
+        index.onReclaim(offer);
         for (DiskEntry entry : offer.kept()) {
             kept.add(entry);
             unwritten.put(EntryKey.of(entry), entry);
         }
-        dependencies.writer.inFlight().forEach(this::onReplaced);
+        writer.inFlight().forEach(this::onReplaced);
         entriesDropped += offer.size() - kept.size();
         phase = offer.size() == 0 ? Phase.SAVED : Phase.REWRITING;
     }
@@ -132,7 +142,7 @@ final class RegionReclaimer {
         }
         if (kept.isEmpty()) {
             phase = Phase.SAVING;
-            dependencies.flushWaiters.written(durable -> phase = durable ? Phase.SAVED : Phase.SAVING);
+            flushWaiters.written(durable -> phase = durable ? Phase.SAVED : Phase.SAVING);
             return;
         }
         long at = 0;
@@ -146,12 +156,12 @@ final class RegionReclaimer {
     }
 
     private void read(DiskEntry entry, MemorySegment target) {
-        Region region = dependencies.entries.region();
+        Region region = entries.region();
         BufferList bufferList = new BufferList(List.of(target), entry.bytes());
-        io.add(DeviceOperation.read(target, dependencies.regionTable.offset(region, entry.page()), outcome -> {
+        io.add(DeviceOperation.read(target, regionTable.offset(region, entry.page()), outcome -> {
             boolean current = unwritten.remove(EntryKey.of(entry), entry);
             if (current && outcome.isDone() && bufferList.checksum() == entry.checksum()) {
-                dependencies.writer.rewrite(entry, bufferList, address -> onRewritten(entry, address));
+                writer.rewrite(entry, bufferList, address -> onRewritten(entry, address));
             } else {
                 onRewritten(entry, LogAddress.NONE);
             }
@@ -160,20 +170,20 @@ final class RegionReclaimer {
 
     private void onRewritten(DiskEntry entry, long to) {
         outstanding--;
-        long from = dependencies.entries.region().addressOf(entry.page());
+        long from = entries.region().addressOf(entry.page());
         if (to != LogAddress.NONE) {
             entriesKept++;
-            dependencies.index.onMoved(entry.withPage(LogAddress.page(to)), from, to);
+            index.onMoved(entry.withPage(LogAddress.page(to)), from, to);
         } else if (!io.logHealth().isWritingHalted()) {
             entriesLost++;
-            dependencies.index.onLost(entry, from);
+            index.onLost(entry, from);
         }
     }
 
     private void finish() {
-        Region region = dependencies.entries.region();
+        Region region = entries.region();
         region.invalidateAddresses();
-        dependencies.regionEraser.enqueue(region);
+        regionEraser.enqueue(region);
         regionsReclaimed++;
         phase = Phase.IDLE;
     }

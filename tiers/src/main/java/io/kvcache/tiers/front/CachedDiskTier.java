@@ -34,8 +34,8 @@ import org.jspecify.annotations.Nullable;
 /// the store's. Under a policy that has no measure for that stays what was used since it came there: a second chance.
 public final class CachedDiskTier implements Tier {
 
-    /// While something is on its way to the front nobody waits for the disk longer than this: half of what a block of
-    /// 2 MiB takes to a GPU.
+    /// While something is on its way to the front nobody waits for the disk longer than this: half of what a block
+    /// of 2 MiB takes to a GPU.
     private static final long MAX_DISK_WAIT_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
 
     private final TierListener listener;
@@ -379,6 +379,39 @@ public final class CachedDiskTier implements Tier {
         public void onLost(TierBlock block, long address) {
             frontCacheTier.copyIndex().removeByDiskAddress(address);
             super.onLost(block, address);
+        }
+    }
+
+    /// An offer that remembers what was kept.
+    private record RecordingCandidates(ReclaimCandidates offer, BitSet kept) implements ReclaimCandidates {
+
+        @Override
+        public int size() {
+            return offer.size();
+        }
+
+        @Override
+        public long keyHi(int index) {
+            return offer.keyHi(index);
+        }
+
+        @Override
+        public long keyLo(int index) {
+            return offer.keyLo(index);
+        }
+
+        @Override
+        public long address(int index) {
+            return offer.address(index);
+        }
+
+        @Override
+        public boolean keep(int index) {
+            boolean kept = offer.keep(index);
+            if (kept) {
+                this.kept.set(index);
+            }
+            return kept;
         }
     }
 }

@@ -9,6 +9,7 @@ import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 
 /// Reserves host memory from the operating system.
@@ -120,6 +121,51 @@ public final class MappedMemorySource implements HostMemorySource {
         long result = libc.call(LibcFunction.MUNMAP, mapping, mapping.byteSize());
         if (result < 0) {
             LOG.log(Level.WARNING, "munmap of {0} gave {1}", mapping, Errno.explain(result));
+        }
+    }
+
+    /// Creates files in memory that have no name and a fixed size.
+    ///
+    /// The seals matter to readers in other processes: a file that shrank under their mapping would kill them by
+    /// SIGBUS.
+    private record MemfdFactory(Libc libc) {
+
+        private static final int MFD_CLOEXEC = 1;
+        private static final int MFD_ALLOW_SEALING = 2;
+        private static final int MFD_NOEXEC_SEAL = 8;
+        private static final int F_ADD_SEALS = 1033;
+        private static final int F_SEAL_SHRINK = 2;
+        private static final int F_SEAL_GROW = 4;
+
+        SharedMemoryFile create(MappingRequest wanted) {
+            int descriptor = open(wanted);
+            Runnable release = () -> libc.call(LibcFunction.CLOSE, descriptor);
+            long sized = libc.call(LibcFunction.FTRUNCATE, descriptor, wanted.bytes());
+            long sealed = sized < 0
+                    ? sized
+                    : libc.call(LibcFunction.FCNTL, descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+            if (sealed < 0) {
+                release.run();
+                throw wanted.callFailed(sized < 0 ? "ftruncate of a memfd" : "sealing a memfd", sealed);
+            }
+            Path path =
+                    Path.of("/proc/%d/fd/%d".formatted(ProcessHandle.current().pid(), descriptor));
+            return new SharedMemoryFile(descriptor, path, "memfd %d".formatted(descriptor), release);
+        }
+
+        /// Kernels from 6.3 want to be told that the file is not to be executed, and can be set to refuse
+        /// otherwise; older ones do not know the flag.
+        private int open(MappingRequest wanted) {
+            String name = "kvcache-" + wanted.purpose();
+            int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+            long descriptor = libc.callWithString(LibcFunction.MEMFD_CREATE, name, flags | MFD_NOEXEC_SEAL);
+            if (Errno.EINVAL.isResult(descriptor)) {
+                descriptor = libc.callWithString(LibcFunction.MEMFD_CREATE, name, flags);
+            }
+            if (descriptor < 0) {
+                throw wanted.callFailed("memfd_create", descriptor);
+            }
+            return (int) descriptor;
         }
     }
 }

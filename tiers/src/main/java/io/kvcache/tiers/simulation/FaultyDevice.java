@@ -1,8 +1,8 @@
 package io.kvcache.tiers.simulation;
 
 import io.kvcache.tiers.device.BlockDevice;
-import io.kvcache.tiers.device.CompletionSink;
-import io.kvcache.tiers.device.IoOperation;
+import io.kvcache.tiers.device.BlockDevice.CompletionSink;
+import io.kvcache.tiers.device.BlockDevice.IoOperation;
 import io.kvcache.tiers.device.OwnerCheck;
 import io.kvcache.tiers.device.SpanValidator;
 import java.lang.foreign.MemorySegment;
@@ -100,8 +100,8 @@ public final class FaultyDevice implements BlockDevice {
         transfers.setFull(full);
     }
 
-    /// Cuts the power and closes this device: each operation in flight may or may not have happened, and some writes
-    /// that were not synced are lost.
+    /// Cuts the power and closes this device: each operation in flight may or may not have happened, and some
+    /// writes that were not synced are lost.
     ///
     /// @return the device below, as the next start finds it
     public BlockDevice crash() {

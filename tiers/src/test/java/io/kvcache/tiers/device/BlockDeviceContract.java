@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.kvcache.core.check.BlockContent;
+import io.kvcache.tiers.device.BlockDevice.CompletionSink;
 import io.kvcache.tiers.simulation.BlockingDeviceIo;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

@@ -3,6 +3,7 @@ package io.kvcache.tiers.device;
 import static io.kvcache.tiers.device.BlockDevice.ALIGNMENT;
 
 import io.kvcache.core.check.BlockContent;
+import io.kvcache.tiers.device.BlockDevice.IoOperation;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;

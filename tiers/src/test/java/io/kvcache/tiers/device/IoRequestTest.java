@@ -2,6 +2,7 @@ package io.kvcache.tiers.device;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.tiers.device.BlockDevice.IoOperation;
 import io.kvcache.tiers.os.Errno;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
