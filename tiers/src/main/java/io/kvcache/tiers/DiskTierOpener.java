@@ -5,7 +5,6 @@ import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.tiers.directory.DiskDirectory;
 import io.kvcache.tiers.disk.DiskTier;
-import io.kvcache.tiers.disk.LogWorkMemory;
 import io.kvcache.tiers.movement.TierOpener;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.Executor;
@@ -35,7 +34,7 @@ record DiskTierOpener(DiskOptions options, HostMemorySource memory, MemorySegmen
                 directory.device().register(slots);
             }
             DiskTier.Resources resources =
-                    new DiskTier.Resources(directory.device(), directory, new LogWorkMemory(memory), checksumExecutor);
+                    new DiskTier.Resources(directory.device(), directory, memory, checksumExecutor);
             return new DiskTier(name(), resources, directory.config(), listener);
         } catch (RuntimeException failed) {
             directory.close();

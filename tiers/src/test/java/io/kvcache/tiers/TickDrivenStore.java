@@ -19,7 +19,6 @@ import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskTier;
 import io.kvcache.tiers.disk.LogLimits;
-import io.kvcache.tiers.disk.LogWorkMemory;
 import io.kvcache.tiers.movement.FlushBarrier;
 import io.kvcache.tiers.movement.TierOpener;
 import io.kvcache.tiers.movement.TierScheduler;
@@ -94,7 +93,7 @@ final class TickDrivenStore implements TierOpener {
         FaultyDevice opened =
                 new FaultyDevice(MemoryDevice.create(storage, 16), FaultRates.none(), 1, () -> tickDrivenClock.now);
         device = opened;
-        DiskTier.Resources resources = new DiskTier.Resources(opened, opened, new LogWorkMemory(ArenaMemory.source()));
+        DiskTier.Resources resources = new DiskTier.Resources(opened, opened, ArenaMemory.source());
         return new DiskTier(name(), resources, DiskLogConfig.of(GEOMETRY, 1).withLimits(LIMITS), listener);
     }
 

@@ -14,7 +14,6 @@ import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskTier;
-import io.kvcache.tiers.disk.LogWorkMemory;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 import io.kvcache.tiers.movement.TierOpener;
@@ -79,7 +78,7 @@ final class IndexedTierOpening {
             BlockDevice device = tier.openDevice();
             return new DiskTier(
                     name(),
-                    new DiskTier.Resources(device, device, new LogWorkMemory(memory)),
+                    new DiskTier.Resources(device, device, memory),
                     DiskLogConfig.of(DiskGeometry.of(device.size()), 1),
                     listener);
         }

@@ -2,7 +2,6 @@ package io.kvcache.bench.sim;
 
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskTier;
-import io.kvcache.tiers.disk.LogWorkMemory;
 import io.kvcache.tiers.simulation.FaultRates;
 import io.kvcache.tiers.simulation.FaultyDevice;
 import java.lang.foreign.MemorySegment;
@@ -34,7 +33,7 @@ final class SimDevice {
             device = null;
             afterwards.run();
         };
-        return new DiskTier.Resources(opened, owner, new LogWorkMemory(context.memory()));
+        return new DiskTier.Resources(opened, owner, context.memory());
     }
 
     boolean isOpen() {

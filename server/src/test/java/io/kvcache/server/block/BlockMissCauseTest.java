@@ -6,6 +6,7 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
+import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
@@ -30,7 +31,6 @@ import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskTier;
-import io.kvcache.tiers.disk.LogWorkMemory;
 import io.kvcache.tiers.movement.TierOpener;
 import io.kvcache.tiers.movement.TierScheduler;
 import io.kvcache.tiers.movement.TierWorkerLimits;
@@ -164,7 +164,7 @@ final class BlockMissCauseTest {
         public Tier open(TierListener listener) {
             BlockDevice device = MemoryDevice.create(Arena.ofAuto().allocate(bytes, 4096), 16);
             DiskLogConfig config = DiskLogConfig.of(DiskGeometry.of(bytes), 1);
-            LogWorkMemory memory = new LogWorkMemory(ArenaMemory.source());
+            HostMemorySource memory = ArenaMemory.source();
             return new DiskTier(name(), new DiskTier.Resources(device, () -> {}, memory), config, listener);
         }
 

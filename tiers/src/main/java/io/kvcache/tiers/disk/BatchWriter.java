@@ -1,6 +1,8 @@
 package io.kvcache.tiers.disk;
 
 import io.kvcache.tiers.device.IoOutcome;
+import io.kvcache.tiers.disk.RegionFooter.DurableExtent;
+import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;

@@ -1,6 +1,8 @@
 package io.kvcache.tiers.disk;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;
@@ -13,6 +15,7 @@ import io.kvcache.tiers.device.BlockDevice;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
@@ -38,6 +41,7 @@ public final class DiskTier implements Tier {
     private final String name;
     private final BlockDevice device;
     private final Resources resources;
+    private final List<HostMemory> logMemory = new ArrayList<>();
     private final DiskLog log;
     private final NamespaceIds namespaceIds;
     private final TierListener listener;
@@ -58,29 +62,32 @@ public final class DiskTier implements Tier {
         this.device = resources.device;
         this.resources = resources;
         namespaceIds = new NamespaceIds(listener);
-        log = new DiskLog(device, config, new StoreListener(), this::logMemory, resources.checksumExecutor);
+        log = new DiskLog(device, config, new StoreListener(), this::allocateLogMemory, resources.checksumExecutor);
         stats = TierStats.empty(device.describe(), device.size());
         this.listener = listener;
     }
 
     /// What a tier stands on, which it closes with itself.
     ///
+    /// @param memory gives what the log works with, beside the blocks; the tier closes what it took
     /// @param owner closes the device: the device itself, or the directory that it is a file of
     /// @param checksumExecutor computes checksums beside the tier's thread, until the tier is closed; or null
     public record Resources(
             BlockDevice device,
             AutoCloseable owner,
-            LogWorkMemory memory,
+            HostMemorySource memory,
             @Nullable Executor checksumExecutor) {
 
         /// One where the tier's thread computes checksums.
-        public Resources(BlockDevice device, AutoCloseable owner, LogWorkMemory memory) {
+        public Resources(BlockDevice device, AutoCloseable owner, HostMemorySource memory) {
             this(device, owner, memory, null);
         }
     }
 
-    private MemorySegment logMemory(long bytes) {
-        return resources.memory.allocate(bytes);
+    private MemorySegment allocateLogMemory(long bytes) {
+        HostMemory memory = resources.memory.reserve("disk-log", bytes);
+        logMemory.add(memory);
+        return memory.segment();
     }
 
     @Override
@@ -231,7 +238,8 @@ public final class DiskTier implements Tier {
         } catch (Exception failed) {
             LOG.log(Level.WARNING, name + " did not close", failed);
         }
-        resources.memory.close();
+        logMemory.forEach(HostMemory::close);
+        logMemory.clear();
     }
 
     /// For a tier that did not get to serve: the log, which knows why.

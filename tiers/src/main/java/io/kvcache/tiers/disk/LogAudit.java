@@ -8,6 +8,7 @@ import io.kvcache.tiers.device.IoOutcome;
 import io.kvcache.tiers.disk.AuditReport.NamespaceReport;
 import io.kvcache.tiers.disk.AuditReport.RegionReport;
 import io.kvcache.tiers.disk.AuditReport.RegionState;
+import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
 import io.kvcache.tiers.disk.Superblock.SuperblockCopy;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

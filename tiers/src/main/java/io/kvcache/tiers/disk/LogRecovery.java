@@ -1,5 +1,6 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashSet;

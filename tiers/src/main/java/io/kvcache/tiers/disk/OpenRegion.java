@@ -1,5 +1,7 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.disk.RegionFooter.DurableExtent;
+import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
 import java.util.ArrayList;
 import java.util.List;
 

@@ -3,7 +3,9 @@ package io.kvcache.tiers.disk;
 import static io.kvcache.tiers.disk.DiskEntry.INT32;
 import static io.kvcache.tiers.disk.DiskEntry.INT64;
 
+import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// The last page of a region: that it is closed and where its table lies, that it is free, or how much of it is
@@ -129,5 +131,30 @@ record RegionFooter(
                 && footer.tablePage + (long) RegionTrailer.pages(footer.entries) == regionPages;
         boolean open = footer.isOpen() && footer.tablePage >= 0 && footer.tablePage < regionPages;
         return fits || open || footer.isFree() ? footer : null;
+    }
+
+    /// So much of a region was durable at some time, and must be found.
+    ///
+    /// @param pages from the region's start, in whole groups
+    /// @param entries of those groups
+    /// @param replacing of those, entries that may replace earlier ones by other content: tombstones, and objects.
+    ///     A block's key stands for its bytes
+    record DurableExtent(int pages, int entries, int replacing) {
+
+        static final DurableExtent EMPTY = new DurableExtent(0, 0, 0);
+
+        /// Entries that may replace others.
+        static int replacing(List<DiskEntry> entries) {
+            return (int) entries.stream()
+                    .filter(entry -> entry.isTombstone() || entry.isObject())
+                    .count();
+        }
+
+        DurableExtent plus(WriteBatchHeader batchHeader) {
+            return new DurableExtent(
+                    batchHeader.page() + batchHeader.pages(),
+                    entries + batchHeader.entries().size(),
+                    replacing + replacing(batchHeader.entries()));
+        }
     }
 }

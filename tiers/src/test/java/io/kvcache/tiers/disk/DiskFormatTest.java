@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
 import io.kvcache.tiers.disk.Superblock.Kind;
 import io.kvcache.tiers.disk.Superblock.SuperblockCopy;
 import java.lang.foreign.Arena;

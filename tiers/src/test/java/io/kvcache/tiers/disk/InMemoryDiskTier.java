@@ -23,7 +23,7 @@ public final class InMemoryDiskTier implements DurableTierUnderTest {
     private final MemorySegment storage = arena.allocate(BYTES, DiskGeometry.PAGE_BYTES);
 
     static Tier open(BlockDevice device, TierListener listener) {
-        DiskTier.Resources resources = new DiskTier.Resources(device, device, new LogWorkMemory(ArenaMemory.source()));
+        DiskTier.Resources resources = new DiskTier.Resources(device, device, ArenaMemory.source());
         return new DiskTier("disk", resources, CONFIG, listener);
     }
 

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.kvcache.core.memory.ArenaMemory;
+import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore;
@@ -16,7 +17,6 @@ import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskTier;
-import io.kvcache.tiers.disk.LogWorkMemory;
 import io.kvcache.tiers.simulation.FaultRates;
 import io.kvcache.tiers.simulation.FaultyDevice;
 import java.lang.foreign.MemorySegment;
@@ -61,7 +61,7 @@ final class CircuitBreakerTest {
 
         @Override
         public Tier open(TierListener listener) {
-            LogWorkMemory memory = new LogWorkMemory(ArenaMemory.source());
+            HostMemorySource memory = ArenaMemory.source();
             DiskLogConfig config = DiskLogConfig.of(DiskGeometry.of(DISK_BYTES), 1);
             return new DiskTier(name(), new DiskTier.Resources(device, () -> {}, memory), config, listener);
         }
