@@ -332,7 +332,6 @@ public final class DiskLog {
             regionEraser =
                     new RegionEraser(io, regionTable, pages, config.reclaim().discard());
             writer = new BatchWriter(io, regionTable, pages, trailerWriter, config.limits(), this::onAppendBegun);
-
             flushWaiters = new FlushWaiters(io, writer, trailerWriter);
             ChecksumPool checksumPool = new ChecksumPool(checksumExecutor, device::wake);
             reads = new VerifyingReader(
