@@ -377,7 +377,7 @@ final class BatchWriter {
     ///
     /// @param kind whether a caller appended it, or the log writes it again
     /// @param completion told where it lies, or [LogAddress#NONE]
-    private record PendingAppend(DiskEntry entry, BufferList bufferList, WriteKind kind, Completion completion) {
+    record PendingAppend(DiskEntry entry, BufferList bufferList, WriteKind kind, Completion completion) {
 
         /// What follows an append.
         @FunctionalInterface
