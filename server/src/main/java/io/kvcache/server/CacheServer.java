@@ -43,6 +43,7 @@ import io.kvcache.server.tls.ReloadableTls;
 import io.kvcache.server.zmq.ZmqPublisher;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
+import io.kvcache.tiers.os.SystemClock;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import io.netty.handler.ssl.SslContext;
 import io.netty.util.internal.PlatformDependent;
@@ -200,7 +201,7 @@ public final class CacheServer implements AutoCloseable {
     /// @throws io.kvcache.tiers.directory.DiskDirectoryException when a directory cannot be used for a disk
     public static CacheServer start(ServerConfig config) throws IOException {
         InternalLoggerFactory.setDefaultFactory(JdkLoggerFactory.INSTANCE); // where System.Logger goes too
-        Clock clock = new ServerSystemClock();
+        Clock clock = SystemClock.INSTANCE;
         TieredKvCache cache = StoreFactory.open(config, clock);
         NetworkResources networkResources = null;
         AccessRecording uses = null;
@@ -276,8 +277,7 @@ public final class CacheServer implements AutoCloseable {
         List<String> wrong = new ArrayList<>();
         collectProblem(
                 wrong,
-                () -> PasswordAuthenticator.open(tenants, new ServerSystemClock())
-                        .close());
+                () -> PasswordAuthenticator.open(tenants, SystemClock.INSTANCE).close());
         collectProblem(wrong, () -> KeyOwnershipLoader.open(tenants));
         collectProblem(wrong, () -> RemoteEndpoint.checkSecrets(config.transport(), tenants));
         Stream.concat(

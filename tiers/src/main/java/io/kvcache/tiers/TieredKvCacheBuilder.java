@@ -16,6 +16,7 @@ import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 import io.kvcache.tiers.memory.SharedMemorySource;
 import io.kvcache.tiers.memory.StagingLimits;
+import io.kvcache.tiers.os.SystemClock;
 import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.time.Duration;

@@ -9,7 +9,6 @@ import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
-import io.kvcache.core.time.Clock;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;
@@ -20,8 +19,8 @@ import io.kvcache.tiers.movement.TierOpener;
 import io.kvcache.tiers.movement.TierScheduler;
 import io.kvcache.tiers.movement.TierWorkerLimits;
 import io.kvcache.tiers.movement.WriteBudget;
+import io.kvcache.tiers.os.SystemClock;
 import java.util.List;
-import java.util.concurrent.locks.LockSupport;
 
 /// Opens a full tier as a store does: what the disk tells goes into the tree of records, under its lock.
 final class IndexedTierOpening {
@@ -42,7 +41,7 @@ final class IndexedTierOpening {
         try (HostStore store = new HostStore(config, memory)) {
             TierScheduler tierScheduler = new TierScheduler(
                     store.tierPort(),
-                    new WallClock(),
+                    SystemClock.INSTANCE,
                     List.of(new TierScheduler.TierSpec(
                             new ImageOpener(tier, memory),
                             Long.MAX_VALUE,
@@ -86,24 +85,6 @@ final class IndexedTierOpening {
         @Override
         public RuntimeException openFailure(Tier refused) {
             return new IllegalStateException(name() + " is " + refused.state() + ": " + refused.cause());
-        }
-    }
-
-    private static final class WallClock implements Clock {
-
-        @Override
-        public long nanos() {
-            return System.nanoTime();
-        }
-
-        @Override
-        public void sleep(long nanos) {
-            LockSupport.parkNanos(nanos);
-        }
-
-        @Override
-        public void await(Object monitor, long nanos) {
-            throw new UnsupportedOperationException("nothing is waited for here");
         }
     }
 }

@@ -85,7 +85,7 @@ final class PublicApiTest {
             "io.kvcache.core.cost.PrefillCost",
             "io.kvcache.core.memory.HostMemorySource",
             "io.kvcache.core.policy.LruFallback$Report",
-            "io.kvcache.core.policy.PolicyKind",
+            "io.kvcache.core.policy.EvictionPolicyFactory",
             "io.kvcache.core.shm.SharedMemory",
             "io.kvcache.core.store.TierPort$DiskTierStats",
             "io.kvcache.core.store.HostStore$PrefetchStats",

@@ -1,13 +1,15 @@
-package io.kvcache.tiers;
+package io.kvcache.tiers.os;
 
 import io.kvcache.core.time.Clock;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
-/// The machine's own time.
-final class SystemClock implements Clock {
+/// The time of the machine.
+///
+/// **Threads.** Any.
+public final class SystemClock implements Clock {
 
-    static final SystemClock INSTANCE = new SystemClock();
+    public static final SystemClock INSTANCE = new SystemClock();
 
     /// How soon a waiter sees what nobody notifies it of: that its time is over.
     private static final long MAX_WAIT_MILLIS = 10;
