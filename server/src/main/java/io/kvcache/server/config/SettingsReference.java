@@ -144,7 +144,7 @@ public final class SettingsReference {
 
     private static String size(long bytes) {
         int unit = bytes == 0 ? 0 : Math.min(4, Long.numberOfTrailingZeros(bytes) / 10);
-        return (bytes >>> 10 * unit) + List.of("", "KiB", "MiB", "GiB", "TiB").get(unit);
+        return (bytes >>> (10 * unit)) + List.of("", "KiB", "MiB", "GiB", "TiB").get(unit);
     }
 
     private static String time(Duration time) {

@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 
@@ -37,7 +38,7 @@ final class OperationPathsTest {
             List<String> collaborators =
                     all.stream().filter(OperationPathsTest::isCollaborator).toList();
             print(each.getKey(), collaborators, all);
-            Limit limit = LIMITS.get(each.getKey());
+            Limit limit = Objects.requireNonNull(LIMITS.get(each.getKey()));
             assertThat(collaborators).as(each.getKey()).hasSizeLessThanOrEqualTo(limit.collaborators);
             assertThat(all).as(each.getKey()).hasSizeLessThanOrEqualTo(limit.all);
         }
