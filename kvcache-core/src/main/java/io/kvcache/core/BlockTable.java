@@ -77,7 +77,7 @@ public interface BlockTable extends AutoCloseable {
     /// @throws IllegalStateException when the table is closed
     int checksum(int index);
 
-    /// Where block `index` of the chain lies, for those who map the store's memory.
+    /// Where block `index` of the chain lies, for clients that map the store's memory.
     ///
     /// @return a [io.kvcache.core.tree.RecordHandle]; [io.kvcache.core.tree.RecordHandle#MISS] of a table that has
     ///     no records
@@ -89,8 +89,8 @@ public interface BlockTable extends AutoCloseable {
     /// they were used, and before the table is closed.
     ///
     /// Always true, but for a table whose segments lie in another process's memory: that keeps the blocks
-    /// where they are for as long as it hears of this process, so who was stopped for longer than that may
-    /// have read something else, and gets false.
+    /// where they are for as long as it hears of this process, so a process that was stopped for longer than that
+    /// may have read something else, and gets false.
     boolean isValid();
 
     /// Blocks behind [#endBlock] that a slower tier has and that were left there: computing them

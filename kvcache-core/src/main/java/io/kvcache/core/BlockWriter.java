@@ -4,7 +4,7 @@ import java.lang.foreign.MemorySegment;
 
 /// Room for one block: fill it, then [#seal()]; or [#close()] without sealing, which abandons it.
 ///
-/// Nobody sees the block before it is sealed, and nobody may write to it afterwards.
+/// No reader sees the block before it is sealed, and no writer may change it afterwards.
 ///
 /// **Ownership.** The segment belongs to the writer until seal or close, whichever is first.
 ///
@@ -33,7 +33,7 @@ public interface BlockWriter extends AutoCloseable {
     SealOutcome seal();
 
     /// Makes the block findable under a checksum that the caller has computed from what lies in the room, as
-    /// whoever receives a block from afar does while it comes in. A wrong one makes the block unreadable.
+    /// a receiver of a block over the network does while it comes in. A wrong one makes the block unreadable.
     ///
     /// @param checksum [io.kvcache.core.memory.ChunkedCrc] over the block's bytes
     /// @throws IllegalStateException when nothing is reserved, or after seal or close

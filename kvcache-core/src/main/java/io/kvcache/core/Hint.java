@@ -85,7 +85,7 @@ public sealed interface Hint {
     /// How important the content of blocks is to their readers, as an engine knows from its attention.
     ///
     /// The policy multiplies a block's score by its weight, rounded to a power of two and at least one eighth.
-    /// Among blocks of equal reuse the more important stay. A weight never raises a score, so nobody gains what
+    /// Among blocks of equal reuse the more important stay. A weight never raises a score, so no caller gains what
     /// others lose. It also counts where blocks are written to disk by value, and in a GPU tier ranked by the
     /// policy. A block loses its weight when it returns to host memory. Weights have no effect there while the
     /// policy orders by last use alone.

@@ -5,7 +5,7 @@ import java.util.List;
 
 /// The objects of one namespace by the digests of their keys.
 ///
-/// A store does not know the key of an object before somebody asks for it: the key lies behind the value. Who has to
+/// A store does not know the key of an object before it is asked for: the key lies behind the value. Who has to
 /// count or forget objects that it never heard of, as after a restart, does so here.
 ///
 /// **Threads.** Any.

@@ -3,7 +3,7 @@ package io.kvcache.core;
 /// What became of a run of blocks.
 ///
 /// @param stored newly stored
-/// @param present here already, or being written by somebody else
+/// @param present here already, or being written by another caller
 /// @param last outcome of the block that ended the run, or of the last one
 public record PutSummary(int stored, int present, PutOutcome last) {
 

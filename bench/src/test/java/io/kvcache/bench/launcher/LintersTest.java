@@ -50,7 +50,8 @@ final class LintersTest {
                         ".ci/run",
                         ".mvn/find-jdk.sh",
                         ".mvn/java-flags.sh",
-                        ".mvn/gpu-kit.sh"));
+                        ".mvn/gpu-kit.sh",
+                        "bench/figures"));
 
         assertThat(lintResult.text()).isEmpty();
         assertThat(lintResult.exit()).isZero();

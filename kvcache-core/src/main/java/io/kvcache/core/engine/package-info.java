@@ -1,7 +1,7 @@
 /// The block hashes of other engines, bit for bit: [io.kvcache.core.engine.VllmBlockHash] and
 /// [io.kvcache.core.engine.SglangBlockHash].
 ///
-/// A store never needs them: an engine hands its keys over and they stay opaque bytes. Whoever sees tokens and
+/// A store never needs them: an engine hands its keys over and they stay opaque bytes. A caller that sees tokens and
 /// must predict an engine's keys does: a router, an indexer of its events, the trace replay. The package may
 /// import `identity` and nothing else of the store.
 @NullMarked

@@ -19,8 +19,8 @@ public interface EventStream {
     /// All that is stored now.
     StoreSnapshot snapshot();
 
-    /// The same for who does not ask which objects are put: may leave out that one was stored or
-    /// replaced, so that whoever follows what goes does not lose it among very many puts. It has
+    /// The same for a reader that does not care which objects are put: may leave out that one was stored or
+    /// replaced, so that a reader that follows removals does not lose them among very many puts. It has
     /// sequence numbers of its own, and may tell once more of what came while its snapshot was
     /// taken.
     default EventStream withoutObjectPuts() {

@@ -40,7 +40,7 @@ final class DigestArray {
         return copy;
     }
 
-    /// The array, for whoever reserved a place in it.
+    /// The array, for the caller that reserved a place in it.
     byte[] bytes() {
         return bytes;
     }

@@ -5,7 +5,7 @@ import java.security.MessageDigest;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
-/// Makes the names of objects on one thread, and keeps the last one: whoever puts or gets an object
+/// Makes the names of objects on one thread, and keeps the last one: a caller that puts or gets an object
 /// asks for its name in several places, one after another, and the digest costs ten times the
 /// comparison.
 ///

@@ -9,7 +9,7 @@ public record RopeOrigin(int basePosition) {
     // First, because the constants below are checked against it.
     private static final ValueRange BASE_POSITION = new ValueRange("basePosition", -1, Integer.MAX_VALUE);
 
-    /// K is stored before rotation; whoever reads it rotates.
+    /// K is stored before rotation; the reader rotates it.
     public static final RopeOrigin NONE = new RopeOrigin(-1);
 
     /// K is rotated by the token's position in its sequence, counted from 0: what engines store by default.

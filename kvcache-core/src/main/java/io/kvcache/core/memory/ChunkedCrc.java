@@ -34,7 +34,7 @@ public final class ChunkedCrc {
     ///
     /// A tile of the source is summed first and then copied: the sum reads at the speed of memory, and the copy
     /// finds its source in the first-level cache. The other way round both wait for memory. A source that
-    /// somebody writes to meanwhile gets a sum that its bytes do not have, and so is never taken for good.
+    /// is written to meanwhile gets a sum that its bytes do not have, and so is never taken for good.
     ///
     /// @param target native memory
     public void copy(MemorySegment source, long offset, MemorySegment target) {

@@ -6,8 +6,8 @@ import java.lang.foreign.MemorySegment;
 ///
 /// The span is zero-filled when opened and starts at a multiple of 4,096.
 ///
-/// **Ownership.** Who opens it closes it. After [#close()] every access to the segment throws; nothing is unmapped
-/// while another thread is inside an access.
+/// **Ownership.** The caller that opens it closes it. After [#close()] every access to the segment throws; nothing is
+/// unmapped while another thread is inside an access.
 ///
 /// **Threads.** The segment may be used by any thread.
 public interface HostMemory extends AutoCloseable {

@@ -6,10 +6,10 @@ import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 
-/// Who wants to hear when so many blocks of a table are ready, and on which executor.
+/// Callers that wait until so many blocks of a table are ready, and their executors.
 ///
-/// Executors are their owners', and one that was closed refuses. That is told to whoever waits by it, whose
-/// stage ends with what the executor threw, and never to who brings blocks and has others to tell.
+/// Executors are their owners', and one that was closed refuses. That is told to the caller that waits by it, whose
+/// stage ends with what the executor threw, and never to the thread that brings blocks and has others to tell.
 ///
 /// **Threads.** To be used under a lock of the table's, but for what [#takeReady] answers.
 public final class ReadyWaiters {
@@ -22,13 +22,13 @@ public final class ReadyWaiters {
             try {
                 var _ = stage.completeAsync(() -> ready, executor);
             } catch (RuntimeException | Error refused) {
-                // Whatever hangs on the stage must not run here, where somebody else may be waited for.
+                // Whatever hangs on the stage must not run here, where another caller may be waited for.
                 var _ = CompletableFuture.runAsync(() -> stage.completeExceptionally(refused));
             }
         }
     }
 
-    /// Somebody waits.
+    /// A caller waits.
     ///
     /// @param end block of the chain before which all have to be ready
     /// @return completes on the executor with the end of what is ready
@@ -38,14 +38,14 @@ public final class ReadyWaiters {
         return stage;
     }
 
-    /// Whether anybody waits.
+    /// Whether any caller waits.
     public boolean hasWaiters() {
         return !waiting.isEmpty();
     }
 
-    /// Takes out all who have waited for no more than is ready.
+    /// Takes out all callers that have waited for no more than is ready.
     ///
-    /// @param last whether there will be no more, so that nobody goes on waiting
+    /// @param last whether there will be no more, so that no caller goes on waiting
     /// @return tells them; to be run without the lock, and never throws because of an executor
     public Runnable takeReady(int ready, boolean last) {
         List<Waiter> satisfied = new ArrayList<>();

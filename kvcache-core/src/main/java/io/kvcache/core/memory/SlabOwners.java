@@ -3,7 +3,7 @@ package io.kvcache.core.memory;
 import java.util.function.IntPredicate;
 import org.jspecify.annotations.Nullable;
 
-/// The records that hold slots of one slab, for whoever considers emptying it.
+/// The records that hold slots of one slab, for a caller that considers emptying it.
 public final class SlabOwners {
 
     static final SlabOwners NONE = new SlabOwners(null);
@@ -24,7 +24,7 @@ public final class SlabOwners {
         return slab == null ? 0 : slab.live() * slab.slotClass.slotBytes();
     }
 
-    /// The class whose slots these are, or -1 when the slab is nobody's.
+    /// The class whose slots these are, or -1 when the slab has no class.
     public int classId() {
         return slab == null ? -1 : slab.slotClass.id();
     }

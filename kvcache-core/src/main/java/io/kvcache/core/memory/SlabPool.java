@@ -7,12 +7,12 @@ import org.jspecify.annotations.Nullable;
 
 /// Host memory cut into slabs of 32 MiB, each assigned to one slot class.
 ///
-/// A slab that has emptied stays with its class until another class needs it. Who runs out of slots first
+/// A slab that has emptied stays with its class until another class needs it. A class that runs out of slots first
 /// takes a free slab, then an empty one of another class; beyond that the store has to evict, which is not
 /// decided here.
 ///
 /// **Ownership.** [#acquire] hands a slot to a record; [#release] takes it back and throws when it was free
-/// already. The memory itself belongs to who opened it.
+/// already. The memory itself belongs to the caller that opened it.
 ///
 /// **Threads.** Owned by the store's lock, except [#segment], [#next(int)] and [#slotBytes], which any thread may
 /// call for a slot it has pinned.
@@ -175,7 +175,7 @@ public final class SlabPool {
         return (long) slabCount(slotClass) * slotClass.slotsPerSlab();
     }
 
-    /// Slabs in nobody's hands.
+    /// Slabs of no class.
     public int freeSlabs() {
         return free.count();
     }
@@ -206,7 +206,7 @@ public final class SlabPool {
         return slabs.length;
     }
 
-    /// Slabs in nobody's hands or empty in somebody's.
+    /// Slabs of no class, or empty in one.
     public int unusedSlabs() {
         int unused = free.count();
         for (SlotClassSlabs each : classSlabs) {
@@ -293,7 +293,7 @@ public final class SlabPool {
         int index = (int) (Pages.offset(page) / SLAB_BYTES);
         Slab slab = slabs[index];
         if (slab == null) {
-            throw new IllegalStateException("page " + page + " lies in slab " + index + ", which nobody holds");
+            throw new IllegalStateException("page " + page + " lies in slab " + index + ", which belongs to no class");
         }
         return slab;
     }

@@ -69,7 +69,7 @@ final class CandidateIndex {
         return said == null ? BlockLabel.NONE : said[record];
     }
 
-    /// Says something else of a record that is in no list and that nobody counts at this moment.
+    /// Says something else of a record that is in no list and that no count includes at this moment.
     void setLabel(int record, byte blockLabel) {
         state.labelsForWrite()[record] = blockLabel;
     }

@@ -29,7 +29,7 @@ public interface EvictionPolicy {
     /// The record has become resident. It is a leaf now; its parent, when resident, is one no longer.
     void admit(int record);
 
-    /// The record has become resident because somebody guesses that it will be used: nobody has
+    /// The record has become resident because the store guesses that it will be used: no caller has
     /// asked for it yet. The first [#touch] is then its first use, and when it leaves before that,
     /// what is remembered of it stays as it was. Otherwise as [#admit], and just that for a policy
     /// that tells no two uses apart.
@@ -78,7 +78,7 @@ public interface EvictionPolicy {
     /// @param reuseClass 0 for none, below [#REUSE_CLASSES]
     default void label(int record, int reuseClass) {}
 
-    /// How much of what the record holds matters to who reads it.
+    /// How much of what the record holds matters to its reader.
     ///
     /// @param halvings 0 for all of it, 1 for half, up to [#MAX_HALVINGS]
     default void setWeight(int record, int halvings) {}
@@ -94,8 +94,8 @@ public interface EvictionPolicy {
         return false;
     }
 
-    /// How much a record is wanted, resident or not: uses expected for the time that it is kept, or [Double#NaN] for
-    /// a policy that does not know. Good for comparing records at one moment.
+    /// How much a record is wanted, resident or not: uses expected for the time that it is kept, or [Double#NaN]
+    /// for a policy that does not know. Good for comparing records at one moment.
     default double score(int record) {
         return Double.NaN;
     }

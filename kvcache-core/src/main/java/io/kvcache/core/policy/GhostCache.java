@@ -11,7 +11,7 @@ import java.util.function.LongConsumer;
 /// ```
 ///
 /// and a stranger that is taken for one that is here costs a false count. Readings wrap around after 2^43,
-/// so whoever asks says what it is now; nothing is remembered for nearly as long.
+/// so the caller says what it is now; nothing is remembered for nearly as long.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
 public final class GhostCache {

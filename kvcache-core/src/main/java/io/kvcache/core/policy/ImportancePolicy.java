@@ -23,7 +23,7 @@ import java.util.function.IntPredicate;
 ///
 /// **What is said of blocks.** Callers may say of which class of requests a block is: how it is
 /// reused is then learned for that class apart, so what is wrong with a label is found out, and
-/// costs hits until then. And how much of what a block holds matters to who reads it: what it is
+/// costs hits until then. And how much of what a block holds matters to its reader: what it is
 /// worth is multiplied by that, down to an eighth. [LabelClasses] has the lists for these; as long as
 /// nothing is said there is one lane.
 ///

@@ -21,7 +21,7 @@ final class ImportanceWord {
     /// Standing: a request that will use it is known to come; its last use counts as at the
     /// announcement.
     static final int EXPECTED = 2;
-    /// Standing: somebody has guessed that it will be used, and it was not used since it came. What
+    /// Standing: the store has guessed that it will be used, and it was not used since it came. What
     /// is remembered of it from before counts until it is.
     static final int PREFETCHED = 3;
 

@@ -192,7 +192,7 @@ public final class MissRatioCurve {
         return bytes[oldest];
     }
 
-    /// Looks at half as many keys from now on, unless that would be too few: who uses so few keys
+    /// Looks at half as many keys from now on, unless that would be too few: a store that uses so few keys
     /// so often that looking at each use costs as much as the use.
     public void reduceSample() {
         if (slots.size() >= 2 * MIN_SAMPLE) {

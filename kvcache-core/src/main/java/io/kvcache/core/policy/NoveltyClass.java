@@ -15,7 +15,7 @@ public final class NoveltyClass {
 
     private static final int STEP_BITS = 2;
 
-    /// Tokens of what is put alone, of which nobody knows how many it has.
+    /// Tokens of what is put alone, whose number is unknown.
     private static final int DEFAULT_TOKENS = 256;
 
     private NoveltyClass() {}
@@ -29,7 +29,7 @@ public final class NoveltyClass {
         return step;
     }
 
-    /// The step of a block that came alone: nobody knows what came with it, so those before it count.
+    /// The step of a block that came alone: what came with it is unknown, so those before it count.
     ///
     /// @param depth blocks before it
     public static int ofSingleBlock(int depth) {

@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** One writer, the holder of the store's lock.
 public final class PolicyState {
 
-    /// Owners are eight bits of a record's word, and 0 means nobody.
+    /// Owners are eight bits of a record's word, and 0 means none.
     private static final int MAX_OWNERS = 255;
 
     /// Evicted keys that can be remembered.
@@ -32,7 +32,7 @@ public final class PolicyState {
     private byte @Nullable [] labels;
     private volatile boolean hasLabels;
     private final Map<Class<?>, Object> shared = new HashMap<>();
-    /// Until somebody knows: reading a block of Llama 3 8B from one NVMe drive of 13 GB/s takes
+    /// Until it is set: reading a block of Llama 3 8B from one NVMe drive of 13 GB/s takes
     /// three tenths of the time that an H100 takes to compute it.
     private volatile double reloadCostRatio = 0.3;
 

@@ -169,7 +169,7 @@ final class ReuseModel {
     }
 
     /// Learns anew what has been counted. Of classes that is done at once; of labels, and of what
-    /// follows for densities, when somebody asks for it, as of most kinds nobody does.
+    /// follows for densities, when it is asked for, which for most kinds it never is.
     ///
     /// @param keep share of the counts that is kept, above 0 to 1
     /// @param oldestBin bins above it hold nothing

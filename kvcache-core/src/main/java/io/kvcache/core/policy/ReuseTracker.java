@@ -6,7 +6,7 @@ import java.util.Map;
 /// What [ImportancePolicy] remembers of all blocks, resident or gone, and what follows for its leaves.
 ///
 /// Each block that is remembered counts in [AgeHistogram] under its kind and the span of its last
-/// use. Once a turn, time passes for all of them at once, so nothing is done for blocks that nobody
+/// use. Once a turn, time passes for all of them at once, so nothing is done for blocks that no request
 /// uses. A turn is 16 uses or a 64th of the resident blocks, whichever is more; the model is
 /// computed anew every 1,024 uses or an eighth of them. Uses of this instance's blocks are meant:
 /// others move the clock that all share, but give this one nothing to do.

@@ -17,7 +17,7 @@ public interface SharedMemory {
     /// The slots, where this process has them, for as long as the store is open.
     MemorySegment slots();
 
-    /// Whether this tenant belongs to the domain. Who may speak for all tenants need not be asked about.
+    /// Whether this tenant belongs to the domain. A caller that may speak for all tenants need not be checked.
     boolean mayBeMappedBy(String tenant);
 
     /// The number that the records of a namespace's blocks carry.
@@ -25,7 +25,7 @@ public interface SharedMemory {
     /// @throws IllegalArgumentException when it is not registered
     int namespaceId(Namespace namespace);
 
-    /// Somebody has read a block without asking. One that is gone meanwhile, or never was, is passed over.
+    /// A client has read a block without asking. One that is gone meanwhile, or never was, is passed over.
     ///
     /// @param handle of its record, see [io.kvcache.core.tree.RecordHandle]
     void recordAccess(long handle);

@@ -8,7 +8,7 @@ import java.lang.foreign.MemorySegment;
 /// that the client has for itself. The client may change them, or cut the file short, at any moment; so
 /// nothing here is ever mapped by the store, and only what [#read] has copied is looked at.
 ///
-/// **Ownership.** Whoever asked for it closes it; the store closes what is left when it closes.
+/// **Ownership.** The caller that asked for it closes it; the store closes what is left when it closes.
 ///
 /// **Threads.** Any.
 public interface StagingArea extends AutoCloseable {

@@ -6,7 +6,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 
 /// The first page of a file that a client writes into, by which it knows that this is the one that the
-/// server has told of: who is told of a file that was made for somebody else does not write there.
+/// server has told of: a client that is told of a file made for another client does not write there.
 ///
 /// ```
 ///  0  8 bytes  "KVCSTAGE"

@@ -18,7 +18,7 @@ import java.util.List;
 
 /// How records come to disk and leave it.
 ///
-/// A record on disk has all blocks above it on disk: one is placed only when the block above is, and whoever
+/// A record on disk has all blocks above it on disk: one is placed only when the block above is, and a record that
 /// loses its place takes the places of all below it along.
 ///
 /// **Threads.** Owned by the store's lock.
@@ -133,7 +133,7 @@ final class DiskResidency {
         }
     }
 
-    /// Evicts what was used least recently of whoever has most for his weight, while more is alive
+    /// Evicts what was used least recently of the group that has most for its weight, while more is alive
     /// on a disk than may be. On a disk that is ranked those are spared that the host tier's policy
     /// wants more than others.
     void trim(int disk) {
@@ -192,7 +192,7 @@ final class DiskResidency {
     /// A copy that counts.
     ///
     /// @param index in the offer
-    /// @param isWithinShare whether it is of somebody who has no more on this disk than his share: that is kept
+    /// @param isWithinShare whether its group has no more on this disk than its share: that is kept
     ///     first
     /// @param isInUse whether it is worth another write
     /// @param rank what the host tier's policy gives it on a disk that is ranked, 0 on others

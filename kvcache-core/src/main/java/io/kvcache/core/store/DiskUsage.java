@@ -24,9 +24,9 @@ import org.jspecify.annotations.Nullable;
 
 /// What is alive on one disk, and which of it goes first.
 ///
-/// Groups of [MemoryShares] have an order each here, and their bytes are counted apart. Room comes from whoever has
-/// most here for his weight, so nobody pushes another out of his share of the disk. Orders have numbers of few bits:
-/// groups for which there is none left share the order of those without a weight, and add their weights to its.
+/// Groups of [MemoryShares] have an order each here, and their bytes are counted apart. Room comes from the group that
+/// has most here for its weight, so no group pushes another out of its share of the disk. Orders have numbers of few
+/// bits: groups for which there is none left share the order of those without a weight, and add their weights to its.
 ///
 /// **Threads.** Owned by the store's lock.
 final class DiskUsage {
@@ -113,14 +113,14 @@ final class DiskUsage {
         partFor(group).bytes -= pages;
     }
 
-    /// Chooses what goes next of whoever has most for his weight, claims it and forgets it.
+    /// Chooses what goes next of the group that has most for its weight, claims it and forgets it.
     ///
-    /// @return the record, or -1 when nobody has anything that can be claimed
+    /// @return the record, or -1 when no group has anything that can be claimed
     int evict(IntPredicate claim) {
         return evictFrom(groupUsage -> groupUsage.order.evict(claim));
     }
 
-    /// The same, but for what is spared on a disk that is ranked. Where that is all that somebody has,
+    /// The same, but for what is spared on a disk that is ranked. Where that is all that a group has,
     /// one of it goes all the same, and nothing of others.
     ///
     /// @param rank of a record
@@ -374,7 +374,7 @@ final class DiskUsage {
             return Pages.roundUp(pool.bytes(record));
         }
 
-        /// Records as the orders see them: whoever has a child of any kind is no leaf.
+        /// Records as the orders see them: a record with a child of any kind is no leaf.
         private record AllTiersView(RecordPool pool) implements RecordView {
             @Override
             public int capacity() {

@@ -213,7 +213,7 @@ public final class HintApplier {
     }
 
     /// Whether blocks that are to be used after so many uses are worth their room until then: there is room
-    /// that nobody uses, or one use in that time is more than the next victim promises. A policy that does
+    /// that is unused, or one use in that time is more than the next victim promises. A policy that does
     /// not know what that promises keeps a block for as long as the next victim has been kept.
     public boolean isWorthKeeping(NamespaceEntry entry, long uses) {
         lock.lock();
@@ -374,7 +374,7 @@ public final class HintApplier {
     }
 
     /// Tells of an object that is not in host memory: of one that a disk has the policy of its
-    /// size, of one that nobody has those of all sizes that its tenant holds any of, as it has none
+    /// size, of one that no tier has those of all sizes that its tenant holds any of, as it has none
     /// yet.
     ///
     /// @return whether that is all that is done for it: what is on disk is brought in by the caller

@@ -47,7 +47,7 @@ import org.jspecify.annotations.Nullable;
 /// known of a chain is a prefix of it: a match is a binary search, and a pin on the deepest block holds all
 /// above it.
 ///
-/// **Ownership.** The store reserves its memory and gives it back on [#close()], which is for when nobody
+/// **Ownership.** The store reserves its memory and gives it back on [#close()], which is for when no caller
 /// holds a pin.
 ///
 /// **Threads.** Safe for any number.
@@ -333,7 +333,7 @@ public final class HostStore implements AutoCloseable {
     /// Has the blocks `[from, to)` of a chain brought into host memory, and stops at the first that cannot
     /// be. The block before `from` must be pinned.
     ///
-    /// @param pins that the caller takes on each block that comes: 1, or 0 when nobody waits
+    /// @param pins that the caller takes on each block that comes: 1, or 0 when no caller waits
     public LoadBatch beginLoads(BlockChain chain, int from, int to, int pins) {
         LoadBatch loadBatch = new LoadBatch(require(chain.namespace()).id(), from, to);
         boolean comes = true;
@@ -525,12 +525,12 @@ public final class HostStore implements AutoCloseable {
         return hintApplier;
     }
 
-    /// What is brought from disk before anybody asks for it.
+    /// What is brought from disk before it is asked for.
     public PrefetchAdmission prefetchAdmission() {
         return prefetchAdmission;
     }
 
-    /// The records, for whoever holds a pin or may live with a stale answer.
+    /// The records, for callers that hold a pin or accept a stale answer.
     public RecordPool records() {
         return pool;
     }
@@ -570,7 +570,7 @@ public final class HostStore implements AutoCloseable {
         recordMemory.close();
     }
 
-    /// How the store's lock is taken where a turn is short and comes often: somebody else's is over in
+    /// How the store's lock is taken where a turn is short and comes often: that of another thread is over in
     /// half a microsecond, and to sleep through it and be woken takes twenty. So the lock is asked for
     /// a few times more before its queue is joined.
     static final class SpinLock {
@@ -624,7 +624,7 @@ public final class HostStore implements AutoCloseable {
             return new HostStoreConfig(slotBytes, defaultRecords(slotBytes), policy, EventLog.DEFAULT_CAPACITY);
         }
 
-        /// Records for a store of this size when nobody says how many.
+        /// Records for a store of this size when the configuration does not say how many.
         public static int defaultRecords(long slotBytes) {
             return Math.clamp(slotBytes / BYTES_PER_RECORD, MIN_DEFAULT_RECORDS, RecordPool.MAX_RECORDS);
         }
@@ -657,7 +657,7 @@ public final class HostStore implements AutoCloseable {
 
     /// An object that room is wanted for.
     ///
-    /// @param after the object that its readers take before it; null for the first, and where nobody knows
+    /// @param after the object that its readers take before it; null for the first, and where that is unknown
     /// @param bytes of value and key
     public record ObjectSpec(BlockKey key, @Nullable BlockKey after, int bytes) {}
 
@@ -699,7 +699,7 @@ public final class HostStore implements AutoCloseable {
             return records[position];
         }
 
-        /// Whether whoever asked has to see that block `from + position` is read; otherwise somebody else does.
+        /// Whether the caller has to have block `from + position` read; otherwise another caller does.
         public boolean isStarted(int position) {
             return started.get(position);
         }
@@ -740,9 +740,9 @@ public final class HostStore implements AutoCloseable {
     public enum LoadOutcome {
         /// It is there, and pinned as asked.
         RESIDENT,
-        /// It has a slot now: whoever asked reads it, and tells how that went.
+        /// It has a slot now: the caller has it read, and tells how that went.
         STARTED,
-        /// Somebody else is filling its slot.
+        /// Another caller is filling its slot.
         JOINED,
         /// It is not known.
         NOT_FOUND,
@@ -760,7 +760,7 @@ public final class HostStore implements AutoCloseable {
     /// @param parent the block before it; null for a first one
     public record StoredBlock(BlockKey key, @Nullable BlockKey parent) {}
 
-    /// What became of blocks and objects that were read from disk before anybody asked for them.
+    /// What became of blocks and objects that were read from disk before they were asked for.
     ///
     /// @param begun all that were
     /// @param used of these, by a reader

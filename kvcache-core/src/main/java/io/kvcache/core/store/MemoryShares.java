@@ -8,22 +8,22 @@ import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 import java.util.Arrays;
 
-/// Who may hold how much of host memory while others want it too.
+/// How much of host memory each group may hold while others want it too.
 ///
 /// A namespace with a weight is a group of its own; those without one are group 0 together, with a weight of 1. A
-/// group's share is its weight's part of all slots. As long as nobody else wants it a group may hold more than its
-/// share. When room is made, it comes from the group that holds most for its weight. Nobody whose share is full
+/// group's share is its weight's part of all slots. While no other group wants it, a group may hold more than its
+/// share. When room is made, it comes from the group that holds most for its weight. No group whose share is full
 /// gets anything from a group that is within its share: that is **protected** from him, and he is refused when
 /// he has nothing of his own to give.
 ///
 /// What counts is the slots' bytes of everything that has one, also while it is written or loaded, and after it
-/// was dropped as long as somebody holds it; a record counts at least its part of the memory, so that many
+/// was dropped as long as a caller holds it; a record counts at least its part of the memory, so that many
 /// small ones cannot take all records.
 ///
 /// **Threads.** Owned by the store's lock.
 final class MemoryShares {
 
-    /// Group of all that have no weight, and of nobody.
+    /// Group of all that have no weight, and of no namespace.
     static final int DEFAULT_GROUP = 0;
 
     /// No request: room is made ahead of need.

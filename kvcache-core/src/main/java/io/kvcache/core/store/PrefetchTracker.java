@@ -15,16 +15,16 @@ import java.util.Arrays;
 import java.util.BitSet;
 import java.util.concurrent.locks.ReentrantLock;
 
-/// Records that were brought into host memory because somebody is likely to read them, until that
+/// Records that were brought into host memory because a caller is likely to read them, until that
 /// happens or they leave.
 ///
-/// A guess that nobody reads is no use: for policies, for admission to disk and for the odds of
+/// A guess that is not read is no use: for policies, for admission to disk and for the odds of
 /// reuse that it learns only the read counts that a record was brought for ([#onUsed]). Only a policy
 /// that orders by the coming alone hears of nothing else. The same holds of what a hint has brought
 /// in: the hint is no use, and the read is one.
 ///
 /// What is held unused, and how often guesses came true, is known for each group of [MemoryShares] apart:
-/// one tenant's bad guesses end nobody else's.
+/// one tenant's bad guesses do not end another's.
 ///
 /// **Threads.** Owned by the store's lock.
 final class PrefetchTracker {
@@ -38,7 +38,7 @@ final class PrefetchTracker {
     private final RecordPool pool;
     private final MemoryShares shares;
     private final BitSet records = new BitSet();
-    /// On their way because of what somebody said, and nobody waits for them.
+    /// On their way because of a hint, without a caller that waits for them.
     private final BitSet unrequested = new BitSet();
     private Accuracy[] accuracyByGroup = {};
     private long started;
@@ -75,28 +75,28 @@ final class PrefetchTracker {
         accuracyOf(shares.group(record)).unusedBytes += pool.bytes(record);
     }
 
-    /// Whether a record was brought in, or is about to come, and nobody has used it.
+    /// Whether a record was brought in, or is about to come, and was not used.
     boolean isUnused(int record) {
         return records.get(record);
     }
 
-    /// A record is on its way for nobody who waits: for a hint, or above what is being put.
+    /// A record is on its way without a caller that waits: for a hint, or above what is being put.
     void markUnrequested(int record) {
         unrequested.set(record);
     }
 
-    /// Somebody waits for a record now.
+    /// A caller waits for a record now.
     void markRequested(int record) {
         unrequested.clear(record);
     }
 
     /// A record has come.
     ///
-    /// @return whether that is no use: it was a guess, or nobody has waited for it
+    /// @return whether that is no use: it was a guess, or no caller has waited for it
     boolean onLoaded(int record) {
-        boolean nobodyWaited = unrequested.get(record);
+        boolean unawaited = unrequested.get(record);
         unrequested.clear(record);
-        return nobodyWaited || isUnused(record);
+        return unawaited || isUnused(record);
     }
 
     /// A record is used.
@@ -163,13 +163,13 @@ final class PrefetchTracker {
         return new PrefetchStats(started, used, wasted, unusedBytes);
     }
 
-    /// Gives records that somebody is likely to read soon a slot, ahead of him.
+    /// Gives records that are likely to be read soon a slot, ahead of their reader.
     ///
-    /// Only in room that nobody uses, or in the place of what promises less: one use within [#MAX_DISTANCE]
+    /// Only in unused room, or in the place of what promises less: one use within [#MAX_DISTANCE]
     /// uses, by the odds that earlier ones of these were used, is held against what the next victim
     /// promises. Nothing goes for them that waits to be written, and an eighth of what is sure to its
     /// tenant is all that they hold unused. So guesses that come true seldom take less and less, of
-    /// each tenant apart. What somebody said is over is not brought in.
+    /// each tenant apart. What a hint said is over is not brought in.
     ///
     /// **Threads.** Any.
     public static final class PrefetchAdmission {
@@ -179,7 +179,7 @@ final class PrefetchTracker {
 
         private static final int MAX_SHARE = 8;
 
-        /// A block with more behind it is a beginning that all share: which of them comes is anybody's
+        /// A block with more behind it is a beginning that all share: which of them comes is a mere
         /// guess.
         private static final int MAX_CHILDREN = 16;
 

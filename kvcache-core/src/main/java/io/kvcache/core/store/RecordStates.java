@@ -22,8 +22,8 @@ import java.util.ArrayDeque;
 /// What a record goes through between being reserved and being freed, and everything that has to be told of
 /// it: index, policy, events, slots, parent.
 ///
-/// A record that is dropped while somebody holds a pin on it, or on a block below it, becomes DELETED: out
-/// of the index, so that nobody finds it again, but in its place until the last pin and the last child
+/// A record that is dropped while a caller holds a pin on it, or on a block below it, becomes DELETED: out
+/// of the index, so that no look-up finds it again, but in its place until the last pin and the last child
 /// are gone. A writer counts as one pin, as does a load.
 ///
 /// A record with a place on disk stays when its slot goes: it is ON_DISK then.
@@ -211,7 +211,7 @@ final class RecordStates {
         return true;
     }
 
-    /// Drops a record that nobody fills, and what was put below it; what a disk has told of below it stays.
+    /// Drops a record that no writer fills, and what was put below it; what a disk has told of below it stays.
     private void abandon(int root) {
         int above = pool.parent(root);
         abandonDescendants(root);
@@ -233,7 +233,7 @@ final class RecordStates {
         prefetchTracker.onSlotReleased(record);
         shares.onFreed(record);
         pool.hostPage(record, NONE);
-        pool.setFlags(record, RecordFlags.FRESH, false); // who needs it again, read or computed, asks anew
+        pool.setFlags(record, RecordFlags.FRESH, false); // its next use, read or computed, begins anew
         pool.transitionNewGeneration(record, ControlWord.ON_DISK, pinsAdded);
         int parent = tree.removeResident(record);
         int before = objectLinks.onSlotReleased(record);
@@ -567,8 +567,8 @@ final class RecordStates {
         }
     }
 
-    /// Records of which somebody said that they will not be used again, or not soon: their session is
-    /// over or has gone on without them, their time is, or nobody will come back to them.
+    /// Records of which a caller said that they will not be used again, or not soon: their session is
+    /// over or has gone on without them, their time is, or they will not be asked for again.
     ///
     /// None of them has a block below it that is not over itself. A use makes a record one like others,
     /// and those above it; so does a new block below, and a request that is known to come.

@@ -422,7 +422,7 @@ final class SlotAllocator {
         return owners.allOwnersMatch(record -> hasParentInSlab(record) || canSubtreeGo(record, budget, request));
     }
 
-    /// Whether the record's parent lies in the same slab, so that whoever looks at that one's family looks
+    /// Whether the record's parent lies in the same slab, so that a check of that one's descendants looks
     /// at this.
     private boolean hasParentInSlab(int record) {
         int parent = pool.parent(record);
@@ -469,7 +469,7 @@ final class SlotAllocator {
     ///
     /// Policies number their queues with eight bits. When tenants and sizes are too many for that, the groups
     /// that come late go by their class's common policy: what is protected stays so, but among those who may be
-    /// taken from it is the policy that chooses, and not who holds most.
+    /// taken from it is the policy that chooses, and not the group that holds most.
     ///
     /// **Threads.** Owned by the store's lock.
     static final class SlotClassPolicies {

@@ -25,8 +25,8 @@ import io.kvcache.core.tree.RecordPool;
 
 /// Gives records slots to be filled: by the writer of a put, or by a read from disk.
 ///
-/// Whoever fills a slot counts as one pin. A reader that waits for a block has a pin of its own from the start, so that
-/// the block stays when the load ends.
+/// The writer or load that fills a slot counts as one pin. A reader that waits for a block has a pin of its own from
+/// the start, so that the block stays when the load ends.
 ///
 /// **Threads.** Owned by the store's lock.
 final class SlotReservations {
@@ -122,7 +122,7 @@ final class SlotReservations {
                 sparing);
     }
 
-    /// @param blocks of the prompt from this one on, or 0 when nobody knows
+    /// @param blocks of the prompt from this one on, or 0 when unknown
     private PutReservation reserveRoom(NamespaceEntry entry, NewRecordFields what, int blocks, boolean sparing) {
         SlotClass slotClass = entry.slotClass();
         int record = insert(what);
@@ -142,7 +142,7 @@ final class SlotReservations {
                 && RecordFlags.isBlockOf(pool.flags(record), entry.id());
     }
 
-    /// A block that is on disk alone is filled by the caller, who has its bytes at hand, if the block above
+    /// A block that is on disk alone is filled by the caller, which has its bytes at hand, if the block above
     /// is in host memory or on its way there. Where another namespace has something under the key, nothing can
     /// be put, however often it is tried.
     private PutReservation presentOrBusy(NamespaceEntry entry, int record) {
@@ -218,7 +218,7 @@ final class SlotReservations {
     /// @param pins of the caller's, beside that of the load; they are taken if it comes
     LoadOutcome load(int record, int pins) {
         int state = recordStates.stateOf(record);
-        if (pins > 0) { // whoever only says that it will be read has not read it
+        if (pins > 0) { // a hint that it will be read is no use
             recordStates.prefetched().markRequested(record);
             if (recordStates.prefetched().onUsed(record) && state == ControlWord.SEALED) {
                 writeBackQueue.onUsed(record);
@@ -252,10 +252,10 @@ final class SlotReservations {
         return startRead(record, 0, true);
     }
 
-    /// Gives a record that is on disk alone a slot, for a reader of the disk or for a writer who has the
+    /// Gives a record that is on disk alone a slot, for a reader of the disk or for a writer that has the
     /// bytes.
     ///
-    /// @param pins of the caller's, beside that of whoever fills the slot
+    /// @param pins of the caller's, beside that of the reader or writer that fills the slot
     private boolean startRead(int record, int pins, boolean sparing) {
         disks.order(record).forget(record);
         pool.transition(record, ControlWord.LOADING, 1 + pins);

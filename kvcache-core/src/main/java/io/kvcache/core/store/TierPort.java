@@ -295,7 +295,7 @@ public final class TierPort {
     /// What is to be read for a load that was started, or null when no caller waits for it any longer, or another
     /// disk has it by now: then the record is on disk as before, and [#onRead] is not to be called.
     ///
-    /// @param wanted whether to read it though nobody but the load has a pin
+    /// @param wanted whether to read it though the load alone has a pin
     /// @param tag comes back with the outcome
     /// @return with the checksum that the bytes must have, and the record's slots in whole pages
     public @Nullable TierRead nextRead(int disk, int record, boolean wanted, long tag) {

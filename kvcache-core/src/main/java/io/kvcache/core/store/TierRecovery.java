@@ -165,7 +165,7 @@ final class TierRecovery {
     }
 
     /// Copies of blocks that came into the store meanwhile count now, if those above them do: also of
-    /// such as are being filled by their callers, who then fill the slot of a block that is on disk.
+    /// such as are being filled by their callers, which then fill the slot of a block that is on disk.
     private void adoptDeferred() {
         retryMissing();
         List<Map.Entry<Long, DeferredCopy>> parentsFirst = new ArrayList<>(deferred.entrySet());

@@ -27,7 +27,7 @@ import org.jspecify.annotations.Nullable;
 /// A use counts for the odds when it comes while a copy would lie on disk: until as much is put as
 /// makes [AdmissionKind#WRITTEN_SHARE] of it fill all disks.
 ///
-/// **What has left.** Uses of records that nobody has any more are remembered ([PutHistory]): one
+/// **What has left.** Uses of records that have left are remembered ([PutHistory]): one
 /// that returns counts as used, for the kind of its first put. Of what made room on a disk they are
 /// remembered by value alone: under second-hit two fifths more was written on the synthetic trace,
 /// and less found, when they were.
@@ -77,7 +77,7 @@ final class WriteAdmission {
 
     /// A record is about to be put.
     ///
-    /// @param blocks of its prompt from this one on, or 0 when nobody knows
+    /// @param blocks of its prompt from this one on, or 0 when unknown
     void onPutStarted(int record, int blocks) {
         if (putHistory != null) {
             putHistory.onPutStarted(record, blocks);
@@ -125,7 +125,7 @@ final class WriteAdmission {
         return worth;
     }
 
-    /// A record was found that a disk had before. Whether it was used since it was put nobody knows
+    /// A record was found that a disk had before. Whether it was used since it was put is not known
     /// any more; it counts as if it was, because no put is counted that its first use from now on
     /// could belong to.
     void onRecovered(int record) {
@@ -150,7 +150,7 @@ final class WriteAdmission {
         return isWorthWriting(record);
     }
 
-    /// A record has left, nobody has it any more, and it may be put again.
+    /// A record has left every tier, and it may be put again.
     void onForgotten(int record) {
         if (putHistory != null) {
             putHistory.onForgotten(record);
@@ -189,7 +189,7 @@ final class WriteAdmission {
     }
 
     /// What is remembered of puts: of which kind each was and when, and how often what was put has been
-    /// used; of records that nobody has any more too, in [GhostCache], of twice as many as there are
+    /// used; of records that have left every tier too, in [GhostCache], of twice as many as there are
     /// records.
     ///
     /// Time is the bytes that were put, in steps of 64 KiB. All that takes 6 bytes of heap a record and
@@ -224,10 +224,10 @@ final class WriteAdmission {
             return Runtime.getRuntime().maxMemory() / 16 / (2 * Long.BYTES);
         }
 
-        /// A block is about to be put. Behind one that is of a prompt's last blocks and that nobody has
+        /// A block is about to be put. Behind one that is of a prompt's last blocks and that no request has
         /// used it is of the same prompt.
         ///
-        /// @param blocks of its prompt from this one on, or 0 when nobody knows
+        /// @param blocks of its prompt from this one on, or 0 when unknown
         void onPutStarted(int record, int blocks) {
             int parent = pool.parent(record);
             boolean unused = parent != NONE && RecordFlags.uses(pool.flags(parent)) == 0;
@@ -279,7 +279,7 @@ final class WriteAdmission {
             return (int) (bytes >>> STEP_SHIFT);
         }
 
-        /// A record has left, nobody has it any more, and it may be put again.
+        /// A record has left every tier, and it may be put again.
         void onForgotten(int record) {
             int uses = RecordFlags.uses(pool.flags(record));
             int known = uses > 0 ? uses - 1 : RecordFlags.MAX_USES + kinds[record];
@@ -310,10 +310,10 @@ final class WriteAdmission {
 
     /// Kinds of puts, which differ in how likely what is put is used again: by how many blocks of a
     /// prompt were put at once and how many were here before them, each in powers of two. A long prompt
-    /// that nobody has begun before, a next turn and an answer's few blocks are of different kinds, and
+    /// that no request has begun before, a next turn and an answer's few blocks are of different kinds, and
     /// a block is of the kind of what it was put with.
     ///
-    /// Of what is put alone nobody knows how much follows: its kind is its depth, in steps of about one
+    /// Of what is put alone it is unknown how much follows: its kind is its depth, in steps of about one
     /// half.
     static final class PromptClass {
 
@@ -366,10 +366,10 @@ final class WriteAdmission {
     }
 
     /// Finds the [NoveltyClass] of a block that is put: how much of its prompt, from the first block put on,
-    /// nobody remembers.
+    /// is not remembered.
     ///
     /// Blocks of a prompt come one by one, and a prompt that is computed in parts comes with a chain
-    /// that grows: what is put behind a block that nobody has used since it was put, and that was not on
+    /// that grows: what is put behind a block that was not used since it was put, and that was not on
     /// disk alone, is of the same cohort.
     ///
     /// **Threads.** Owned by the store's lock.
@@ -385,7 +385,7 @@ final class WriteAdmission {
             this.shares = shares;
         }
 
-        /// The cohort of a block of a chain, which nobody has.
+        /// The cohort of a block of a chain that no tier has.
         ///
         /// @param parent the record before it, or [io.kvcache.core.policy.RecordView#NONE]
         int classify(NamespaceEntry entry, BlockChain chain, int index, int parent) {
@@ -561,7 +561,7 @@ final class WriteAdmission {
     /// **Threads.** Owned by the store's lock.
     static final class RecomputeCost {
 
-        /// Until somebody knows: Llama 3 8B, of which a token takes two operations for each of 8 billion
+        /// Until it is set: Llama 3 8B, of which a token takes two operations for each of 8 billion
         /// parameters, and half a million for each token that it looks back at.
         private static final double DOUBLING_TOKENS = 30_600;
 

@@ -175,7 +175,7 @@ final class WriteBackQueue {
         }
     }
 
-    /// A record was found that a disk had before; whether it was used since it was written there nobody knows any
+    /// A record was found that a disk had before; whether it was used since it was written there is not known any
     /// more.
     void onRecovered(int record) {
         writeAdmission.onRecovered(record);
@@ -225,7 +225,7 @@ final class WriteBackQueue {
         }
     }
 
-    /// Somebody has said how much of a record matters: what waits to be written and is not worth
+    /// A caller has said how much of a record matters: what waits to be written and is not worth
     /// that any more does not.
     void onWeightChanged(int record) {
         if (countsAncestorUses() && !writeAdmission.isWorthWriting(record)) {

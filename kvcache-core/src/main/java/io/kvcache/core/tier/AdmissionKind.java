@@ -34,7 +34,7 @@ public enum AdmissionKind {
         this.commandName = commandName;
     }
 
-    /// [#DEFAULT_GAIN] for other packages: a constant is compiled into whoever names it, and this can
+    /// [#DEFAULT_GAIN] for other packages: a constant is compiled into the class that names it, and this can
     /// be changed without compiling them anew.
     public static double defaultGain() {
         return DEFAULT_GAIN;

@@ -2,7 +2,7 @@ package io.kvcache.core.tier;
 
 import io.kvcache.core.identity.Namespace;
 
-/// Passes on all that a tier tells to another listener: the base of those who stand between a tier and its store
+/// Passes on all that a tier tells to another listener: the base of listeners between a tier and its store
 /// and change a part of what is told.
 ///
 /// **Threads.** As of [TierListener].
@@ -10,7 +10,7 @@ public abstract class ForwardingListener implements TierListener {
 
     private final TierListener store;
 
-    /// @param store who is told
+    /// @param store that is told
     protected ForwardingListener(TierListener store) {
         this.store = store;
     }

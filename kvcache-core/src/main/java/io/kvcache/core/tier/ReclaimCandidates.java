@@ -2,7 +2,7 @@ package io.kvcache.core.tier;
 
 /// The blocks and objects of a span of a tier that is about to be reclaimed, and which of them are kept.
 ///
-/// Not all can be: whoever chooses begins with what is worth most.
+/// Not all can be: the store begins with what is worth most.
 public interface ReclaimCandidates {
 
     /// Blocks and objects on offer.

@@ -18,7 +18,7 @@ import java.util.List;
 /// buried before such a flush does not come back.
 ///
 /// **Ownership.** Memory that is handed over is the tier's from TAKEN until the outcome is told.
-/// Whoever opened the tier closes it.
+/// The caller that opened the tier closes it.
 ///
 /// **Threads.** One, but for what says otherwise.
 public interface Tier extends AutoCloseable {
@@ -72,7 +72,7 @@ public interface Tier extends AutoCloseable {
     /// What it has done. Any thread; it may be a tick behind.
     TierStats stats();
 
-    /// Closes it after it failed, for it to be opened again: what somebody still uses of it, and
+    /// Closes it after it failed, for it to be opened again: what is still in use of it, and
     /// what does not hinder that, is closed later.
     default void closeAfterFailure() {
         close();

@@ -45,8 +45,8 @@ public interface TierListener {
     /// What was kept could not be.
     void onLost(TierBlock block, long address);
 
-    /// A block was used where it lies, by somebody who did not ask the store. Of a path all blocks are told, deepest
-    /// first.
+    /// A block was used where it lies, by a reader that did not ask the store. Of a path all blocks are told,
+    /// deepest first.
     default void onUsed(TierBlock block, long address) {}
 
     /// How much a block is wanted: uses that its policy expects for the time that it is kept, so the greater the

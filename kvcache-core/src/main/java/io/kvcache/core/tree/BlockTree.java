@@ -29,7 +29,7 @@ import java.util.function.IntPredicate;
 ///
 /// **Why this holds on ARM as on x86.** A writer fills a record, its link included, while it is FREE, and
 /// publishes it by a release store of the control word and then of the bucket's head; a reader's acquire
-/// loads of both see all that was written before, so whoever reads a control word that is not FREE reads
+/// loads of both see all that was written before, so a thread that reads a control word other than FREE reads
 /// the fields of that generation or of a later one. When a record is freed, the new generation is stored
 /// before any field is overwritten (a store-store fence in [RecordPool#allocate()] and [RecordPool#free]);
 /// the reader loads the fields before it loads the generation again (a load-load fence here). So a reader

@@ -1,6 +1,6 @@
 package io.kvcache.core.tree;
 
-/// The word that decides who may do what with a record: `generation << 32 | state << 24 | pins`.
+/// The word that decides what each thread may do with a record: `generation << 32 | state << 24 | pins`.
 ///
 /// ```
 ///            reserve            seal                      evict: pins 0 → EVICTING
@@ -21,7 +21,7 @@ package io.kvcache.core.tree;
 ///
 /// Only a SEALED record can be pinned by readers. State changes happen under the store's lock; pins are added
 /// and taken away by anyone, by compare-and-set on the whole word, so that a pin and a change of state cannot
-/// both win. The generation is raised before a slot is reused: who copied without a pin reads it again
+/// both win. The generation is raised before a slot is reused: a thread that copied without a pin reads it again
 /// afterwards.
 ///
 /// **Why this holds on ARM as on x86.** *With a pin:* seal is a release store and pin a compare-and-set,
@@ -30,7 +30,7 @@ package io.kvcache.core.tree;
 /// compare-and-set, which releases, and a claim, which acquires, reads the word that the last unpin wrote (or
 /// one after it): what the reader read is read before the slot is written again.
 ///
-/// *Without a pin:* freeing stores the new generation and then a store-store fence, and whoever writes to
+/// *Without a pin:* freeing stores the new generation and then a store-store fence, and a thread that writes to
 /// the slot next got it by the store's lock after that; an order of stores that passes through a lock holds
 /// for a third thread too. The reader must load the generation, copy, put a **load-load fence**, and load the
 /// generation again. An acquire load in place of the fence will not do: it keeps back what comes after it,

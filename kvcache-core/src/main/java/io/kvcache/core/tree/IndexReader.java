@@ -15,7 +15,7 @@ import java.lang.invoke.VarHandle;
 /// thread it is.
 ///
 /// **How to read.** [#find] a block, ask for its [#page] and whatever else is needed, copy or compute, and
-/// ask whether the record still [holds][#isUnchanged] it. If not, what was read is nobody's: a miss.
+/// ask whether the record still [holds][#isUnchanged] it. If not, what was read is void: a miss.
 ///
 /// What the other process has written is not trusted to be an index: look-ups end whatever is there, and
 /// one that is led to a record that there is not answers [RecordHandle#UNSURE].

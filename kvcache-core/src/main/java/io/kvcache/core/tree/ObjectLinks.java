@@ -10,7 +10,7 @@ import java.util.Arrays;
 /// the order in which their readers take them.
 ///
 /// An object has no parent in the tree: it is found, replaced, dropped and written to disk by
-/// itself. But who stores a sequence as objects reads the first before the second, so one that goes
+/// itself. But a caller that stores a sequence as objects reads the first before the second, so one that goes
 /// before those behind it makes them worthless. What a caller says of that order is kept here and
 /// told to policies alone. A link that is wrong, or missing, costs hits and nothing else.
 ///

@@ -24,7 +24,7 @@ public final class RecordFlags {
     /// Will not be used again, or not soon, as callers say.
     public static final int EXPIRED = 128;
 
-    /// Nobody has used the record since it was put, and it has been in host memory since.
+    /// The record was not used since it was put, and it has been in host memory since.
     public static final int FRESH = 1 << 8;
 
     private static final int NOVELTY_SHIFT = 9;
@@ -47,7 +47,7 @@ public final class RecordFlags {
 
     /// A block that is put.
     ///
-    /// @param cohort as [io.kvcache.core.policy.NoveltyClass] has it, or -1 when nobody knows
+    /// @param cohort as [io.kvcache.core.policy.NoveltyClass] has it, or -1 when it is unknown
     public static int ofBlock(int namespace, int cohort) {
         return ofBlock(namespace) | (cohort + 1) << NOVELTY_SHIFT | FRESH;
     }
@@ -70,7 +70,7 @@ public final class RecordFlags {
     }
 
     /// Whether a record is a block of a namespace. Keys of blocks are digests over their namespace, so what is
-    /// found by one is; unless somebody names blocks by keys that are another's.
+    /// found by one is; unless a caller names blocks by keys of another namespace.
     public static boolean isBlockOf(int flags, int namespace) {
         return namespaceId(flags) == namespace && !isObject(flags);
     }

@@ -11,7 +11,7 @@ import java.lang.invoke.VarHandle;
 
 /// A fixed number of records in off-heap memory; [RecordLayout] says where each field lies.
 ///
-/// Records are numbered once and never move. A record's generation is raised when it is freed, so whoever
+/// Records are numbered once and never move. A record's generation is raised when it is freed, so a reader that
 /// stands on it then notices; of one that is FREE nothing may be believed, as it can be taken at any moment.
 ///
 /// **Threads.** Fields are written under the store's lock. [#control], [#casControl], the key, the bucket
@@ -125,7 +125,7 @@ public final class RecordPool implements RecordView {
         return LONG.compareAndSet(memory, hot(record) + RecordLayout.CONTROL, expected, word);
     }
 
-    /// Sets state and pins of a record that nobody else can pin: one that is RESERVED, FILLED or not indexed.
+    /// Sets state and pins of a record that no other thread can pin: one that is RESERVED, FILLED or not indexed.
     public void state(int record, int state, int pins) {
         control(record, ControlWord.pack(ControlWord.generation(control(record)), state, pins));
     }
@@ -275,7 +275,7 @@ public final class RecordPool implements RecordView {
     }
 
     /// Where the record's copy on disk lies, or [#NONE] when there is none; what the number means is up to
-    /// whoever wrote it, but for its highest bits, see [DiskAddress].
+    /// the disk that wrote it, but for its highest bits, see [DiskAddress].
     public long diskAddress(int record) {
         return getLong(cold(record) + RecordLayout.DISK_ADDRESS);
     }
