@@ -35,7 +35,7 @@ final class AuthThrottle {
     private final LongAdder wrongProofs;
     private final LongAdder throttledProofs;
 
-    AuthThrottle(LongSupplier nanoClock, EndpointCounters counters) {
+    AuthThrottle(LongSupplier nanoClock, EndpointStats.Counters counters) {
         Arrays.setAll(locks, _ -> new Object());
         wrongProofs = counters.wrongProofs;
         throttledProofs = counters.throttledProofs;

@@ -214,7 +214,11 @@ final class BlockRequestHandler {
             return endpointContext.cache().hint(hint);
         }
         SessionPins.PinRequest pinRequest = SessionPins.PinRequest.of(endpointContext.cache(), pin);
-        return session.pins().apply(PinRefCounts.of(endpointContext.cache()), pinRequest, Timeouts.toNanos(pin.time()))
+        return session.pins()
+                        .apply(
+                                SessionPins.PinRefCounts.of(endpointContext.cache()),
+                                pinRequest,
+                                Timeouts.toNanos(pin.time()))
                 || pin.time().isZero();
     }
 }

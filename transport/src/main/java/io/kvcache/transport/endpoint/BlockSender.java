@@ -2,7 +2,7 @@ package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.ObjectView;
-import io.kvcache.transport.wire.DataFrames;
+import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.Status;
 
@@ -73,7 +73,7 @@ final class BlockSender {
     ///
     /// @param from block of the chain
     void send(EndpointRequest request, BlockTable table, int from, int count) {
-        DataFrames frames = request.dataFrames();
+        OutboundFrame.DataFrames frames = request.dataFrames();
         boolean heard = true;
         for (int index = from; heard && index < from + count; index++) {
             heard = request.send(frames.next(index, table.checksum(index), Payload.of(table.segment(index))));

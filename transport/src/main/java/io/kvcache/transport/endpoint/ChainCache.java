@@ -7,6 +7,7 @@ import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.IdentityHashMap;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -212,5 +213,55 @@ final class ChainCache {
             throw new ProtocolException("slot = %d; allowed: 0 to %d".formatted(slot, SLOT_COUNT - 1));
         }
         return slot;
+    }
+
+    /// What requests that wait keep of the chains of one connection, which may tell its slots anew
+    /// meanwhile. A chain counts once, however many wait with it.
+    ///
+    /// **Threads.** Any. Its lock comes before that of the share.
+    static final class ChainRetention {
+
+        private final HeapBudget budget;
+        private final IdentityHashMap<BlockChain, Integer> waiting = new IdentityHashMap<>();
+
+        /// @param shared by all connections
+        ChainRetention(HeapBudget shared) {
+            this.budget = shared;
+        }
+
+        /// For one request.
+        EndpointContext.HeapReservation retain(ChainCache.ResolvedChain resolvedChain) {
+            return new EndpointContext.HeapReservation() {
+
+                @Override
+                public boolean begin() {
+                    return ChainRetention.this.addWaiter(resolvedChain);
+                }
+
+                @Override
+                public void end() {
+                    ChainRetention.this.removeWaiter(resolvedChain);
+                }
+            };
+        }
+
+        private synchronized boolean addWaiter(ChainCache.ResolvedChain resolvedChain) {
+            int others = waiting.getOrDefault(resolvedChain.cachedChain(), 0);
+            boolean kept = others > 0 || budget.reserve(resolvedChain.bytes());
+            if (kept) {
+                waiting.put(resolvedChain.cachedChain(), others + 1);
+            }
+            return kept;
+        }
+
+        private synchronized void removeWaiter(ChainCache.ResolvedChain resolvedChain) {
+            int left = waiting.getOrDefault(resolvedChain.cachedChain(), 0) - 1;
+            if (left > 0) {
+                waiting.put(resolvedChain.cachedChain(), left);
+            } else {
+                waiting.remove(resolvedChain.cachedChain());
+                budget.release(resolvedChain.bytes());
+            }
+        }
     }
 }

@@ -1,10 +1,12 @@
 package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.shm.StagingArea;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.wire.Hello;
 import io.kvcache.transport.wire.Secret;
+import io.kvcache.transport.wire.Status;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -12,6 +14,8 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// One client: its connections, the namespaces that it has named, and what it holds of the store.
@@ -49,7 +53,7 @@ final class ClientSession {
     record ClientIdentity(
             String tenant, Secret secret, @Nullable String onlyTenant) {}
 
-    ClientSession(long number, ClientIdentity clientIdentity, long leaseNanos, EndpointCounters counters) {
+    ClientSession(long number, ClientIdentity clientIdentity, long leaseNanos, EndpointStats.Counters counters) {
         this.number = number;
         this.clientIdentity = clientIdentity;
         this.leaseNanos = leaseNanos;
@@ -173,5 +177,88 @@ final class ClientSession {
         pendingRequests.close();
         pins.end();
         return true;
+    }
+
+    /// The requests of one session that wait for something: so many at a time, and for no longer than the
+    /// session lasts. Its end interrupts them, which ends a wait for room, for a flush or for anything else
+    /// that takes interrupts.
+    ///
+    /// **Threads.** Any.
+    static final class PendingRequests {
+
+        private final AtomicInteger count = new AtomicInteger();
+        private final Set<Thread> threads = ConcurrentHashMap.newKeySet();
+        private volatile boolean closed;
+
+        /// One more waits, until [#end], unless as many do already.
+        boolean tryBegin(int most) {
+            if (count.incrementAndGet() <= most) {
+                return true;
+            }
+            count.decrementAndGet();
+            return false;
+        }
+
+        /// One less.
+        void end() {
+            count.decrementAndGet();
+        }
+
+        /// Waits by this thread, unless the session is over.
+        void run(Runnable work) {
+            Thread self = Thread.currentThread();
+            threads.add(self);
+            try {
+                if (!closed) {
+                    work.run();
+                }
+            } finally {
+                threads.remove(self);
+            }
+        }
+
+        /// The session is over.
+        void close() {
+            closed = true;
+            threads.forEach(Thread::interrupt);
+        }
+    }
+
+    /// The memory that one session's client writes into: none until it is asked for, the same from then on, and
+    /// gone with the session.
+    ///
+    /// **Threads.** Any.
+    static final class SessionStaging {
+
+        private volatile @Nullable StagingArea area;
+        private boolean closed;
+
+        /// What there is, or null.
+        @Nullable
+        StagingArea area() {
+            return area;
+        }
+
+        /// What there is, or is made now.
+        synchronized StagingArea areaOrCreate(Supplier<StagingArea> make) throws RequestException {
+            if (closed) {
+                throw new RequestException(Status.GONE, "the session is over");
+            }
+            StagingArea there = area;
+            if (there == null) {
+                there = make.get();
+                area = there;
+            }
+            return there;
+        }
+
+        /// Gives it back.
+        synchronized void close() {
+            closed = true;
+            StagingArea there = area;
+            if (there != null) {
+                there.close();
+            }
+        }
     }
 }

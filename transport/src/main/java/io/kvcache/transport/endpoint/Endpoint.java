@@ -52,7 +52,7 @@ public final class Endpoint implements AutoCloseable {
         EndpointContext.SharedState sharedState = new EndpointContext.SharedState(
                 new HeapBudget(options.limits().heap().chainBytes()), new SnapshotCursors(options, nanoClock));
         endpointContext = new EndpointContext(
-                cache, options, new EndpointCounters(), executor, new GracefulShutdown(), sharedState);
+                cache, options, new EndpointStats.Counters(), executor, new GracefulShutdown(), sharedState);
         this.nanoClock = nanoClock;
         connectionLimiter = new ConnectionLimiter(options.limits().connections());
         authThrottle = new AuthThrottle(nanoClock, endpointContext.counters());

@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 record EndpointContext(
         KvCache cache,
         EndpointOptions options,
-        EndpointCounters counters,
+        EndpointStats.Counters counters,
         Executor executor,
         GracefulShutdown gracefulShutdown,
         SharedState shared) {

@@ -2,7 +2,6 @@ package io.kvcache.transport.endpoint;
 
 import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.DataFrames;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.OutboundFrame;
@@ -14,9 +13,10 @@ import io.kvcache.transport.wire.Status;
 /// @param number that the reply repeats; 0 when none is wanted
 /// @param deadlineNanos how long the client waits, from when it asked; never 0
 record EndpointRequest(
-        MessageType type, long number, long deadlineNanos, FrameSink frameSink, EndpointCounters counters) {
+        MessageType type, long number, long deadlineNanos, FrameSink frameSink, EndpointStats.Counters counters) {
 
-    static EndpointRequest of(MessageType type, FrameHeader header, FrameSink frameSink, EndpointCounters counters) {
+    static EndpointRequest of(
+            MessageType type, FrameHeader header, FrameSink frameSink, EndpointStats.Counters counters) {
         long told = header.deadlineOrStatus();
         return new EndpointRequest(type, header.request(), told > 0 ? told : Long.MAX_VALUE, frameSink, counters);
     }
@@ -32,8 +32,8 @@ record EndpointRequest(
     }
 
     /// Makes the frames of bytes that belong to the reply.
-    DataFrames dataFrames() {
-        return new DataFrames(number);
+    OutboundFrame.DataFrames dataFrames() {
+        return new OutboundFrame.DataFrames(number);
     }
 
     /// Sends such a frame. Its bytes are counted first: who has them may ask how many there were.

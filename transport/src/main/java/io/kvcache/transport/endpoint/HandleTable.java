@@ -20,10 +20,10 @@ final class HandleTable<T> {
 
     private final Map<Long, T> handles = new ConcurrentHashMap<>();
     private final AtomicLong lastNumber = new AtomicLong();
-    private final EndpointCounters.HandleCounters counters;
+    private final EndpointStats.Counters.HandleCounters counters;
     private volatile boolean closed;
 
-    HandleTable(EndpointCounters.HandleCounters counters) {
+    HandleTable(EndpointStats.Counters.HandleCounters counters) {
         this.counters = counters;
     }
 

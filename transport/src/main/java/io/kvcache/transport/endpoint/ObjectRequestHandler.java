@@ -122,7 +122,7 @@ final class ObjectRequestHandler {
         for (byte[] key : keys) {
             taken += session.pins()
                             .apply(
-                                    PinRefCounts.of(endpointContext.cache()),
+                                    SessionPins.PinRefCounts.of(endpointContext.cache()),
                                     pinRequest(namespace, key, pin),
                                     Timeouts.toNanos(pin.time()))
                     ? 1

@@ -25,8 +25,8 @@ final class PutRequestHandler {
     private final EndpointContext endpointContext;
     private final ClientSession session;
     private final ChainCache chains;
-    private final ChainRetention holds;
-    private final UploadCompletion uploadCompletion;
+    private final ChainCache.ChainRetention holds;
+    private final UploadReservation.UploadCompletion uploadCompletion;
 
     /// What the payload that is coming in over this connection fills.
     private @Nullable UploadReservation filling;
@@ -35,8 +35,8 @@ final class PutRequestHandler {
         this.endpointContext = endpointContext;
         this.session = session;
         this.chains = chains;
-        holds = new ChainRetention(endpointContext.shared().chains());
-        uploadCompletion = new UploadCompletion(endpointContext);
+        holds = new ChainCache.ChainRetention(endpointContext.shared().chains());
+        uploadCompletion = new UploadReservation.UploadCompletion(endpointContext);
     }
 
     /// `chain, u32 index, u32 part, u64 timeout` → `u8 outcome, u8 cause, 6 × 0, u64 reservation`
@@ -132,14 +132,14 @@ final class PutRequestHandler {
             String text = "reservation " + number + " is over";
             return PayloadSink.discard(header.payloadBytes(), sum -> request.reject(Status.GONE, text));
         }
-        return receiveInto(header, request, reservation, UploadCompletion.forFill(checksum));
+        return receiveInto(header, request, reservation, UploadReservation.UploadCompletion.forFill(checksum));
     }
 
     private PayloadSink receiveInto(
             FrameHeader header,
             EndpointRequest request,
             UploadReservation reservation,
-            UploadCompletion.ExpectedUpload expectedUpload) {
+            UploadReservation.UploadCompletion.ExpectedUpload expectedUpload) {
         List<MemorySegment> room = reservation.pieces();
         long bytes = 0;
         for (MemorySegment piece : room) {
@@ -207,9 +207,11 @@ final class PutRequestHandler {
         if (oneStepPut.outcome != PutOutcome.RESERVED) {
             oneStepPut.reservation.close();
             return PayloadSink.discard(
-                    header.payloadBytes(), sum -> request.reply(UploadCompletion.rejectedPutReply(oneStepPut.outcome)));
+                    header.payloadBytes(),
+                    sum -> request.reply(UploadReservation.UploadCompletion.rejectedPutReply(oneStepPut.outcome)));
         }
-        return receiveInto(header, request, oneStepPut.reservation, UploadCompletion.forPut(checksum));
+        return receiveInto(
+                header, request, oneStepPut.reservation, UploadReservation.UploadCompletion.forPut(checksum));
     }
 
     /// The connection is over, perhaps in the middle of a payload.

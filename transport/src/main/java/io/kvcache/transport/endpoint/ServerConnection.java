@@ -20,7 +20,7 @@ final class ServerConnection implements FrameHandler {
 
     private final Endpoint endpoint;
     private final FrameSink frameSink;
-    private final EndpointCounters counters;
+    private final EndpointStats.Counters counters;
     private final long openedNanos;
     private final ServerHandshake serverHandshake;
     private @Nullable RequestDispatcher requestDispatcher;

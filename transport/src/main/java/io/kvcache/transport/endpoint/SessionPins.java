@@ -6,9 +6,11 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.WeakHashMap;
 import java.util.function.BooleanSupplier;
 
 /// The pins that one session's client asked for by hints. They end with the session, if not before by their
@@ -76,5 +78,53 @@ final class SessionPins {
         closed = true;
         ends.values().forEach(Runnable::run);
         ends.clear();
+    }
+
+    /// How many sessions want each pin that a hint asked for, of all endpoints that serve a store: it
+    /// ends with the last of them. A pin that the store's own process asked for is not known here, so
+    /// it ends then, too.
+    ///
+    /// **Threads.** Any.
+    static final class PinRefCounts {
+
+        private static final Map<KvCache, PinRefCounts> BY_STORE = new WeakHashMap<>();
+
+        private final Map<BlockKey, Integer> sessions = new HashMap<>();
+
+        private PinRefCounts() {}
+
+        /// Those of a store, for as long as it is used.
+        static PinRefCounts of(KvCache store) {
+            synchronized (BY_STORE) {
+                return BY_STORE.computeIfAbsent(store, _ -> new PinRefCounts());
+            }
+        }
+
+        /// Asks for a pin, or for it anew.
+        ///
+        /// @param again whether the session has it already
+        /// @return whether the store took it
+        synchronized boolean pin(SessionPins.PinRequest pin, boolean again) {
+            boolean taken = pin.pinAction().getAsBoolean();
+            if (taken && !again) {
+                sessions.merge(pin.key(), 1, Integer::sum);
+            }
+            return taken;
+        }
+
+        /// A session wants a pin no more.
+        ///
+        /// @param unpin ends it in the store
+        synchronized void unpin(BlockKey key, Runnable unpin) {
+            if (sessions.merge(key, -1, Integer::sum) > 0) {
+                return;
+            }
+            sessions.remove(key);
+            try {
+                unpin.run();
+            } catch (IllegalStateException closed) {
+                // The store has let go of all pins by itself.
+            }
+        }
     }
 }

@@ -33,7 +33,7 @@ final class StagedPutHandler {
     private final ClientSession session;
     private final ChainCache chains;
     private final SharedMemoryHandler share;
-    private final UploadCompletion uploadCompletion;
+    private final UploadReservation.UploadCompletion uploadCompletion;
 
     StagedPutHandler(
             EndpointContext endpointContext, ClientSession session, ChainCache chains, SharedMemoryHandler share) {
@@ -41,7 +41,7 @@ final class StagedPutHandler {
         this.session = session;
         this.chains = chains;
         this.share = share;
-        uploadCompletion = new UploadCompletion(endpointContext);
+        uploadCompletion = new UploadReservation.UploadCompletion(endpointContext);
     }
 
     /// `u64 bytes` → see [StagingDescriptor]
@@ -75,7 +75,7 @@ final class StagedPutHandler {
             if (reservation == null) {
                 throw new RequestException(Status.GONE, "reservation " + number + " is over");
             }
-            seal(request, reservation, staged, UploadCompletion.forFill(staged.checksum()));
+            seal(request, reservation, staged, UploadReservation.UploadCompletion.forFill(staged.checksum()));
         };
     }
 
@@ -93,10 +93,10 @@ final class StagedPutHandler {
                         request,
                         new UploadReservation.BlockReservation(writer),
                         staged,
-                        UploadCompletion.forPut(staged.checksum()));
+                        UploadReservation.UploadCompletion.forPut(staged.checksum()));
             } else {
                 writer.close();
-                request.reply(UploadCompletion.rejectedPutReply(writer.outcome()));
+                request.reply(UploadReservation.UploadCompletion.rejectedPutReply(writer.outcome()));
             }
         };
     }
@@ -114,10 +114,10 @@ final class StagedPutHandler {
                         request,
                         new UploadReservation.ObjectReservation(writer, key),
                         staged,
-                        UploadCompletion.forPut(staged.checksum()));
+                        UploadReservation.UploadCompletion.forPut(staged.checksum()));
             } else {
                 writer.close();
-                request.reply(UploadCompletion.rejectedPutReply(writer.outcome()));
+                request.reply(UploadReservation.UploadCompletion.rejectedPutReply(writer.outcome()));
             }
         };
     }
@@ -126,7 +126,7 @@ final class StagedPutHandler {
             EndpointRequest request,
             UploadReservation reservation,
             StagedRange staged,
-            UploadCompletion.ExpectedUpload expectedUpload)
+            UploadReservation.UploadCompletion.ExpectedUpload expectedUpload)
             throws RequestException {
         ChunkedCrc sum = new ChunkedCrc();
         boolean there = false;

@@ -181,7 +181,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         expected--;
         remoteCacheContext.counters().bytesIn.add(into.blockBytes());
         if (sum.value() == checksum) {
-            into.addBlock(next - 1, new ReceivedBlock(filled, into.blockBytes(), checksum));
+            into.addBlock(next - 1, new RemoteBlockTable.ReceivedBlock(filled, into.blockBytes(), checksum));
         } else {
             remoteCacheContext.counters().corrupt.increment();
             broken = true;

@@ -97,7 +97,7 @@ final class DataConnection implements FrameHandler {
     /// Asks about a chain, once more if the server has given it up, and waits for all of the
     /// answer.
     void call(ChainRequest chainRequest, long timeoutNanos, ReplyHandler with) throws RpcException {
-        ReplyHandler _ = RetryOnce.run(timeoutNanos, this::invalidateChains, left -> {
+        ReplyHandler _ = RpcClient.RetryOnce.run(timeoutNanos, this::invalidateChains, left -> {
             callOnce(chainRequest, left, with);
             return with;
         });

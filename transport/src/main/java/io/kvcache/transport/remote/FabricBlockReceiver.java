@@ -153,7 +153,9 @@ final class FabricBlockReceiver implements DataConnection.ReplyHandler {
         int good = outcome == UcxReader.Outcome.DONE && isLeaseHeld(to) ? countValid(pieces) : 0;
         for (int i = 0; i < slots.size(); i++) {
             if (i < good) {
-                into.addBlock(to.first + i, new ReceivedBlock(slots.get(i), into.blockBytes(), places.get(i).checksum));
+                into.addBlock(
+                        to.first + i,
+                        new RemoteBlockTable.ReceivedBlock(slots.get(i), into.blockBytes(), places.get(i).checksum));
             } else {
                 slots.get(i).free();
             }
@@ -186,6 +188,22 @@ final class FabricBlockReceiver implements DataConnection.ReplyHandler {
         } catch (RpcException gone) {
             remoteCacheContext.counters().failed.increment();
             return false;
+        }
+    }
+
+    /// An answer of which nothing matters but that it is not a refusal.
+    static final class Ack implements DataConnection.ReplyHandler {
+
+        private boolean replied;
+
+        @Override
+        public void onReply(BodyReader body) {
+            replied = true;
+        }
+
+        @Override
+        public boolean isComplete() {
+            return replied;
         }
     }
 }

@@ -5,6 +5,7 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.ProtocolException;
+import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
 /// Blocks that are leased where they lie: nothing is sent but their places.
@@ -140,5 +141,54 @@ final class MappedBlockReceiver implements DataConnection.ReplyHandler {
     @Override
     public boolean isComplete() {
         return replied;
+    }
+
+    /// A block where it lies in the server's memory, which is mapped here read-only. The server keeps it there
+    /// for as long as the lease lasts.
+    static final class MappedBlock implements RemoteBlockTable.Block {
+
+        private final SharedStore store;
+        private final long handle;
+        private final MemorySegment slot;
+
+        private MappedBlock(SharedStore store, long handle, MemorySegment slot) {
+            this.store = store;
+            this.handle = handle;
+            this.slot = slot;
+        }
+
+        /// The block that a handle of a lease stands for; null when it is not there as it should be, or the
+        /// memory is not mapped any more.
+        static @Nullable MappedBlock of(SharedStore store, long handle, long bytes) {
+            if (!store.retain()) {
+                return null;
+            }
+            MemorySegment slot = store.view(handle, bytes);
+            if (slot == null) {
+                store.release();
+                return null;
+            }
+            return new MappedBlock(store, handle, slot);
+        }
+
+        @Override
+        public MemorySegment segment() {
+            return slot;
+        }
+
+        @Override
+        public int checksum() {
+            return store.checksum(handle);
+        }
+
+        @Override
+        public boolean isValid() {
+            return store.isCurrent(handle);
+        }
+
+        @Override
+        public void free() {
+            store.release();
+        }
     }
 }

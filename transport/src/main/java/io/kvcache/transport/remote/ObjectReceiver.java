@@ -29,14 +29,17 @@ final class ObjectReceiver implements DataConnection.ReplyHandler {
     /// @param sent whether its bytes follow
     /// @param places where it lies, if that was asked for and told
     record FoundObject(
-            long lease, long bytes, boolean sent, @Nullable ObjectExtents places) {
+            long lease, long bytes, boolean sent, LeasedObjectView.@Nullable ObjectExtents places) {
 
         static final FoundObject NOT_FOUND = new FoundObject(0, 0, false, null);
 
         static FoundObject read(BodyReader body) throws ProtocolException {
             long lease = body.i64("lease");
             return new FoundObject(
-                    lease, body.nonNegativeLong("bytes"), body.u8("sent") != 0, ObjectExtents.read(body));
+                    lease,
+                    body.nonNegativeLong("bytes"),
+                    body.u8("sent") != 0,
+                    LeasedObjectView.ObjectExtents.read(body));
         }
     }
 
@@ -134,9 +137,10 @@ final class ObjectReceiver implements DataConnection.ReplyHandler {
         sum.update(MemorySegment.ofArray(objectQuery.key));
         if (sum.value() == checksum) {
             buffer = null;
-            RemoteObjectView.ReceivedContents receivedContents =
-                    new RemoteObjectView.ReceivedContents(foundObject.lease, pooledBuffer, foundObject.bytes, checksum);
-            view = new RemoteObjectView(remoteCacheContext, remoteSession, receivedContents);
+            LeasedObjectView.ReceivedObjectView.ReceivedContents receivedContents =
+                    new LeasedObjectView.ReceivedObjectView.ReceivedContents(
+                            foundObject.lease, pooledBuffer, foundObject.bytes, checksum);
+            view = new LeasedObjectView.ReceivedObjectView(remoteCacheContext, remoteSession, receivedContents);
         } else {
             remoteCacheContext.counters().corrupt.increment();
         }

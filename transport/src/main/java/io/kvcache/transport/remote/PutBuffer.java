@@ -1,15 +1,36 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.transport.shm.StagingMemory;
+import io.kvcache.transport.wire.StagedRange;
 import java.lang.foreign.MemorySegment;
 
 /// Where bytes lie on this side before they are put.
 ///
 /// **Ownership.** Whoever has taken one frees it, once; nobody may touch it afterwards.
-sealed interface PutBuffer permits ReceiveBuffers.PooledBuffer, StagedBuffer {
+sealed interface PutBuffer permits ReceiveBuffers.PooledBuffer, PutBuffer.StagedBuffer {
 
     /// The first bytes of it.
     MemorySegment segment(long bytes);
 
     /// Gives it back.
     void free();
+
+    /// A place that the server can read.
+    record StagedBuffer(StagingMemory.Allocation allocation) implements PutBuffer {
+
+        @Override
+        public MemorySegment segment(long bytes) {
+            return allocation.segment(bytes);
+        }
+
+        /// What is said of bytes that lie there.
+        StagedRange toRange(long bytes, int checksum) {
+            return new StagedRange(allocation.offset(), bytes, checksum);
+        }
+
+        @Override
+        public void free() {
+            allocation.free();
+        }
+    }
 }

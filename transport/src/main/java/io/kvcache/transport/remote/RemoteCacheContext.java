@@ -12,7 +12,7 @@ record RemoteCacheContext(
         SessionPool sessions,
         RemoteOptions options,
         ReceiveBuffers buffers,
-        RemoteCounters counters,
+        RemoteStats.Counters counters,
         AtomicInteger openHandles,
         ExecutorService fetchExecutor) {
 

@@ -24,6 +24,7 @@ import io.kvcache.transport.wire.StatsCodec;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
@@ -82,7 +83,6 @@ public final class RemoteKvCache implements KvCache {
     private final RemoteCacheContext remoteCacheContext;
     private final RpcClient rpcClient;
     private final RemoteReads reads;
-    private final MappedReads mappedReads;
     private final RemoteReservations reservations;
     private final RemoteWrites writes;
     private final RemoteEvents events;
@@ -92,7 +92,6 @@ public final class RemoteKvCache implements KvCache {
         this.remoteCacheContext = remoteCacheContext;
         rpcClient = new RpcClient(remoteCacheContext);
         reads = new RemoteReads(remoteCacheContext, rpcClient);
-        mappedReads = new MappedReads(remoteCacheContext);
         reservations = new RemoteReservations(remoteCacheContext, rpcClient);
         writes = new RemoteWrites(remoteCacheContext, rpcClient, reservations);
         events = new RemoteEvents(rpcClient);
@@ -155,7 +154,7 @@ public final class RemoteKvCache implements KvCache {
         if (chain.length() == 0) {
             return Match.NOTHING;
         }
-        Match found = mappedReads.match(chain);
+        Match found = reads.matchMapped(chain);
         return found != null ? found : match(chain, body -> {});
     }
 
@@ -201,7 +200,7 @@ public final class RemoteKvCache implements KvCache {
         Preconditions.checkFrom(chain, from);
         requireRegistered(chain.namespace());
         Preconditions.checkTargets(chain, into);
-        int copied = mappedReads.copy(chain, from, into);
+        int copied = reads.copyMapped(chain, from, into);
         return copied < 0 ? KvCache.super.getAll(chain, from, into) : copied;
     }
 
@@ -211,7 +210,7 @@ public final class RemoteKvCache implements KvCache {
         Preconditions.checkIndex(chain, index);
         requireRegistered(chain.namespace());
         Preconditions.checkPart(chain, part);
-        return new RemoteBlockWriter(reservations.reserveBlock(chain, index, part, timeoutNanos));
+        return new RemoteSlotWriter.RemoteBlockWriter(reservations.reserveBlock(chain, index, part, timeoutNanos));
     }
 
     @Override
@@ -299,7 +298,7 @@ public final class RemoteKvCache implements KvCache {
         requireRegistered(namespace);
         Preconditions.checkKey(key);
         Preconditions.checkSize(bytes);
-        return new RemoteObjectWriter(reservations.reserveObject(namespace, key, bytes, timeoutNanos));
+        return new RemoteSlotWriter.RemoteObjectWriter(reservations.reserveObject(namespace, key, bytes, timeoutNanos));
     }
 
     @Override
@@ -405,6 +404,41 @@ public final class RemoteKvCache implements KvCache {
         int open = remoteCacheContext.openHandles().get();
         if (open > 0 && remoteCacheContext.options().strict()) {
             throw new IllegalStateException(open + " tables, views or writers are open");
+        }
+    }
+
+    /// Cuts what is said of many objects into messages.
+    ///
+    /// They go in the order of the keys, and the last first where that is how the objects are to go. A
+    /// session's turn is told of in one, with the last of its keys, as what a message does not name the
+    /// session has left behind.
+    static final class ObjectHintBatches {
+
+        private ObjectHintBatches() {}
+
+        /// The keys of each message.
+        static List<List<byte[]>> of(List<byte[]> keys, ObjectHint hint) {
+            List<List<byte[]>> parts = new ArrayList<>();
+            for (int end = keys.size(); end > 0; ) {
+                int begin = batchStart(keys, end);
+                parts.add(keys.subList(begin, end));
+                end = begin;
+            }
+            boolean whole =
+                    hint instanceof ObjectHint.Label label && label.label().session() != 0;
+            if (whole && parts.size() > 1) {
+                return parts.subList(0, 1);
+            }
+            return hint instanceof ObjectHint.Forget ? parts : parts.reversed();
+        }
+
+        private static int batchStart(List<byte[]> keys, int end) {
+            int begin = end;
+            long bytes = 0;
+            while (begin > 0 && end - begin < ObjectHintCodec.MAX_KEYS && bytes < ObjectHintCodec.MAX_KEY_BYTES) {
+                bytes += Integer.BYTES + keys.get(--begin).length;
+            }
+            return begin;
         }
     }
 }

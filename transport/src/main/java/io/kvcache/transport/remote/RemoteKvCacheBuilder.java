@@ -175,7 +175,7 @@ public final class RemoteKvCacheBuilder {
         List<ServerList.Server> ways = addresses.stream()
                 .map(remoteAddress -> remoteAddress.toServer(this::trusted, options(remoteAddress)))
                 .toList();
-        RemoteCounters counters = new RemoteCounters();
+        RemoteStats.Counters counters = new RemoteStats.Counters();
         SessionPool sessionPool = SessionPool.open(ways, counters.oneSided);
         ExecutorService fetching = Executors.newFixedThreadPool(
                 connections,

@@ -1,15 +1,19 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.BlockTable;
+import io.kvcache.core.Match;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.ucx.UcxReader;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.ProtocolException;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -21,12 +25,66 @@ import org.jspecify.annotations.Nullable;
 /// Brings blocks and objects here. Whatever fails, it is a shorter prefix or a miss.
 final class RemoteReads {
 
+    /// A look-up in mapped memory that only the server can decide.
+    private static final int INCONCLUSIVE = -1;
+
     private final RemoteCacheContext remoteCacheContext;
     private final RpcClient rpcClient;
 
     RemoteReads(RemoteCacheContext remoteCacheContext, RpcClient rpcClient) {
         this.remoteCacheContext = remoteCacheContext;
         this.rpcClient = rpcClient;
+    }
+
+    /// Matches a chain in the server's memory, without a message. Null when the server must be asked.
+    @Nullable
+    Match matchMapped(BlockChain chain) {
+        RemoteSession remoteSession = currentSession();
+        SharedStore store = remoteSession == null ? null : remoteSession.sharedStore();
+        Integer number = remoteSession == null ? null : remoteSession.recordNamespaceNumber(chain.namespace());
+        if (store == null || number == null || !store.retain()) {
+            return null;
+        }
+        try {
+            SharedStore.ChainQuery chainQuery = new SharedStore.ChainQuery(chain, number);
+            int host = store.countResident(chainQuery, chain.length());
+            int known = host < 0 ? INCONCLUSIVE : store.countKnown(chainQuery, host);
+            return known < 0 ? null : known == 0 ? Match.NOTHING : new Match(0, host, known - host);
+        } finally {
+            store.release();
+        }
+    }
+
+    /// Copies leading blocks out of the server's memory, from block `from` on. -1 when the server must be asked.
+    int copyMapped(BlockChain chain, int from, List<MemorySegment> into) {
+        RemoteSession remoteSession = currentSession();
+        SharedStore store = remoteSession == null ? null : remoteSession.sharedStore();
+        Integer number = remoteSession == null ? null : remoteSession.recordNamespaceNumber(chain.namespace());
+        if (remoteSession == null || store == null || number == null) {
+            return INCONCLUSIVE;
+        }
+        if (chain.namespace().parts().isEmpty() || !store.retain()) {
+            return INCONCLUSIVE;
+        }
+        try {
+            long blockBytes = chain.namespace().parts().getFirst().bytes();
+            SharedStore.ChainQuery chainQuery = new SharedStore.ChainQuery(chain, number);
+            SharedStore.CopyResult copyResult = store.copy(chainQuery, from, blockBytes, into);
+            if (RecordHandle.isFound(copyResult.lastHandle())) {
+                remoteSession.reportAccess(copyResult.lastHandle());
+            }
+            return copyResult.blocks();
+        } finally {
+            store.release();
+        }
+    }
+
+    private @Nullable RemoteSession currentSession() {
+        try {
+            return remoteCacheContext.sessions().currentSession();
+        } catch (RpcException away) {
+            return null;
+        }
     }
 
     /// What is resident, all of it here.
@@ -124,7 +182,7 @@ final class RemoteReads {
         if (foundObject.lease() == 0) {
             return null;
         }
-        ObjectView inPlace = MappedObjectView.of(remoteCacheContext, remoteSession, foundObject);
+        ObjectView inPlace = LeasedObjectView.MappedObjectView.of(remoteCacheContext, remoteSession, foundObject);
         return inPlace == null
                 ? ObjectReceiver.read(remoteCacheContext, remoteSession, objectQuery, foundObject)
                 : inPlace;
@@ -210,5 +268,37 @@ final class RemoteReads {
                 .control()
                 .call(new ControlConnection.CallRequest<>(
                         MessageType.GET_OBJECT, body, ObjectReceiver.FoundObject::read, patienceNanos));
+    }
+
+    /// Asks for a resident object and where it lies, without its bytes.
+    static final class ObjectLookup implements DataConnection.ReplyHandler {
+
+        private ObjectReceiver.FoundObject foundObject = ObjectReceiver.FoundObject.NOT_FOUND;
+        private boolean replied;
+
+        private ObjectLookup() {}
+
+        /// @param untilNanos when nobody waits any longer
+        /// @param body of GET_OBJECT
+        static ObjectReceiver.FoundObject ask(RemoteSession remoteSession, long untilNanos, BodyWriter body)
+                throws RpcException {
+            ObjectLookup lookup = new ObjectLookup();
+            remoteSession
+                    .data()
+                    .withConnection(
+                            untilNanos, (line, patience) -> line.call(MessageType.GET_OBJECT, body, patience, lookup));
+            return lookup.foundObject;
+        }
+
+        @Override
+        public void onReply(BodyReader body) throws ProtocolException {
+            foundObject = ObjectReceiver.FoundObject.read(body);
+            replied = true;
+        }
+
+        @Override
+        public boolean isComplete() {
+            return replied;
+        }
     }
 }

@@ -25,6 +25,8 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -390,5 +392,81 @@ final class RemoteSession {
         unmapSharedMemory();
         control.connection().close(reason);
         data.close();
+    }
+
+    /// Blocks that were read without a message, for the server's policy: collected by any thread, sent in
+    /// batches by one.
+    ///
+    /// When more are read between two batches than fit, the rest is not told: a policy that hears of thousands
+    /// of uses decides as well as one that hears of all.
+    static final class AccessReporter {
+
+        private static final int MAX_ACCESSES = 8192;
+
+        private final AtomicLongArray handles = new AtomicLongArray(MAX_ACCESSES);
+        private final AtomicInteger count = new AtomicInteger();
+
+        /// Notes a use.
+        ///
+        /// @param handle of its record
+        void recordAccess(long handle) {
+            int at = count.get() < MAX_ACCESSES ? count.getAndIncrement() : MAX_ACCESSES;
+            if (at < MAX_ACCESSES) {
+                handles.setRelease(at, handle + 1);
+            }
+        }
+
+        /// The body of TOUCH, or null when there is nothing to tell. By one thread.
+        @Nullable
+        BodyWriter drainBody() {
+            int noted = Math.min(count.get(), MAX_ACCESSES);
+            if (noted == 0) {
+                return null;
+            }
+            BodyWriter body = new BodyWriter(8 + Long.BYTES * noted).i32(noted).i32(0);
+            for (int i = 0; i < noted; i++) {
+                body.i64(handles.getAndSet(i, 0) - 1);
+            }
+            count.set(0);
+            return body;
+        }
+    }
+
+    /// Who uses a session: calls that go on, and tables, views and writers that are open. One that is
+    /// not wanted any more is closed when nobody does.
+    ///
+    /// **Threads.** Any; one asks for the end.
+    static final class SessionRefCount {
+
+        private final AtomicInteger count = new AtomicInteger();
+        private volatile boolean ended;
+
+        /// A call begins, which [leaves][#leave]; answers false when the session has ended for new
+        /// ones.
+        boolean enter() {
+            // Counted first and looked at then, as #end does it the other way round: one of them sees the other.
+            count.incrementAndGet();
+            if (ended) {
+                count.decrementAndGet();
+                return false;
+            }
+            return true;
+        }
+
+        /// Something that a call has opened stays behind it, and [leaves][#leave] by itself.
+        void add() {
+            count.incrementAndGet();
+        }
+
+        void leave() {
+            count.decrementAndGet();
+        }
+
+        /// Ends it for new calls if there is nobody; answers whether it has.
+        boolean endIfUnused() {
+            ended = true;
+            ended = count.get() == 0;
+            return ended;
+        }
     }
 }

@@ -1,5 +1,7 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.memory.ChunkedCrc;
@@ -10,6 +12,7 @@ import io.kvcache.transport.wire.OutcomeCodec;
 import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -142,7 +145,7 @@ final class RemoteSlotWriter {
         long patience = fillRequest.timeoutNanos;
         BodyWriter body = new BodyWriter().i64(from.reservation);
         switch (from.buffer) {
-            case StagedBuffer staged -> {
+            case PutBuffer.StagedBuffer staged -> {
                 line.call(
                         MessageType.FILL_STAGED, staged.toRange(from.bytes, sum).write(body), patience, fillReply);
                 remoteCacheContext.counters().staged.increment();
@@ -208,6 +211,79 @@ final class RemoteSlotWriter {
                 abandonAndWait(from);
                 releaseSlot(from);
             }
+        }
+    }
+
+    /// Collects one block here and sends it when it is sealed.
+    record RemoteBlockWriter(RemoteSlotWriter remoteSlotWriter) implements BlockWriter {
+
+        @Override
+        public PutOutcome outcome() {
+            return remoteSlotWriter.outcome();
+        }
+
+        @Override
+        public MemorySegment segment() {
+            return remoteSlotWriter.segment();
+        }
+
+        @Override
+        public void copyFrom(MemorySegment source) {
+            remoteSlotWriter.copyFrom(source, "a block of this namespace");
+        }
+
+        @Override
+        public SealOutcome seal() {
+            return remoteSlotWriter.seal();
+        }
+
+        @Override
+        public SealOutcome seal(int checksum) {
+            return remoteSlotWriter.seal(checksum);
+        }
+
+        @Override
+        public void close() {
+            remoteSlotWriter.close();
+        }
+    }
+
+    /// Collects one object here, in one piece, and sends it when it is sealed.
+    record RemoteObjectWriter(RemoteSlotWriter remoteSlotWriter) implements ObjectWriter {
+
+        @Override
+        public PutOutcome outcome() {
+            return remoteSlotWriter.outcome();
+        }
+
+        @Override
+        public List<MemorySegment> segments() {
+            return List.of(remoteSlotWriter.segment());
+        }
+
+        @Override
+        public void copyFrom(MemorySegment source) {
+            remoteSlotWriter.copyFrom(source, "the room");
+        }
+
+        @Override
+        public void advance(long bytes) {
+            remoteSlotWriter.onBytesWritten(bytes);
+        }
+
+        @Override
+        public SealOutcome seal() {
+            return remoteSlotWriter.seal();
+        }
+
+        @Override
+        public SealOutcome seal(int checksum) {
+            return remoteSlotWriter.seal(checksum);
+        }
+
+        @Override
+        public void close() {
+            remoteSlotWriter.close();
         }
     }
 }

@@ -1,5 +1,8 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.transport.shm.OneSidedCounters;
+import java.util.concurrent.atomic.LongAdder;
+
 /// What the client's side of a remote cache has done, and what it holds.
 ///
 /// @param connected whether there is a session now
@@ -41,7 +44,7 @@ public record RemoteStats(
         String route) {
 
     static RemoteStats of(RemoteCacheContext remoteCacheContext) {
-        RemoteCounters counters = remoteCacheContext.counters();
+        Counters counters = remoteCacheContext.counters();
         return new RemoteStats(
                 remoteCacheContext.sessions().isConnected(),
                 remoteCacheContext.sessions().sessionCount(),
@@ -61,5 +64,19 @@ public record RemoteStats(
                 counters.fetched.sum(),
                 counters.staged.sum(),
                 remoteCacheContext.sessions().route());
+    }
+
+    /// Counts what [RemoteStats] tells. Any thread.
+    static final class Counters {
+
+        final LongAdder failed = new LongAdder();
+        final LongAdder corrupt = new LongAdder();
+        final LongAdder outOfMemory = new LongAdder();
+        final LongAdder bytesIn = new LongAdder();
+        final LongAdder bytesOut = new LongAdder();
+        final LongAdder mapped = new LongAdder();
+        final LongAdder fetched = new LongAdder();
+        final LongAdder staged = new LongAdder();
+        final OneSidedCounters oneSided = new OneSidedCounters();
     }
 }

@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.function.Predicate;
 
 /// Small questions over the connection that carries many.
 final class RpcClient {
@@ -83,5 +84,36 @@ final class RpcClient {
     /// How long a request may take.
     long requestTimeoutNanos() {
         return remoteCacheContext.options().requestTimeoutNanos();
+    }
+
+    /// Asks a second time, within the time of the first, where that may help.
+    static final class RetryOnce {
+
+        private RetryOnce() {}
+
+        /// One try.
+        @FunctionalInterface
+        interface Attempt<T> {
+
+            /// Asks.
+            ///
+            /// @param nanos that are left for it
+            T run(long nanos) throws RpcException;
+        }
+
+        /// @param isRetryable whether it may help after this failure; asked once
+        static <T> T run(long patienceNanos, Predicate<RpcException> isRetryable, Attempt<T> attempt)
+                throws RpcException {
+            long start = System.nanoTime();
+            try {
+                return attempt.run(patienceNanos);
+            } catch (RpcException failed) {
+                long left = patienceNanos - (System.nanoTime() - start);
+                if (!isRetryable.test(failed) || left <= 0) {
+                    throw failed;
+                }
+                return attempt.run(left);
+            }
+        }
     }
 }

@@ -32,14 +32,13 @@ final class StagingClient {
     }
 
     /// A place for so many bytes, or null when they have to be sent.
-    @Nullable
-    StagedBuffer allocate(long bytes) {
+    PutBuffer.@Nullable StagedBuffer allocate(long bytes) {
         StagingMemory there = memory.get();
         if (there == null) {
             there = openOnce();
         }
         StagingMemory.Allocation allocation = there == null ? null : there.allocate(bytes);
-        return allocation == null ? null : new StagedBuffer(allocation);
+        return allocation == null ? null : new PutBuffer.StagedBuffer(allocation);
     }
 
     private @Nullable StagingMemory openOnce() {

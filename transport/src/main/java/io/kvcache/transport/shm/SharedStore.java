@@ -10,6 +10,7 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.function.IntToLongFunction;
 import org.jspecify.annotations.Nullable;
 
 /// A store of another process, seen through its memory: blocks are looked up and copied without a message
@@ -221,5 +222,56 @@ public final class SharedStore {
     /// Whether a record still holds what it held: what was read of its slots until now is right.
     public boolean isCurrent(long handle) {
         return index.isUnchanged(handle);
+    }
+
+    /// What a copy without a message came to.
+    ///
+    /// @param blocks copied, or -1 when the look-up could not tell
+    /// @param lastHandle handle of the last block that was copied; a miss when there is none
+    public record CopyResult(int blocks, long lastHandle) {
+
+        static final CopyResult EMPTY = new CopyResult(0, RecordHandle.MISS);
+        static final CopyResult INCONCLUSIVE = new CopyResult(-1, RecordHandle.MISS);
+
+        /// Whether the look-up could tell.
+        public boolean isConclusive() {
+            return blocks >= 0;
+        }
+    }
+
+    /// How far a chain is known. What is known of one is a prefix of it, so this is a binary search; first and
+    /// last block are asked before anything else, as most prompts are either new or here as a whole.
+    static final class PrefixSearch {
+
+        private static final int INCONCLUSIVE = -1;
+
+        private PrefixSearch() {}
+
+        /// Searches.
+        ///
+        /// @param known blocks that are known to be there
+        /// @param limit blocks looked at
+        /// @param find answers a [RecordHandle] of a block
+        /// @return blocks that are there, or -1 when a look-up could not tell
+        static int length(int known, int limit, IntToLongFunction find) {
+            int there = known;
+            int unknown = limit;
+            int next = there;
+            while (there < unknown) {
+                long handle = find.applyAsLong(next);
+                if (handle == RecordHandle.UNSURE) {
+                    return INCONCLUSIVE;
+                }
+                boolean first = there == known && unknown == limit;
+                if (RecordHandle.isFound(handle)) {
+                    there = next + 1;
+                    next = first ? unknown - 1 : (there + unknown) >>> 1;
+                } else {
+                    unknown = next;
+                    next = (there + unknown) >>> 1;
+                }
+            }
+            return there;
+        }
     }
 }

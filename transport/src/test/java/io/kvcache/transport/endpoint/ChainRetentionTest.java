@@ -11,7 +11,7 @@ final class ChainRetentionTest {
     private static final long ROOM = 1000;
 
     private final HeapBudget share = new HeapBudget(ROOM);
-    private final ChainRetention holds = new ChainRetention(share);
+    private final ChainCache.ChainRetention holds = new ChainCache.ChainRetention(share);
 
     private static ChainCache.ResolvedChain told(BlockChain chain, int length, long bytes) {
         return new ChainCache.ResolvedChain(chain.prefix(length), chain, bytes);

@@ -17,7 +17,7 @@ final class PerAddressCountsTest {
 
     @Test
     void givenNobody_whenAsked_thenNobodyGivesWay() {
-        PerAddressCounts<Integer> perAddressCounts = new PerAddressCounts<>();
+        ConnectionLimiter.PerAddressCounts<Integer> perAddressCounts = new ConnectionLimiter.PerAddressCounts<>();
         assertThat(perAddressCounts.oldestOfBusiestAddress()).isNull();
         assertThat(perAddressCounts.remove(1)).isFalse();
         perAddressCounts.add(1, "a");
@@ -28,7 +28,7 @@ final class PerAddressCountsTest {
 
     @Test
     void givenOneLargeCrowd_whenAsked_thenItsFirstAndNobodyWhoCameAlone() {
-        PerAddressCounts<Integer> perAddressCounts = new PerAddressCounts<>();
+        ConnectionLimiter.PerAddressCounts<Integer> perAddressCounts = new ConnectionLimiter.PerAddressCounts<>();
         perAddressCounts.add(1, "alone");
         perAddressCounts.add(2, "many");
         perAddressCounts.add(3, "many");
@@ -42,7 +42,7 @@ final class PerAddressCountsTest {
     @Test
     void givenAnyComingAndGoing_whenAsked_thenAsCountedOneByOne() {
         SplittableRandom random = new SplittableRandom(SEED);
-        PerAddressCounts<Integer> perAddressCounts = new PerAddressCounts<>();
+        ConnectionLimiter.PerAddressCounts<Integer> perAddressCounts = new ConnectionLimiter.PerAddressCounts<>();
         Map<Integer, String> model = new LinkedHashMap<>();
         for (int step = 0; step < 20_000; step++) {
             if (random.nextInt(5) < 3) {

@@ -136,7 +136,7 @@ final class TortureProcess implements AutoCloseable {
             while (!readCounts.all() && System.nanoTime() < end) {
                 BlockChain chain = chain(random.nextInt(BLOCKS));
                 BlockContent content = BlockContent.of(chain.key(0));
-                CopyResult copyResult = store.copy(
+                SharedStore.CopyResult copyResult = store.copy(
                         new SharedStore.ChainQuery(chain, SharedStore.ANY_NAMESPACE), 0, BLOCK_BYTES, List.of(into));
                 if (RecordHandle.isFound(copyResult.lastHandle())) {
                     content.requireEqual(into);
