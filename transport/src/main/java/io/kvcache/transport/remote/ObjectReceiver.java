@@ -28,8 +28,7 @@ final class ObjectReceiver implements DataConnection.ReplyHandler {
     /// @param lease 0 when it is not here
     /// @param sent whether its bytes follow
     /// @param places where it lies, if that was asked for and told
-    record FoundObject(
-            long lease, long bytes, boolean sent, LeasedObjectView.@Nullable ObjectExtents places) {
+    record FoundObject(long lease, long bytes, boolean sent, LeasedObjectView.@Nullable ObjectExtents places) {
 
         static final FoundObject NOT_FOUND = new FoundObject(0, 0, false, null);
 
