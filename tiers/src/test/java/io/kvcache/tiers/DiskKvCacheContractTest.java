@@ -6,6 +6,7 @@ import io.kvcache.core.contract.BlockWriterContract;
 import io.kvcache.core.contract.CacheSetup;
 import io.kvcache.core.contract.CacheUnderTest;
 import io.kvcache.core.contract.ConcurrencyContract;
+import io.kvcache.core.contract.KvCacheContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.core.tier.AdmissionKind;
@@ -14,10 +15,12 @@ import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.io.TempDir;
 
 /// The embedded cache keeps the contract of every `KvCache` with a disk below it that everything is
 /// written to. What the contract says of a full store is said of one without.
+@Tag(KvCacheContract.CARRIER)
 final class DiskKvCacheContractTest {
 
     private static final long DISK_BYTES = 64 << 20;

@@ -5,6 +5,7 @@ import io.kvcache.core.contract.BlockWriterContract;
 import io.kvcache.core.contract.CacheSetup;
 import io.kvcache.core.contract.CacheUnderTest;
 import io.kvcache.core.contract.ConcurrencyContract;
+import io.kvcache.core.contract.KvCacheContract;
 import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
@@ -14,10 +15,12 @@ import io.kvcache.gpu.tier.CudaTier;
 import io.kvcache.tiers.TieredKvCache;
 import java.time.Duration;
 import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Tag;
 
 /// The embedded cache keeps the contract of every `KvCache` with a device below it that everything is
 /// written to, and that is late: of blocks, writers, objects and several threads. The contract of lifecycles
 /// counts on a full store that gives way at once, which one that writes first does not.
+@Tag(KvCacheContract.CARRIER)
 final class DeviceKvCacheContractTest {
 
     private static final long DEVICE_BYTES = 64 << 20;

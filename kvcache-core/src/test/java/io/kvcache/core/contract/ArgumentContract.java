@@ -19,6 +19,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.stream.Stream;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -43,6 +44,7 @@ public abstract class ArgumentContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAnotherShape_whenRegistered_thenRefusedWithBothShapes() {
         BlockShape mine = MIB.parts().getFirst().shape();
         BlockShape other = BlockShape.kv(16, 2, 1024, BLOCK_TOKENS, Dtype.BF16);
@@ -60,6 +62,7 @@ public abstract class ArgumentContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAnUnregisteredNamespace_whenUsed_thenRefusedByName() {
         Namespace stranger = blocksOf("stranger", 1, 1024);
         BlockChain chain = chain(stranger, 1, 1);
@@ -100,6 +103,7 @@ public abstract class ArgumentContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenABlockOfTheWrongSizeInARun_whenPutAll_thenRefusedAndWhatWasStoredStays() {
         BlockChain chain = chain(1, 2);
         List<MemorySegment> blocks = List.of(
@@ -172,6 +176,7 @@ public abstract class ArgumentContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenATargetTooSmall_whenABlockIsCopied_thenRefused() {
         try (BlockTable table = cache().acquire(stored(chain(1, 1)))) {
             assertThatThrownBy(() -> table.copyTo(0, MemorySegment.ofArray(new byte[100])))
@@ -204,6 +209,7 @@ public abstract class ArgumentContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenRefusals_whenCounted_thenTheyLeftNothing() {
         assertThatThrownBy(() -> cache().put(chain(1, 1), 5, 0, KvCache.NO_WAIT))
                 .isInstanceOf(RuntimeException.class);

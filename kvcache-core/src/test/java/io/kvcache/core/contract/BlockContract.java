@@ -23,6 +23,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -37,6 +38,7 @@ public abstract class BlockContract extends KvCacheContract {
 
     @ParameterizedTest
     @CsvSource({"1, 1", "1, 64", "1, 100", "1, 1024", "16, 1024", "320, 1024"})
+    @Tag(ESSENTIAL)
     void givenBlocksOfAnySize_whenAcquired_thenExactlyWhatWasPut(int layers, int rowElements) {
         Namespace space = blocksOf("sizes", layers, rowElements);
         cache().register(space);
@@ -56,6 +58,7 @@ public abstract class BlockContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenNothing_whenLookedUp_thenAMissIsAValue() {
         BlockChain chain = chain(1, 3);
         assertThat(cache().match(chain)).isEqualTo(Match.NOTHING);
@@ -82,6 +85,7 @@ public abstract class BlockContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAPrefix_whenMatchedWithATimeout_thenWhatAcquireReturnsWithIt() {
         BlockChain chain = chain(1, 20);
         stored(chain.prefix(13));
@@ -123,6 +127,7 @@ public abstract class BlockContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenATableFromTheMiddle_whenRead_thenIndexesAreOfTheChain() {
         BlockChain chain = stored(chain(1, 6));
         try (BlockTable table = cache().acquire(chain, 4, KvCache.NO_WAIT)) {
@@ -148,6 +153,7 @@ public abstract class BlockContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenResidentBlocks_whenAwaited_thenReadyAtOnce() throws Exception {
         BlockChain chain = chain(1, 6);
         stored(chain.prefix(4));
@@ -186,6 +192,7 @@ public abstract class BlockContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAPinnedTable_whenItsChainIsDropped_thenTheBytesStayUntilItCloses() {
         BlockChain chain = stored(chain(1, 8));
         long held = cache().stats().host().heldBytes();
@@ -244,6 +251,7 @@ public abstract class BlockContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenKeysOfAnEngine_whenStored_thenFoundByTheSameKeysOnly() {
         List<byte[]> keys = Stream.of("a", "b", "c")
                 .map(key -> key.getBytes(StandardCharsets.US_ASCII))
@@ -258,6 +266,7 @@ public abstract class BlockContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenBlocksSealedInAnyWay_whenAcquired_thenTheTableHasTheirChecksums() {
         BlockChain chain = chain(1, 3);
         put(chain, 0);
@@ -281,6 +290,7 @@ public abstract class BlockContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenARun_whenPutAll_thenStoredAndPresentAreTold() {
         BlockChain chain = chain(1, 6);
         List<MemorySegment> blocks = IntStream.range(0, 6)
@@ -297,6 +307,7 @@ public abstract class BlockContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenNativeMemory_whenPutAllAndCopied_thenTheSameBytes() {
         BlockChain chain = chain(1, 1);
         try (Arena arena = Arena.ofConfined();
@@ -314,6 +325,7 @@ public abstract class BlockContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenBlocksThatAreHere_whenAllAreAskedFor_thenTheyAreCopiedUpToTheFirstThatIsNot() {
         BlockChain chain =
                 stored(chain(1, 3)).extend(IntStream.range(0, BLOCK_TOKENS).toArray());

@@ -13,6 +13,7 @@ import io.kvcache.core.identity.BlockChain;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -25,6 +26,7 @@ public abstract class BlockWriterContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAReservedBlock_whenLookedUp_thenInvisibleUntilItIsSealed() {
         BlockChain chain = chain(1, 1);
         try (BlockWriter writer = reserve(chain, 0)) {
@@ -41,6 +43,7 @@ public abstract class BlockWriterContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAWriterAtABlock_whenAnotherAsks_thenItIsBusyAndCannotSeal() {
         BlockChain chain = chain(1, 1);
         try (BlockWriter first = reserve(chain, 0);
@@ -78,6 +81,7 @@ public abstract class BlockWriterContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAnAbandonedBlock_whenLookedUp_thenNothingIsLeftAndAllBytesAreBack() {
         BlockChain chain = chain(1, 1);
         subject().settle();
@@ -110,6 +114,7 @@ public abstract class BlockWriterContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenChildrenSealedFirst_whenTheirParentSeals_thenAllAppearAtOnce() {
         BlockChain chain = chain(1, 3);
         try (BlockWriter first = reserve(chain, 0);
@@ -148,6 +153,7 @@ public abstract class BlockWriterContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAChainDroppedWhileItIsWritten_whenItSeals_thenDropped() {
         BlockChain chain = chain(1, 3);
         stored(chain.prefix(1));
@@ -167,6 +173,7 @@ public abstract class BlockWriterContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenASealedWriter_whenUsed_thenItThrowsAndCloseDoesNothing() {
         BlockChain chain = chain(1, 1);
         BlockWriter writer = reserve(chain, 0);

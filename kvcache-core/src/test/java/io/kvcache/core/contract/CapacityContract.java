@@ -19,6 +19,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// A full store: who has to go, who must not, and what is said when nobody can.
@@ -58,6 +59,7 @@ public abstract class CapacityContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAPinnedTable_whenTheStoreOverflows_thenItsBlocksStay() {
         BlockChain pinned = stored(chain(1, 20));
         try (BlockTable table = cache().acquire(pinned)) {
@@ -82,6 +84,7 @@ public abstract class CapacityContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenEverythingPinned_whenPut_thenRefusedByValueAndCounted() {
         BlockChain chain = stored(chain(1, capacity()));
         try (BlockTable table = cache().acquire(chain)) {
@@ -115,6 +118,7 @@ public abstract class CapacityContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAPutThatWaits_whenATableCloses_thenItGetsTheRoom() throws Exception {
         BlockTable table = cache().acquire(stored(chain(1, capacity())));
         BlockChain wanted = chain(2, 1);
@@ -131,6 +135,7 @@ public abstract class CapacityContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAnObjectThatWaits_whenAViewCloses_thenItGetsTheRoom() throws Exception {
         int large = 60 << 20;
         putObject(KEY, content(OBJECTS, KEY), large);
@@ -159,6 +164,7 @@ public abstract class CapacityContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenEverythingPinned_whenAPutWaits_thenNoLongerThanItsTimeout() {
         try (BlockTable table = cache().acquire(stored(chain(1, capacity())))) {
             assertThat(table.readyBlocks()).isEqualTo(capacity());
@@ -242,6 +248,7 @@ public abstract class CapacityContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenATable_whenAnotherThreadClosesIt_thenItsBlocksAreFree() throws Exception {
         BlockChain chain = stored(chain(1, 64));
         BlockTable table = cache().acquire(chain);

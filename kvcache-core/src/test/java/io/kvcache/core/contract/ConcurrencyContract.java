@@ -21,6 +21,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.IntConsumer;
 import org.junit.jupiter.api.RepeatedTest;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// Many threads on one cache: every byte that any of them gets is right, and nothing is left behind.
@@ -48,6 +49,7 @@ public abstract class ConcurrencyContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenManyThreads_whenTheyPutGetAndDrop_thenEveryByteIsRight() throws Exception {
         AtomicInteger read = new AtomicInteger();
         inThreads(thread -> {
@@ -112,6 +114,7 @@ public abstract class ConcurrencyContract extends KvCacheContract {
     }
 
     @RepeatedTest(5)
+    @Tag(ESSENTIAL)
     void givenOneChain_whenAllThreadsPutIt_thenEachBlockIsWrittenOnce() throws Exception {
         BlockChain chain = chain(SMALL, 1, 60);
         AtomicInteger written = new AtomicInteger();
@@ -136,6 +139,7 @@ public abstract class ConcurrencyContract extends KvCacheContract {
 
     /// The version of an object is its size, so that a reader knows which one it has and can check all of it.
     @Test
+    @Tag(ESSENTIAL)
     void givenAnObjectWrittenOverAgainAndAgain_whenRead_thenAlwaysOneWholeVersion() throws Exception {
         byte[] key = {1};
         putObject(key, content(OBJECTS, key).withVersion(1), 1);

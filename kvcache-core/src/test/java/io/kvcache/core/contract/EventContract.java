@@ -21,6 +21,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// What a router or an indexer hears.
@@ -38,6 +39,7 @@ public abstract class EventContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenStoredBlocks_whenEventsAreRead_thenOneEachParentsFirst() {
         BlockChain chain = stored(chain(1, 3));
         List<CacheEvent> events = events();
@@ -58,6 +60,7 @@ public abstract class EventContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenKeysOfAnEngine_whenStored_thenEventsCarryItsHashes() {
         List<byte[]> keys = List.of(new byte[] {0, 0, 0, 0, 0, 0, 1, 2}, new byte[] {9, 0, 0, 0, 0, 0, 0, 0, 7});
         stored(BlockChain.ofEngineKeys(MIB, keys));
@@ -164,6 +167,7 @@ public abstract class EventContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenManyEvents_whenReadInBatches_thenWithoutGapsAndAgainTheSame() {
         stored(chain(1, 30));
         EventStream stream = cache().events();
@@ -184,6 +188,7 @@ public abstract class EventContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenMoreEventsThanAreKept_whenAskedFromTheStart_thenLostIsSaid() {
         try (CacheUnderTest small = open(CacheSetup.SMALL.withEvents(16))) {
             small.cache().register(MIB);
@@ -203,6 +208,7 @@ public abstract class EventContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenASnapshot_whenRead_thenAllThatIsStoredParentsFirst() {
         BlockChain chain = stored(chain(1, 10));
         putObject(KEY, content(OBJECTS, KEY), 10);
@@ -218,6 +224,7 @@ public abstract class EventContract extends KvCacheContract {
 
     /// Followers that start at any moment, from a snapshot, beside writers that put, write over and drop.
     @Test
+    @Tag(ESSENTIAL)
     void givenConcurrentWriters_whenFollowedFromASnapshot_thenTheTruth() throws Exception {
         int writers = 3;
         try (ExecutorService threads = Executors.newFixedThreadPool(writers)) {

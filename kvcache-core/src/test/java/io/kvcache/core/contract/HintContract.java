@@ -13,6 +13,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// Hints: they cost hits when they are wrong, never correctness. By a clock that the test moves, where there
@@ -47,6 +48,7 @@ public abstract class HintContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenATailIsForgotten_whenRoomIsNeeded_thenItGoesFirst() {
         BlockChain old = stored(chain(1, 32));
         BlockChain young = stored(chain(2, 32));
@@ -87,6 +89,7 @@ public abstract class HintContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAPin_whenEnded_thenTheChainMayGo() {
         BlockChain pinned = stored(chain(1, 10));
         cache().hint(new Hint.Pin(pinned, MINUTE));
@@ -96,6 +99,7 @@ public abstract class HintContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenPinsOfAQuarter_whenMoreIsAsked_thenNotTaken() {
         BlockChain sixteen = stored(chain(1, 16));
         BlockChain one = stored(chain(2, 1));
@@ -211,6 +215,7 @@ public abstract class HintContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenASession_whenItsNextTurnIsLabelled_thenWhatItLeftBehindGoesFirst() {
         BlockChain first = stored(chain(1, 20));
         assertThat(cache().hint(turn(first, 1))).isTrue();
@@ -309,6 +314,7 @@ public abstract class HintContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenUnknownObjects_whenHinted_thenTheyAreSkipped() {
         List<byte[]> unknown = List.of(objectKey(1), objectKey(2));
         assertThat(cache().hintObjects(OBJECTS, unknown, new ObjectHint.Pin(MINUTE)))

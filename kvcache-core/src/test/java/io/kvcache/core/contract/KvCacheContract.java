@@ -39,10 +39,18 @@ import org.junit.jupiter.api.BeforeEach;
 ///
 /// The themes: [BlockContract], [BlockWriterContract], [ObjectContract], [CapacityContract], [HintContract],
 /// [EventContract], [LifecycleContract], [ArgumentContract], [ConcurrencyContract].
+/// An embedded cache and one over TCP are tested by all of it in every run, the other ones as [#CARRIER] says.
 ///
 /// Each test gets a cache of two slabs, empty, with [#MIB] and [#OBJECTS] registered; after each test the
 /// store is validated and must be without open tables.
 public abstract class KvCacheContract {
+
+    /// The tag of a test class that repeats the contract over another carrier: shared memory, Aeron, UCX, a disk.
+    /// The usual run takes its [#ESSENTIAL] tests alone, `./kvcache test --full` all of them.
+    public static final String CARRIER = "carrier";
+
+    /// The tag of what depends on how bytes, waits and refusals travel, so that every carrier is tested by it.
+    public static final String ESSENTIAL = "essential";
 
     /// Tokens in a block of every namespace here.
     protected static final int BLOCK_TOKENS = 16;

@@ -17,6 +17,7 @@ import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.List;
 import org.assertj.core.api.InstanceOfAssertFactories;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// Opening and closing: of tables, views and the cache itself.
@@ -54,6 +55,7 @@ public abstract class LifecycleContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAClosedTable_whenUsed_thenItThrows() {
         BlockChain chain = stored(chain(1, 2));
         BlockTable table = cache().acquire(chain);
@@ -79,6 +81,7 @@ public abstract class LifecycleContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAClosedView_whenUsed_thenItThrows() {
         putObject(KEY, content(OBJECTS, KEY), 5000);
         ObjectView view = view(KEY);
@@ -92,6 +95,7 @@ public abstract class LifecycleContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAReadOnlySegment_whenWrittenTo_thenItThrows() {
         BlockChain chain = stored(chain(1, 1));
         putObject(KEY, content(OBJECTS, KEY), 5000);
@@ -106,6 +110,7 @@ public abstract class LifecycleContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenACheckedCache_whenASegmentOutlivesItsTable_thenItThrows() {
         assumeThat(subject().checked()).as("checked segments").isTrue();
         BlockChain chain = stored(chain(1, 1));
@@ -123,6 +128,7 @@ public abstract class LifecycleContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenACheckedCache_whenASegmentOutlivesItsWriter_thenItThrows() {
         assumeThat(subject().checked()).as("checked segments").isTrue();
         MemorySegment sealed;
@@ -143,6 +149,7 @@ public abstract class LifecycleContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAClosedCache_whenUsed_thenItThrowsAndASecondCloseDoesNothing() {
         CacheUnderTest other = open(CacheSetup.SMALL);
         KvCache closed = other.cache();
@@ -159,6 +166,7 @@ public abstract class LifecycleContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAClosedTable_whenItIsWaitedForByAStage_thenThatCompletes() {
         try (BlockWriter writer = cache().put(chain(1, 1), 0, 0, KvCache.NO_WAIT)) {
             content(chain(1, 1), 0).fill(writer.segment());
@@ -174,6 +182,7 @@ public abstract class LifecycleContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAStrictCache_whenClosedWithATable_thenItThrowsAndTheTableStillReads() {
         CacheUnderTest other = open(CacheSetup.SMALL.withStrict());
         KvCache strict = other.cache();
@@ -191,6 +200,7 @@ public abstract class LifecycleContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenACache_whenClosedWithATable_thenItsBytesAreRightOrItThrows() {
         CacheUnderTest other = open(CacheSetup.SMALL);
         KvCache lenient = other.cache();

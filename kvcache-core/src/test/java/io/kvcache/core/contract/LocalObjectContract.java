@@ -13,6 +13,7 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// What every [LocalKvCache] does with objects beyond what every cache does: holds, sequences, look-ups by digest.
@@ -53,6 +54,7 @@ public abstract class LocalObjectContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAResidentObject_whenHeld_thenItsBytesAndItIsPinned() {
         put(1, null);
         try (ObjectView held = Objects.requireNonNull(local().holdObject(OBJECTS, key(1)))) {
@@ -121,6 +123,7 @@ public abstract class LocalObjectContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenObjectsOfTwoNamespaces_whenListed_thenEachHasItsOwnAndDropsByDigest() {
         Namespace other = Namespace.objects("objects", "another tenant");
         cache().register(other);
@@ -143,6 +146,7 @@ public abstract class LocalObjectContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenALocalCache_whenAskedForItsMemory_thenTheBlocksLieInIt() {
         put(1, null);
         long first = local().hostMemory().address();

@@ -61,6 +61,7 @@ public abstract class ObjectContract extends KvCacheContract {
                 (5 << 20) + 12_345,
                 (31 << 20) + (15 << 16) + (15 << 12) + 1
             })
+    @Tag(ESSENTIAL)
     void givenAnObjectOfAnySize_whenRead_thenExactlyWhatWasPut(int bytes) {
         assertThat(putObject(KEY, version(1), bytes)).isEqualTo(SealOutcome.SEALED);
         try (ObjectView view = view(KEY)) {
@@ -77,6 +78,7 @@ public abstract class ObjectContract extends KvCacheContract {
 
     @ParameterizedTest
     @ValueSource(ints = {1, 100_000, 3 << 20})
+    @Tag(ESSENTIAL)
     void givenBytesAtHand_whenStored_thenTheyAreReadAndWrittenOver(int bytes) {
         assertThat(cache().storeObject(OBJECTS, KEY, version(1).toHeapSegment(bytes), KvCache.NO_WAIT))
                 .isTrue();
@@ -118,6 +120,7 @@ public abstract class ObjectContract extends KvCacheContract {
 
     @ParameterizedTest
     @ValueSource(ints = {1, 5000, 70_000, 3_000_000})
+    @Tag(ESSENTIAL)
     void givenAnObjectSealedInAnyWay_whenViewed_thenItsChecksumIsOverValueAndKey(int bytes) {
         int sum = checksum(version(1).toHeapSegment(bytes).toArray(ValueLayout.JAVA_BYTE));
         putObject(KEY, version(1), bytes);
@@ -153,6 +156,7 @@ public abstract class ObjectContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenARangeOfAnObject_whenVisited_thenItsBytesInOrder() {
         int bytes = (1 << 20) + (64 << 10) + 5000;
         putObject(KEY, version(1), bytes);
@@ -181,6 +185,7 @@ public abstract class ObjectContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAnObjectThatArrivesInParts_whenSaidSo_thenItIsStoredAsIfNot() {
         int bytes = (1 << 20) + 5000;
         try (ObjectWriter writer = cache().putObject(OBJECTS, KEY, bytes, KvCache.NO_WAIT)) {
@@ -202,6 +207,7 @@ public abstract class ObjectContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenKeysOfAnyLength_whenStored_thenEachFindsItsOwn() {
         int[] lengths = {1, 2, 16, 255, 4095, 4096};
         for (int length : lengths) {
@@ -233,6 +239,7 @@ public abstract class ObjectContract extends KvCacheContract {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
+    @Tag(ESSENTIAL)
     void givenTwoWritersOfAnObject_whenEachSeals_thenTheLastSealedStands(boolean begunFirst) {
         try (ObjectWriter first = reserve(KEY, 5000);
                 ObjectWriter second = reserve(KEY, 70_000)) {
@@ -287,6 +294,7 @@ public abstract class ObjectContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAnAbandonedObject_whenLookedUp_thenNothingIsLeftAndAllBytesAreBack() {
         ObjectWriter writer = reserve(KEY, (3 << 20) + 70_000);
         writer.close();
@@ -331,6 +339,7 @@ public abstract class ObjectContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenAnObject_whenDropped_thenGoneOnceAndAnOpenViewKeepsItsBytes() {
         putObject(KEY, version(1), 70_000);
         try (ObjectView view = view(KEY)) {
@@ -359,6 +368,7 @@ public abstract class ObjectContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
     void givenRanges_whenCopied_thenAnyPartOfTheObject() {
         long seed = 3;
         int bytes = (1 << 20) + (64 << 10) + 5000;

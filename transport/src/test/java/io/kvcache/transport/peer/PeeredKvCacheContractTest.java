@@ -12,6 +12,7 @@ import io.kvcache.core.contract.CapacityContract;
 import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.EventContract;
 import io.kvcache.core.contract.HintContract;
+import io.kvcache.core.contract.KvCacheContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.LocalObjectContract;
 import io.kvcache.core.contract.ManualClock;
@@ -31,8 +32,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Tag;
 
 /// An embedded store over one peer, which it asks and is not given anything by: what a store does alone.
+@Tag(KvCacheContract.CARRIER)
 final class PeeredKvCacheContractTest {
 
     private static final Duration PATIENCE = Duration.ofSeconds(60);

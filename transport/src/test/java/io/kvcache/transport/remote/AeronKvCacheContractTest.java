@@ -9,6 +9,7 @@ import io.kvcache.core.contract.CapacityContract;
 import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.EventContract;
 import io.kvcache.core.contract.HintContract;
+import io.kvcache.core.contract.KvCacheContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.transport.aeron.AeronEndpoint;
@@ -22,6 +23,7 @@ import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
@@ -31,6 +33,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// driver of its own, and by UDP, where all have one.
 @ParameterizedClass
 @ValueSource(strings = {"ipc", "udp"})
+@Tag(KvCacheContract.CARRIER)
 final class AeronKvCacheContractTest {
 
     private static final AtomicInteger FOLDERS = new AtomicInteger();

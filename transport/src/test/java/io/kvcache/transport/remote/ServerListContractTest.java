@@ -9,6 +9,7 @@ import io.kvcache.core.contract.CapacityContract;
 import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.EventContract;
 import io.kvcache.core.contract.HintContract;
+import io.kvcache.core.contract.KvCacheContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.transport.endpoint.EndpointOptions;
@@ -18,8 +19,10 @@ import java.net.InetSocketAddress;
 import java.util.List;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Tag;
 
 /// A cache of several servers, the first of which is dead, keeps the contract of every `KvCache`.
+@Tag(KvCacheContract.CARRIER)
 final class ServerListContractTest {
 
     private static CacheUnderTest open(CacheSetup setup) {

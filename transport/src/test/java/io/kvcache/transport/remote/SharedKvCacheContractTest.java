@@ -9,6 +9,7 @@ import io.kvcache.core.contract.CapacityContract;
 import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.EventContract;
 import io.kvcache.core.contract.HintContract;
+import io.kvcache.core.contract.KvCacheContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.transport.shm.ShmDirectory;
@@ -16,12 +17,14 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 
 /// A cache over shared memory keeps the contract of every `KvCache`: the address asks for it, so a store
 /// whose memory is not mapped would not be connected to.
 @EnabledOnOs(OS.LINUX)
+@Tag(KvCacheContract.CARRIER)
 final class SharedKvCacheContractTest {
 
     private static final List<ShmDirectory> FOLDERS = new ArrayList<>();

@@ -11,6 +11,7 @@ import io.kvcache.core.contract.CapacityContract;
 import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.EventContract;
 import io.kvcache.core.contract.HintContract;
+import io.kvcache.core.contract.KvCacheContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.core.identity.BlockChain;
@@ -19,6 +20,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIf;
 import org.junit.jupiter.params.Parameter;
@@ -30,6 +32,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 @EnabledIf(value = "io.kvcache.transport.ucx.UcxMemory#possible", disabledReason = "libucx0 is not installed")
 @ParameterizedClass
 @ValueSource(strings = {"tcp", "shm"})
+@Tag(KvCacheContract.CARRIER)
 final class UcxKvCacheContractTest {
 
     private static final List<ShmDirectory> FOLDERS = new ArrayList<>();
