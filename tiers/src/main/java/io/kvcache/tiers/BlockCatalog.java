@@ -4,7 +4,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.StoredBlock;
-import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import java.util.List;
 
 /// The blocks of one namespace of a store by their keys, for who counts them or forgets single ones.

@@ -1,11 +1,15 @@
 package io.kvcache.tiers;
 
+import io.kvcache.tiers.OpenHandles.OpenHandle;
+
+import io.kvcache.tiers.TieredKvCache.AccessListeners;
+
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.ForwardingBlockTable;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.LoadBatch;
-import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.RecordHandle;
 import org.jspecify.annotations.Nullable;
 

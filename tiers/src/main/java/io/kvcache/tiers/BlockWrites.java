@@ -3,13 +3,17 @@ package io.kvcache.tiers;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
+import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.PutReservation;
-import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
+import io.kvcache.tiers.OpenHandles.OpenHandle;
+import io.kvcache.tiers.TieredKvCache.AccessListeners;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.function.IntFunction;
 
 /// Writers of blocks that are named by their chain.
 ///
@@ -81,5 +85,96 @@ final class BlockWrites {
         }
         long start = roomWaiter.nanos();
         return BulkPut.put(blocks, i -> put(chain, from + i, 0, roomWaiter.remainingNanos(start, timeoutNanos)));
+    }
+
+    /// Blocks that are stored by copying them, one after another.
+    private static final class BulkPut {
+
+        private BulkPut() {}
+
+        /// Stops at the first that is refused.
+        ///
+        /// @param writers by the block's number in the run
+        static PutSummary put(List<MemorySegment> blocks, IntFunction<BlockWriter> writers) {
+            int stored = 0;
+            int present = 0;
+            PutOutcome last = PutOutcome.PRESENT;
+            for (int i = 0; i < blocks.size(); i++) {
+                try (BlockWriter writer = writers.apply(i)) {
+                    last = writer.outcome();
+                    if (last == PutOutcome.RESERVED) {
+                        writer.copyFrom(blocks.get(i));
+                        if (writer.seal() == SealOutcome.DROPPED) {
+                            return new PutSummary(stored, present, PutOutcome.NO_PARENT);
+                        }
+                        stored++;
+                    } else if (last.allowsNextBlock()) {
+                        present++;
+                    } else {
+                        return new PutSummary(stored, present, last);
+                    }
+                }
+            }
+            return new PutSummary(stored, present, last);
+        }
+    }
+
+    /// Writes one block into its slot.
+    static final class HostBlockWriter implements BlockWriter {
+
+        private final SlotWriter slotWriter;
+        private final int blockBytes;
+        private boolean checksummed;
+
+        HostBlockWriter(SlotWriter slotWriter, int blockBytes) {
+            this.slotWriter = slotWriter;
+            this.blockBytes = blockBytes;
+        }
+
+        @Override
+        public PutOutcome outcome() {
+            return slotWriter.outcome();
+        }
+
+        @Override
+        public MemorySegment segment() {
+            slotWriter.requireOpen();
+            return slotWriter.bind(slot());
+        }
+
+        @Override
+        public void copyFrom(MemorySegment source) {
+            slotWriter.requireOpen();
+            if (source.byteSize() != blockBytes) {
+                throw new IllegalArgumentException(
+                        "the source has " + source.byteSize() + " bytes; a block of this namespace has " + blockBytes);
+            }
+            slotWriter.copyIn(source, List.of(slot()));
+            checksummed = true;
+        }
+
+        @Override
+        public SealOutcome seal() {
+            slotWriter.requireOpen();
+            if (!checksummed) {
+                slotWriter.addToChecksum(slot());
+            }
+            return slotWriter.seal();
+        }
+
+        @Override
+        public SealOutcome seal(int checksum) {
+            return slotWriter.seal(checksum);
+        }
+
+        @Override
+        public void close() {
+            slotWriter.close();
+        }
+
+        private MemorySegment slot() {
+            HostStore store = slotWriter.store();
+            return store.slotSegment(store.records().hostPage(slotWriter.record()), blockBytes);
+        }
     }
 }

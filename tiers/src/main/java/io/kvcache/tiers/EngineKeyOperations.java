@@ -1,5 +1,11 @@
 package io.kvcache.tiers;
 
+import io.kvcache.tiers.BlockWrites.HostBlockWriter;
+
+import io.kvcache.tiers.OpenHandles.OpenHandle;
+
+import io.kvcache.tiers.TieredKvCache.AccessListeners;
+
 import io.kvcache.core.AccessListener;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
@@ -11,7 +17,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.EngineBlock;
 import io.kvcache.core.store.HostStore.PutReservation;
-import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.RecordHandle;
 import java.util.List;
 import org.jspecify.annotations.Nullable;

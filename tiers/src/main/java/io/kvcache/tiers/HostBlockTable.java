@@ -1,5 +1,7 @@
 package io.kvcache.tiers;
 
+import io.kvcache.tiers.OpenHandles.OpenHandle;
+
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.store.HostStore;

@@ -1,9 +1,11 @@
 package io.kvcache.tiers;
 
+import io.kvcache.tiers.OpenHandles.OpenHandle;
+
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.memory.ReadyWaiters;
 import io.kvcache.core.store.HostStore.LoadBatch;
-import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordHandle;

@@ -2,19 +2,28 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.AccessListener;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.ObjectCatalog;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.SegmentVisitor;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.ObjectSpec;
 import io.kvcache.core.store.HostStore.PutReservation;
-import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.RecordHandle;
+import io.kvcache.tiers.OpenHandles.OpenHandle;
+import io.kvcache.tiers.TieredKvCache.AccessListeners;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /// Opaque objects by byte-string key, over the store's records.
@@ -223,5 +232,212 @@ final class ObjectOperations {
             hints.onObjectDropped(wanted);
         }
         return dropped;
+    }
+
+    /// The objects of one namespace of a store.
+    record HostObjectCatalog(HostStore store, NamespaceEntry namespace, Hints hints) implements ObjectCatalog {
+
+        @Override
+        public List<Entry> list() {
+            return store.objects(namespace);
+        }
+
+        @Override
+        public boolean contains(BlockKey digest) {
+            long handle = store.lookup().findKnown(digest.hi(), digest.lo());
+            return RecordHandle.isFound(handle) && isOwn(handle);
+        }
+
+        @Override
+        public boolean drop(BlockKey digest) {
+            return !isForeign(digest) && unpinIfDropped(digest, store.drop(digest.hi(), digest.lo()) > 0);
+        }
+
+        @Override
+        public boolean dropForQuota(BlockKey digest) {
+            return !isForeign(digest) && unpinIfDropped(digest, store.dropForQuota(digest.hi(), digest.lo()) > 0);
+        }
+
+        private boolean isOwn(long handle) {
+            return store.lookup().isObjectOf(namespace, RecordHandle.record(handle));
+        }
+
+        /// A caller that knows digests could name a block, or an object of another namespace. A record that changes
+        /// hands during the check may give either answer.
+        private boolean isForeign(BlockKey digest) {
+            long handle = store.lookup().findKnown(digest.hi(), digest.lo());
+            return RecordHandle.isFound(handle) && !isOwn(handle);
+        }
+
+        private boolean unpinIfDropped(BlockKey digest, boolean dropped) {
+            if (dropped) {
+                hints.onObjectDropped(digest);
+            }
+            return dropped;
+        }
+    }
+
+    /// Writes one object into its slots, and its key behind it.
+    ///
+    /// The checksum protects what leaves memory. A store with a disk has it taken as the bytes arrive; one without
+    /// leaves it until somebody asks for it ([StoredObject#checksum()]), as a client that writes over a fast link
+    /// would wait for it.
+    private static final class HostObjectWriter implements ObjectWriter {
+
+        private final SlotWriter slotWriter;
+        private final long valueBytes;
+        private final StoredObject stored;
+        private final boolean deferChecksum;
+        private long checksummedBytes;
+
+        HostObjectWriter(SlotWriter slotWriter, byte[] key, long valueBytes) {
+            this.slotWriter = slotWriter;
+            this.valueBytes = valueBytes;
+            stored = new StoredObject(slotWriter.store(), slotWriter.record(), valueBytes);
+            deferChecksum = !slotWriter.store().tierPort().hasDisks();
+            if (slotWriter.outcome() == PutOutcome.RESERVED) {
+                stored.writeKey(key);
+            }
+        }
+
+        @Override
+        public PutOutcome outcome() {
+            return slotWriter.outcome();
+        }
+
+        @Override
+        public List<MemorySegment> segments() {
+            slotWriter.requireOpen();
+            List<MemorySegment> pieces = stored.valueSegments();
+            pieces.replaceAll(slotWriter::bind);
+            return pieces;
+        }
+
+        @Override
+        public void copyFrom(MemorySegment source) {
+            slotWriter.requireOpen();
+            if (source.byteSize() != valueBytes) {
+                throw new IllegalArgumentException(
+                        "the source has " + source.byteSize() + " bytes; the room is for " + valueBytes);
+            }
+            if (deferChecksum) {
+                stored.copyFrom(source);
+            } else {
+                slotWriter.copyIn(source, stored.valueSegments());
+            }
+            checksummedBytes = valueBytes;
+        }
+
+        @Override
+        public void advance(long bytes) {
+            slotWriter.requireOpen();
+            Objects.checkFromIndexSize(checksummedBytes, bytes, valueBytes);
+            sum(bytes);
+        }
+
+        @Override
+        public SealOutcome seal() {
+            slotWriter.requireOpen();
+            if (deferChecksum) {
+                return slotWriter.seal(StoredObject.NO_CHECKSUM);
+            }
+            sum(stored.bytes() - checksummedBytes);
+            return slotWriter.seal();
+        }
+
+        private void sum(long bytes) {
+            if (!deferChecksum) {
+                stored.visit(
+                        checksummedBytes,
+                        bytes,
+                        (memory, from, length) -> slotWriter.addToChecksum(memory.asSlice(from, length)));
+            }
+            checksummedBytes += bytes;
+        }
+
+        @Override
+        public SealOutcome seal(int checksum) {
+            return slotWriter.seal(checksum);
+        }
+
+        @Override
+        public void close() {
+            slotWriter.close();
+        }
+    }
+
+    /// A pinned object in host memory.
+    private static final class HostObjectView implements ObjectView {
+
+        private final HostBlockTable.StoreContext storeContext;
+        private final OpenHandle openHandle;
+        private final StoredObject stored;
+        private final SegmentScope scope;
+        private final AtomicBoolean closed = new AtomicBoolean();
+
+        /// Takes over a pin and a hold.
+        HostObjectView(HostBlockTable.StoreContext storeContext, OpenHandle openHandle, StoredObject stored) {
+            this.storeContext = storeContext;
+            this.openHandle = openHandle;
+            this.stored = stored;
+            scope = SegmentScope.open(storeContext.checked());
+        }
+
+        @Override
+        public long bytes() {
+            return stored.valueBytes();
+        }
+
+        @Override
+        public void visit(long offset, long bytes, SegmentVisitor each) {
+            requireOpen();
+            Objects.checkFromIndexSize(offset, bytes, stored.valueBytes());
+            MemorySegment readable = scope.bind(storeContext.store().memory()).asReadOnly();
+            stored.visit(offset, bytes, (_, from, length) -> each.visitSegment(readable, from, length));
+        }
+
+        @Override
+        public int checksum() {
+            requireOpen();
+            return stored.checksum();
+        }
+
+        @Override
+        public long handle() {
+            requireOpen();
+            return storeContext.store().records().handle(stored.record());
+        }
+
+        @Override
+        public void copyTo(long offset, long bytes, MemorySegment target) {
+            requireOpen();
+            Objects.checkFromIndexSize(offset, bytes, stored.valueBytes());
+            Objects.checkFromIndexSize(0, bytes, target.byteSize());
+            stored.copyTo(offset, bytes, target);
+        }
+
+        private void requireOpen() {
+            if (closed.get()) {
+                throw new IllegalStateException("the view is closed");
+            }
+        }
+
+        @Override
+        public boolean isValid() {
+            return true;
+        }
+
+        @Override
+        public void close() {
+            if (!closed.compareAndSet(false, true)) {
+                return;
+            }
+            try {
+                scope.close();
+            } finally {
+                storeContext.store().lookup().unpin(stored.record());
+                storeContext.openHandles().release(openHandle);
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.LongAdder;
+import org.jspecify.annotations.Nullable;
 
 /// Counts who has a claim on the store's memory, and bars new claims once the store closes.
 ///
@@ -76,5 +77,16 @@ final class OpenHandles {
                 .map(oldest -> new IllegalStateException(
                         counted + "; the oldest: " + oldest.description(), oldest.acquiredAt()))
                 .orElseGet(() -> new IllegalStateException(counted));
+    }
+
+    /// Somebody's claim on the store's memory: an open table, view or writer.
+    ///
+    /// @param number counts claims from 0; the lowest is the oldest
+    /// @param description what is held, for the report
+    /// @param acquiredAt the stack of who took it, when the store tracks its holders
+    record OpenHandle(long number, Object description, @Nullable Throwable acquiredAt) {
+
+        /// Stands for every claim when the store does not track them.
+        static final OpenHandle UNTRACKED = new OpenHandle(-1, "", null);
     }
 }

@@ -1,5 +1,7 @@
 package io.kvcache.tiers;
 
+import io.kvcache.tiers.OpenHandles.OpenHandle;
+
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.memory.ChunkedCrc;

@@ -1,5 +1,7 @@
 package io.kvcache.tiers;
 
+import io.kvcache.tiers.TieredKvCache.StoreShutdown;
+
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.HostStoreConfig;

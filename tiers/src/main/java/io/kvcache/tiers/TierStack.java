@@ -3,9 +3,14 @@ package io.kvcache.tiers;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.Tier;
+import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierSource;
 import io.kvcache.core.time.Clock;
+import io.kvcache.tiers.directory.DiskDirectory;
 import io.kvcache.tiers.disk.DiskGeometry;
+import io.kvcache.tiers.disk.DiskTier;
+import io.kvcache.tiers.front.CachedDiskTier;
 import io.kvcache.tiers.front.RetiredTiers;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
@@ -14,8 +19,9 @@ import io.kvcache.tiers.movement.TierScheduler;
 import io.kvcache.tiers.movement.TierThreads;
 import io.kvcache.tiers.movement.TierWorkerLimits;
 import io.kvcache.tiers.movement.WriteBudget;
-import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.lang.System.Logger;
+import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -176,6 +182,97 @@ record TierStack(
             if (checksumExecutor != null) {
                 checksumExecutor.shutdown();
             }
+        }
+    }
+
+    /// Opens the disk tier of a directory.
+    ///
+    /// @param memory what the log works with comes from
+    /// @param slots the store's host memory, which blocks travel from and to
+    /// @param checksumExecutor computes checksums beside the disk's thread
+    private record DiskTierOpener(DiskOptions options, HostMemorySource memory, MemorySegment slots, Executor checksumExecutor)
+            implements TierOpener {
+
+        /// Registering touches all of the memory, which for gibibytes takes seconds of the start; huge
+        /// pages, which larger stores get, spare the kernel most of the same work.
+        private static final long MAX_REGISTERED_BYTES = 256L << 20;
+
+        @Override
+        public String name() {
+            return "disk " + options.directory();
+        }
+
+        @Override
+        public Tier open(TierListener listener) {
+            DiskDirectory directory = DiskDirectory.open(options.directory(), options.bytes(), options.files());
+            try {
+                if (slots.byteSize() <= MAX_REGISTERED_BYTES) {
+                    directory.device().register(slots);
+                }
+                DiskTier.Resources resources =
+                        new DiskTier.Resources(directory.device(), directory, memory, checksumExecutor);
+                return new DiskTier(name(), resources, directory.config(), listener);
+            } catch (RuntimeException failed) {
+                directory.close();
+                throw failed;
+            }
+        }
+
+        @Override
+        public RuntimeException openFailure(Tier tier) {
+            return tier instanceof DiskTier disk
+                    ? DiskDirectory.openFailure(options.directory(), disk.log())
+                    : new IllegalStateException(name() + " is " + tier.state() + ": " + tier.cause());
+        }
+    }
+
+    /// Opens a tier that somebody else brings.
+    ///
+    /// @param slots the store's host memory, which blocks travel from and to
+    private record TierSourceOpener(TierSource source, MemorySegment slots) implements TierOpener {
+
+        @Override
+        public String name() {
+            return source.name();
+        }
+
+        @Override
+        public Tier open(TierListener listener) {
+            return source.open(listener, slots);
+        }
+
+        @Override
+        public RuntimeException openFailure(Tier tier) {
+            return new IllegalStateException(name() + " is " + tier.state() + ": " + tier.cause());
+        }
+    }
+
+    /// Opens a disk with a tier that somebody else brings in front of it.
+    ///
+    /// @param slots the store's host memory, which blocks travel from and to
+    /// @param retiredTiers what was in front of it before and is still used
+    private record CachedDiskTierOpener(TierOpener disk, TierSource front, MemorySegment slots, RetiredTiers retiredTiers)
+            implements TierOpener {
+
+        @Override
+        public String name() {
+            return disk.name();
+        }
+
+        @Override
+        public Tier open(TierListener listener) {
+            return new CachedDiskTier(
+                    front.name(), disk::open, before -> front.open(before, slots), listener, retiredTiers);
+        }
+
+        @Override
+        public void closeRetired() {
+            retiredTiers.close();
+        }
+
+        @Override
+        public RuntimeException openFailure(Tier tier) {
+            return disk.openFailure(tier instanceof CachedDiskTier fronted ? fronted.disk() : tier);
         }
     }
 }

@@ -1,5 +1,7 @@
 package io.kvcache.tiers;
 
+import io.kvcache.tiers.ObjectOperations.HostObjectCatalog;
+
 import io.kvcache.core.AccessListener;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
@@ -19,16 +21,23 @@ import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.shm.SharedMemory;
-import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.PrefetchStats;
+import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.TierPort.DiskTierStats;
+import io.kvcache.core.time.Clock;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.tiers.movement.TierTransferStats;
+import java.lang.System.Logger.Level;
+import java.lang.System.Logger;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /// A store embedded in this JVM, on host memory and, if asked, disks.
@@ -425,5 +434,117 @@ public final class TieredKvCache implements LocalKvCache {
     public void close() {
         hints.close();
         storeShutdown.run();
+    }
+
+    /// Those who hear what a store is used for: mostly nobody.
+    ///
+    /// They belong to the embedder and run on the threads of its callers. A failure of one must not fail a call that has
+    /// taken pins or room, so it ends here: the first of each listener is logged with its stack.
+    static final class AccessListeners implements AccessListener {
+
+        private static final Logger LOG = System.getLogger(TieredKvCache.class.getName());
+
+        private final List<RegisteredListener> registrations = new CopyOnWriteArrayList<>();
+
+        private static final class RegisteredListener {
+            private final AccessListener listener;
+            private final AtomicBoolean failed = new AtomicBoolean();
+
+            RegisteredListener(AccessListener listener) {
+                this.listener = listener;
+            }
+
+            void logFailure(RuntimeException failure) {
+                if (failed.compareAndSet(false, true)) {
+                    LOG.log(
+                            Level.WARNING,
+                            "The use listener " + listener.getClass().getName()
+                                    + " threw; the store goes on, and logs no further failure of this listener",
+                            failure);
+                }
+            }
+        }
+
+        void add(AccessListener listener) {
+            registrations.add(new RegisteredListener(Objects.requireNonNull(listener, "listener")));
+        }
+
+        boolean hasListeners() {
+            return !registrations.isEmpty();
+        }
+
+        @Override
+        public void onAccess(BlockChain chain, int from, int found, int blockBytes) {
+            for (RegisteredListener each : registrations) {
+                try {
+                    each.listener.onAccess(chain, from, found, blockBytes);
+                } catch (RuntimeException failure) {
+                    each.logFailure(failure);
+                }
+            }
+        }
+
+        @Override
+        public void onAccess(LookupKind lookupKind, Namespace namespace, BlockKey key, long bytes) {
+            for (RegisteredListener each : registrations) {
+                try {
+                    each.listener.onAccess(lookupKind, namespace, key, bytes);
+                } catch (RuntimeException failure) {
+                    each.logFailure(failure);
+                }
+            }
+        }
+
+        @Override
+        public void onPut(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces) {
+            for (RegisteredListener each : registrations) {
+                try {
+                    each.listener.onPut(namespace, key, after, bytes, replaces);
+                } catch (RuntimeException failure) {
+                    each.logFailure(failure);
+                }
+            }
+        }
+    }
+
+    /// Ends a store: bars new claims, waits for the open ones, and unmaps the memory only if all are gone.
+    ///
+    /// @param patience how long to wait for open tables
+    /// @param strict whether tables that stay open are an error of the caller's, not just a warning
+    /// @param tiers ends the movement to and from the tiers below, which still move what they have until then
+    record StoreShutdown(
+            HostStore store, OpenHandles openHandles, Clock clock, Duration patience, boolean strict, AutoCloseable tiers) {
+
+        private static final Logger LOG = System.getLogger(TieredKvCache.class.getName());
+        private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+
+        /// @throws IllegalStateException in strict mode, when tables were still open
+        void run() {
+            if (!openHandles.stopAccepting()) {
+                return;
+            }
+            long start = clock.nanos();
+            while (openHandles.openCount() > 0 && clock.nanos() - start < patience.toNanos()) {
+                clock.sleep(PAUSE_NANOS);
+            }
+            closeTiers();
+            if (openHandles.openCount() == 0) {
+                store.close();
+                return;
+            }
+            IllegalStateException report = openHandles.leakReport();
+            if (strict) {
+                throw report;
+            }
+            LOG.log(Level.WARNING, "The store is closed and its memory stays mapped", report);
+        }
+
+        private void closeTiers() {
+            try {
+                tiers.close();
+            } catch (Exception failed) {
+                LOG.log(Level.WARNING, "The tiers below host memory did not close", failed);
+            }
+        }
     }
 }

@@ -2,21 +2,26 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.event.EventLog;
+import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
+import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierSource;
 import io.kvcache.core.time.Clock;
 import io.kvcache.core.tree.RecordLayout;
+import io.kvcache.tiers.TieredKvCache.StoreShutdown;
+import io.kvcache.tiers.memory.BackgroundPrefaulter;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
+import io.kvcache.tiers.memory.PagePrefaulter;
 import io.kvcache.tiers.memory.SharedMemorySource;
 import io.kvcache.tiers.memory.StagingLimits;
 import io.kvcache.tiers.os.SystemClock;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.time.Duration;
@@ -332,5 +337,65 @@ public final class TieredKvCacheBuilder {
 
     private static boolean assertionsEnabled() {
         return TieredKvCacheBuilder.class.desiredAssertionStatus();
+    }
+
+    /// Memory whose pages a thread touches in the background, so that the first requests need not.
+    ///
+    /// @param toucher stopped before the memory is closed
+    private record PrefaultedMemory(HostMemory memory, BackgroundPrefaulter toucher) implements HostMemory {
+
+        private static final long STEP_BYTES = 8L << 20;
+
+        static HostMemorySource inBackground(HostMemorySource source) {
+            return (purpose, bytes) -> {
+                HostMemory memory = source.reserve(purpose, bytes);
+                return new PrefaultedMemory(
+                        memory, BackgroundPrefaulter.start(new PagePrefaulter(memory.segment()), purpose));
+            };
+        }
+
+        /// Memory that is touched before anybody gets it.
+        static HostMemorySource atStart(HostMemorySource source) {
+            return (purpose, bytes) -> {
+                HostMemory memory = source.reserve(purpose, bytes);
+                PagePrefaulter toucher = new PagePrefaulter(memory.segment());
+                while (toucher.prefaultNext(STEP_BYTES) > 0) {}
+                return memory;
+            };
+        }
+
+        @Override
+        public MemorySegment segment() {
+            return memory.segment();
+        }
+
+        @Override
+        public String describe() {
+            return memory.describe();
+        }
+
+        @Override
+        public void close() {
+            toucher.close();
+            memory.close();
+        }
+    }
+
+    /// How many records a store needs when nobody says so.
+    private static final class RecordCount {
+
+        /// One record for 64 KiB of disk: blocks that small are the least that is worth a disk's while.
+        private static final long DISK_BYTES_PER_RECORD = 64 << 10;
+
+        private RecordCount() {}
+
+        static int estimate(long hostBytes, List<DiskOptions> disks, List<TierSource> others) {
+            long below = disks.isEmpty()
+                    ? others.stream().mapToLong(TierSource::maxLiveBytes).sum()
+                    : disks.stream().mapToLong(DiskOptions::bytes).sum(); // what is in front of them is there as well
+            long onDisk = below / DISK_BYTES_PER_RECORD;
+            return Math.toIntExact(
+                    Math.min(HostStoreConfig.defaultRecords(hostBytes) + onDisk, HostStoreConfig.MAX_RECORDS));
+        }
     }
 }

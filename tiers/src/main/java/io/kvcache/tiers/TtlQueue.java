@@ -15,6 +15,7 @@ import java.util.Map;
 import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import java.util.function.IntSupplier;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// Ends of chains that are let go first once a time is over, until it is.
@@ -165,5 +166,33 @@ final class TtlQueue {
         chargeOfGroup.merge(expiry.group, sign * ChainSuffixes.charge(expiry.action.length()), Integer::sum);
         waitingBlocks += (long) sign * expiry.action.length();
         nextExpiryNanos = byTime.isEmpty() ? Long.MAX_VALUE : byTime.first().expiresAtNanos;
+    }
+
+    /// The keys of the last blocks of chains: all that is kept of a chain that is spoken of later.
+    static final class ChainSuffixes {
+
+        /// Kept for one purpose of each group of namespaces, so that no tenant takes another's, as [#charge] counts
+        /// them: 2 to 4 MiB.
+        static final int MAX_BLOCKS = 1 << 16;
+
+        /// What is kept beside the keys of one end takes about as much as eight keys.
+        private static final int MIN_CHARGE = 8;
+
+        private ChainSuffixes() {}
+
+        /// Blocks that an end of a chain counts as where they are limited, so that many short ones take no
+        /// more of the heap.
+        ///
+        /// @param blocks that it has
+        static int charge(int blocks) {
+            return Math.max(MIN_CHARGE, blocks);
+        }
+
+        /// A chain of the keys from one block on, with no memory shared with the one they are of.
+        static BlockChain of(BlockChain chain, int from) {
+            List<BlockKey> keys =
+                    IntStream.range(from, chain.length()).mapToObj(chain::key).toList();
+            return BlockChain.ofKeys(chain.namespace(), keys);
+        }
     }
 }

@@ -1,5 +1,7 @@
 package io.kvcache.tiers;
 
+import io.kvcache.tiers.TtlQueue.ChainSuffixes;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.Hint;

@@ -7,7 +7,7 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.store.HostStore.PutReservation;
-import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 

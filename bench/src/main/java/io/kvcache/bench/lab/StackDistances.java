@@ -1,7 +1,7 @@
 package io.kvcache.bench.lab;
 
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.core.policy.FenwickTree;
+import io.kvcache.core.policy.MissRatioCurve.FenwickTree;
 import java.util.function.IntPredicate;
 
 /// LRU's stack distances: for each use of a block, how many other blocks were used since its last use.

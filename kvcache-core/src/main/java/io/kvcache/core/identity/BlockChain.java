@@ -1,10 +1,14 @@
 package io.kvcache.core.identity;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.security.MessageDigest;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /// The keys of a sequence's full blocks, in order.
@@ -233,5 +237,118 @@ public final class BlockChain {
         int[] all = Arrays.copyOf(first, first.length + second.length);
         System.arraycopy(second, 0, all, first.length, second.length);
         return all;
+    }
+
+    /// The digests of a chain's blocks, 32 bytes each, in an array that chains grown from one another share.
+    ///
+    /// A digest once written never changes, and a chain reads only as many as it had when it was made. So a chain
+    /// that grows may write right after its last digest, if it is the first to do so there; the second one to grow
+    /// from the same place takes a copy. Readers need no fence: a chain reaches its log through a final field, set
+    /// after the digests were written.
+    private static final class DigestArray {
+
+        static final DigestArray EMPTY = new DigestArray(0);
+
+        /// The length of the largest array in whole digests.
+        private static final int MAX_DIGESTS = (Integer.MAX_VALUE - 8) / Sha256.BYTES;
+
+        private static final ValueRange DIGESTS = new ValueRange("blocks of a chain", 0, MAX_DIGESTS);
+
+        private final byte[] bytes;
+        private final AtomicInteger claimed = new AtomicInteger();
+
+        private DigestArray(int capacity) {
+            bytes = new byte[capacity * Sha256.BYTES];
+        }
+
+        /// A log with the first `held` digests of this one and `more` after them for the caller to write: this very
+        /// log when the place is free, else a copy.
+        DigestArray reserve(int held, int more) {
+            DIGESTS.check((long) held + more);
+            int needed = held + more;
+            if (needed * Sha256.BYTES <= bytes.length && claimed.compareAndSet(held, needed)) {
+                return this;
+            }
+            // The first chain of a sequence gets what it asks for; one that grows will probably grow again.
+            int spare = Math.min(held / 2, MAX_DIGESTS - needed);
+            DigestArray copy = new DigestArray(needed + spare);
+            System.arraycopy(bytes, 0, copy.bytes, 0, held * Sha256.BYTES);
+            copy.claimed.set(needed);
+            return copy;
+        }
+
+        /// The array, for the caller that reserved a place in it.
+        byte[] bytes() {
+            return bytes;
+        }
+
+        long keyHi(int index) {
+            return BlockKey.longAt(bytes, index * Sha256.BYTES);
+        }
+
+        long keyLo(int index) {
+            return BlockKey.longAt(bytes, index * Sha256.BYTES + Long.BYTES);
+        }
+
+        /// The engine's hash behind a bare key.
+        long engineHash(int index) {
+            return BlockKey.longAt(bytes, index * Sha256.BYTES + BlockKey.BYTES);
+        }
+    }
+
+    /// Hashes tokens block by block: `digest[i] = SHA-256(digest[i-1] ‖ tokens[i] as int32 little-endian)`.
+    ///
+    /// One array holds the digest of the block before and the tokens of the block being filled, so a block is one
+    /// update and one digest, and nothing is allocated per block.
+    ///
+    /// **Threads.** One.
+    private static final class ChainHasher {
+
+        private static final VarHandle INT_LE = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
+
+        private final MessageDigest sha = Sha256.newDigest();
+        private final byte[] input;
+        private final byte[] out;
+        private int filled = Sha256.BYTES;
+        private int outOffset;
+
+        /// @param parent holds the digest to start from at `parentOffset`
+        /// @param out takes the digests of full blocks, from `outOffset` on
+        ChainHasher(int blockTokens, byte[] parent, int parentOffset, byte[] out, int outOffset) {
+            input = new byte[Sha256.BYTES + blockTokens * Integer.BYTES];
+            System.arraycopy(parent, parentOffset, input, 0, Sha256.BYTES);
+            this.out = out;
+            this.outOffset = outOffset;
+        }
+
+        /// Hashes `tokens[0, count)` after those given before; writes a digest for each block that becomes full.
+        void append(int[] tokens, int count) {
+            int next = 0;
+            while (next < count) {
+                int taken = Math.min(count - next, (input.length - filled) / Integer.BYTES);
+                copy(tokens, next, taken);
+                next += taken;
+                if (filled == input.length) {
+                    finishBlock();
+                }
+            }
+        }
+
+        private void copy(int[] tokens, int from, int count) {
+            byte[] to = input;
+            int at = filled;
+            for (int i = from; i < from + count; i++, at += Integer.BYTES) {
+                INT_LE.set(to, at, tokens[i]);
+            }
+            filled = at;
+        }
+
+        private void finishBlock() {
+            sha.update(input, 0, input.length);
+            Sha256.finish(sha, input, 0);
+            System.arraycopy(input, 0, out, outOffset, Sha256.BYTES);
+            outOffset += Sha256.BYTES;
+            filled = Sha256.BYTES;
+        }
     }
 }

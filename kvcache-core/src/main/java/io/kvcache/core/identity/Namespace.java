@@ -1,5 +1,8 @@
 package io.kvcache.core.identity;
 
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
@@ -269,6 +272,107 @@ public final class Namespace {
         ///     or when parts disagree; names the field, its value and what is allowed
         public Namespace build() {
             return new Namespace(this);
+        }
+    }
+
+    /// Feeds a namespace's fields to SHA-256 so that no two different namespaces feed the same bytes.
+    ///
+    /// Every text goes in as its length (int32, big-endian) and its UTF-8 bytes, every number as int32 big-endian,
+    /// the parts after their count: the bytes can be read back in one way only. Constants go in by name, so that
+    /// reordering them in the source changes nothing.
+    private static final class NamespaceHasher {
+
+        /// Changes with the encoding below, and with it every key of every store.
+        private static final String TAG = "kvcache namespace v1";
+
+        private final MessageDigest sha = Sha256.newDigest();
+        private final ByteBuffer number = ByteBuffer.allocate(Integer.BYTES);
+
+        NamespaceHasher() {
+            text(TAG.getBytes(StandardCharsets.US_ASCII));
+        }
+
+        NamespaceHasher text(byte[] utf8) {
+            number(utf8.length);
+            sha.update(utf8);
+            return this;
+        }
+
+        NamespaceHasher number(int value) {
+            number.clear().putInt(value);
+            sha.update(number.array());
+            return this;
+        }
+
+        NamespaceHasher part(Part part) {
+            BlockShape shape = part.shape();
+            number(part.group()).number(part.rank()).constant(part.kind()).number(part.window());
+            number(part.rotation().basePosition());
+            number(shape.layers()).number(shape.planes()).number(shape.kvHeads()).number(shape.headDim());
+            return number(shape.blockTokens()).constant(shape.dtype()).constant(shape.order());
+        }
+
+        byte[] finish() {
+            return sha.digest();
+        }
+
+        private NamespaceHasher constant(Enum<?> constant) {
+            return text(constant.name().getBytes(StandardCharsets.US_ASCII));
+        }
+    }
+
+    /// A named text of a namespace: what it may be, and its bytes.
+    ///
+    /// @param required whether it must not be empty
+    /// @param secret whether its value is kept out of messages
+    private record NamespaceField(String name, boolean required, boolean secret) {
+
+        /// Long enough for any path of a model; short enough to register and log.
+        static final int MAX_BYTES = 512;
+
+        /// How much of a refused value a message shows.
+        private static final int SHOWN_CHARS = 40;
+
+        static NamespaceField required(String name) {
+            return new NamespaceField(name, true, false);
+        }
+
+        static NamespaceField optional(String name) {
+            return new NamespaceField(name, false, false);
+        }
+
+        static NamespaceField secret(String name) {
+            return new NamespaceField(name, false, true);
+        }
+
+        String check(String value) {
+            utf8(value);
+            return value;
+        }
+
+        /// The value's UTF-8 bytes.
+        byte[] utf8(String value) {
+            if (value.isBlank() && (required || !value.isEmpty())) {
+                throw refusal(value, "is blank");
+            }
+            byte[] bytes = Utf8.encode(name, value);
+            if (bytes.length > MAX_BYTES) {
+                throw refusal(value, "takes " + bytes.length + " bytes");
+            }
+            return bytes;
+        }
+
+        private IllegalArgumentException refusal(String value, String what) {
+            String allowed = required ? "1 to " + MAX_BYTES : "none, or 1 to " + MAX_BYTES;
+            return new IllegalArgumentException(
+                    "%s = %s %s; allowed: %s bytes of UTF-8, not blank".formatted(name, shown(value), what, allowed));
+        }
+
+        private String shown(String value) {
+            if (secret) {
+                return "(hidden)";
+            }
+            return value.length() <= SHOWN_CHARS ? "\"" + value + "\"" : "\"" + value.substring(0, SHOWN_CHARS) + "…\"";
         }
     }
 }

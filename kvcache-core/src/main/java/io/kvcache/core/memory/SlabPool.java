@@ -1,8 +1,13 @@
 package io.kvcache.core.memory;
 
+import io.kvcache.core.memory.SlabPool.Slab;
+import io.kvcache.core.memory.SlabPool.SlabOwners;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.BitSet;
 import java.util.List;
+import java.util.function.IntPredicate;
 import org.jspecify.annotations.Nullable;
 
 /// Host memory cut into slabs of 32 MiB, each assigned to one slot class.
@@ -317,5 +322,228 @@ public final class SlabPool {
         if (assigned + free.count() != slabs.length) {
             throw new AssertionError(assigned + " slabs assigned, " + free.count() + " free, of " + slabs.length);
         }
+    }
+
+    /// The slabs of one class, and among them those with a free slot. Both lists remove in constant time, by swapping.
+    private static final class SlotClassSlabs {
+
+        final List<Slab> all = new ArrayList<>();
+        private final List<Slab> open = new ArrayList<>();
+
+        /// A slab with a free slot, or null.
+        @Nullable
+        Slab slabWithFreeSlot() {
+            return open.isEmpty() ? null : open.getLast();
+        }
+
+        void add(Slab slab) {
+            slab.classPosition = all.size();
+            all.add(slab);
+            markOpen(slab);
+        }
+
+        void remove(Slab slab) {
+            if (slab.openPosition >= 0) {
+                markFull(slab);
+            }
+            Slab last = all.removeLast();
+            if (last != slab) {
+                all.set(slab.classPosition, last);
+                last.classPosition = slab.classPosition;
+            }
+            slab.classPosition = -1;
+        }
+
+        void markOpen(Slab slab) {
+            slab.openPosition = open.size();
+            open.add(slab);
+        }
+
+        void markFull(Slab slab) {
+            Slab last = open.removeLast();
+            if (last != slab) {
+                open.set(slab.openPosition, last);
+                last.openPosition = slab.openPosition;
+            }
+            slab.openPosition = -1;
+        }
+    }
+
+    /// The slots of one slab (or of one run of slabs) while it is assigned to a class.
+    ///
+    /// `owner[slot]` is the record that holds the slot, or [#FREE]. `link[slot]` chains the free slots of the slab, and
+    /// for an object's slots leads to the page of the next one.
+    static final class Slab {
+
+        static final int FREE = -1;
+        private static final int END = -1;
+
+        final int index;
+        final SlotClass slotClass;
+        private final int[] owner;
+        private final int[] link;
+        private int freeHead;
+        private int live;
+
+        /// Position in the class's list of slabs that have a free slot, or -1.
+        int openPosition = -1;
+
+        /// Position in the class's list of all its slabs.
+        int classPosition = -1;
+
+        Slab(int index, SlotClass slotClass) {
+            this.index = index;
+            this.slotClass = slotClass;
+            int slots = slotClass.slotsPerSlab();
+            owner = new int[slots];
+            link = new int[slots];
+            Arrays.fill(owner, FREE);
+            for (int slot = 0; slot < slots; slot++) {
+                link[slot] = slot + 1 < slots ? slot + 1 : END;
+            }
+        }
+
+        boolean isFull() {
+            return live == owner.length;
+        }
+
+        boolean isEmpty() {
+            return live == 0;
+        }
+
+        int live() {
+            return live;
+        }
+
+        int slots() {
+            return owner.length;
+        }
+
+        int owner(int slot) {
+            return owner[slot];
+        }
+
+        int allocate(int record) {
+            int slot = freeHead;
+            assert slot != END : "slab " + index + " is full";
+            freeHead = link[slot];
+            owner[slot] = record;
+            link[slot] = END;
+            live++;
+            return slot;
+        }
+
+        void release(int slot) {
+            if (owner[slot] == FREE) {
+                throw new IllegalStateException("slot " + slot + " of slab " + index + " is released twice");
+            }
+            owner[slot] = FREE;
+            link[slot] = freeHead;
+            freeHead = slot;
+            live--;
+        }
+
+        int link(int slot) {
+            return link[slot];
+        }
+
+        void link(int slot, int page) {
+            link[slot] = page;
+        }
+
+        int page(int slot) {
+            return (int) ((index * SlabPool.SLAB_BYTES + slot * slotClass.slotBytes()) >> Pages.SHIFT);
+        }
+
+        int slotOf(int page) {
+            return (int) ((Pages.offset(page) - index * SlabPool.SLAB_BYTES) / slotClass.slotBytes());
+        }
+    }
+
+    /// The slabs that no class holds. Taken lowest first, which keeps runs of adjacent slabs whole for as long as
+    /// possible.
+    static final class FreeSlabs {
+
+        private final BitSet bits;
+
+        FreeSlabs(int count) {
+            bits = new BitSet(count);
+            bits.set(0, count);
+        }
+
+        /// Takes `length` adjacent slabs and answers the first, or -1.
+        int allocateRun(int length) {
+            int start = bits.nextSetBit(0);
+            while (start >= 0) {
+                int end = bits.nextClearBit(start);
+                if (end - start >= length) {
+                    bits.clear(start, start + length);
+                    return start;
+                }
+                start = bits.nextSetBit(end);
+            }
+            return -1;
+        }
+
+        void release(int index) {
+            bits.set(index);
+        }
+
+        int count() {
+            return bits.cardinality();
+        }
+    }
+
+    /// The records that hold slots of one slab, for a caller that considers emptying it.
+    public static final class SlabOwners {
+
+        static final SlabOwners NONE = new SlabOwners(null);
+
+        private final @Nullable Slab slab;
+
+        SlabOwners(@Nullable Slab slab) {
+            this.slab = slab;
+        }
+
+        /// Slots that are held.
+        public int live() {
+            return slab == null ? 0 : slab.live();
+        }
+
+        /// Bytes in held slots.
+        public long heldBytes() {
+            return slab == null ? 0 : slab.live() * slab.slotClass.slotBytes();
+        }
+
+        /// The class whose slots these are, or -1 when the slab has no class.
+        public int classId() {
+            return slab == null ? -1 : slab.slotClass.id();
+        }
+
+        /// Calls `visitor` with each owner, one call a held slot, until it answers false.
+        ///
+        /// The visitor may release slots of this slab, its own included.
+        ///
+        /// @return whether the visitor answered true throughout
+        public boolean allOwnersMatch(IntPredicate visitor) {
+            if (slab == null) {
+                return true;
+            }
+            for (int slot = 0; slot < slab.slots(); slot++) {
+                int owner = slab.owner(slot);
+                if (owner != Slab.FREE && !visitor.test(owner)) {
+                    return false;
+                }
+            }
+            return true;
+        }
+    }
+
+    /// What emptying a slab would cost its owner.
+    @FunctionalInterface
+    public interface EvictionCost {
+
+        /// A cost from 0, or a negative number when the slab cannot be emptied now.
+        long costOf(SlabOwners owners);
     }
 }

@@ -1,5 +1,7 @@
 package io.kvcache.core.policy;
 
+import io.kvcache.core.policy.ReuseTracker.AgeHistogram;
+
 import java.util.Arrays;
 
 /// Leaves in lists by class and span of last use, and the list that ranks lowest.
@@ -11,7 +13,7 @@ import java.util.Arrays;
 /// The lists of a span are a row. A row stays where it is when spans are merged, and is used again
 /// when its own span has gone into another.
 ///
-/// [AgeHistogram] has the same rows for all blocks, leaves or not, resident or not.
+/// [ReuseTracker.AgeHistogram] has the same rows for all blocks, leaves or not, resident or not.
 final class AgeBucketLists {
 
     /// No leaf, no list.
@@ -239,5 +241,255 @@ final class AgeBucketLists {
         }
         lowest.resize(labelClasses, rows);
         ageHistogram.ensureRows(rows);
+    }
+
+    /// Which lists of leaves have any, and the one of them that ranks lowest.
+    ///
+    /// Lists lie in rows, one for each span of age, and in a row in lanes of [ImportanceWord#LISTS]. A rank
+    /// is asked for only where there are leaves: when a list gets its first, and when a row's lowest is
+    /// looked for. Each row remembers its lowest until that becomes empty or all ranks are new, so what
+    /// an eviction looks through is one row and the lowest of the others, however many lanes there are.
+    ///
+    /// **Threads.** One writer, the holder of the store's lock.
+    static final class MinScoreIndex {
+
+        /// No list.
+        static final int NONE = -1;
+
+        private static final int LISTS = ImportanceWord.LISTS;
+
+        /// A row's lowest is to be looked for.
+        private static final int UNKNOWN = -2;
+
+        /// What the leaves of a list are worth beside those of others.
+        interface ListScorer {
+
+            /// Finds the rank, the same until [MinScoreIndex#invalidateScores] is called.
+            ///
+            /// @param list counted over all lanes
+            float score(int span, int list);
+        }
+
+        private final ListScorer listScorer;
+        private int labelClasses;
+        /// A bit for each list of a lane in a row that has leaves.
+        private long[] filledBits;
+        /// For each row: the list, counted from the row's first, [#NONE] or [#UNKNOWN].
+        private int[] lowestOfRow;
+        private float[] rankOfRow;
+        private int row = NONE;
+        private int list = NONE;
+        private float rank;
+
+        MinScoreIndex(ListScorer listScorer, int labelClasses, int rows) {
+            assert LISTS <= Long.SIZE : LISTS + " lists in a lane";
+            this.listScorer = listScorer;
+            this.labelClasses = labelClasses;
+            filledBits = new long[rows * labelClasses];
+            lowestOfRow = new int[rows];
+            Arrays.fill(lowestOfRow, NONE);
+            rankOfRow = new float[rows];
+        }
+
+        /// A list of the row of a span has got its first leaf.
+        void markFilled(int ofRow, int span, int ofList) {
+            filledBits[ofRow * labelClasses + ofList / LISTS] |= 1L << ofList % LISTS;
+            float fresh = listScorer.score(span, ofList);
+            if (lowestOfRow[ofRow] != UNKNOWN && isLower(ofRow, fresh, ofList)) {
+                lowestOfRow[ofRow] = ofList;
+                rankOfRow[ofRow] = fresh;
+            }
+            if (row != NONE && fresh < rank) {
+                set(ofRow, ofList, fresh);
+            }
+        }
+
+        /// A list has lost its last leaf.
+        void markEmpty(int ofRow, int ofList) {
+            filledBits[ofRow * labelClasses + ofList / LISTS] &= ~(1L << ofList % LISTS);
+            if (lowestOfRow[ofRow] == ofList) {
+                lowestOfRow[ofRow] = UNKNOWN;
+            }
+        }
+
+        /// All ranks are new.
+        void invalidateScores() {
+            invalidateLowest();
+            for (int each = 0; each < lowestOfRow.length; each++) {
+                lowestOfRow[each] = lowestOfRow[each] == NONE ? NONE : UNKNOWN;
+            }
+        }
+
+        /// The lowest is to be looked for.
+        void invalidateLowest() {
+            row = NONE;
+        }
+
+        /// The lists of a lane in a row that have leaves, a bit for each.
+        long filledLists(int ofRow, int labelClass) {
+            return filledBits[ofRow * labelClasses + labelClass];
+        }
+
+        /// The leaves of one row have gone to another one's lists.
+        void merge(int from, int into) {
+            for (int labelClass = 0; labelClass < labelClasses; labelClass++) {
+                filledBits[into * labelClasses + labelClass] |= filledBits[from * labelClasses + labelClass];
+                filledBits[from * labelClasses + labelClass] = 0;
+            }
+            lowestOfRow[from] = NONE;
+            lowestOfRow[into] = UNKNOWN;
+            invalidateLowest();
+        }
+
+        /// Looks for the list that ranks lowest: of the oldest span and the first in it among equals.
+        /// That one stays until it is empty or another one is below it.
+        ///
+        /// @param rows the row of each span
+        /// @param spans how many there are
+        /// @return whether there is one, for [#row] and [#list]
+        boolean findLowest(int[] rows, int spans) {
+            if (row != NONE && (filledBits[row * labelClasses + list / LISTS] & 1L << list % LISTS) != 0) {
+                return true;
+            }
+            invalidateLowest();
+            for (int span = 0; span < spans; span++) {
+                int each = rows[span];
+                if (lowestOfRow[each] == UNKNOWN) {
+                    search(each, span);
+                }
+                if (lowestOfRow[each] != NONE && (row == NONE || rankOfRow[each] < rank)) {
+                    set(each, lowestOfRow[each], rankOfRow[each]);
+                }
+            }
+            return row != NONE;
+        }
+
+        int row() {
+            return row;
+        }
+
+        int list() {
+            return list;
+        }
+
+        /// Makes room for more rows, or for more lanes in each, behind those that are there.
+        void resize(int wide, int rows) {
+            long[] spread = new long[rows * wide];
+            for (int each = 0; each < lowestOfRow.length; each++) {
+                System.arraycopy(filledBits, each * labelClasses, spread, each * wide, labelClasses);
+            }
+            int before = lowestOfRow.length;
+            lowestOfRow = Arrays.copyOf(lowestOfRow, rows);
+            Arrays.fill(lowestOfRow, before, rows, NONE);
+            rankOfRow = Arrays.copyOf(rankOfRow, rows);
+            filledBits = spread;
+            labelClasses = wide;
+        }
+
+        long bytes() {
+            return (long) filledBits.length * Long.BYTES + (long) lowestOfRow.length * (Integer.BYTES + Float.BYTES);
+        }
+
+        private void search(int ofRow, int span) {
+            lowestOfRow[ofRow] = NONE;
+            for (int labelClass = 0; labelClass < labelClasses; labelClass++) {
+                for (long left = filledBits[ofRow * labelClasses + labelClass]; left != 0; left &= left - 1) {
+                    int each = labelClass * LISTS + Long.numberOfTrailingZeros(left);
+                    float fresh = listScorer.score(span, each);
+                    if (isLower(ofRow, fresh, each)) {
+                        lowestOfRow[ofRow] = each;
+                        rankOfRow[ofRow] = fresh;
+                    }
+                }
+            }
+        }
+
+        private boolean isLower(int ofRow, float fresh, int ofList) {
+            int known = lowestOfRow[ofRow];
+            return known == NONE || fresh < rankOfRow[ofRow] || (fresh == rankOfRow[ofRow] && ofList < known);
+        }
+
+        private void set(int ofRow, int ofList, float fresh) {
+            row = ofRow;
+            list = ofList;
+            rank = fresh;
+        }
+    }
+
+    /// Cuts the past into spans that are as long as they are far away.
+    ///
+    /// The newest span is open. Two neighbours become one when together they are no longer than an eighth
+    /// of the time since they ended. So there are few spans, about eight a doubling of age, and what lies
+    /// in one is of about one age.
+    static final class AgeBuckets {
+
+        /// A merged span's length is at most the time since its end divided by this.
+        private static final int DISTANCE = 8;
+
+        private long[] starts = new long[64];
+        private int count = 1;
+
+        /// @param start of the first span
+        AgeBuckets(long start) {
+            starts[0] = start;
+        }
+
+        int count() {
+            return count;
+        }
+
+        /// The span of a reading; what is older than all of them belongs to the first.
+        int bucketOf(long reading) {
+            int last = count - 1;
+            if (reading >= starts[last]) {
+                return last;
+            }
+            int low = 0;
+            int high = last - 1;
+            while (low < high) {
+                int middle = (low + high + 1) >>> 1;
+                if (starts[middle] <= reading) {
+                    low = middle;
+                } else {
+                    high = middle - 1;
+                }
+            }
+            return low;
+        }
+
+        /// Time since the middle of a span.
+        long age(int bucket, long now) {
+            long end = bucket == count - 1 ? now : starts[bucket + 1];
+            return now - (starts[bucket] + end) / 2;
+        }
+
+        /// Ends the newest span.
+        void startBucket(long now) {
+            if (count == starts.length) {
+                starts = Arrays.copyOf(starts, 2 * count);
+            }
+            starts[count++] = now;
+        }
+
+        /// The first span, from one on, that is to be merged with the one after it, or -1.
+        int findMergeable(int from, long now) {
+            for (int bucket = from; bucket + 2 < count; bucket++) {
+                long end = starts[bucket + 2];
+                if ((end - starts[bucket]) * DISTANCE <= now - end) {
+                    return bucket;
+                }
+            }
+            return -1;
+        }
+
+        /// Makes one of a span and the one after it.
+        void merge(int bucket) {
+            System.arraycopy(starts, bucket + 2, starts, bucket + 1, count - bucket - 2);
+            count--;
+        }
+
+        long bytes() {
+            return (long) starts.length * Long.BYTES;
+        }
     }
 }

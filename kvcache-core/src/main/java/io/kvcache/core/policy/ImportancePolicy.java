@@ -1,7 +1,12 @@
 package io.kvcache.core.policy;
 
+import io.kvcache.core.policy.LabelClasses.BlockLabel;
+
+import io.kvcache.core.policy.LruFallback.ShadowLru;
+import java.util.Arrays;
 import java.util.function.IntConsumer;
 import java.util.function.IntPredicate;
+import java.util.function.LongConsumer;
 
 /// Evicts the leaf that is expected to give the fewest uses for the memory it holds, by what has been
 /// learned.
@@ -400,5 +405,279 @@ public final class ImportancePolicy implements EvictionPolicy {
 
     private long horizon() {
         return AnnouncedRequests.horizon(size);
+    }
+
+    /// Lets time pass with the uses of one [ImportancePolicy]'s blocks, and has its lists ranked when a turn
+    /// is over or the guard steps in.
+    ///
+    /// **Threads.** One writer, the holder of the store's lock.
+    private static final class AccessClock {
+
+        private final PolicyState state;
+        private final ReuseTracker reuseTracker;
+        private final LongConsumer afterEpoch;
+        private final LruFallback lruFallback = new LruFallback();
+        private final ScanResistantClock scanResistantClock = new ScanResistantClock();
+
+        /// @param afterTurn hears what the clock reads when a turn is over
+        AccessClock(PolicyState state, ReuseTracker reuseTracker, LongConsumer afterTurn) {
+            this.state = state;
+            this.reuseTracker = reuseTracker;
+            this.afterEpoch = afterTurn;
+        }
+
+        LruFallback lruFallback() {
+            return lruFallback;
+        }
+
+        /// Tells the guard of a use.
+        ///
+        /// @param hit whether the block was here
+        /// @param copied whether a slower tier has it too: losing it is no miss, so it is not compared
+        void recordOutcome(boolean hit, boolean copied, long fingerprint) {
+            if (lruFallback.onUse(fingerprint, hit, copied)) {
+                rank();
+            }
+        }
+
+        /// Time passes by a block that is used and was here.
+        ///
+        /// @param size resident blocks
+        /// @return what the clock reads
+        long onUse(int size) {
+            scanResistantClock.onKnownUse(size);
+            return tick(size);
+        }
+
+        /// Time passes by a block that comes, unless too many come that were never seen.
+        ///
+        /// @param size resident blocks
+        /// @return what the clock reads
+        long onAdmit(boolean seen, int size) {
+            if (seen) {
+                scanResistantClock.onKnownUse(size);
+            }
+            return seen || scanResistantClock.advancesClock(size) ? tick(size) : state.now();
+        }
+
+        /// Time passes.
+        ///
+        /// @param size resident blocks
+        /// @return what the clock reads
+        long tick(int size) {
+            long now = state.tick();
+            if (reuseTracker.countUse()) {
+                reuseTracker.advanceEpoch(now, size);
+                rank();
+                afterEpoch.accept(now);
+            }
+            return now;
+        }
+
+        /// Ranks the lists as the guard has it.
+        void rank() {
+            if (lruFallback.followsLru()) {
+                reuseTracker.rankByAge();
+            } else {
+                reuseTracker.rankByScore(state.now(), state.reloadCostRatio());
+            }
+        }
+    }
+
+    /// Whether a block that was never seen moves the clock by which ages are told.
+    ///
+    /// Ages count in blocks used. A scan of prompts that come once would make everything old within
+    /// minutes, and what is old counts for dead. So new blocks move the clock only as often as they
+    /// usually come: for each block that is used again, as many as there were between two such blocks
+    /// lately, and half a cache of them ahead. Beyond that the clock stands until something is used
+    /// again.
+    ///
+    /// **Threads.** One writer, the holder of the store's lock.
+    static final class ScanResistantClock {
+
+        /// Used blocks that "lately" means, as a multiple of the resident blocks.
+        private static final double MEMORY = 8;
+
+        /// New blocks ahead, as a multiple of the resident blocks: a burst of long prompts is no scan.
+        private static final double AHEAD = 0.5;
+
+        private static final int MIN_USES = 64;
+
+        private double meanNewPerReuse;
+        private double allowed;
+        private long sinceUse;
+        private long uses;
+
+        /// A block was used that was seen before.
+        ///
+        /// @param size resident blocks
+        void onKnownUse(int size) {
+            uses++;
+            meanNewPerReuse +=
+                    (sinceUse - meanNewPerReuse) / Math.clamp((double) uses, 1, MEMORY * Math.max(MIN_USES, size));
+            sinceUse = 0;
+            allowed = Math.min(allowed + meanNewPerReuse, AHEAD * Math.max(MIN_USES, size));
+        }
+
+        /// A block was used that was not.
+        ///
+        /// @param size resident blocks
+        /// @return whether the clock is to move; always so before a cache full has been used again
+        boolean advancesClock(int size) {
+            sinceUse++;
+            if (uses <= size || allowed >= 1) {
+                allowed = Math.max(0, allowed - 1);
+                return true;
+            }
+            return false;
+        }
+    }
+
+    /// The words of one [ImportancePolicy]'s resident blocks, and the list that each of its leaves stands in.
+    ///
+    /// **Threads.** One writer, the holder of the store's lock.
+    static final class CandidateIndex {
+
+        static final int NONE = RecordView.NONE;
+
+        /// Leaves that are asked for before an eviction is given up.
+        private static final int MAX_REFUSALS = 1024;
+
+        private final RecordView records;
+        private final PolicyState state;
+        private final AgeBucketLists buckets;
+        private final LabelClasses labelClasses;
+        private final long[] words;
+        private final int ownerId;
+        private int[] refusals = new int[8];
+
+        CandidateIndex(RecordView records, PolicyState state, AgeBucketLists buckets, LabelClasses labelClasses) {
+            this.records = records;
+            this.state = state;
+            this.buckets = buckets;
+            this.labelClasses = labelClasses;
+            words = state.words();
+            ownerId = state.newOwner();
+        }
+
+        /// The number that marks this instance's records.
+        int owner() {
+            return ownerId;
+        }
+
+        boolean contains(int record) {
+            return ImportanceWord.owner(words[record]) == ownerId;
+        }
+
+        long stateOf(int record) {
+            return words[record];
+        }
+
+        /// Gives a record that stands in no list another word, 0 when it leaves.
+        void setState(int record, long word) {
+            words[record] = word;
+        }
+
+        /// The lane of what was said of a record.
+        int labelClassOf(int record) {
+            byte[] said = state.labels();
+            return said == null ? LabelClasses.NONE : labelClasses.classOf(said[record]);
+        }
+
+        /// A record comes of which nothing was said but its label.
+        void add(int record, int label) {
+            byte[] said = state.labels();
+            if (said != null) {
+                said[record] = labelClasses.blockLabelOf(label);
+            }
+        }
+
+        /// What was said of a record.
+        byte labelOf(int record) {
+            byte[] said = state.labels();
+            return said == null ? BlockLabel.NONE : said[record];
+        }
+
+        /// Says something else of a record that is in no list and that no count includes at this moment.
+        void setLabel(int record, byte blockLabel) {
+            state.labelsForWrite()[record] = blockLabel;
+        }
+
+        boolean isListed(int record) {
+            return (words[record] & ImportanceWord.LISTED) != 0;
+        }
+
+        void addToList(int record) {
+            words[record] |= ImportanceWord.LISTED;
+            buckets.add(listOf(record), record);
+        }
+
+        void removeFromList(int record) {
+            if (isListed(record)) {
+                buckets.remove(listOf(record), record);
+                words[record] &= ~ImportanceWord.LISTED;
+            }
+        }
+
+        /// Gives a record another word, and the place that goes with it.
+        void updateState(int record, long word) {
+            boolean listed = isListed(record);
+            removeFromList(record);
+            words[record] = word & ~ImportanceWord.LISTED;
+            if (listed) {
+                addToList(record);
+            }
+        }
+
+        /// The leaf that is worth least, or [#NONE]; it may have children by now.
+        int lowestRecord() {
+            int lowest = buckets.lowestList();
+            return lowest == AgeBucketLists.NONE ? NONE : buckets.oldest(lowest);
+        }
+
+        /// The leaf that is worth least, taken off its list, or [#NONE].
+        int takeLowest() {
+            int lowest = lowestRecord();
+            while (lowest != NONE) {
+                removeFromList(lowest);
+                if (records.residentChildren(lowest) == 0) {
+                    return lowest;
+                }
+                lowest = lowestRecord();
+            }
+            return NONE;
+        }
+
+        /// The leaf that is worth least of those that can be claimed, taken off its list, or [#NONE]
+        /// when none of the lowest can.
+        ///
+        /// @param refused hears of those that could not, which are in no list then
+        int takeLowest(IntPredicate claim, IntConsumer refused) {
+            int count = 0;
+            int victim = NONE;
+            while (victim == NONE && count < MAX_REFUSALS) {
+                int record = takeLowest();
+                if (record == NONE) {
+                    break;
+                }
+                if (claim.test(record)) {
+                    victim = record;
+                } else {
+                    refusals = count < refusals.length ? refusals : Arrays.copyOf(refusals, 2 * count);
+                    refusals[count++] = record;
+                }
+            }
+            for (int i = 0; i < count; i++) {
+                refused.accept(refusals[i]);
+            }
+            return victim;
+        }
+
+        private int listOf(int record) {
+            long word = words[record];
+            return ImportanceWord.status(word) == ImportanceWord.DEMOTED
+                    ? AgeBucketLists.DEMOTED_LIST
+                    : buckets.listFor(ImportanceWord.listOf(labelClassOf(record), word), ImportanceWord.stamp(word));
+        }
     }
 }

@@ -1,5 +1,7 @@
 package io.kvcache.core.policy;
 
+import io.kvcache.core.policy.LabelClasses.BlockLabel;
+
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.locks.Lock;
@@ -150,7 +152,7 @@ public final class PolicyState {
         return present;
     }
 
-    /// What callers said of each record, as [BlockLabel] has it, or null as long as they said nothing.
+    /// What callers said of each record, as [LabelClasses.BlockLabel] has it, or null as long as they said nothing.
     byte @Nullable [] labels() {
         return labels;
     }

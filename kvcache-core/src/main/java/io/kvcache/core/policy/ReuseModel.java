@@ -1,5 +1,6 @@
 package io.kvcache.core.policy;
 
+import io.kvcache.core.policy.ImportanceWord.BlockClasses;
 import java.util.Arrays;
 
 /// How soon blocks of a class and an age are used again, learned while they are.
@@ -308,5 +309,129 @@ final class ReuseModel {
             }
         }
         return best;
+    }
+
+    /// Uses and exposure by age, for rows of blocks that [ReuseModel] tells apart or together.
+    ///
+    /// **Threads.** One writer, the holder of the store's lock.
+    private static final class ReuseCounts {
+
+        private static final int BINS = AgeBins.COUNT;
+
+        private double[] uses;
+        private double[] exposure;
+        /// Bins of each row up to the last that has anything, 0 for a row of which nothing was seen.
+        private byte[] reach;
+
+        ReuseCounts(int rows) {
+            uses = new double[rows * BINS];
+            exposure = new double[rows * BINS];
+            reach = new byte[rows];
+        }
+
+        /// Makes room for more rows.
+        void ensureRows(int rows) {
+            uses = Arrays.copyOf(uses, rows * BINS);
+            exposure = Arrays.copyOf(exposure, rows * BINS);
+            reach = Arrays.copyOf(reach, rows);
+        }
+
+        /// A block of a row was used.
+        void addUse(int row, int bin) {
+            uses[row * BINS + bin]++;
+            extendReach(row, bin);
+        }
+
+        /// Blocks of a row were not used for a while.
+        ///
+        /// @param blockTime blocks times time
+        void addExposure(int row, int bin, double blockTime) {
+            exposure[row * BINS + bin] += blockTime;
+            extendReach(row, bin);
+        }
+
+        private void extendReach(int row, int bin) {
+            if (bin >= reach[row]) {
+                reach[row] = (byte) (bin + 1);
+            }
+        }
+
+        double uses(int row, int bin) {
+            return uses[row * BINS + bin];
+        }
+
+        double exposure(int row, int bin) {
+            return exposure[row * BINS + bin];
+        }
+
+        int reach(int row) {
+            return reach[row];
+        }
+
+        /// Takes rows over from another one.
+        ///
+        /// @param from the first of them there; the first one here is the first of all
+        void copyFrom(ReuseCounts other, int from, int rows) {
+            for (int row = 0; row < rows; row++) {
+                int length = other.reach[from + row];
+                System.arraycopy(other.uses, (from + row) * BINS, uses, row * BINS, length);
+                System.arraycopy(other.exposure, (from + row) * BINS, exposure, row * BINS, length);
+                reach[row] = (byte) length;
+            }
+        }
+
+        /// Has each count weigh less.
+        ///
+        /// @param keep share of it that is kept
+        void decay(double keep) {
+            for (int row = 0; row < reach.length; row++) {
+                decay(uses, row, keep);
+                decay(exposure, row, keep);
+            }
+        }
+
+        private void decay(double[] counts, int row, double keep) {
+            int end = row * BINS + reach[row];
+            for (int i = row * BINS; i < end; i++) {
+                counts[i] *= keep;
+            }
+        }
+
+        long bytes() {
+            return (long) (uses.length + exposure.length) * Double.BYTES + reach.length;
+        }
+    }
+
+    /// Ages in half octaves: two bins for each doubling, so that a bin is about 40 % wide whatever the age.
+    static final class AgeBins {
+
+        /// Ages up to 2^42 are told apart; older ones share the last bin.
+        static final int COUNT = 84;
+
+        private AgeBins() {}
+
+        /// The bin of an age, from 0 to [#COUNT], exclusive.
+        static int binOf(long age) {
+            if (age < 2) {
+                return 0;
+            }
+            int octave = Long.SIZE - 1 - Long.numberOfLeadingZeros(age);
+            int upperHalf = (int) (age >>> (octave - 1)) & 1;
+            return Math.min(COUNT - 1, 2 * octave + upperHalf);
+        }
+
+        /// The first age of a bin. Bin 1 is empty.
+        static long start(int bin) {
+            if (bin < 2) {
+                return 2L * bin;
+            }
+            long octave = 1L << (bin / 2);
+            return bin % 2 == 0 ? octave : octave + octave / 2;
+        }
+
+        /// How many ages a bin has.
+        static long width(int bin) {
+            return Math.max(0, start(bin + 1) - start(bin));
+        }
     }
 }

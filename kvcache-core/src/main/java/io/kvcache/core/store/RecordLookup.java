@@ -1,5 +1,7 @@
 package io.kvcache.core.store;
 
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
+
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.identity.BlockChain;

@@ -1,5 +1,7 @@
 package io.kvcache.core.store;
 
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
+
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.CacheStats;
@@ -18,7 +20,7 @@ import io.kvcache.core.store.StoreEvents.EnumCounters;
 import io.kvcache.core.store.WriteAdmission.NoveltyClassifier;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
-import io.kvcache.core.tree.NewRecordFields;
+import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import io.kvcache.core.tree.ObjectLinks;
 import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;

@@ -11,7 +11,7 @@ import io.kvcache.core.tier.Tombstone;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;
-import io.kvcache.core.tree.NewRecordFields;
+import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayList;

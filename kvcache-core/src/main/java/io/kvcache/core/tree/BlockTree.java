@@ -1,5 +1,7 @@
 package io.kvcache.core.tree;
 
+import io.kvcache.core.tree.RecordPool.NewRecordFields;
+
 import static io.kvcache.core.policy.RecordView.NONE;
 import static io.kvcache.core.tree.RecordLayout.INT32;
 import static io.kvcache.core.tree.RecordLayout.INT64;

@@ -1,8 +1,8 @@
 package io.kvcache.core.tree;
 
-import static io.kvcache.core.tree.RecordLayout.INT;
 import static io.kvcache.core.tree.RecordLayout.INT32;
 import static io.kvcache.core.tree.RecordLayout.INT64;
+import static io.kvcache.core.tree.RecordLayout.INT;
 import static io.kvcache.core.tree.RecordLayout.LONG;
 
 import io.kvcache.core.policy.RecordView;
@@ -374,4 +374,15 @@ public final class RecordPool implements RecordView {
     private void setInt(long offset, int value) {
         memory.set(INT32, offset, value);
     }
+
+    /// What a record is told when it is taken.
+    ///
+    /// @param parent record of the block before, or -1
+    /// @param depth blocks before this one
+    /// @param flags `namespace << 16 | marks`
+    /// @param bytes of the block or object
+    /// @param engineHash low 64 bits of the engine's own hash, or 0
+    /// @param hostPage first page of the slot
+    public record NewRecordFields(
+            long keyHi, long keyLo, int parent, int depth, int flags, int bytes, long engineHash, int hostPage) {}
 }

@@ -1,5 +1,7 @@
 package io.kvcache.core.memory;
 
+import io.kvcache.core.memory.SlabPool.FreeSlabs;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.SplittableRandom;

@@ -1,5 +1,7 @@
 package io.kvcache.core.memory;
 
+import io.kvcache.core.memory.SlabPool.EvictionCost;
+
 import static io.kvcache.core.memory.SlabPool.NONE;
 import static io.kvcache.core.memory.SlabPool.SLAB_BYTES;
 import static org.assertj.core.api.Assertions.assertThat;

@@ -1,5 +1,9 @@
 package io.kvcache.core.policy;
 
+import io.kvcache.core.policy.ReuseTracker.AgeHistogram;
+
+import io.kvcache.core.policy.AgeBucketLists.AgeBuckets;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.ArrayDeque;

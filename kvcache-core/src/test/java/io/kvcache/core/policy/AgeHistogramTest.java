@@ -1,5 +1,11 @@
 package io.kvcache.core.policy;
 
+import io.kvcache.core.policy.ReuseModel.AgeBins;
+
+import io.kvcache.core.policy.ReuseTracker.AgeHistogram;
+
+import io.kvcache.core.policy.AgeBucketLists.AgeBuckets;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.Random;

@@ -1,5 +1,7 @@
 package io.kvcache.core.policy;
 
+import io.kvcache.core.policy.LruFallback.ShadowLru;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 

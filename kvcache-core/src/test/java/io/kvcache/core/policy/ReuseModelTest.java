@@ -1,5 +1,7 @@
 package io.kvcache.core.policy;
 
+import io.kvcache.core.policy.ReuseModel.AgeBins;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.Random;

@@ -1,5 +1,7 @@
 package io.kvcache.core.policy;
 
+import io.kvcache.core.policy.ImportancePolicy.ScanResistantClock;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import org.junit.jupiter.api.Test;

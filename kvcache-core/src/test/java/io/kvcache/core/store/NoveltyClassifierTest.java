@@ -1,5 +1,7 @@
 package io.kvcache.core.store;
 
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
+
 import static io.kvcache.core.policy.RecordView.NONE;
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -15,7 +17,7 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.store.WriteAdmission.NoveltyClassifier;
 import io.kvcache.core.tree.ControlWord;
-import io.kvcache.core.tree.NewRecordFields;
+import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 import java.util.stream.IntStream;

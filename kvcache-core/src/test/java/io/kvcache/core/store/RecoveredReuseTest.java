@@ -1,5 +1,7 @@
 package io.kvcache.core.store;
 
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.BlockChain;

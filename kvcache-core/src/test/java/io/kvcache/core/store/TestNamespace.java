@@ -1,5 +1,7 @@
 package io.kvcache.core.store;
 
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
+
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;

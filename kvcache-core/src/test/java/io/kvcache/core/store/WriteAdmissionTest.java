@@ -13,7 +13,7 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tree.ControlWord;
-import io.kvcache.core.tree.NewRecordFields;
+import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 import org.junit.jupiter.api.AfterEach;

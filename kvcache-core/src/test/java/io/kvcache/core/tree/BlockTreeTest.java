@@ -1,5 +1,7 @@
 package io.kvcache.core.tree;
 
+import io.kvcache.core.tree.RecordPool.NewRecordFields;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.lang.foreign.Arena;

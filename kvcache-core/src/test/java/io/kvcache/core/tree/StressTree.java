@@ -1,5 +1,7 @@
 package io.kvcache.core.tree;
 
+import io.kvcache.core.tree.RecordPool.NewRecordFields;
+
 import io.kvcache.core.policy.RecordView;
 import java.lang.foreign.MemorySegment;
 
