@@ -260,7 +260,8 @@ final class DiskLoader {
 
         /// Waits for an object that was pinned once for this.
         ///
-        /// @return completes with whether it is here, and the pin the caller's, no later than after the time-out
+        /// @return completes with whether it is here, and the pin the caller's, no later than after the
+        ///     time-out
         static CompletionStage<Boolean> of(HostStore store, LoadListeners loadListeners, int record, long timeoutNanos) {
             ObjectLoad arrival = new ObjectLoad(store, loadListeners, record);
             loadListeners.add(record, arrival.listener);

@@ -262,8 +262,8 @@ final class ObjectOperations {
             return store.lookup().isObjectOf(namespace, RecordHandle.record(handle));
         }
 
-        /// A caller that knows digests could name a block, or an object of another namespace. A record that changes
-        /// hands during the check may give either answer.
+        /// A caller that knows digests could name a block, or an object of another namespace. A record that
+        /// changes hands during the check may give either answer.
         private boolean isForeign(BlockKey digest) {
             long handle = store.lookup().findKnown(digest.hi(), digest.lo());
             return RecordHandle.isFound(handle) && !isOwn(handle);

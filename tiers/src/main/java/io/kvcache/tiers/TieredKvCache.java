@@ -438,8 +438,8 @@ public final class TieredKvCache implements LocalKvCache {
 
     /// Those who hear what a store is used for: mostly nobody.
     ///
-    /// They belong to the embedder and run on the threads of its callers. A failure of one must not fail a call that has
-    /// taken pins or room, so it ends here: the first of each listener is logged with its stack.
+    /// They belong to the embedder and run on the threads of its callers. A failure of one must not fail a call
+    /// that has taken pins or room, so it ends here: the first of each listener is logged with its stack.
     static final class AccessListeners implements AccessListener {
 
         private static final Logger LOG = System.getLogger(TieredKvCache.class.getName());

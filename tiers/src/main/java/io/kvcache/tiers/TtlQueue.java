@@ -171,8 +171,8 @@ final class TtlQueue {
     /// The keys of the last blocks of chains: all that is kept of a chain that is spoken of later.
     static final class ChainSuffixes {
 
-        /// Kept for one purpose of each group of namespaces, so that no tenant takes another's, as [#charge] counts
-        /// them: 2 to 4 MiB.
+        /// Kept for one purpose of each group of namespaces, so that no tenant takes another's, as [#charge]
+        /// counts them: 2 to 4 MiB.
         static final int MAX_BLOCKS = 1 << 16;
 
         /// What is kept beside the keys of one end takes about as much as eight keys.

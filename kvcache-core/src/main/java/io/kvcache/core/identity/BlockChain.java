@@ -40,7 +40,8 @@ public final class BlockChain {
     private final int[] tail;
     private final byte @Nullable [][] engineKeys;
 
-    /// Whether only keys and hashes are known: then a hash lies behind its key, where digests have their second half.
+    /// Whether only keys and hashes are known: then a hash lies behind its key, where digests have their second
+    /// half.
     private final boolean hasKeysOnly;
 
     private BlockChain(
@@ -261,8 +262,8 @@ public final class BlockChain {
             bytes = new byte[capacity * Sha256.BYTES];
         }
 
-        /// A log with the first `held` digests of this one and `more` after them for the caller to write: this very
-        /// log when the place is free, else a copy.
+        /// A log with the first `held` digests of this one and `more` after them for the caller to write: this
+        /// very log when the place is free, else a copy.
         DigestArray reserve(int held, int more) {
             DIGESTS.check((long) held + more);
             int needed = held + more;
@@ -321,7 +322,8 @@ public final class BlockChain {
             this.outOffset = outOffset;
         }
 
-        /// Hashes `tokens[0, count)` after those given before; writes a digest for each block that becomes full.
+        /// Hashes `tokens[0, count)` after those given before; writes a digest for each block that becomes
+        /// full.
         void append(int[] tokens, int count) {
             int next = 0;
             while (next < count) {

@@ -324,7 +324,8 @@ public final class SlabPool {
         }
     }
 
-    /// The slabs of one class, and among them those with a free slot. Both lists remove in constant time, by swapping.
+    /// The slabs of one class, and among them those with a free slot. Both lists remove in constant time, by
+    /// swapping.
     private static final class SlotClassSlabs {
 
         final List<Slab> all = new ArrayList<>();
@@ -371,8 +372,8 @@ public final class SlabPool {
 
     /// The slots of one slab (or of one run of slabs) while it is assigned to a class.
     ///
-    /// `owner[slot]` is the record that holds the slot, or [#FREE]. `link[slot]` chains the free slots of the slab, and
-    /// for an object's slots leads to the page of the next one.
+    /// `owner[slot]` is the record that holds the slot, or [#FREE]. `link[slot]` chains the free slots of the slab,
+    /// and for an object's slots leads to the page of the next one.
     static final class Slab {
 
         static final int FREE = -1;

@@ -11,7 +11,8 @@ import org.jspecify.annotations.Nullable;
 /// forgotten when the last one is too long ago, so that announcing a block many times does not exempt it
 /// for as many uses.
 ///
-/// Of a full set of [GhostCache.SetAssociativeTable] the block whose last announcement is longest ago makes room. An entry is
+/// Of a full set of [GhostCache.SetAssociativeTable] the block whose last announcement is longest ago makes room. An
+/// entry is
 ///
 /// ```
 /// first announcement (24 bits, in steps of 64 uses) | last one (16 bits, in steps of 4,096) | count (8 bits) |

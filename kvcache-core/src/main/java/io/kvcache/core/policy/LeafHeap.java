@@ -227,17 +227,17 @@ public final class LeafHeap {
         return records.residentChildren(record) == 0;
     }
 
-    /// A four-ary min-heap of records whose entries are one `long` each: a key in the high bits, the record in the low
-    /// ones.
+    /// A four-ary min-heap of records whose entries are one `long` each: a key in the high bits, the record in the
+    /// low ones.
     ///
-    /// One word an entry halves the memory of the usual pair of arrays, the four children of a node share a cache line
-    /// or two, and equal scores are ordered by record number, which makes every run repeatable. The key is the score's
-    /// distance from a base, because a score has more bits than are left beside the record. Scores too far from the
-    /// base all get the largest key; when nothing smaller is left, [#rebuild] moves the base. Score 0 has key 0 and is
-    /// below all others.
+    /// One word an entry halves the memory of the usual pair of arrays, the four children of a node share a cache
+    /// line or two, and equal scores are ordered by record number, which makes every run repeatable. The key is the
+    /// score's distance from a base, because a score has more bits than are left beside the record. Scores too far
+    /// from the base all get the largest key; when nothing smaller is left, [#rebuild] moves the base. Score 0 has
+    /// key 0 and is below all others.
     ///
-    /// Keys are *lower bounds*: a score may rise after its record was pushed, and [#refreshTop()] corrects the entry when
-    /// it comes to the top.
+    /// Keys are *lower bounds*: a score may rise after its record was pushed, and [#refreshTop()] corrects the
+    /// entry when it comes to the top.
     static final class LongHeap {
 
         private static final int ARITY = 4;
@@ -321,8 +321,8 @@ public final class LeafHeap {
             siftDown(0, entry(top()));
         }
 
-        /// Drops the records that `kept` refuses and gives the others exact keys. Moves the base, with half of the
-        /// range left below the least score, when that score cannot be told apart over the present one.
+        /// Drops the records that `kept` refuses and gives the others exact keys. Moves the base, with half of
+        /// the range left below the least score, when that score cannot be told apart over the present one.
         void rebuild(IntPredicate kept) {
             int survivors = 0;
             long least = Long.MAX_VALUE;
