@@ -1,9 +1,5 @@
 package io.kvcache.tiers;
 
-import io.kvcache.tiers.OpenHandles.OpenHandle;
-
-import io.kvcache.tiers.TieredKvCache.AccessListeners;
-
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.ForwardingBlockTable;
 import io.kvcache.core.identity.BlockChain;
@@ -11,6 +7,8 @@ import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.LoadBatch;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.RecordHandle;
+import io.kvcache.tiers.OpenHandles.OpenHandle;
+import io.kvcache.tiers.TieredKvCache.AccessListeners;
 import org.jspecify.annotations.Nullable;
 
 /// Pins what host memory has of a chain, and has a disk bring what it has behind that.

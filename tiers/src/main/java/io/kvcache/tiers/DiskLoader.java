@@ -2,9 +2,9 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.LoadBatch;
 import io.kvcache.core.store.HostStore.LoadOutcome;
-import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;
@@ -262,7 +262,8 @@ final class DiskLoader {
         ///
         /// @return completes with whether it is here, and the pin the caller's, no later than after the
         ///     time-out
-        static CompletionStage<Boolean> of(HostStore store, LoadListeners loadListeners, int record, long timeoutNanos) {
+        static CompletionStage<Boolean> of(
+                HostStore store, LoadListeners loadListeners, int record, long timeoutNanos) {
             ObjectLoad arrival = new ObjectLoad(store, loadListeners, record);
             loadListeners.add(record, arrival.listener);
             arrival.check();

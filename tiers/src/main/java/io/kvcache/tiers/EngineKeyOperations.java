@@ -1,11 +1,5 @@
 package io.kvcache.tiers;
 
-import io.kvcache.tiers.BlockWrites.HostBlockWriter;
-
-import io.kvcache.tiers.OpenHandles.OpenHandle;
-
-import io.kvcache.tiers.TieredKvCache.AccessListeners;
-
 import io.kvcache.core.AccessListener;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
@@ -19,6 +13,9 @@ import io.kvcache.core.store.HostStore.EngineBlock;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.RecordHandle;
+import io.kvcache.tiers.BlockWrites.HostBlockWriter;
+import io.kvcache.tiers.OpenHandles.OpenHandle;
+import io.kvcache.tiers.TieredKvCache.AccessListeners;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 

@@ -1,7 +1,5 @@
 package io.kvcache.tiers;
 
-import io.kvcache.tiers.SessionTracker.SessionTurn;
-
 import io.kvcache.core.Hint;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.PutOutcome;
@@ -10,12 +8,13 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.EvictionPolicy;
-import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.time.Clock;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.core.tree.RecordHandle;
+import io.kvcache.tiers.SessionTracker.SessionTurn;
 import java.util.List;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.LongSupplier;
@@ -246,8 +245,9 @@ final class Hints implements AutoCloseable {
         /// @return of how many objects it was taken
         int apply(Namespace namespace, List<byte[]> names, ObjectHint hint) {
             NamespaceEntry entry = store.require(namespace);
-            List<BlockKey> keys =
-                    names.stream().map(name -> BlockKey.ofObject(namespace, name)).toList();
+            List<BlockKey> keys = names.stream()
+                    .map(name -> BlockKey.ofObject(namespace, name))
+                    .toList();
             return switch (hint) {
                 case ObjectHint.Expect expect ->
                     store.hints().expect(entry, keys, rate.expectedWithin(Timeouts.toNanos(expect.delay())))
@@ -256,7 +256,8 @@ final class Hints implements AutoCloseable {
                 case ObjectHint.Pin pin -> pin(entry, keys, Timeouts.toNanos(pin.time()));
                 case ObjectHint.Label label ->
                     store.hints().label(entry, keys, label.label().reuseClass());
-                case ObjectHint.Weigh weigh -> store.hints().setWeights(entry, keys, Hints.weightExponent(weigh.weight()));
+                case ObjectHint.Weigh weigh ->
+                    store.hints().setWeights(entry, keys, Hints.weightExponent(weigh.weight()));
                 case ObjectHint.Expire expire -> expire(entry, keys, Timeouts.toNanos(expire.delay()));
             };
         }

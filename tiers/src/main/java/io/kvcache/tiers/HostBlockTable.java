@@ -1,13 +1,12 @@
 package io.kvcache.tiers;
 
-import io.kvcache.tiers.OpenHandles.OpenHandle;
-
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.time.Clock;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.core.tree.RecordPool;
+import io.kvcache.tiers.OpenHandles.OpenHandle;
 import io.kvcache.tiers.movement.TierScheduler;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;

@@ -1,7 +1,5 @@
 package io.kvcache.tiers;
 
-import io.kvcache.tiers.OpenHandles.OpenHandle;
-
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.memory.ReadyWaiters;
 import io.kvcache.core.store.HostStore.LoadBatch;
@@ -10,6 +8,7 @@ import io.kvcache.core.time.Timeouts;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
+import io.kvcache.tiers.OpenHandles.OpenHandle;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;

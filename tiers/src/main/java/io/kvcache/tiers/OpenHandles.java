@@ -84,7 +84,8 @@ final class OpenHandles {
     /// @param number counts claims from 0; the lowest is the oldest
     /// @param description what is held, for the report
     /// @param acquiredAt the stack of who took it, when the store tracks its holders
-    record OpenHandle(long number, Object description, @Nullable Throwable acquiredAt) {
+    record OpenHandle(
+            long number, Object description, @Nullable Throwable acquiredAt) {
 
         /// Stands for every claim when the store does not track them.
         static final OpenHandle UNTRACKED = new OpenHandle(-1, "", null);

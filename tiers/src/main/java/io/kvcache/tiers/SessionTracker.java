@@ -1,13 +1,12 @@
 package io.kvcache.tiers;
 
-import io.kvcache.tiers.TtlQueue.ChainSuffixes;
-
 import io.kvcache.core.RequestLabel;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HintApplier;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
+import io.kvcache.tiers.TtlQueue.ChainSuffixes;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Iterator;

@@ -1,13 +1,12 @@
 package io.kvcache.tiers;
 
-import io.kvcache.tiers.OpenHandles.OpenHandle;
-
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.tree.RecordHandle;
+import io.kvcache.tiers.OpenHandles.OpenHandle;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;

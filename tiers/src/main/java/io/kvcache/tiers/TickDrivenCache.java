@@ -1,11 +1,10 @@
 package io.kvcache.tiers;
 
-import io.kvcache.tiers.TieredKvCache.StoreShutdown;
-
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.time.Clock;
+import io.kvcache.tiers.TieredKvCache.StoreShutdown;
 import io.kvcache.tiers.movement.TierScheduler;
 import io.kvcache.tiers.movement.TierWorkerLimits;
 import java.time.Duration;

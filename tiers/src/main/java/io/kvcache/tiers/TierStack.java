@@ -19,8 +19,8 @@ import io.kvcache.tiers.movement.TierScheduler;
 import io.kvcache.tiers.movement.TierThreads;
 import io.kvcache.tiers.movement.TierWorkerLimits;
 import io.kvcache.tiers.movement.WriteBudget;
-import java.lang.System.Logger.Level;
 import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.Arrays;
@@ -190,7 +190,8 @@ record TierStack(
     /// @param memory what the log works with comes from
     /// @param slots the store's host memory, which blocks travel from and to
     /// @param checksumExecutor computes checksums beside the disk's thread
-    private record DiskTierOpener(DiskOptions options, HostMemorySource memory, MemorySegment slots, Executor checksumExecutor)
+    private record DiskTierOpener(
+            DiskOptions options, HostMemorySource memory, MemorySegment slots, Executor checksumExecutor)
             implements TierOpener {
 
         /// Registering touches all of the memory, which for gibibytes takes seconds of the start; huge
@@ -251,8 +252,8 @@ record TierStack(
     ///
     /// @param slots the store's host memory, which blocks travel from and to
     /// @param retiredTiers what was in front of it before and is still used
-    private record CachedDiskTierOpener(TierOpener disk, TierSource front, MemorySegment slots, RetiredTiers retiredTiers)
-            implements TierOpener {
+    private record CachedDiskTierOpener(
+            TierOpener disk, TierSource front, MemorySegment slots, RetiredTiers retiredTiers) implements TierOpener {
 
         @Override
         public String name() {

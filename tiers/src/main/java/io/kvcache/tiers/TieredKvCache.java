@@ -1,7 +1,5 @@
 package io.kvcache.tiers;
 
-import io.kvcache.tiers.ObjectOperations.HostObjectCatalog;
-
 import io.kvcache.core.AccessListener;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
@@ -21,14 +19,15 @@ import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.shm.SharedMemory;
-import io.kvcache.core.store.HostStore.PrefetchStats;
 import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.HostStore.PrefetchStats;
 import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.time.Clock;
 import io.kvcache.core.time.Timeouts;
+import io.kvcache.tiers.ObjectOperations.HostObjectCatalog;
 import io.kvcache.tiers.movement.TierTransferStats;
-import java.lang.System.Logger.Level;
 import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;
@@ -513,7 +512,12 @@ public final class TieredKvCache implements LocalKvCache {
     /// @param strict whether tables that stay open are an error of the caller's, not just a warning
     /// @param tiers ends the movement to and from the tiers below, which still move what they have until then
     record StoreShutdown(
-            HostStore store, OpenHandles openHandles, Clock clock, Duration patience, boolean strict, AutoCloseable tiers) {
+            HostStore store,
+            OpenHandles openHandles,
+            Clock clock,
+            Duration patience,
+            boolean strict,
+            AutoCloseable tiers) {
 
         private static final Logger LOG = System.getLogger(TieredKvCache.class.getName());
         private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);

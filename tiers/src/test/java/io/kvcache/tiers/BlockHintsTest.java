@@ -1,7 +1,5 @@
 package io.kvcache.tiers;
 
-import io.kvcache.tiers.TtlQueue.ChainSuffixes;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.Hint;
@@ -15,6 +13,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.tiers.TtlQueue.ChainSuffixes;
 import io.kvcache.tiers.metrics.HintMetrics;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.time.Duration;

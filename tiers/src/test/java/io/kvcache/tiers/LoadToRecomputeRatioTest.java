@@ -1,10 +1,9 @@
 package io.kvcache.tiers;
 
-import io.kvcache.tiers.LoadOrComputePolicy.LoadToRecomputeRatio;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import io.kvcache.tiers.LoadOrComputePolicy.LoadToRecomputeRatio;
 import org.junit.jupiter.api.Test;
 
 final class LoadToRecomputeRatioTest {

@@ -305,7 +305,8 @@ public final class BlockChain {
     /// **Threads.** One.
     private static final class ChainHasher {
 
-        private static final VarHandle INT_LE = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
+        private static final VarHandle INT_LE =
+                MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
 
         private final MessageDigest sha = Sha256.newDigest();
         private final byte[] input;

@@ -308,7 +308,10 @@ public final class Namespace {
             BlockShape shape = part.shape();
             number(part.group()).number(part.rank()).constant(part.kind()).number(part.window());
             number(part.rotation().basePosition());
-            number(shape.layers()).number(shape.planes()).number(shape.kvHeads()).number(shape.headDim());
+            number(shape.layers())
+                    .number(shape.planes())
+                    .number(shape.kvHeads())
+                    .number(shape.headDim());
             return number(shape.blockTokens()).constant(shape.dtype()).constant(shape.order());
         }
 

@@ -1,7 +1,6 @@
 package io.kvcache.core.policy;
 
 import io.kvcache.core.policy.ReuseTracker.AgeHistogram;
-
 import java.util.Arrays;
 
 /// Leaves in lists by class and span of last use, and the list that ranks lowest.

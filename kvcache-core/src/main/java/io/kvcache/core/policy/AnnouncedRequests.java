@@ -1,7 +1,6 @@
 package io.kvcache.core.policy;
 
 import io.kvcache.core.policy.GhostCache.SetAssociativeTable;
-
 import org.jspecify.annotations.Nullable;
 
 /// Blocks that requests will use which are known to come, how many requests, and when the first of them was

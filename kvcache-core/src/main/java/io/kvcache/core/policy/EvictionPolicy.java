@@ -1,7 +1,6 @@
 package io.kvcache.core.policy;
 
 import io.kvcache.core.policy.LabelClasses.BlockLabel;
-
 import java.util.function.IntPredicate;
 
 /// Chooses the next victim among the resident records of one slot class in one tier.

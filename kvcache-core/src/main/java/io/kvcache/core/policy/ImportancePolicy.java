@@ -1,7 +1,6 @@
 package io.kvcache.core.policy;
 
 import io.kvcache.core.policy.LabelClasses.BlockLabel;
-
 import io.kvcache.core.policy.LruFallback.ShadowLru;
 import java.util.Arrays;
 import java.util.function.IntConsumer;

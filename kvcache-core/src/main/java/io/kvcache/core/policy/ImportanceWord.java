@@ -1,6 +1,5 @@
 package io.kvcache.core.policy;
 
-
 /// What [ImportancePolicy] notes of a resident block, in the word that each record has in
 /// [PolicyState#words].
 ///
@@ -209,7 +208,9 @@ final class ImportanceWord {
         }
 
         static int group(int classId) {
-            return classId < FIRST_SINGLE_CLASS ? classId / POSITIONS : POSITIONED_GROUPS + classId - FIRST_SINGLE_CLASS;
+            return classId < FIRST_SINGLE_CLASS
+                    ? classId / POSITIONS
+                    : POSITIONED_GROUPS + classId - FIRST_SINGLE_CLASS;
         }
 
         /// The first class of a group, or of what comes behind the last one.

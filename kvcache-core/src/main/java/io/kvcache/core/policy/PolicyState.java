@@ -1,7 +1,6 @@
 package io.kvcache.core.policy;
 
 import io.kvcache.core.policy.LabelClasses.BlockLabel;
-
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.locks.Lock;

@@ -1,11 +1,9 @@
 package io.kvcache.core.policy;
 
-import io.kvcache.core.policy.LabelClasses.BlockLabel;
-
-import io.kvcache.core.policy.ReuseModel.AgeBins;
-
 import io.kvcache.core.policy.AgeBucketLists.MinScoreIndex;
 import io.kvcache.core.policy.ImportancePolicy.CandidateIndex;
+import io.kvcache.core.policy.LabelClasses.BlockLabel;
+import io.kvcache.core.policy.ReuseModel.AgeBins;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
@@ -460,7 +458,8 @@ final class ReuseTracker {
             int[] widePresent = new int[bins.length * wide];
             for (int row = 0; row < bins.length; row++) {
                 System.arraycopy(counts, row * labels * CLASSES, wideCounts, row * wide * CLASSES, labels * CLASSES);
-                System.arraycopy(owedExposure, row * labels * CLASSES, wideOwed, row * wide * CLASSES, labels * CLASSES);
+                System.arraycopy(
+                        owedExposure, row * labels * CLASSES, wideOwed, row * wide * CLASSES, labels * CLASSES);
                 System.arraycopy(present, row * labels, widePresent, row * wide, labels);
             }
             counts = wideCounts;

@@ -1,13 +1,12 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
-
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.TierKind;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tree.BlockTree;

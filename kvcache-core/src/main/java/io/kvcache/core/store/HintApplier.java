@@ -1,7 +1,5 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
-
 import static io.kvcache.core.policy.RecordView.NONE;
 import static io.kvcache.core.tree.RecordPool.NONE;
 
@@ -10,6 +8,7 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;

@@ -1,7 +1,5 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
-
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.ObjectCatalog;
@@ -10,6 +8,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
 import io.kvcache.core.store.HostStore.StoredBlock;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.WriteBackQueue.PendingTombstones;
 import io.kvcache.core.tier.Tombstone;
 import io.kvcache.core.tree.BlockTree;

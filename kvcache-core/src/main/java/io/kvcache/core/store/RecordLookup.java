@@ -1,13 +1,12 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
-
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.RecordView;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.RecordStates.RecordPins;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;

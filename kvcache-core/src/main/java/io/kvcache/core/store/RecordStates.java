@@ -13,10 +13,10 @@ import io.kvcache.core.store.TierRecovery.RecoveryExclusions;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;
-import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import io.kvcache.core.tree.ObjectLinks;
 import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
+import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import java.util.ArrayDeque;
 
 /// What a record goes through between being reserved and being freed, and everything that has to be told of

@@ -1,8 +1,8 @@
 package io.kvcache.core.store;
 
 import io.kvcache.core.memory.Pages;
-import io.kvcache.core.memory.SlabPool.SlabOwners;
 import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.memory.SlabPool.SlabOwners;
 import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.EvictionPolicyFactory;

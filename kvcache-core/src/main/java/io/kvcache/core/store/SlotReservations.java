@@ -1,7 +1,5 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
-
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.CacheStats;
@@ -15,15 +13,16 @@ import io.kvcache.core.store.HostStore.EngineBlock;
 import io.kvcache.core.store.HostStore.LoadOutcome;
 import io.kvcache.core.store.HostStore.ObjectSpec;
 import io.kvcache.core.store.HostStore.PutReservation;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
 import io.kvcache.core.store.StoreEvents.EnumCounters;
 import io.kvcache.core.store.WriteAdmission.NoveltyClassifier;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
-import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import io.kvcache.core.tree.ObjectLinks;
 import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
+import io.kvcache.core.tree.RecordPool.NewRecordFields;
 
 /// Gives records slots to be filled: by the writer of a put, or by a read from disk.
 ///

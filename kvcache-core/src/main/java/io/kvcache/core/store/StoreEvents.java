@@ -1,7 +1,5 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
-
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.event.CacheEvent;
@@ -12,6 +10,7 @@ import io.kvcache.core.event.EventStream;
 import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.core.event.TierKind;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.StoreEvents.FilteredEventStream;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordFlags;

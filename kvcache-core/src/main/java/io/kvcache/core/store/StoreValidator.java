@@ -1,12 +1,11 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
-
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.WriteBackQueue.PendingTombstones;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;

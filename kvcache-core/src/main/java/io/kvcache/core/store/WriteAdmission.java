@@ -1,7 +1,5 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
-
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.cost.PrefillCost;
@@ -10,6 +8,7 @@ import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.GhostCache;
 import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.PolicyState;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tree.ObjectLinks;

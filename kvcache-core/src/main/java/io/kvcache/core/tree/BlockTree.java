@@ -1,12 +1,11 @@
 package io.kvcache.core.tree;
 
-import io.kvcache.core.tree.RecordPool.NewRecordFields;
-
 import static io.kvcache.core.policy.RecordView.NONE;
 import static io.kvcache.core.tree.RecordLayout.INT32;
 import static io.kvcache.core.tree.RecordLayout.INT64;
 import static io.kvcache.core.tree.RecordLayout.LONG;
 
+import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.VarHandle;
 import java.util.function.IntConsumer;

@@ -1,8 +1,8 @@
 package io.kvcache.core.tree;
 
+import static io.kvcache.core.tree.RecordLayout.INT;
 import static io.kvcache.core.tree.RecordLayout.INT32;
 import static io.kvcache.core.tree.RecordLayout.INT64;
-import static io.kvcache.core.tree.RecordLayout.INT;
 import static io.kvcache.core.tree.RecordLayout.LONG;
 
 import io.kvcache.core.policy.RecordView;

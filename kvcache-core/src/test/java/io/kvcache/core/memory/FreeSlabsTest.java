@@ -1,9 +1,8 @@
 package io.kvcache.core.memory;
 
-import io.kvcache.core.memory.SlabPool.FreeSlabs;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.memory.SlabPool.FreeSlabs;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
 

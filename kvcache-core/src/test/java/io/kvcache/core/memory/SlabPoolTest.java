@@ -1,13 +1,12 @@
 package io.kvcache.core.memory;
 
-import io.kvcache.core.memory.SlabPool.EvictionCost;
-
 import static io.kvcache.core.memory.SlabPool.NONE;
 import static io.kvcache.core.memory.SlabPool.SLAB_BYTES;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
+import io.kvcache.core.memory.SlabPool.EvictionCost;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;

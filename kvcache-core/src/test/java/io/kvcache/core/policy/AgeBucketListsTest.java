@@ -1,11 +1,9 @@
 package io.kvcache.core.policy;
 
-import io.kvcache.core.policy.ReuseTracker.AgeHistogram;
-
-import io.kvcache.core.policy.AgeBucketLists.AgeBuckets;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.policy.AgeBucketLists.AgeBuckets;
+import io.kvcache.core.policy.ReuseTracker.AgeHistogram;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;

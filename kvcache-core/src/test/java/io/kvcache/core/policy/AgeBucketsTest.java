@@ -1,11 +1,9 @@
 package io.kvcache.core.policy;
 
-import io.kvcache.core.policy.ReuseModel.AgeBins;
-
-import io.kvcache.core.policy.AgeBucketLists.AgeBuckets;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.policy.AgeBucketLists.AgeBuckets;
+import io.kvcache.core.policy.ReuseModel.AgeBins;
 import org.junit.jupiter.api.Test;
 
 final class AgeBucketsTest {

@@ -1,13 +1,10 @@
 package io.kvcache.core.policy;
 
-import io.kvcache.core.policy.ReuseModel.AgeBins;
-
-import io.kvcache.core.policy.ReuseTracker.AgeHistogram;
-
-import io.kvcache.core.policy.AgeBucketLists.AgeBuckets;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.policy.AgeBucketLists.AgeBuckets;
+import io.kvcache.core.policy.ReuseModel.AgeBins;
+import io.kvcache.core.policy.ReuseTracker.AgeHistogram;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 

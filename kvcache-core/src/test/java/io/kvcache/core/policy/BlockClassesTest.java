@@ -1,9 +1,8 @@
 package io.kvcache.core.policy;
 
-import io.kvcache.core.policy.ImportanceWord.BlockClasses;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.policy.ImportanceWord.BlockClasses;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;

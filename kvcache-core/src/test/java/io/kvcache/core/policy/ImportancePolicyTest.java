@@ -1,10 +1,9 @@
 package io.kvcache.core.policy;
 
-import io.kvcache.core.policy.ReuseTracker.BucketScores;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.core.policy.ReuseTracker.BucketScores;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 

@@ -1,9 +1,8 @@
 package io.kvcache.core.policy;
 
-import io.kvcache.core.policy.LeafHeap.LongHeap;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.policy.LeafHeap.LongHeap;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;

@@ -1,10 +1,9 @@
 package io.kvcache.core.policy;
 
-import io.kvcache.core.policy.LruFallback.ShadowLru;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import io.kvcache.core.policy.LruFallback.ShadowLru;
 import java.util.LinkedHashMap;
 import java.util.Random;
 import org.junit.jupiter.api.Test;

@@ -1,9 +1,8 @@
 package io.kvcache.core.policy;
 
-import io.kvcache.core.policy.ReuseModel.AgeBins;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.policy.ReuseModel.AgeBins;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 

@@ -1,9 +1,8 @@
 package io.kvcache.core.policy;
 
-import io.kvcache.core.policy.ImportancePolicy.ScanResistantClock;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.policy.ImportancePolicy.ScanResistantClock;
 import org.junit.jupiter.api.Test;
 
 final class ScanResistantClockTest {

@@ -1,7 +1,5 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
-
 import static io.kvcache.core.policy.RecordView.NONE;
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -15,11 +13,12 @@ import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.WriteAdmission.NoveltyClassifier;
 import io.kvcache.core.tree.ControlWord;
-import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
+import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;

@@ -1,7 +1,5 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.PutOutcome;
@@ -17,6 +15,7 @@ import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.store.HostStore.LoadBatch;
 import io.kvcache.core.store.HostStore.LoadOutcome;
 import io.kvcache.core.store.HostStore.PutReservation;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierRead;

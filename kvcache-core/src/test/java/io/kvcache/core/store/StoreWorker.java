@@ -1,7 +1,5 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.PutOutcome;
@@ -10,6 +8,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HostStore.PutReservation;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;

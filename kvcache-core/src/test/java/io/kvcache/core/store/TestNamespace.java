@@ -1,11 +1,10 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
-
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;

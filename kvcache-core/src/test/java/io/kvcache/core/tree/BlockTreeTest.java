@@ -1,9 +1,8 @@
 package io.kvcache.core.tree;
 
-import io.kvcache.core.tree.RecordPool.NewRecordFields;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import java.lang.foreign.Arena;
 import java.util.ArrayList;
 import java.util.HashMap;

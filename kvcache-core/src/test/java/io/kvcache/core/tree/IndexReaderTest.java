@@ -1,12 +1,11 @@
 package io.kvcache.core.tree;
 
-import io.kvcache.core.tree.RecordPool.NewRecordFields;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.policy.RecordView;
+import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

@@ -1,8 +1,7 @@
 package io.kvcache.core.tree;
 
-import io.kvcache.core.tree.RecordPool.NewRecordFields;
-
 import io.kvcache.core.policy.RecordView;
+import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import java.lang.foreign.MemorySegment;
 
 /// A pool of three records in heap memory, so small that jcstress can have thousands, and all keys in one bucket.
