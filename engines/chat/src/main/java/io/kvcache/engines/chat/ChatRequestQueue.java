@@ -1,8 +1,11 @@
 package io.kvcache.engines.chat;
 
 import io.kvcache.engines.chat.ChatMetrics.Outcome;
+import io.kvcache.engines.chat.CompletionRequest.BadRequestException;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
 import io.kvcache.engines.jlama.JlamaModel;
+import io.kvcache.engines.jlama.TextAnswer;
+import io.kvcache.engines.jlama.TextAnswer.TextRequest;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -57,72 +60,24 @@ final class ChatRequestQueue implements AutoCloseable {
     }
 
     /// Answers a request, later; or at once when it is none, or too many wait.
-    void submit(boolean chat, byte[] body, SseResponder sseResponder) {
-        TimedRequest request =
-                new TimedRequest(chat ? "/v1/chat/completions" : "/v1/completions", System.nanoTime(), sseResponder);
+    void submit(boolean chat, byte[] body, SseResponder responder) {
+        long start = System.nanoTime();
+        String path = chat ? "/v1/chat/completions" : "/v1/completions";
         try {
-            CompletionRequest completionRequest =
-                    CompletionRequest.parse(chat, body, options.maxTokens(), options.model());
-            CompletionResponses completionResponses =
-                    new CompletionResponses(chat, options.model(), System.currentTimeMillis() / 1000);
-            ChatCompletion chatCompletion = new ChatCompletion(
-                    generator, completionRequest, completionResponses, sseResponder, request::firstToken);
-            thread.execute(() -> request.answer(chatCompletion));
+            CompletionRequest request = CompletionRequest.parse(chat, body, options.maxTokens(), options.model());
+            thread.execute(new ChatCompletion(path, start, request, responder)::answer);
         } catch (BadRequestException bad) {
-            request.refuse(bad);
+            refuse(path, bad, responder);
         } catch (RejectedExecutionException full) {
-            meters.recordOutcome(request.path, Outcome.BUSY);
+            meters.recordOutcome(path, Outcome.BUSY);
             String message = options.maxWaiting() + " requests wait already; try again later";
-            sseResponder.send(429, CompletionResponses.error(SERVER_ERROR, "rate_limit_exceeded", "", message));
+            responder.send(429, CompletionResponses.error(SERVER_ERROR, "rate_limit_exceeded", "", message));
         }
     }
 
-    /// A request from when it came; its end is counted before its client can know of it.
-    private final class TimedRequest {
-
-        private final String path;
-        private final long start;
-        private final SseResponder sseResponder;
-
-        TimedRequest(String path, long start, SseResponder sseResponder) {
-            this.path = path;
-            this.start = start;
-            this.sseResponder = sseResponder;
-        }
-
-        void firstToken() {
-            meters.recordFirstToken(path, System.nanoTime() - start);
-        }
-
-        void refuse(BadRequestException bad) {
-            meters.recordOutcome(path, Outcome.REFUSED);
-            sseResponder.send(bad.status(), bad.json());
-        }
-
-        void answer(ChatCompletion chatCompletion) {
-            if (!sseResponder.isConnected()) {
-                meters.recordOutcome(path, Outcome.GONE);
-                return;
-            }
-            try {
-                chatCompletion.generate();
-                meters.recordLatency(path, System.nanoTime() - start);
-                meters.recordOutcome(path, sseResponder.isConnected() ? Outcome.OK : Outcome.GONE);
-                chatCompletion.finish();
-            } catch (BadRequestException bad) {
-                refuse(bad);
-            } catch (RuntimeException failed) {
-                LOG.log(Level.ERROR, "an answer could not be made", failed);
-                meters.recordOutcome(path, Outcome.FAILED);
-                sseResponder.fail(
-                        500,
-                        CompletionResponses.error(
-                                SERVER_ERROR,
-                                "internal_error",
-                                "",
-                                "the answer could not be made; the server's log says why"));
-            }
-        }
+    private void refuse(String path, BadRequestException bad, SseResponder responder) {
+        meters.recordOutcome(path, Outcome.REFUSED);
+        responder.send(bad.status(), bad.json());
     }
 
     /// Ends what is being answered, and answers nothing more.
@@ -135,6 +90,125 @@ final class ChatRequestQueue implements AutoCloseable {
             }
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
+        }
+    }
+
+    /// One request from its JSON to the end of its answer. Its end is counted before its client can know of it.
+    ///
+    /// **Threads.** The one that generates.
+    private final class ChatCompletion {
+
+        private final String path;
+        private final long start;
+        private final CompletionRequest request;
+        private final CompletionResponses responses;
+        private final SseResponder responder;
+        private boolean begun;
+
+        /// @param start when the request came, by [System#nanoTime]
+        ChatCompletion(String path, long start, CompletionRequest request, SseResponder responder) {
+            this.path = path;
+            this.start = start;
+            this.request = request;
+            this.responder = responder;
+            responses = new CompletionResponses(request.chat(), options.model(), System.currentTimeMillis() / 1000);
+        }
+
+        void answer() {
+            if (!responder.isConnected()) {
+                meters.recordOutcome(path, Outcome.GONE);
+                return;
+            }
+            try {
+                TextAnswer made = generate();
+                meters.recordLatency(path, System.nanoTime() - start);
+                meters.recordOutcome(path, responder.isConnected() ? Outcome.OK : Outcome.GONE);
+                finish(made);
+            } catch (BadRequestException bad) {
+                refuse(path, bad, responder);
+            } catch (RuntimeException failed) {
+                LOG.log(Level.ERROR, "an answer could not be made", failed);
+                meters.recordOutcome(path, Outcome.FAILED);
+                responder.fail(
+                        500,
+                        CompletionResponses.error(
+                                SERVER_ERROR,
+                                "internal_error",
+                                "",
+                                "the answer could not be made; the server's log says why"));
+            }
+        }
+
+        /// Makes the answer, and shows it as it comes where that is wanted.
+        private TextAnswer generate() throws BadRequestException {
+            TextRequest text = new TextRequest(
+                    prompt(), request.maxTokens(), request.temperature(), request.seed(), request.stops());
+            TextAnswer made = TextAnswer.of(generator, text, more -> {
+                signalFirstToken();
+                onText(more);
+                return responder.isConnected();
+            });
+            signalFirstToken();
+            return made;
+        }
+
+        private void signalFirstToken() {
+            if (!begun) {
+                begun = true;
+                meters.recordFirstToken(path, System.nanoTime() - start);
+            }
+        }
+
+        /// Sends the answer, or the end of what was shown.
+        private void finish(TextAnswer made) {
+            String end = made.stopped() ? "stop" : "length";
+            CompletionResponses.TokenUsage usage = CompletionResponses.TokenUsage.of(made.generation());
+            if (request.stream()) {
+                endStream(end, usage);
+            } else {
+                responder.send(200, responses.completion(made.text(), end, usage));
+            }
+        }
+
+        private int[] prompt() throws BadRequestException {
+            JlamaModel model = generator.model();
+            int[] prompt = request.chat() ? model.encode(request.messages()) : model.encode(request.prompt());
+            if (prompt.length >= model.contextLength()) {
+                throw new BadRequestException(
+                        400,
+                        "context_length_exceeded",
+                        request.chat() ? "messages" : "prompt",
+                        "the prompt has %d tokens; this model takes up to %d"
+                                .formatted(prompt.length, model.contextLength() - 1));
+            }
+            return prompt;
+        }
+
+        /// The stream begins with its first text, so that whatever goes wrong before it can still be said by
+        /// a status.
+        private void onText(String more) {
+            if (request.stream() && !more.isEmpty()) {
+                startStream();
+                responder.sendEvent(responses.textChunk(more));
+            }
+        }
+
+        private void startStream() {
+            if (!responder.isStreaming()) {
+                responder.startStream();
+                if (request.chat()) {
+                    responder.sendEvent(responses.firstChunk());
+                }
+            }
+        }
+
+        private void endStream(String end, CompletionResponses.TokenUsage usage) {
+            startStream();
+            responder.sendEvent(responses.lastChunk(end));
+            if (request.includeUsage()) {
+                responder.sendEvent(responses.usageChunk(usage));
+            }
+            responder.endStream();
         }
     }
 }

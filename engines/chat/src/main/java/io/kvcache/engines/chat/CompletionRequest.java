@@ -4,12 +4,20 @@ import io.kvcache.engines.jlama.ChatMessage;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.function.Predicate;
 import tools.jackson.core.JacksonException;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
 /// What a request asks for, out of its JSON.
+///
+/// Some parameters change nothing in an answer and are ignored. Others are refused, because ignoring them would give
+/// another answer than the one that was asked for; a client that fills in every default may still send the value that
+/// asks for nothing.
 ///
 /// @param chat whether it is a chat, else a text to go on with
 /// @param messages of the chat
@@ -34,6 +42,57 @@ record CompletionRequest(
     private static final JsonMapper JSON = JsonMapper.builder().build();
     private static final double MAX_TEMPERATURE = 2;
     private static final int MAX_STOPS = 4;
+    private static final int MAX_SHOWN_CHARACTERS = 80;
+
+    private static final Set<String> SUPPORTED = Set.of(
+            "model", "max_tokens", "max_completion_tokens", "temperature", "seed", "stop", "stream", "stream_options");
+
+    /// They say something about the request, and nothing about its answer.
+    private static final Set<String> IGNORED = Set.of(
+            "metadata",
+            "parallel_tool_calls",
+            "prediction",
+            "prompt_cache_key",
+            "prompt_cache_retention",
+            "safety_identifier",
+            "service_tier",
+            "store",
+            "user");
+
+    /// What it does not do, and the values that ask for nothing.
+    private static final Map<String, Predicate<JsonNode>> UNSUPPORTED = Map.ofEntries(
+            Map.entry("audio", _ -> false),
+            Map.entry("best_of", CompletionRequest::isOne),
+            Map.entry("echo", CompletionRequest::isFalse),
+            Map.entry("frequency_penalty", CompletionRequest::isZero),
+            Map.entry("function_call", CompletionRequest::isNoTool),
+            Map.entry("functions", CompletionRequest::isEmpty),
+            Map.entry("logit_bias", CompletionRequest::isEmpty),
+            Map.entry("logprobs", CompletionRequest::isFalse),
+            Map.entry("min_p", CompletionRequest::isZero),
+            Map.entry(
+                    "modalities",
+                    value -> value.size() == 1 && value.path(0).asString("").equals("text")),
+            Map.entry("n", CompletionRequest::isOne),
+            Map.entry("presence_penalty", CompletionRequest::isZero),
+            Map.entry("reasoning_effort", value -> value.asString("").equals("none")),
+            Map.entry("repetition_penalty", CompletionRequest::isOne),
+            Map.entry(
+                    "response_format", value -> value.path("type").asString("").equals("text")),
+            Map.entry("suffix", value -> value.asString("-").isEmpty()),
+            Map.entry("tool_choice", CompletionRequest::isNoTool),
+            Map.entry("tools", CompletionRequest::isEmpty),
+            Map.entry("top_k", value -> value.isNumber() && value.doubleValue() <= 0),
+            Map.entry("top_logprobs", CompletionRequest::isZero),
+            Map.entry("top_p", CompletionRequest::isOne),
+            Map.entry("verbosity", value -> value.asString("").equals("medium")),
+            Map.entry("web_search_options", _ -> false));
+
+    /// They choose among the likelier tokens, so they change nothing where the likeliest one is taken.
+    private static final Set<String> SAMPLING_ONLY = Set.of("min_p", "top_k", "top_p");
+
+    private static final Set<String> UNSUPPORTED_IN_MESSAGES =
+            Set.of("audio", "function_call", "tool_call_id", "tool_calls");
 
     /// Reads a body.
     ///
@@ -54,7 +113,7 @@ record CompletionRequest(
         }
         checkModel(root, model);
         float temperature = temperature(root);
-        RequestParameters.check(root, chat ? "messages" : "prompt", temperature == 0);
+        checkParameters(root, chat ? "messages" : "prompt", temperature == 0);
         return new CompletionRequest(
                 chat,
                 chat ? messages(root) : List.of(),
@@ -79,15 +138,14 @@ record CompletionRequest(
         JsonNode given = root.get("model");
         if (!given.isString()) {
             throw BadRequestException.invalidValue(
-                    "model", "model is " + RequestParameters.describe(given) + "; it takes the name of a model");
+                    "model", "model is " + describe(given) + "; it takes the name of a model");
         }
         if (!given.stringValue().equals(model)) {
             throw new BadRequestException(
                     404,
                     "model_not_found",
                     "model",
-                    "the model '" + RequestParameters.shorten(given.stringValue()) + "' is not here; this server has '"
-                            + model + "'");
+                    "the model '" + shorten(given.stringValue()) + "' is not here; this server has '" + model + "'");
         }
     }
 
@@ -98,7 +156,7 @@ record CompletionRequest(
         }
         List<ChatMessage> messages = new ArrayList<>();
         for (JsonNode each : given) {
-            RequestParameters.checkMessage(each);
+            checkMessage(each);
             messages.add(new ChatMessage(role(each.path("role")), content(each.path("content"))));
         }
         return messages;
@@ -204,5 +262,125 @@ record CompletionRequest(
             throw BadRequestException.invalidValue(name, name + " is " + node.get(name) + "; allowed: true, false");
         }
         return node.get(name).booleanValue();
+    }
+
+    /// Checks all names, and the values of what is refused.
+    ///
+    /// @param input the parameter with the prompt, `messages` or `prompt`
+    /// @param greedy whether the request takes the likeliest token
+    private static void checkParameters(JsonNode root, String input, boolean greedy) throws BadRequestException {
+        for (Map.Entry<String, JsonNode> each : root.properties()) {
+            String name = each.getKey();
+            JsonNode value = each.getValue();
+            Predicate<JsonNode> neutral = UNSUPPORTED.get(name);
+            if (neutral != null) {
+                boolean noEffect = greedy && SAMPLING_ONLY.contains(name) && value.isNumber();
+                if (!value.isNull() && !noEffect && !neutral.test(value)) {
+                    throw unsupported(name, value);
+                }
+            } else if (!SUPPORTED.contains(name) && !IGNORED.contains(name) && !name.equals(input)) {
+                throw unknown(name, input);
+            }
+        }
+    }
+
+    /// Checks what one message has beside its role and content.
+    private static void checkMessage(JsonNode message) throws BadRequestException {
+        for (String name : UNSUPPORTED_IN_MESSAGES) {
+            JsonNode value = message.path(name);
+            if (!value.isMissingNode() && !value.isNull() && !isEmpty(value)) {
+                throw unsupported("messages." + name, value);
+            }
+        }
+    }
+
+    private static boolean isEmpty(JsonNode value) {
+        return value.isContainer() && value.isEmpty();
+    }
+
+    private static boolean isZero(JsonNode value) {
+        return value.isNumber() && value.doubleValue() == 0;
+    }
+
+    private static boolean isOne(JsonNode value) {
+        return value.isNumber() && value.doubleValue() == 1;
+    }
+
+    private static boolean isFalse(JsonNode value) {
+        return value.isBoolean() && !value.booleanValue();
+    }
+
+    private static boolean isNoTool(JsonNode value) {
+        return Set.of("none", "auto").contains(value.asString(""));
+    }
+
+    private static BadRequestException unsupported(String name, JsonNode value) {
+        return new BadRequestException(
+                400,
+                "unsupported_parameter",
+                name,
+                "%s is %s; this server does not support it and would give another answer than asked for: leave it out"
+                        .formatted(name, describe(value)));
+    }
+
+    private static BadRequestException unknown(String name, String input) {
+        Set<String> taken = new TreeSet<>(SUPPORTED);
+        taken.add(input);
+        return new BadRequestException(
+                400,
+                "unknown_parameter",
+                name,
+                "there is no parameter '%s'; allowed: %s".formatted(shorten(name), String.join(", ", taken)));
+    }
+
+    /// A value as a message shows it.
+    private static String describe(JsonNode value) {
+        return shorten(value.toString());
+    }
+
+    /// A name as a message shows it.
+    private static String shorten(String text) {
+        return text.length() <= MAX_SHOWN_CHARACTERS ? text : text.substring(0, MAX_SHOWN_CHARACTERS) + "…";
+    }
+
+    /// A request that cannot be answered, and why.
+    static final class BadRequestException extends Exception {
+
+        private static final long serialVersionUID = 1;
+
+        private static final int BAD_REQUEST = 400;
+
+        private final int status;
+        private final String code;
+        private final String field;
+
+        /// @param status of the answer, 400 or 404
+        /// @param code for programs, as OpenAI names it where it has a name
+        /// @param field the request's field that is wrong; empty for the request itself
+        BadRequestException(int status, String code, String field, String message) {
+            super(message);
+            this.status = status;
+            this.code = code;
+            this.field = field;
+        }
+
+        /// A field whose value is wrong.
+        static BadRequestException invalidValue(String field, String message) {
+            return new BadRequestException(BAD_REQUEST, "invalid_value", field, message);
+        }
+
+        /// A body that is not what it must be.
+        static BadRequestException invalidBody(String message) {
+            return new BadRequestException(BAD_REQUEST, "invalid_json", "", message);
+        }
+
+        int status() {
+            return status;
+        }
+
+        /// The error as the protocol has it.
+        String json() {
+            return CompletionResponses.error("invalid_request_error", code, field, String.valueOf(getMessage()));
+        }
     }
 }

@@ -14,7 +14,7 @@ import dev.langchain4j.model.openai.OpenAiChatModel;
 import dev.langchain4j.model.openai.OpenAiStreamingChatModel;
 import dev.langchain4j.model.openai.OpenAiTokenUsage;
 import io.kvcache.engines.generator.GenerationRequest;
-import io.kvcache.engines.generator.TokenListener;
+import io.kvcache.engines.generator.PrefixCachedGenerator.TokenListener;
 import io.kvcache.engines.jlama.CachedLlama;
 import io.micrometer.core.instrument.Gauge;
 import java.io.BufferedReader;

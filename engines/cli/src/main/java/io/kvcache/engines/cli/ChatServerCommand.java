@@ -4,6 +4,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.engines.chat.ChatOptions;
 import io.kvcache.engines.chat.ChatServer;
+import io.kvcache.engines.cli.TextEngine.JlamaTextEngine;
 import io.kvcache.engines.generator.GeneratorOptions;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
 import io.kvcache.engines.jlama.JlamaModel;

@@ -1,5 +1,7 @@
 package io.kvcache.engines.cli;
 
+import io.kvcache.engines.cli.TextEngine.JlamaTextEngine;
+import io.kvcache.engines.cli.TextEngine.LlamaTextEngine;
 import io.kvcache.engines.llamacpp.LlamaLibrary;
 import io.kvcache.engines.llamacpp.LlamaOptions;
 import io.kvcache.engines.llamacpp.RandomGguf;

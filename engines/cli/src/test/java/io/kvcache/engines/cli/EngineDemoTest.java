@@ -2,6 +2,8 @@ package io.kvcache.engines.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.engines.cli.TextEngine.JlamaTextEngine;
+import io.kvcache.engines.cli.TextEngine.LlamaTextEngine;
 import io.kvcache.engines.jlama.RandomLlama;
 import io.kvcache.engines.llamacpp.LlamaOptions;
 import io.kvcache.engines.llamacpp.NativeRequirements;

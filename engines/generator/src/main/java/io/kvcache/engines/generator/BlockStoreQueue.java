@@ -5,6 +5,8 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.engines.generator.EngineSequence.SequenceBlockCopier;
+import io.kvcache.engines.generator.GeneratorStats.GeneratorCounters;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.util.ArrayList;

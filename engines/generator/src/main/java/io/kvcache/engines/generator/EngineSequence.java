@@ -1,5 +1,7 @@
 package io.kvcache.engines.generator;
 
+import java.lang.foreign.MemorySegment;
+
 /// One sequence in a model: the state of its tokens so far, and the way to the next one.
 ///
 /// **Threads.** One at a time.
@@ -32,4 +34,27 @@ public interface EngineSequence extends AutoCloseable {
     /// Gives its memory back. May be called more than once.
     @Override
     void close();
+
+    /// The first blocks of a sequence, in the order of their tokens.
+    ///
+    /// **Threads.** Any, as long as nobody changes the sequence.
+    public interface SequenceBlockCopier {
+
+        /// Copies a block into the sequence, after the one before it.
+        ///
+        /// @param block its number
+        /// @param from of the namespace's size
+        /// @return whether it is one that the sequence can have there; if not, nothing was copied
+        boolean copyIn(int block, MemorySegment from);
+
+        /// Copies a block out of the sequence.
+        ///
+        /// @param into of the namespace's size
+        void copyOut(int block, MemorySegment into);
+
+        /// Whether a block of the sequence is what another sequence of the model has there.
+        ///
+        /// @param tolerance of elements, see [EngineModel#tolerance()]; 0 for equal bytes
+        boolean matches(int block, SequenceBlockCopier other, double tolerance);
+    }
 }

@@ -4,6 +4,8 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.engines.generator.EngineSequence.SequenceBlockCopier;
+import io.kvcache.engines.generator.GeneratorStats.GeneratorCounters;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
@@ -279,5 +281,18 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
                     new Generation.Timings(
                             lookedUp, imported, first - lookedUp - imported, first, System.nanoTime() - start));
         }
+    }
+
+    /// Hears of tokens as they come.
+    @FunctionalInterface
+    public interface TokenListener {
+
+        /// Does nothing.
+        TokenListener NONE = _ -> true;
+
+        /// Takes a token, on the thread that generates.
+        ///
+        /// @return whether to go on
+        boolean accept(int token);
     }
 }

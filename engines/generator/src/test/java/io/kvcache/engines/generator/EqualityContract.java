@@ -7,6 +7,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.engines.generator.PrefixCachedGenerator.TokenListener;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.remote.RemoteKvCache;

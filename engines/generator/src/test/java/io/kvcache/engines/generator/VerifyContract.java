@@ -8,6 +8,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.engines.generator.PrefixCachedGenerator.TokenListener;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.lang.foreign.Arena;

@@ -1,15 +1,29 @@
 package io.kvcache.engines.jlama;
 
+import com.github.tjake.jlama.model.AbstractModel;
 import com.github.tjake.jlama.safetensors.Config;
+import com.github.tjake.jlama.tensor.operations.TensorOperationsProvider;
 import io.kvcache.core.identity.AxisOrder;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.Part;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.Locale;
+import java.util.Properties;
+import java.util.Set;
+import java.util.stream.Stream;
 
 /// What must be equal for one model's keys and values to be another's: two that differ in any of it have
 /// different namespaces, so neither ever finds what the other stored.
@@ -76,5 +90,130 @@ public record JlamaFingerprint(
             digest.update(row.flip());
         }
         return HexFormat.of().formatHex(digest.digest(), 0, ROPE_BYTES);
+    }
+
+    /// What a model's files say, as one digest: SHA-256 over name and SHA-256 of its configuration and of
+    /// each file of weights, in the order of their names.
+    ///
+    /// All bytes are read, because a name or a date would not tell that weights have changed, and then keys
+    /// and values of other weights would be taken for these.
+    static final class WeightsDigest {
+
+        private static final int BUFFER_BYTES = 1 << 20;
+
+        private WeightsDigest() {}
+
+        /// @return 64 hexadecimal digits
+        /// @throws IOException when a file cannot be read, or there are no weights
+        static String of(Path directory) throws IOException {
+            List<Path> files;
+            try (Stream<Path> all = Files.list(directory)) {
+                files = all.filter(WeightsDigest::isPartOfModel).sorted().toList();
+            }
+            if (files.stream().noneMatch(WeightsDigest::isWeights)) {
+                throw new IOException(directory + " has no *.safetensors");
+            }
+            MessageDigest whole = sha256();
+            try {
+                List<byte[]> digests =
+                        files.parallelStream().map(WeightsDigest::digest).toList();
+                for (int i = 0; i < files.size(); i++) {
+                    whole.update(name(files.get(i)).getBytes(StandardCharsets.UTF_8));
+                    whole.update((byte) 0);
+                    whole.update(digests.get(i));
+                }
+            } catch (UncheckedIOException unreadable) {
+                throw unreadable.getCause();
+            }
+            return HexFormat.of().formatHex(whole.digest());
+        }
+
+        private static boolean isPartOfModel(Path file) {
+            return isWeights(file) || name(file).equals("config.json");
+        }
+
+        private static boolean isWeights(Path file) {
+            return name(file).endsWith(".safetensors");
+        }
+
+        private static String name(Path file) {
+            return String.valueOf(file.getFileName());
+        }
+
+        private static byte[] digest(Path file) {
+            MessageDigest digest = sha256();
+            ByteBuffer buffer = ByteBuffer.allocate(BUFFER_BYTES);
+            try (FileChannel channel = FileChannel.open(file)) {
+                while (channel.read(buffer) >= 0) {
+                    digest.update(buffer.flip());
+                    buffer.clear();
+                }
+            } catch (IOException unreadable) {
+                throw new UncheckedIOException(unreadable);
+            }
+            return digest.digest();
+        }
+
+        static MessageDigest sha256() {
+            try {
+                return MessageDigest.getInstance("SHA-256");
+            } catch (NoSuchAlgorithmException impossible) {
+                throw new IllegalStateException("every JVM has SHA-256", impossible);
+            }
+        }
+    }
+
+    /// Which Jlama is on the class path, and what computes in it.
+    ///
+    /// @param version of jlama-core
+    /// @param operations Jlama's name of what multiplies: its native library, or the JVM's vectors
+    record JlamaBuild(String version, String operations) {
+
+        /// Those of which tests have shown how they keep keys and values.
+        static final Set<String> KNOWN = Set.of("0.8.4");
+
+        private static final String VECTORS = "jdk.incubator.vector";
+        private static final String POM = "/META-INF/maven/com.github.tjake/jlama-core/pom.properties";
+
+        JlamaBuild {
+            if (!KNOWN.contains(version)) {
+                throw new IllegalStateException("jlama-core is " + version
+                        + "; this adapter knows how these keep keys and" + " values: " + String.join(", ", KNOWN));
+            }
+        }
+
+        /// The one here.
+        ///
+        /// @throws IllegalStateException when the JVM lacks the module that Jlama needs, or this adapter does
+        ///     not know this version
+        static JlamaBuild detect() {
+            requireVectors();
+            return new JlamaBuild(
+                    detectVersion(), TensorOperationsProvider.get().name());
+        }
+
+        static void requireVectors() {
+            if (ModuleLayer.boot().findModule(VECTORS).isEmpty()) {
+                throw new IllegalStateException("Jlama needs the JVM to be started with --add-modules " + VECTORS);
+            }
+        }
+
+        /// Whether equal input gives equal bits however it is cut into batches. The JVM's vectors do not
+        /// promise it: compiled code may add in another order than interpreted code.
+        boolean isExact() {
+            return operations.startsWith("Native");
+        }
+
+        private static String detectVersion() {
+            Properties properties = new Properties();
+            try (InputStream in = AbstractModel.class.getResourceAsStream(POM)) {
+                if (in != null) {
+                    properties.load(in);
+                }
+            } catch (IOException unreadable) {
+                throw new UncheckedIOException(unreadable);
+            }
+            return properties.getProperty("version", "of an unknown version (it has no " + POM + ")");
+        }
     }
 }

@@ -4,7 +4,7 @@ import com.github.tjake.jlama.tensor.AbstractTensor;
 import com.github.tjake.jlama.tensor.KvBufferCache.KvBuffer;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
-import io.kvcache.engines.generator.SequenceBlockCopier;
+import io.kvcache.engines.generator.EngineSequence.SequenceBlockCopier;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 

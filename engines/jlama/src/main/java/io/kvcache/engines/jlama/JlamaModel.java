@@ -11,6 +11,8 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.engines.generator.EngineModel;
 import io.kvcache.engines.generator.EngineSequence;
+import io.kvcache.engines.jlama.JlamaFingerprint.JlamaBuild;
+import io.kvcache.engines.jlama.JlamaFingerprint.WeightsDigest;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -190,7 +192,7 @@ public final class JlamaModel implements EngineModel, AutoCloseable {
     /// The tokens of a chat that the model is to answer, by the template that came with the model, or
     /// plainly.
     public int[] encode(List<ChatMessage> messages) {
-        return engine.encodePrompt(ChatPrompt.of(engine.promptSupport(), messages));
+        return engine.encodePrompt(ChatMessage.prompt(engine.promptSupport(), messages));
     }
 
     /// Turns the tokens of one answer into text.

@@ -3,6 +3,7 @@ package io.kvcache.engines.jlama;
 import io.kvcache.engines.generator.Generation;
 import io.kvcache.engines.generator.GenerationRequest;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
+import java.util.List;
 
 /// A text that was generated.
 ///
@@ -48,5 +49,82 @@ public record TextAnswer(String text, boolean stopped, Generation generation) {
         }
         return new TextAnswer(
                 text.append(rest).toString(), stop.isFound() || made.endReason() == Generation.EndReason.STOP, made);
+    }
+
+    /// Ends an answer before the first of some texts, and holds back what might become one.
+    static final class StopTextFilter {
+
+        private final List<String> stops;
+        private String pendingText = "";
+        private boolean found;
+
+        StopTextFilter(List<String> stops) {
+            this.stops = stops;
+        }
+
+        /// What of the answer may be shown now that there is more of it.
+        String add(String more) {
+            if (found) {
+                return "";
+            }
+            String all = pendingText + more;
+            int end = all.length();
+            for (String stop : stops) {
+                int at = all.indexOf(stop);
+                if (at >= 0 && at < end) {
+                    end = at;
+                    found = true;
+                }
+            }
+            if (found) {
+                pendingText = "";
+                return all.substring(0, end);
+            }
+            int safe = all.length() - stopPrefixLength(all);
+            pendingText = all.substring(safe);
+            return all.substring(0, safe);
+        }
+
+        boolean isFound() {
+            return found;
+        }
+
+        /// What was held back and became nothing.
+        String flush() {
+            String rest = pendingText;
+            pendingText = "";
+            return rest;
+        }
+
+        /// How much of the end of a text is the beginning of a stop.
+        private int stopPrefixLength(String text) {
+            int longest = 0;
+            for (String stop : stops) {
+                for (int length = Math.min(stop.length() - 1, text.length()); length > longest; length--) {
+                    if (text.regionMatches(text.length() - length, stop, 0, length)) {
+                        longest = length;
+                    }
+                }
+            }
+            return longest;
+        }
+    }
+
+    /// What text to generate.
+    ///
+    /// @param prompt tokens, see [JlamaModel#encode(String)] and [JlamaModel#encode(List)]
+    /// @param maxTokens to generate, at least 1
+    /// @param temperature 0 takes the likeliest token, at most 10
+    /// @param seed decides what is drawn at a temperature above 0
+    /// @param stops texts that end the answer and do not belong to it, none of them empty
+    @SuppressWarnings("ArrayRecordComponent")
+    public record TextRequest(int[] prompt, int maxTokens, float temperature, long seed, List<String> stops) {
+
+        public TextRequest {
+            stops = List.copyOf(stops);
+            if (stops.contains("")) {
+                throw new IllegalArgumentException("an empty text is among stops; each takes a character at least");
+            }
+        }
     }
 }

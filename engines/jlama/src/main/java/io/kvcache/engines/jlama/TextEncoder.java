@@ -72,6 +72,6 @@ public final class TextEncoder {
 
     /// The tokens of a chat that the model is to answer, by the template that came with it, or plainly.
     public int[] encode(List<ChatMessage> messages) {
-        return encode(ChatPrompt.of(tokenizer.promptSupport(), messages).getPrompt());
+        return encode(ChatMessage.prompt(tokenizer.promptSupport(), messages).getPrompt());
     }
 }

@@ -7,6 +7,8 @@ import com.github.tjake.jlama.safetensors.DType;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.engines.generator.GeneratorOptions;
 import io.kvcache.engines.generator.RandomPrompts;
+import io.kvcache.engines.jlama.JlamaFingerprint.JlamaBuild;
+import io.kvcache.engines.jlama.JlamaFingerprint.WeightsDigest;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;

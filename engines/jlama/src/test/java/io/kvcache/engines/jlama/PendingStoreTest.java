@@ -7,7 +7,7 @@ import io.kvcache.engines.generator.Generation;
 import io.kvcache.engines.generator.GenerationRequest;
 import io.kvcache.engines.generator.GeneratorOptions;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
-import io.kvcache.engines.generator.TokenListener;
+import io.kvcache.engines.generator.PrefixCachedGenerator.TokenListener;
 import io.kvcache.tiers.TieredKvCache;
 import java.time.Duration;
 import java.util.concurrent.FutureTask;

@@ -2,6 +2,7 @@ package io.kvcache.engines.jlama;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.engines.jlama.TextAnswer.StopTextFilter;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 

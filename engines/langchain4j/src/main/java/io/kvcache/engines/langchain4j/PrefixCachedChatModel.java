@@ -14,7 +14,7 @@ import io.kvcache.engines.generator.PrefixCachedGenerator;
 import io.kvcache.engines.jlama.ChatMessage;
 import io.kvcache.engines.jlama.JlamaModel;
 import io.kvcache.engines.jlama.TextAnswer;
-import io.kvcache.engines.jlama.TextRequest;
+import io.kvcache.engines.jlama.TextAnswer.TextRequest;
 import java.util.List;
 import java.util.random.RandomGenerator;
 import org.jspecify.annotations.Nullable;

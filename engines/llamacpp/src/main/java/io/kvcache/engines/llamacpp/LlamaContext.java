@@ -22,7 +22,7 @@ final class LlamaContext implements AutoCloseable {
     private static final int STAGING_SEQUENCE = 1;
     private static final int ALL_POSITIONS = -1;
 
-    private final LlamaContextApi calls;
+    private final LlamaApi calls;
     private final MemorySegment context;
     private final int vocabulary;
     private final int batch;
@@ -33,9 +33,9 @@ final class LlamaContext implements AutoCloseable {
     /// @param contextTokens that the sequence may have
     /// @throws IllegalStateException when there is no memory for it
     LlamaContext(LlamaLibrary library, MemorySegment model, LlamaOptions options, int contextTokens) {
-        calls = library.contexts();
+        calls = library.api();
         batch = Math.min(MAX_BATCH_TOKENS, contextTokens);
-        vocabulary = library.models().vocabularySize(model);
+        vocabulary = calls.vocabularySize(model);
         context = calls.newContext(model, options, contextTokens, batch);
         if (context.equals(MemorySegment.NULL)) {
             arena.close();
@@ -134,7 +134,7 @@ final class LlamaContext implements AutoCloseable {
 
     @Override
     public void close() {
-        calls.free(context);
+        calls.freeContext(context);
         arena.close();
     }
 }

@@ -5,6 +5,14 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.Part;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.DigestOutputStream;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
 
 /// What must be equal for one model's state to be another's: two that differ in any of it have different
 /// namespaces, so neither ever finds what the other stored.
@@ -43,5 +51,22 @@ public record LlamaFingerprint(String model, String build, String weights, Strin
         int heads = Math.toIntExact((bytes + MAX_HEAD_DIM - 1) / MAX_HEAD_DIM);
         int wide = Math.toIntExact((bytes + heads - 1) / heads);
         return new BlockShape(layers, 2, heads, wide, blockTokens, Dtype.INT8, AxisOrder.LAYER_KV_HEAD_TOKEN);
+    }
+
+    /// What a file says, as one number. It reads all bytes, because a name or a date would not tell that they have
+    /// changed.
+    ///
+    /// @return SHA-256 in 64 hexadecimal digits
+    /// @throws IOException when the file cannot be read
+    static String digest(Path file) throws IOException {
+        try {
+            MessageDigest digest = MessageDigest.getInstance("SHA-256");
+            try (OutputStream into = new DigestOutputStream(OutputStream.nullOutputStream(), digest)) {
+                Files.copy(file, into);
+            }
+            return HexFormat.of().formatHex(digest.digest());
+        } catch (NoSuchAlgorithmException impossible) {
+            throw new IllegalStateException("every JVM has SHA-256", impossible);
+        }
     }
 }

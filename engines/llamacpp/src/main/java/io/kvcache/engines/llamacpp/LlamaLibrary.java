@@ -1,9 +1,20 @@
 package io.kvcache.engines.llamacpp;
 
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
 import java.io.IOException;
 import java.io.InputStream;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -20,6 +31,14 @@ import java.util.Locale;
 /// **Threads.** Any.
 public final class LlamaLibrary {
 
+    private static final Logger LOG = System.getLogger("io.kvcache.engines.llamacpp.native");
+
+    /// `GGML_LOG_LEVEL_ERROR`.
+    private static final int ERROR = 4;
+
+    /// No line of llama.cpp's is longer.
+    private static final int MAX_LINE_BYTES = 1 << 16;
+
     /// The build whose interface this adapter knows, by llama.cpp's own tag.
     public static final String SUPPORTED = "b4916";
 
@@ -28,22 +47,18 @@ public final class LlamaLibrary {
 
     private final String name;
     private final String digest;
-    private final LlamaModelApi models;
-    private final LlamaContextApi contexts;
+    private final LlamaApi api;
 
     private LlamaLibrary(String name, String digest, SymbolLookup found) {
         this.name = name;
         this.digest = digest;
-        NativeSymbols symbols = new NativeSymbols(found);
-        models = new LlamaModelApi(symbols);
-        contexts = new LlamaContextApi(symbols);
-        LlamaBackend llamaBackend = new LlamaBackend(symbols);
-        if (!symbols.missing().isEmpty()) {
-            throw new UnsupportedLlamaException(name, "it lacks " + String.join(", ", symbols.missing()));
+        api = new LlamaApi(found);
+        if (!api.missing().isEmpty()) {
+            throw new UnsupportedLlamaException(name, "it lacks " + String.join(", ", api.missing()));
         }
-        LlamaParameterStruct.MODEL.check(name, models::defaults);
-        LlamaParameterStruct.CONTEXT.check(name, contexts::defaults);
-        llamaBackend.initialize();
+        LlamaParameterStruct.MODEL.check(name, api::modelDefaults);
+        LlamaParameterStruct.CONTEXT.check(name, api::contextDefaults);
+        api.initialize(logCallback());
     }
 
     /// Loads the library that the user names, such as `libllama.so`.
@@ -59,7 +74,7 @@ public final class LlamaLibrary {
         if (!Files.isRegularFile(file) || !Files.isReadable(file)) {
             throw new IOException(name + " is no file that can be read as a library of llama.cpp");
         }
-        String digest = FileDigest.of(file);
+        String digest = LlamaFingerprint.digest(file);
         try {
             return new LlamaLibrary(name, digest, SymbolLookup.libraryLookup(file, Arena.global()));
         } catch (IllegalArgumentException refused) {
@@ -102,17 +117,41 @@ public final class LlamaLibrary {
         return System.getProperty("os.name") + "/" + (machine.equals("amd64") ? "x86_64" : machine) + "/libjllama.so";
     }
 
+    @SuppressWarnings("restricted") // The signature is ggml_log_callback.
+    private static MemorySegment logCallback() {
+        try {
+            MethodHandle target = MethodHandles.lookup()
+                    .findStatic(
+                            LlamaLibrary.class,
+                            "log",
+                            MethodType.methodType(void.class, int.class, MemorySegment.class, MemorySegment.class));
+            return Linker.nativeLinker()
+                    .upcallStub(target, FunctionDescriptor.ofVoid(JAVA_INT, ADDRESS, ADDRESS), Arena.global());
+        } catch (ReflectiveOperationException impossible) {
+            throw new LinkageError("this class has the method", impossible);
+        }
+    }
+
+    /// Called by the library, on any thread. Whatever is thrown here would end the process.
+    @SuppressWarnings({"restricted", "unused"}) // The text ends with a zero; called by name, with what a user gave.
+    private static void log(int level, MemorySegment text, MemorySegment user) {
+        try {
+            String line = text.reinterpret(MAX_LINE_BYTES).getString(0).strip();
+            if (!line.isEmpty()) {
+                LOG.log(level == ERROR ? Level.WARNING : Level.DEBUG, line);
+            }
+        } catch (RuntimeException unreadable) {
+            LOG.log(Level.DEBUG, "a line of llama.cpp's cannot be read", unreadable);
+        }
+    }
+
     /// What tells it from other builds and other compilations of this one.
     public String build() {
         return SUPPORTED + " " + digest.substring(0, 16);
     }
 
-    LlamaModelApi models() {
-        return models;
-    }
-
-    LlamaContextApi contexts() {
-        return contexts;
+    LlamaApi api() {
+        return api;
     }
 
     /// What messages call it.

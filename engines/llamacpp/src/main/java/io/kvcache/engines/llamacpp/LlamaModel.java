@@ -3,6 +3,7 @@ package io.kvcache.engines.llamacpp;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.engines.generator.EngineModel;
 import io.kvcache.engines.generator.EngineSequence;
+import io.kvcache.engines.llamacpp.LlamaSequence.TokenSampler;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -38,7 +39,7 @@ public final class LlamaModel implements EngineModel, AutoCloseable {
         this.library = library;
         this.model = model;
         this.options = options;
-        LlamaModelApi calls = library.models();
+        LlamaApi calls = library.api();
         Optional<String> split = calls.metadata(model, "split.count");
         if (!calls.hasPerTokenCache(model) || !split.orElse("1").equals("1")) {
             throw new UnsupportedLlamaException(
@@ -65,15 +66,15 @@ public final class LlamaModel implements EngineModel, AutoCloseable {
         if (!Files.isRegularFile(file) || !Files.isReadable(file)) {
             throw new IOException(file + " is no file that can be read as a model");
         }
-        String weights = FileDigest.of(file);
-        MemorySegment model = library.models().load(file.toAbsolutePath().toString());
+        String weights = LlamaFingerprint.digest(file);
+        MemorySegment model = library.api().loadModel(file.toAbsolutePath().toString());
         if (model.equals(MemorySegment.NULL)) {
             throw new IOException(file + " is no model that llama.cpp can load; the log has its reasons");
         }
         try {
             return new LlamaModel(library, model, options, String.valueOf(file.getFileName()), weights);
         } catch (RuntimeException refused) {
-            library.models().free(model);
+            library.api().freeModel(model);
             throw refused;
         }
     }
@@ -165,6 +166,6 @@ public final class LlamaModel implements EngineModel, AutoCloseable {
             idle.forEach(LlamaContext::close);
             idle.clear();
         }
-        library.models().free(model);
+        library.api().freeModel(model);
     }
 }

@@ -1,10 +1,13 @@
 package io.kvcache.engines.llamacpp;
 
+import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
+
 import io.kvcache.engines.generator.EngineSequence;
-import io.kvcache.engines.generator.SequenceBlockCopier;
+import io.kvcache.engines.generator.EngineSequence.SequenceBlockCopier;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.SplittableRandom;
 
 /// One sequence in a context of its own, which goes back to the model afterwards.
 ///
@@ -110,6 +113,56 @@ final class LlamaSequence implements EngineSequence {
                 other.copyOut(block, theirs);
                 return ours.mismatch(theirs) < 0;
             }
+        }
+    }
+
+    /// Chooses the next token from what a model says of every token.
+    ///
+    /// **Threads.** One.
+    static final class TokenSampler {
+
+        private final float temperature;
+        private final SplittableRandom random;
+
+        /// @param temperature 0 takes the likeliest, 1 draws as the model says
+        /// @param seed decides what is drawn
+        TokenSampler(float temperature, long seed) {
+            this.temperature = temperature;
+            random = new SplittableRandom(seed);
+        }
+
+        /// @param logits by token
+        /// @throws IllegalStateException when they are no numbers
+        int sample(MemorySegment logits) {
+            int count = Math.toIntExact(logits.byteSize() / Float.BYTES);
+            int likeliest = 0;
+            for (int i = 1; i < count; i++) {
+                if (logits.getAtIndex(JAVA_FLOAT, i) > logits.getAtIndex(JAVA_FLOAT, likeliest)) {
+                    likeliest = i;
+                }
+            }
+            float most = logits.getAtIndex(JAVA_FLOAT, likeliest);
+            if (!Float.isFinite(most)) {
+                throw new IllegalStateException("what the model says of the next token is not a number");
+            }
+            return temperature == 0 ? likeliest : sampleByWeight(logits, count, most);
+        }
+
+        private int sampleByWeight(MemorySegment logits, int count, float most) {
+            double[] weights = new double[count];
+            double sum = 0;
+            for (int i = 0; i < count; i++) {
+                weights[i] = Math.exp((logits.getAtIndex(JAVA_FLOAT, i) - most) / temperature);
+                sum += weights[i];
+            }
+            double left = random.nextDouble() * sum;
+            for (int i = 0; i < count; i++) {
+                left -= weights[i];
+                if (left < 0) {
+                    return i;
+                }
+            }
+            return count - 1;
         }
     }
 }

@@ -1,0 +1,290 @@
+package io.kvcache.engines.llamacpp;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_BOOLEAN;
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SegmentAllocator;
+import java.lang.foreign.StructLayout;
+import java.lang.foreign.SymbolLookup;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/// The functions of llama.cpp that this adapter calls: about a model, and in a context, which computes tokens and
+/// gives and takes the state of sequences.
+///
+/// **Threads.** Any for a model, one at a time for a context.
+final class LlamaApi {
+
+    private static final int TEXT_BYTES = 256;
+
+    /// `llama_batch`: a count, and pointers to tokens, embeddings, positions, counts of sequences, sequences
+    /// and wishes for logits.
+    private static final StructLayout BATCH = MemoryLayout.structLayout(
+            JAVA_INT.withName("n_tokens"), MemoryLayout.paddingLayout(4), MemoryLayout.sequenceLayout(6, ADDRESS));
+
+    private final SymbolLookup library;
+    private final List<String> missing = new ArrayList<>();
+    private final MethodHandle initialize;
+    private final MethodHandle setLog;
+    private final MethodHandle modelDefaults;
+    private final MethodHandle loadModel;
+    private final MethodHandle freeModel;
+    private final MethodHandle vocabulary;
+    private final MethodHandle vocabularyTokens;
+    private final MethodHandle trainedTokens;
+    private final MethodHandle ropeType;
+    private final MethodHandle ropeScale;
+    private final MethodHandle metadataText;
+    private final MethodHandle hasEncoder;
+    private final MethodHandle isRecurrent;
+    private final MethodHandle contextDefaults;
+    private final MethodHandle newContext;
+    private final MethodHandle freeContext;
+    private final MethodHandle batch;
+    private final MethodHandle decode;
+    private final MethodHandle logits;
+    private final MethodHandle stateBytes;
+    private final MethodHandle readState;
+    private final MethodHandle writeState;
+    private final MethodHandle remove;
+    private final MethodHandle shareSequence;
+
+    LlamaApi(SymbolLookup library) {
+        this.library = library;
+        initialize = procedure("llama_backend_init");
+        setLog = procedure("llama_log_set", ADDRESS, ADDRESS);
+        LlamaParameterStruct model = LlamaParameterStruct.MODEL;
+        modelDefaults = function(model.defaultsFunction(), model.layout());
+        loadModel = function("llama_model_load_from_file", ADDRESS, ADDRESS, model.layout());
+        freeModel = procedure("llama_model_free", ADDRESS);
+        vocabulary = function("llama_model_get_vocab", ADDRESS, ADDRESS);
+        vocabularyTokens = function("llama_vocab_n_tokens", JAVA_INT, ADDRESS);
+        trainedTokens = function("llama_model_n_ctx_train", JAVA_INT, ADDRESS);
+        ropeType = function("llama_model_rope_type", JAVA_INT, ADDRESS);
+        ropeScale = function("llama_model_rope_freq_scale_train", JAVA_FLOAT, ADDRESS);
+        metadataText = function("llama_model_meta_val_str", JAVA_INT, ADDRESS, ADDRESS, ADDRESS, JAVA_LONG);
+        hasEncoder = function("llama_model_has_encoder", JAVA_BOOLEAN, ADDRESS);
+        isRecurrent = function("llama_model_is_recurrent", JAVA_BOOLEAN, ADDRESS);
+        LlamaParameterStruct context = LlamaParameterStruct.CONTEXT;
+        contextDefaults = function(context.defaultsFunction(), context.layout());
+        newContext = function("llama_init_from_model", ADDRESS, ADDRESS, context.layout());
+        freeContext = procedure("llama_free", ADDRESS);
+        batch = function("llama_batch_get_one", BATCH, ADDRESS, JAVA_INT);
+        decode = function("llama_decode", JAVA_INT, ADDRESS, BATCH);
+        logits = function("llama_get_logits_ith", ADDRESS, ADDRESS, JAVA_INT);
+        stateBytes = function("llama_state_seq_get_size", JAVA_LONG, ADDRESS, JAVA_INT);
+        readState = function("llama_state_seq_get_data", JAVA_LONG, ADDRESS, ADDRESS, JAVA_LONG, JAVA_INT);
+        writeState = function("llama_state_seq_set_data", JAVA_LONG, ADDRESS, ADDRESS, JAVA_LONG, JAVA_INT);
+        remove = function("llama_kv_self_seq_rm", JAVA_BOOLEAN, ADDRESS, JAVA_INT, JAVA_INT, JAVA_INT);
+        shareSequence = procedure("llama_kv_self_seq_cp", ADDRESS, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT);
+    }
+
+    /// A function that returns something.
+    private MethodHandle function(String name, MemoryLayout returned, MemoryLayout... arguments) {
+        return bind(name, FunctionDescriptor.of(returned, arguments));
+    }
+
+    /// A function that returns nothing.
+    private MethodHandle procedure(String name, MemoryLayout... arguments) {
+        return bind(name, FunctionDescriptor.ofVoid(arguments));
+    }
+
+    @SuppressWarnings("restricted") // Signatures as in llama.h of the build that the parameters are checked for.
+    private MethodHandle bind(String name, FunctionDescriptor signature) {
+        MemorySegment function = library.find(name).orElse(MemorySegment.NULL);
+        if (function.equals(MemorySegment.NULL)) {
+            missing.add(name);
+            return MethodHandles.zero(void.class);
+        }
+        return Linker.nativeLinker().downcallHandle(function, signature);
+    }
+
+    /// Functions that the library lacks. To be looked at before anything is called.
+    List<String> missing() {
+        return missing;
+    }
+
+    /// A call that returns something.
+    private interface NativeCall<T> {
+
+        T call() throws Throwable;
+    }
+
+    /// Calls, as C functions throw nothing.
+    private static <T> T invoke(NativeCall<T> call) {
+        try {
+            return call.call();
+        } catch (Throwable thrown) {
+            throw new AssertionError("a C function does not throw", thrown);
+        }
+    }
+
+    /// Starts the library.
+    ///
+    /// @param log what it calls with its news
+    void initialize(MemorySegment log) {
+        invoke(() -> {
+            setLog.invokeExact(log, MemorySegment.NULL);
+            initialize.invokeExact();
+            return true;
+        });
+    }
+
+    MemorySegment modelDefaults(SegmentAllocator room) {
+        return invoke(() -> (MemorySegment) modelDefaults.invokeExact(room));
+    }
+
+    /// Loads a file of weights as the library does by default: mapped, on the processor.
+    ///
+    /// @return the model, or null's address
+    MemorySegment loadModel(String file) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment parameters = modelDefaults(arena);
+            MemorySegment path = arena.allocateFrom(file);
+            return invoke(() -> (MemorySegment) loadModel.invokeExact(path, parameters));
+        }
+    }
+
+    void freeModel(MemorySegment model) {
+        invoke(() -> {
+            freeModel.invokeExact(model);
+            return true;
+        });
+    }
+
+    int vocabularySize(MemorySegment model) {
+        return invoke(() -> {
+            MemorySegment words = (MemorySegment) vocabulary.invokeExact(model);
+            return (int) vocabularyTokens.invokeExact(words);
+        });
+    }
+
+    /// Tokens of the longest sequence that it was trained with.
+    int trainedTokens(MemorySegment model) {
+        return invoke(() -> (int) trainedTokens.invokeExact(model));
+    }
+
+    /// How positions turn keys, in one line.
+    String describeRope(MemorySegment model) {
+        int type = invoke(() -> (int) ropeType.invokeExact(model));
+        float scale = invoke(() -> (float) ropeScale.invokeExact(model));
+        String base = metadata(model, "general.architecture")
+                .flatMap(name -> metadata(model, name + ".rope.freq_base"))
+                .orElse("as built");
+        return "type " + type + " base " + base + " scale " + scale;
+    }
+
+    /// What the file says under a key.
+    Optional<String> metadata(MemorySegment model, String key) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment name = arena.allocateFrom(key);
+            MemorySegment into = arena.allocate(TEXT_BYTES);
+            int bytes = invoke(() -> (int) metadataText.invokeExact(model, name, into, (long) TEXT_BYTES));
+            return bytes < 0 ? Optional.empty() : Optional.of(into.getString(0, StandardCharsets.UTF_8));
+        }
+    }
+
+    /// Whether each token has keys and values of its own, which a look at all tokens before it gives.
+    boolean hasPerTokenCache(MemorySegment model) {
+        return !invoke(() -> (boolean) hasEncoder.invokeExact(model))
+                && !invoke(() -> (boolean) isRecurrent.invokeExact(model));
+    }
+
+    MemorySegment contextDefaults(SegmentAllocator room) {
+        return invoke(() -> (MemorySegment) contextDefaults.invokeExact(room));
+    }
+
+    /// Makes a context of two sequences, so that a part of one can be given a number of its own.
+    ///
+    /// @param batch tokens that one call may compute
+    /// @return the context, or null's address
+    MemorySegment newContext(MemorySegment model, LlamaOptions options, int tokens, int batch) {
+        LlamaParameterStruct struct = LlamaParameterStruct.CONTEXT;
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment parameters = contextDefaults(arena);
+            parameters.set(JAVA_INT, struct.offset("n_ctx"), tokens);
+            parameters.set(JAVA_INT, struct.offset("n_batch"), batch);
+            parameters.set(JAVA_INT, struct.offset("n_ubatch"), batch);
+            parameters.set(JAVA_INT, struct.offset("n_seq_max"), 2);
+            parameters.set(JAVA_INT, struct.offset("n_threads"), options.threads());
+            parameters.set(JAVA_INT, struct.offset("n_threads_batch"), options.threads());
+            parameters.set(JAVA_BYTE, struct.offset("flash_attn"), (byte) (options.flashAttention() ? 1 : 0));
+            return invoke(() -> (MemorySegment) newContext.invokeExact(model, parameters));
+        }
+    }
+
+    void freeContext(MemorySegment context) {
+        invoke(() -> {
+            freeContext.invokeExact(context);
+            return true;
+        });
+    }
+
+    /// Computes tokens that follow on those of sequence 0.
+    ///
+    /// @param some a whole number of int32
+    /// @return 0, or llama.cpp's number of what went wrong
+    int decode(MemorySegment context, MemorySegment some) {
+        try (Arena arena = Arena.ofConfined()) {
+            int count = (int) (some.byteSize() / Integer.BYTES);
+            MemorySegment one = invoke(() -> (MemorySegment) batch.invokeExact((SegmentAllocator) arena, some, count));
+            return invoke(() -> (int) decode.invokeExact(context, one));
+        }
+    }
+
+    /// What the model says after the last token that was computed; its own memory, until the next call.
+    ///
+    /// @param count floats there are: the vocabulary
+    @SuppressWarnings("restricted") // As many as llama.h says: one for each token of the vocabulary.
+    MemorySegment logits(MemorySegment context, int count) {
+        MemorySegment all = invoke(() -> (MemorySegment) logits.invokeExact(context, -1));
+        return all.equals(MemorySegment.NULL) ? all : all.reinterpret((long) count * Float.BYTES);
+    }
+
+    long stateBytes(MemorySegment context, int sequence) {
+        return invoke(() -> (long) stateBytes.invokeExact(context, sequence));
+    }
+
+    /// Writes the state of a sequence into native memory.
+    ///
+    /// @return bytes written; 0 when there was no room
+    long readState(MemorySegment context, int sequence, MemorySegment into) {
+        return invoke(() -> (long) readState.invokeExact(context, into, into.byteSize(), sequence));
+    }
+
+    /// Makes a sequence one whose state is in native memory, and which is what [#readState] wrote.
+    ///
+    /// @return bytes read; 0 when it was refused
+    long writeState(MemorySegment context, int sequence, MemorySegment from) {
+        return invoke(() -> (long) writeState.invokeExact(context, from, from.byteSize(), sequence));
+    }
+
+    /// Forgets positions `[from, to)` of a sequence; -1 for either end.
+    void remove(MemorySegment context, int sequence, int from, int to) {
+        boolean all = invoke(() -> (boolean) remove.invokeExact(context, sequence, from, to));
+        if (!all) {
+            throw new IllegalStateException("llama.cpp does not forget tokens %d to %d".formatted(from, to));
+        }
+    }
+
+    /// Has positions `[from, to)` of a sequence belong to another one as well; -1 for either end.
+    void share(MemorySegment context, int sequence, int other, int from, int to) {
+        invoke(() -> {
+            shareSequence.invokeExact(context, sequence, other, from, to);
+            return true;
+        });
+    }
+}
