@@ -5,10 +5,9 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.kernel.GpuKernels;
-import io.kvcache.gpu.kernel.QuantizationFormat;
+import io.kvcache.gpu.kernel.QuantizationKernels.QuantizationFormat;
+import io.kvcache.gpu.kernel.QuantizationKernels.QuantizedBlock;
 import io.kvcache.gpu.kernel.QuantizationKernels.RopeParameters;
-import io.kvcache.gpu.kernel.QuantizedBlock;
-import io.kvcache.gpu.kernel.RopeShift;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -191,7 +190,7 @@ final class KernelBenchmarks implements AutoCloseable {
     }
 
     private DeviceSpan ropeAngles() {
-        return onDevice(8L * PAIRS, turns -> RopeShift.compute(1, 10_000, turns));
+        return onDevice(8L * PAIRS, turns -> GpuKernels.ropeAngles(1, 10_000, turns));
     }
 
     /// Stays there until this is closed.

@@ -1,6 +1,7 @@
 package io.kvcache.gpu.driver;
 
 import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
 
 /// One device, opened: its memory, and the streams that move bytes to and from it.
 ///
@@ -57,6 +58,23 @@ public interface DeviceDriver extends AutoCloseable {
     /// @param host native memory that stays until it is unregistered
     void register(MemorySegment host);
 
+    /// Registers host memory where the machine allows it: containers often limit how much may be fixed in place. Copies
+    /// go without as well, slower.
+    ///
+    /// @return null when the memory is registered now, else why it is not
+    /// @throws DeviceException when the device is of no use any more
+    default @Nullable DeviceException tryRegister(MemorySegment host) {
+        try {
+            register(host);
+            return null;
+        } catch (DeviceException refused) {
+            if (refused.error().isFatal()) {
+                throw refused;
+            }
+            return refused;
+        }
+    }
+
     /// Ends a registration, while nothing is on its way there.
     void unregister(MemorySegment host);
 
@@ -92,4 +110,34 @@ public interface DeviceDriver extends AutoCloseable {
     ///     names; a second close does nothing; a device that failed is closed with all that it has
     @Override
     void close();
+
+    /// What a device is.
+    ///
+    /// @param name as its maker calls it
+    /// @param uuid that tells it from others whatever their order, in hexadecimal; empty when it has none
+    /// @param totalBytes of its memory
+    /// @param capability compute capability, as `9.0`; empty of what is none
+    /// @param driver which driver, with its version
+    public record DeviceInfo(String name, String uuid, long totalBytes, String capability, String driver) {}
+
+    /// What was taken from a device and not given back yet.
+    ///
+    /// @param slabs allocations
+    /// @param slabBytes their bytes
+    /// @param registrations of host memory
+    /// @param virtual ranges, mappings and pages of [VirtualMemory]
+    /// @param opened memory of other processes, see [DeviceIpc]
+    public record ResourceCounts(
+            int slabs,
+            long slabBytes,
+            int registrations,
+            int streams,
+            int events,
+            int programs,
+            int virtual,
+            int opened) {
+
+        /// Nothing.
+        public static final ResourceCounts NONE = new ResourceCounts(0, 0, 0, 0, 0, 0, 0, 0);
+    }
 }

@@ -17,4 +17,10 @@ public interface DeviceProgram extends AutoCloseable {
     /// A second close does nothing.
     @Override
     void close();
+
+    /// A function that a device runs, of a [DeviceProgram].
+    ///
+    /// @param name in the program
+    /// @param handle as the driver has it
+    public record DeviceKernel(String name, long handle) {}
 }

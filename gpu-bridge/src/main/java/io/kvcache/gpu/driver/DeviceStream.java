@@ -1,5 +1,6 @@
 package io.kvcache.gpu.driver;
 
+import io.kvcache.gpu.driver.DeviceProgram.DeviceKernel;
 import java.lang.foreign.MemorySegment;
 
 /// A queue of work for a device: what is given to it is done in order, later, beside what other streams
@@ -36,7 +37,9 @@ public interface DeviceStream extends AutoCloseable {
     ///
     /// @param groups of threads, 1 and up
     /// @param threads of a group, 1 to 1,024
-    void launch(DeviceKernel kernel, int groups, int threads, KernelArguments arguments);
+    /// @param arguments of the kernel in their order, numbers of 32 bits in the lower half. Nothing checks
+    ///     them, and a wrong one makes the device access any memory: only the class that knows a kernel calls it
+    void launch(DeviceKernel kernel, int groups, int threads, long... arguments);
 
     /// Puts the event behind what was given by now.
     void record(DeviceEvent event);

@@ -70,4 +70,10 @@ public interface VirtualMemory {
     ///
     /// @throws DeviceException when what is on its way does not end; nothing is unmapped then
     void unmap(DeviceAddress at, PhysicalPages pages);
+
+    /// Memory of a device without an address, see [VirtualMemory].
+    ///
+    /// @param handle as the driver has it
+    /// @param bytes of it, whole pages
+    public record PhysicalPages(long handle, long bytes) {}
 }

@@ -1,11 +1,11 @@
 package io.kvcache.gpu.kernel;
 
-import static io.kvcache.gpu.kernel.KernelLauncher.require;
+import static io.kvcache.gpu.kernel.GpuKernels.KernelLauncher.require;
 
-import io.kvcache.gpu.driver.DeviceKernel;
+import io.kvcache.gpu.driver.DeviceProgram.DeviceKernel;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.driver.KernelArguments;
+import io.kvcache.gpu.kernel.GpuKernels.KernelLauncher;
 
 /// How much queries want of each block of keys: the largest product of each query with a key of the block,
 /// averaged over queries and heads and divided by the square root of the dimension.
@@ -84,8 +84,21 @@ public final class AttentionScoreKernels {
             DeviceSpan scratch,
             DeviceSpan scores) {
         KernelLauncher.requireAddressList(keys, blocks);
-        KernelArguments subject = new KernelArguments().with(keys.address()).withInt(shape.tokens);
-        new ScoreLaunch(stream, shape, blocks, queries, scratch).run(scoreKeys, subject, scores);
+        requireFit(shape, blocks, queries, scratch, scores);
+        launcher.launch(
+                stream,
+                scoreKeys,
+                (long) blocks * queries.count * queries.heads,
+                keys.address().value(),
+                shape.tokens,
+                shape.heads,
+                shape.dim,
+                queries.values.address().value(),
+                queries.count,
+                queries.heads,
+                blocks,
+                scratch.address().value());
+        average(stream, shape, blocks, queries, scratch, scores);
     }
 
     /// The least and most of each channel over the tokens of each block.
@@ -98,12 +111,11 @@ public final class AttentionScoreKernels {
                 stream,
                 keyBounds,
                 (long) blocks * shape.rowValues(),
-                new KernelArguments()
-                        .with(keys.address())
-                        .withInt(shape.tokens)
-                        .withInt(shape.rowValues())
-                        .with((long) blocks)
-                        .with(bounds.address()));
+                keys.address().value(),
+                shape.tokens,
+                shape.rowValues(),
+                blocks,
+                bounds.address().value());
     }
 
     /// Scores blocks by what [#computeBounds] made of them: never less than [#scoreKeys] says, but for rounding.
@@ -116,49 +128,39 @@ public final class AttentionScoreKernels {
             DeviceSpan scratch,
             DeviceSpan scores) {
         require(blocks > 0 && bounds.bytes() >= shape.boundBytes(blocks), "bytes of bounds", bounds.bytes());
-        KernelArguments subject = new KernelArguments().with(bounds.address());
-        new ScoreLaunch(stream, shape, blocks, queries, scratch).run(scoreBounds, subject, scores);
+        requireFit(shape, blocks, queries, scratch, scores);
+        launcher.launch(
+                stream,
+                scoreBounds,
+                (long) blocks * queries.count * queries.heads,
+                bounds.address().value(),
+                shape.heads,
+                shape.dim,
+                queries.values.address().value(),
+                queries.count,
+                queries.heads,
+                blocks,
+                scratch.address().value());
+        average(stream, shape, blocks, queries, scratch, scores);
     }
 
-    /// One question about some blocks.
-    private final class ScoreLaunch {
+    private static void requireFit(KeyShape shape, int blocks, Queries queries, DeviceSpan scratch, DeviceSpan scores) {
+        queries.requireFit(shape);
+        require(scratch.bytes() >= queries.scratchBytes(blocks), "scratch bytes", scratch.bytes());
+        require(scores.bytes() >= 4L * blocks, "bytes of scores", scores.bytes());
+    }
 
-        private final DeviceStream stream;
-        private final KeyShape shape;
-        private final int blocks;
-        private final Queries queries;
-        private final DeviceSpan scratch;
-
-        ScoreLaunch(DeviceStream stream, KeyShape shape, int blocks, Queries queries, DeviceSpan scratch) {
-            queries.requireFit(shape);
-            require(scratch.bytes() >= queries.scratchBytes(blocks), "scratch bytes", scratch.bytes());
-            this.stream = stream;
-            this.shape = shape;
-            this.blocks = blocks;
-            this.queries = queries;
-            this.scratch = scratch;
-        }
-
-        /// Both launches: the largest product of each query with each block, and their means.
-        ///
-        /// @param subject the arguments that say what the products are with
-        void run(DeviceKernel products, KernelArguments subject, DeviceSpan scores) {
-            require(scores.bytes() >= 4L * blocks, "bytes of scores", scores.bytes());
-            subject.withInt(shape.heads)
-                    .withInt(shape.dim)
-                    .with(queries.values.address())
-                    .withInt(queries.count)
-                    .withInt(queries.heads)
-                    .with((long) blocks)
-                    .with(scratch.address());
-            launcher.launch(stream, products, (long) blocks * queries.count * queries.heads, subject);
-            KernelArguments averaging = new KernelArguments()
-                    .with(scratch.address())
-                    .withInt(queries.count * queries.heads)
-                    .withInt(Float.floatToRawIntBits((float) (1 / Math.sqrt(shape.dim))))
-                    .with((long) blocks)
-                    .with(scores.address());
-            launcher.launch(stream, means, blocks, averaging);
-        }
+    /// Averages the largest product of each query with each block.
+    private void average(
+            DeviceStream stream, KeyShape shape, int blocks, Queries queries, DeviceSpan scratch, DeviceSpan scores) {
+        launcher.launch(
+                stream,
+                means,
+                blocks,
+                scratch.address().value(),
+                queries.count * queries.heads,
+                Float.floatToRawIntBits((float) (1 / Math.sqrt(shape.dim))),
+                blocks,
+                scores.address().value());
     }
 }

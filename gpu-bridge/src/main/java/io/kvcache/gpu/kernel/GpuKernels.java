@@ -3,15 +3,15 @@ package io.kvcache.gpu.kernel;
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceKernel;
 import io.kvcache.gpu.driver.DeviceProgram;
+import io.kvcache.gpu.driver.DeviceProgram.DeviceKernel;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.driver.KernelArguments;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import java.util.Objects;
 import java.util.zip.CRC32C;
@@ -96,11 +96,10 @@ public final class GpuKernels implements AutoCloseable {
                 stream,
                 copyPieces,
                 (long) units * count,
-                new KernelArguments()
-                        .with(from.address())
-                        .with(to.address())
-                        .withInt(units)
-                        .withInt(count));
+                from.address().value(),
+                to.address().value(),
+                units,
+                count);
     }
 
     /// Makes codes of values while they are gathered, and values of codes while they are scattered.
@@ -131,13 +130,12 @@ public final class GpuKernels implements AutoCloseable {
                 stream,
                 relayoutPieces,
                 (long) rows * columns * units * count,
-                new KernelArguments()
-                        .with(from.address())
-                        .with(to.address())
-                        .withInt(rows)
-                        .withInt(columns)
-                        .withInt(units)
-                        .withInt(count));
+                from.address().value(),
+                to.address().value(),
+                rows,
+                columns,
+                units,
+                count);
     }
 
     /// CRC32C of each 64 KiB chunk.
@@ -155,21 +153,19 @@ public final class GpuKernels implements AutoCloseable {
                 stream,
                 crcRuns,
                 runs,
-                new KernelArguments()
-                        .with(data.address())
-                        .with(data.bytes())
-                        .withInt(CRC_RUN_BYTES)
-                        .with(scratch.address()));
+                data.address().value(),
+                data.bytes(),
+                CRC_RUN_BYTES,
+                scratch.address().value());
         run(
                 stream,
                 crcChunks,
                 chunks,
-                new KernelArguments()
-                        .with(scratch.address())
-                        .with(data.bytes())
-                        .withInt(CRC_RUN_BYTES)
-                        .withInt(CRC_CHUNK_BYTES)
-                        .with(sums.address()));
+                scratch.address().value(),
+                data.bytes(),
+                CRC_RUN_BYTES,
+                CRC_CHUNK_BYTES,
+                sums.address().value());
     }
 
     /// Bytes that [#crc32c] needs to work with.
@@ -198,7 +194,7 @@ public final class GpuKernels implements AutoCloseable {
     ///
     /// @param keys rows of bf16 values, one for each token and head; changed in place
     /// @param rowValues of each row
-    /// @param turns of [RopeShift], on the device: `[pairs][cos, sin]` in float32
+    /// @param turns of [#ropeAngles], on the device: `[pairs][cos, sin]` in float32
     /// @param pairs that are rotated; the values behind them stay
     /// @param halves whether value i goes with value i + pairs (as most models have it), and not 2i with
     ///     2i + 1
@@ -214,13 +210,27 @@ public final class GpuKernels implements AutoCloseable {
                 stream,
                 ropeShift,
                 rows * pairs,
-                new KernelArguments()
-                        .with(keys.address())
-                        .with(turns.address())
-                        .with(rows)
-                        .withInt(rowValues)
-                        .withInt(pairs)
-                        .withInt(halves ? 1 : 0));
+                keys.address().value(),
+                turns.address().value(),
+                rows,
+                rowValues,
+                pairs,
+                halves ? 1 : 0);
+    }
+
+    /// Computes for [#ropeShift] in float64 how far each pair turns: pair `i` of `pairs` by
+    /// `delta · base^(-i / pairs)`.
+    ///
+    /// @param delta positions; negative for earlier
+    /// @param base of the model's frequencies, such as 10,000 or 500,000
+    /// @param into `[pairs][cos, sin]` in float32, as many pairs as fit
+    public static void ropeAngles(int delta, double base, MemorySegment into) {
+        long pairs = into.byteSize() / 8;
+        for (long pair = 0; pair < pairs; pair++) {
+            double angle = delta * Math.pow(base, -(double) pair / pairs);
+            into.setAtIndex(ValueLayout.JAVA_FLOAT_UNALIGNED, 2 * pair, (float) Math.cos(angle));
+            into.setAtIndex(ValueLayout.JAVA_FLOAT_UNALIGNED, 2 * pair + 1, (float) Math.sin(angle));
+        }
     }
 
     /// Makes fp8 (e4m3, largest 448) of bf16, each group of values with a scale of its own by which its
@@ -248,14 +258,8 @@ public final class GpuKernels implements AutoCloseable {
         run(stream, fromFp8, count, convert(codes.address(), count, group, scales, values.address()));
     }
 
-    private static KernelArguments convert(
-            DeviceAddress from, long count, int group, DeviceSpan scales, DeviceAddress to) {
-        return new KernelArguments()
-                .with(from)
-                .with(count)
-                .withInt(group)
-                .with(scales.address())
-                .with(to);
+    private static long[] convert(DeviceAddress from, long count, int group, DeviceSpan scales, DeviceAddress to) {
+        return new long[] {from.value(), count, group, scales.address().value(), to.value()};
     }
 
     private static void requireGroups(long count, int group, DeviceSpan scales, DeviceSpan codes, DeviceSpan values) {
@@ -271,12 +275,58 @@ public final class GpuKernels implements AutoCloseable {
         KernelLauncher.require(holds, what, value);
     }
 
-    private void run(DeviceStream stream, DeviceKernel kernel, long items, KernelArguments arguments) {
+    private void run(DeviceStream stream, DeviceKernel kernel, long items, long... arguments) {
         launcher.launch(stream, kernel, items, arguments);
     }
 
     @Override
     public void close() {
         program.close();
+    }
+
+    /// Runs kernels of one program, each over as many items as there are.
+    ///
+    /// @param maxGroups of threads that one call takes at a time
+    record KernelLauncher(DeviceProgram program, int maxGroups) {
+
+        /// Whole warps, as kernels count on.
+        private static final int THREADS = 256;
+
+        private static final int VECTOR_WIDTH = 8;
+
+        DeviceKernel kernel(String name) {
+            return program.kernel(name);
+        }
+
+        void launch(DeviceStream stream, DeviceKernel kernel, long items, long... arguments) {
+            long groups = Math.clamp((items + THREADS - 1) / THREADS, 1, maxGroups);
+            stream.launch(kernel, (int) groups, THREADS, arguments);
+        }
+
+        /// Threads for values in groups: one for eight values where groups are of multiples of eight, else
+        /// one a group.
+        static long vectorItems(long values, int group) {
+            return values / (group % VECTOR_WIDTH == 0 ? VECTOR_WIDTH : group);
+        }
+
+        /// Refuses a list of places that is shorter than said.
+        static void requireAddressList(DeviceSpan places, int count) {
+            require(count > 0 && places.bytes() >= 8L * count, "count", count);
+        }
+
+        /// Refuses what begins where the device could not read it as it does: that would end it.
+        static void requireAligned(String what, DeviceSpan span, int bytes) {
+            long at = span.address().value();
+            if (at % bytes != 0) {
+                throw new IllegalArgumentException(
+                        "%s begin at 0x%x; it takes multiples of %d".formatted(what, at, bytes));
+            }
+        }
+
+        static void require(boolean holds, String what, long value) {
+            if (!holds) {
+                throw new IllegalArgumentException(what + " " + value + " does not fit the rest");
+            }
+        }
     }
 }

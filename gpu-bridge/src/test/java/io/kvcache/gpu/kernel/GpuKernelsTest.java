@@ -115,7 +115,7 @@ final class GpuKernelsTest {
         MemorySegment keys = rig.values(rows * row, rows);
         MemorySegment turns = rig.arena.allocate(8L * pairs, 8);
         int delta = 1_234;
-        RopeShift.compute(delta, 10_000, turns);
+        GpuKernels.ropeAngles(delta, 10_000, turns);
         DeviceSpan span = rig.source(keys);
         rig.kernels.ropeShift(rig.stream, span, row, rig.source(turns), pairs, halves);
         MemorySegment turned = rig.read(span);

@@ -6,8 +6,10 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.gpu.driver.DeviceSpan;
-import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.VirtualMemory;
+import io.kvcache.gpu.driver.VirtualMemory.PhysicalPages;
+import io.kvcache.gpu.kernel.QuantizationKernels.QuantizationFormat;
+import io.kvcache.gpu.kernel.QuantizationKernels.QuantizedBlock;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;

@@ -10,6 +10,8 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.within;
 
 import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.kernel.QuantizationKernels.QuantizationFormat;
+import io.kvcache.gpu.kernel.QuantizationKernels.QuantizedBlock;
 import io.kvcache.gpu.kernel.QuantizationKernels.RopeParameters;
 import java.lang.foreign.MemorySegment;
 import org.junit.jupiter.api.AfterEach;
@@ -119,7 +121,7 @@ final class QuantizationKernelsTest {
         MemorySegment bytes = coded(block, rig.values(rows * row * pieces, row), coded);
         DeviceSpan back = rig.target(2 * block.valueCount());
         MemorySegment turns = rig.arena.allocate(Math.max(8L * pairs, 8), 8);
-        RopeShift.compute(-77, 10_000, turns);
+        GpuKernels.ropeAngles(-77, 10_000, turns);
         RopeParameters ropeParameters =
                 pairs == 0 ? null : new RopeParameters(rig.source(turns), pairs, halves, sides, run);
         DeviceSpan to = rig.addressList(back, 2L * rows * row, pieces, true);
