@@ -3,11 +3,11 @@ package io.kvcache.gpu;
 import io.kvcache.core.DeviceProbe;
 import io.kvcache.gpu.cuda.CudaDriver;
 import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.DeviceInfo;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceInfo;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.ResourceScope;
@@ -102,7 +102,9 @@ public final class GpuProbe implements DeviceProbe {
             host.fill((byte) 1); // so that its pages are there
             double[] medians;
             try {
-                register(driver, host, holdings);
+                if (driver.tryRegister(host) == null) { // copies are slower without
+                    holdings.register(host, driver::unregister);
+                }
                 DeviceSpan span = holdings.register(driver.allocate(COPIED_BYTES), driver::free);
                 DeviceStream stream = holdings.register(driver.openStream(Priority.HIGH), DeviceStream::close);
                 DeviceEvent done = holdings.register(driver.openEvent(), DeviceEvent::close);
@@ -115,18 +117,6 @@ public final class GpuProbe implements DeviceProbe {
             }
             holdings.releaseAll();
             return medians;
-        }
-    }
-
-    /// Registers the memory where the machine allows it. Copies are slower without.
-    private static void register(DeviceDriver driver, MemorySegment host, ResourceScope holdings) {
-        try {
-            driver.register(host);
-            holdings.register(host, driver::unregister);
-        } catch (DeviceException refused) {
-            if (refused.error().isFatal()) {
-                throw refused;
-            }
         }
     }
 

@@ -3,7 +3,7 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.gpu.BenchDevice;
 import io.kvcache.bench.gpu.GpuComparison;
 import io.kvcache.bench.gpu.GpuCopyResult;
-import io.kvcache.gpu.driver.DeviceInfo;
+import io.kvcache.gpu.driver.DeviceDriver.DeviceInfo;
 import java.util.Locale;
 
 /// What `bench gpu` prints: a row for each way, beside what a bare copy made in the same rounds.

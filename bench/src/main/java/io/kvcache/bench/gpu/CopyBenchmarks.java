@@ -2,7 +2,6 @@ package io.kvcache.bench.gpu;
 
 import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.DeviceSpan;
-import io.kvcache.gpu.paging.PageCopyPlanner;
 import io.kvcache.gpu.paging.PagedLayout;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -74,8 +73,8 @@ final class CopyBenchmarks {
             into.add(stage.first.slice(layer * layerBytes, layerBytes));
             from.add(stage.second.slice(layer * layerBytes, layerBytes));
         }
-        PageCopyPlanner inPages = new PageCopyPlanner(PagedLayout.sideFirst(into, 2, blocks, PIECE, 1));
-        PageCopyPlanner outPages = new PageCopyPlanner(PagedLayout.sideFirst(from, 2, blocks, PIECE, 1));
+        PagedLayout inPages = PagedLayout.sideFirst(into, 2, blocks, PIECE, 1);
+        PagedLayout outPages = PagedLayout.sideFirst(from, 2, blocks, PIECE, 1);
         for (int layer = 0; layer < LAYERS; layer++) {
             for (int i = 0; i < blocks; i++) {
                 if (in.isEmpty() || in.getLast().pieces() >= BATCH_PIECES) {

@@ -1,7 +1,7 @@
 package io.kvcache.bench.gpu;
 
 import io.kvcache.gpu.driver.CopyBatch;
-import io.kvcache.gpu.driver.CopyDirection;
+import io.kvcache.gpu.driver.CopyBatch.CopyDirection;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceSpan;
 import java.util.ArrayList;

@@ -10,10 +10,10 @@ import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.gpu.host.FakeDeviceDriver;
-import io.kvcache.gpu.host.SimulatedLatency;
 import io.kvcache.gpu.tier.CudaTier;
 import io.kvcache.tiers.TieredKvCache;
 import java.time.Duration;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Tag;
 
@@ -29,7 +29,7 @@ final class DeviceKvCacheContractTest {
     private static CacheUnderTest open(CacheSetup setup) {
         CudaTier tier = CudaTier.withDriver(
                 "a late device",
-                () -> FakeDeviceDriver.open(2 * DEVICE_BYTES, SimulatedLatency.fixedDelay(LATE_NANOS)),
+                () -> FakeDeviceDriver.open(2 * DEVICE_BYTES, () -> LockSupport.parkNanos(LATE_NANOS)),
                 DEVICE_BYTES);
         return new DeviceCache(TieredKvCache.builder()
                 .hostBytes(setup.hostBytes())

@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.ResourceCounts;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.ResourceCounts;
 import io.kvcache.gpu.host.FakeDeviceDriver;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;

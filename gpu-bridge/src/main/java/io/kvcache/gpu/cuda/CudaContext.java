@@ -4,7 +4,7 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
-import io.kvcache.gpu.driver.DeviceInfo;
+import io.kvcache.gpu.driver.DeviceDriver.DeviceInfo;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
@@ -26,15 +26,15 @@ final class CudaContext {
     private static final int NAME_BYTES = 128;
     private static final int UUID_BYTES = 16;
 
-    private final CudaFunctions functions;
+    private final CudaLibrary library;
     private final int ordinal;
     private final CUdevice device = new CUdevice();
     private final CUcontext context = new CUcontext();
     private @Nullable Boolean hostPointers;
 
     /// @throws io.kvcache.gpu.driver.DeviceException when there is none
-    CudaContext(CudaFunctions functions, int ordinal) {
-        this.functions = functions;
+    CudaContext(CudaLibrary library, int ordinal) {
+        this.library = library;
         this.ordinal = ordinal;
         CudaResult.check("cuInit", JCudaDriver.cuInit(0));
         CudaResult.check("cuDeviceGet", JCudaDriver.cuDeviceGet(device, ordinal));
@@ -84,7 +84,7 @@ final class CudaContext {
     /// Of a part of a device (MIG) the part's own, as engines ask for it; JCuda only has the call that
     /// gives the whole device's.
     private byte[] uuid() {
-        MethodHandle ofParts = functions.bindIfPresent("cuDeviceGetUuid_v2", ADDRESS, JAVA_INT);
+        MethodHandle ofParts = library.bindIfPresent("cuDeviceGetUuid_v2", ADDRESS, JAVA_INT);
         if (ofParts == null) {
             CUuuid uuid = new CUuuid();
             CudaResult.check("cuDeviceGetUuid", JCudaDriver.cuDeviceGetUuid(uuid, device));
@@ -92,17 +92,8 @@ final class CudaContext {
         }
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment uuid = arena.allocate(UUID_BYTES);
-            CudaResult.check("cuDeviceGetUuid_v2", callUuid(ofParts, uuid));
+            CudaResult.check("cuDeviceGetUuid_v2", CudaLibrary.invoke(() -> (int) ofParts.invokeExact(uuid, ordinal)));
             return uuid.toArray(JAVA_BYTE);
-        }
-    }
-
-    /// A device is its number.
-    private int callUuid(MethodHandle call, MemorySegment uuid) {
-        try {
-            return (int) call.invokeExact(uuid, ordinal);
-        } catch (Throwable thrown) {
-            throw new AssertionError("a C function does not throw", thrown);
         }
     }
 

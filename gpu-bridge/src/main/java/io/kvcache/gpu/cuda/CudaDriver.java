@@ -1,19 +1,22 @@
 package io.kvcache.gpu.cuda;
 
+import io.kvcache.gpu.cuda.CudaEvent.CudaEventHandle;
+import io.kvcache.gpu.cuda.CudaHandles.CudaStreamHandle;
+import io.kvcache.gpu.cuda.CudaHandles.DevicePointer;
 import io.kvcache.gpu.driver.AllocationTable;
-import io.kvcache.gpu.driver.CopyDirection;
+import io.kvcache.gpu.driver.CopyBatch.CopyDirection;
 import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.DeviceInfo;
+import io.kvcache.gpu.driver.DeviceDriver.ResourceCounts;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceInfo;
 import io.kvcache.gpu.driver.DeviceIpc;
 import io.kvcache.gpu.driver.DeviceProgram;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.DeviceThreadBinding;
 import io.kvcache.gpu.driver.PinnedHostRanges;
-import io.kvcache.gpu.driver.ResourceCounts;
 import io.kvcache.gpu.driver.VirtualMemory;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -41,7 +44,7 @@ public final class CudaDriver implements DeviceDriver {
     private final CudaContext context;
     private final CudaMemcpyBatch batches;
     private final CudaModules modules;
-    private final CudaFunctions functions;
+    private final CudaLibrary library;
     private final int ordinal;
     private final DeviceThreadBinding thread = new DeviceThreadBinding();
     private final PinnedHostRanges pinnedRanges = new PinnedHostRanges();
@@ -49,19 +52,18 @@ public final class CudaDriver implements DeviceDriver {
     private final AllocationTable allocations = new AllocationTable();
     private final CudaStreams streams = new CudaStreams(this);
     private final Set<CudaEvent> events = new HashSet<>();
-    private final Set<CudaProgram> programs = new HashSet<>();
     private @Nullable CudaVmm virtual;
     private @Nullable CudaIpc sharing;
     private boolean failed;
     private boolean lost;
     private boolean closed;
 
-    private CudaDriver(SymbolLookup library, int ordinal) {
-        functions = new CudaFunctions(library);
+    private CudaDriver(SymbolLookup symbols, int ordinal) {
+        library = new CudaLibrary(symbols);
         this.ordinal = ordinal;
-        batches = new CudaMemcpyBatch(functions);
-        modules = new CudaModules(functions);
-        context = new CudaContext(functions, ordinal);
+        batches = new CudaMemcpyBatch(library);
+        modules = new CudaModules(this, library);
+        context = new CudaContext(library, ordinal);
     }
 
     /// Opens a device by the calling thread.
@@ -73,13 +75,13 @@ public final class CudaDriver implements DeviceDriver {
     }
 
     /// The same with other functions of the driver's, as an older one has them.
-    static CudaDriver open(SymbolLookup library, int ordinal) {
-        return new CudaDriver(library, ordinal);
+    static CudaDriver open(SymbolLookup symbols, int ordinal) {
+        return new CudaDriver(symbols, ordinal);
     }
 
     /// What is called without JCuda.
-    CudaFunctions functions() {
-        return functions;
+    CudaLibrary library() {
+        return library;
     }
 
     /// To be called before anything else is: makes the context the calling thread's.
@@ -201,10 +203,6 @@ public final class CudaDriver implements DeviceDriver {
         events.remove(event);
     }
 
-    void forget(CudaProgram program) {
-        programs.remove(program);
-    }
-
     @Override
     public DeviceInfo info() {
         enter();
@@ -309,17 +307,13 @@ public final class CudaDriver implements DeviceDriver {
     @Override
     public DeviceProgram load(String code) {
         enter();
-        CudaModules.ModuleResult loaded = modules.load(code);
-        check("cuModuleLoadData", loaded.result());
-        CudaProgram program = new CudaProgram(this, modules, loaded.handle());
-        programs.add(program);
-        return program;
+        return modules.load(code);
     }
 
     @Override
     public VirtualMemory virtualMemory() {
         enter();
-        virtual = virtual == null ? new CudaVmm(this, functions, ordinal) : virtual;
+        virtual = virtual == null ? new CudaVmm(this, library, ordinal) : virtual;
         return virtual;
     }
 
@@ -340,7 +334,7 @@ public final class CudaDriver implements DeviceDriver {
     @Override
     public DeviceIpc ipc() {
         enter();
-        sharing = sharing == null ? new CudaIpc(this, functions) : sharing;
+        sharing = sharing == null ? new CudaIpc(this, library) : sharing;
         return sharing;
     }
 
@@ -358,7 +352,7 @@ public final class CudaDriver implements DeviceDriver {
                 pinnedRanges.count(),
                 streams.count(),
                 events.size(),
-                programs.size(),
+                modules.count(),
                 virtual == null ? 0 : virtual.resourceCount(),
                 sharing == null ? 0 : sharing.openCount());
     }
@@ -384,7 +378,7 @@ public final class CudaDriver implements DeviceDriver {
     private void releaseAll() {
         streams.closeAll();
         List.copyOf(events).forEach(CudaEvent::close);
-        List.copyOf(programs).forEach(CudaProgram::close);
+        modules.closeAll();
         if (virtual != null) {
             virtual.releaseAll();
         }

@@ -1,10 +1,12 @@
 package io.kvcache.gpu.cuda;
 
+import static io.kvcache.gpu.cuda.CudaLibrary.invoke;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.kvcache.gpu.cuda.CudaEvent.CudaEventHandle;
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -48,32 +50,19 @@ final class CudaIpc implements DeviceIpc {
     /// How often each was opened: a second time the driver gives the same place.
     private final Map<DeviceSpan, Integer> opened = new HashMap<>();
 
-    CudaIpc(CudaDriver driver, CudaFunctions functions) {
+    CudaIpc(CudaDriver driver, CudaLibrary library) {
         this.driver = driver;
-        exportMemory = functions.bind("cuIpcGetMemHandle", ADDRESS, JAVA_LONG);
-        openMemory = functions.bind("cuIpcOpenMemHandle_v2", ADDRESS, HANDLE, JAVA_INT);
-        closeMemory = functions.bind("cuIpcCloseMemHandle", JAVA_LONG);
-        range = functions.bind("cuMemGetAddressRange_v2", ADDRESS, ADDRESS, JAVA_LONG);
-        createEvent = functions.bind("cuEventCreate", ADDRESS, JAVA_INT);
-        exportEvent = functions.bind("cuIpcGetEventHandle", ADDRESS, JAVA_LONG);
-        openEvent = functions.bind("cuIpcOpenEventHandle", ADDRESS, HANDLE);
-        query = functions.bind("cuEventQuery", JAVA_LONG);
-        record = functions.bind("cuEventRecord", JAVA_LONG, JAVA_LONG);
-        blockStream = functions.bind("cuStreamWaitEvent", JAVA_LONG, JAVA_LONG, JAVA_INT);
-        destroy = functions.bind("cuEventDestroy_v2", JAVA_LONG);
-    }
-
-    private interface DriverCall {
-
-        int call() throws Throwable;
-    }
-
-    private static int invoke(DriverCall call) {
-        try {
-            return call.call();
-        } catch (Throwable thrown) {
-            throw new AssertionError("a C function does not throw", thrown);
-        }
+        exportMemory = library.bind("cuIpcGetMemHandle", ADDRESS, JAVA_LONG);
+        openMemory = library.bind("cuIpcOpenMemHandle_v2", ADDRESS, HANDLE, JAVA_INT);
+        closeMemory = library.bind("cuIpcCloseMemHandle", JAVA_LONG);
+        range = library.bind("cuMemGetAddressRange_v2", ADDRESS, ADDRESS, JAVA_LONG);
+        createEvent = library.bind("cuEventCreate", ADDRESS, JAVA_INT);
+        exportEvent = library.bind("cuIpcGetEventHandle", ADDRESS, JAVA_LONG);
+        openEvent = library.bind("cuIpcOpenEventHandle", ADDRESS, HANDLE);
+        query = library.bind("cuEventQuery", JAVA_LONG);
+        record = library.bind("cuEventRecord", JAVA_LONG, JAVA_LONG);
+        blockStream = library.bind("cuStreamWaitEvent", JAVA_LONG, JAVA_LONG, JAVA_INT);
+        destroy = library.bind("cuEventDestroy_v2", JAVA_LONG);
     }
 
     private static MemorySegment handle(Arena arena, byte[] token) {

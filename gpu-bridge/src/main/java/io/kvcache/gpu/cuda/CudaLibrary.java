@@ -1,18 +1,30 @@
 package io.kvcache.gpu.cuda;
 
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceException;
 import java.io.IOException;
 import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
+import java.lang.invoke.MethodHandle;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import java.util.stream.Stream;
 import jcuda.driver.JCudaDriver;
 import org.jspecify.annotations.Nullable;
 
-/// The driver's library, and JCuda's over it, loaded once.
+/// The driver's library, and JCuda's over it, loaded once; and what of it is called without JCuda.
+///
+/// Functions have the names of the library, with their suffix: the name without one is often an older function of other
+/// arguments. All answer with an int. Handles and addresses are numbers, as in the driver's own header.
 final class CudaLibrary {
 
     private static final String NAME = "libcuda.so.1";
@@ -25,7 +37,58 @@ final class CudaLibrary {
 
     private static @Nullable SymbolLookup loaded;
 
-    private CudaLibrary() {}
+    private final SymbolLookup library;
+    private final Map<String, FunctionDescriptor> bound = new TreeMap<>();
+
+    CudaLibrary(SymbolLookup library) {
+        this.library = library;
+    }
+
+    /// A function that every driver has since long.
+    ///
+    /// @throws DeviceException with [DeviceError#NO_DRIVER] when this one has it not
+    MethodHandle bind(String name, MemoryLayout... arguments) {
+        MethodHandle call = bindIfPresent(name, arguments);
+        if (call == null) {
+            throw new DeviceException(DeviceError.NO_DRIVER, name, "the driver has no such function");
+        }
+        return call;
+    }
+
+    /// A function that only some drivers have.
+    ///
+    /// @return null when this one has it not
+    @SuppressWarnings("restricted") // Signatures as in cuda.h, which a test compares.
+    @Nullable
+    MethodHandle bindIfPresent(String name, MemoryLayout... arguments) {
+        MemorySegment function = library.find(name).orElse(null);
+        if (function == null) {
+            return null;
+        }
+        FunctionDescriptor descriptor = FunctionDescriptor.of(JAVA_INT, arguments);
+        bound.put(name, descriptor);
+        return Linker.nativeLinker().downcallHandle(function, descriptor);
+    }
+
+    /// What was bound by now, and how it is called.
+    Map<String, FunctionDescriptor> bound() {
+        return Map.copyOf(bound);
+    }
+
+    /// A call of a bound function.
+    interface NativeCall {
+
+        int call() throws Throwable;
+    }
+
+    /// Calls, as C functions throw nothing.
+    static int invoke(NativeCall call) {
+        try {
+            return call.call();
+        } catch (Throwable thrown) {
+            throw new AssertionError("a C function does not throw", thrown);
+        }
+    }
 
     /// The functions of the driver's library; JCuda can be used from then on.
     ///

@@ -4,7 +4,7 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.kvcache.gpu.driver.CopyRanges;
+import io.kvcache.gpu.driver.CopyBatch.CopyRanges;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
@@ -38,10 +38,10 @@ final class CudaMemcpyBatch {
     private long acceptedCopies;
     private long declinedCopies;
 
-    CudaMemcpyBatch(CudaFunctions functions) {
-        since13 = functions.bindIfPresent(
+    CudaMemcpyBatch(CudaLibrary library) {
+        since13 = library.bindIfPresent(
                 CUDA_13_FUNCTION, ADDRESS, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS, JAVA_LONG, JAVA_LONG);
-        since128 = functions.bindIfPresent(
+        since128 = library.bindIfPresent(
                 CUDA_12_8_FUNCTION,
                 ADDRESS,
                 ADDRESS,

@@ -1,30 +1,36 @@
 package io.kvcache.gpu.cuda;
 
+import static io.kvcache.gpu.cuda.CudaLibrary.invoke;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.kvcache.gpu.driver.DeviceKernel;
-import io.kvcache.gpu.driver.KernelArguments;
+import io.kvcache.gpu.driver.DeviceProgram;
+import io.kvcache.gpu.driver.DeviceProgram.DeviceKernel;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 
-/// Loading code and launching kernels, which through JCuda takes three microseconds a launch, and the
-/// byte array pinned while the driver compiles.
+/// Loads code and launches kernels. Through JCuda a launch takes three microseconds, and the byte array stays pinned
+/// while the driver compiles.
 final class CudaModules {
 
+    private final CudaDriver driver;
     private final MethodHandle load;
     private final MethodHandle unload;
     private final MethodHandle getFunction;
     private final MethodHandle launch;
+    private final Set<CudaProgram> programs = new HashSet<>();
 
-    CudaModules(CudaFunctions functions) {
-        load = functions.bind("cuModuleLoadData", ADDRESS, ADDRESS);
-        unload = functions.bind("cuModuleUnload", JAVA_LONG);
-        getFunction = functions.bind("cuModuleGetFunction", ADDRESS, JAVA_LONG, ADDRESS);
-        launch = functions.bind(
+    CudaModules(CudaDriver driver, CudaLibrary library) {
+        this.driver = driver;
+        load = library.bind("cuModuleLoadData", ADDRESS, ADDRESS);
+        unload = library.bind("cuModuleUnload", JAVA_LONG);
+        getFunction = library.bind("cuModuleGetFunction", ADDRESS, JAVA_LONG, ADDRESS);
+        launch = library.bind(
                 "cuLaunchKernel",
                 JAVA_LONG,
                 JAVA_INT,
@@ -39,55 +45,74 @@ final class CudaModules {
                 ADDRESS);
     }
 
-    /// An answer of the driver, and what it gave.
-    record ModuleResult(int result, long handle) {}
-
     /// @param code PTX
-    ModuleResult load(String code) {
+    DeviceProgram load(String code) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment handle = arena.allocate(JAVA_LONG);
-            int result = (int) load.invokeExact(handle, arena.allocateFrom(code));
-            return new ModuleResult(result, handle.get(JAVA_LONG, 0));
-        } catch (Throwable thrown) {
-            throw unexpected(thrown);
+            MemorySegment text = arena.allocateFrom(code);
+            driver.check("cuModuleLoadData", invoke(() -> (int) load.invokeExact(handle, text)));
+            CudaProgram program = new CudaProgram(handle.get(JAVA_LONG, 0));
+            programs.add(program);
+            return program;
         }
     }
 
-    int unload(long module) {
-        try {
-            return (int) unload.invokeExact(module);
-        } catch (Throwable thrown) {
-            throw unexpected(thrown);
-        }
-    }
-
-    ModuleResult findFunction(long module, String name) {
+    /// Answers as the driver does.
+    int launch(DeviceKernel kernel, int groups, int threads, long[] arguments, long stream) {
         try (Arena arena = Arena.ofConfined()) {
-            MemorySegment handle = arena.allocate(JAVA_LONG);
-            int result = (int) getFunction.invokeExact(handle, module, arena.allocateFrom(name));
-            return new ModuleResult(result, handle.get(JAVA_LONG, 0));
-        } catch (Throwable thrown) {
-            throw unexpected(thrown);
-        }
-    }
-
-    int launch(DeviceKernel kernel, int groups, int threads, KernelArguments arguments, long stream) {
-        List<KernelArguments.Value> values = arguments.values();
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment storage = arena.allocate(JAVA_LONG, values.size());
-            MemorySegment places = arena.allocate(ADDRESS, values.size());
-            for (int i = 0; i < values.size(); i++) {
-                storage.setAtIndex(JAVA_LONG, i, values.get(i).bits());
+            MemorySegment storage = arena.allocateFrom(JAVA_LONG, arguments);
+            MemorySegment places = arena.allocate(ADDRESS, arguments.length);
+            for (int i = 0; i < arguments.length; i++) {
                 places.setAtIndex(ADDRESS, i, storage.asSlice((long) i * Long.BYTES));
             }
             return (int) launch.invokeExact(
                     kernel.handle(), groups, 1, 1, threads, 1, 1, 0, stream, places, MemorySegment.NULL);
         } catch (Throwable thrown) {
-            throw unexpected(thrown);
+            throw new AssertionError("a C function does not throw", thrown);
         }
     }
 
-    private static AssertionError unexpected(Throwable thrown) {
-        return new AssertionError("a C function does not throw", thrown);
+    /// Programs that are loaded.
+    int count() {
+        return programs.size();
+    }
+
+    void closeAll() {
+        List.copyOf(programs).forEach(CudaProgram::close);
+    }
+
+    /// A module of the driver's.
+    private final class CudaProgram implements DeviceProgram {
+
+        private final long handle;
+        private boolean closed;
+
+        CudaProgram(long handle) {
+            this.handle = handle;
+        }
+
+        @Override
+        public DeviceKernel kernel(String name) {
+            driver.enter();
+            if (closed) {
+                throw new IllegalStateException("the program is closed");
+            }
+            try (Arena arena = Arena.ofConfined()) {
+                MemorySegment function = arena.allocate(JAVA_LONG);
+                MemorySegment text = arena.allocateFrom(name);
+                driver.check("cuModuleGetFunction " + name, invoke(() ->
+                        (int) getFunction.invokeExact(function, handle, text)));
+                return new DeviceKernel(name, function.get(JAVA_LONG, 0));
+            }
+        }
+
+        @Override
+        public void close() {
+            if (!closed) {
+                closed = true;
+                programs.remove(this);
+                driver.releaseQuietly("cuModuleUnload", () -> invoke(() -> (int) unload.invokeExact(handle)));
+            }
+        }
     }
 }

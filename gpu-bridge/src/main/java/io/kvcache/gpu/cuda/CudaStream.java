@@ -1,13 +1,16 @@
 package io.kvcache.gpu.cuda;
 
+import io.kvcache.gpu.cuda.CudaEvent.CudaEventHandle;
+import io.kvcache.gpu.cuda.CudaHandles.CudaStreamHandle;
+import io.kvcache.gpu.cuda.CudaHandles.DevicePointer;
+import io.kvcache.gpu.cuda.CudaHandles.HostPointer;
 import io.kvcache.gpu.driver.CopyBatch;
-import io.kvcache.gpu.driver.CopyRanges;
+import io.kvcache.gpu.driver.CopyBatch.CopyRanges;
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceEvent;
-import io.kvcache.gpu.driver.DeviceKernel;
+import io.kvcache.gpu.driver.DeviceProgram.DeviceKernel;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.driver.KernelArguments;
 import io.kvcache.gpu.driver.PinnedHostRanges;
 import java.lang.foreign.MemorySegment;
 import jcuda.driver.JCudaDriver;
@@ -142,7 +145,7 @@ final class CudaStream implements DeviceStream {
     }
 
     @Override
-    public void launch(DeviceKernel kernel, int groups, int threads, KernelArguments arguments) {
+    public void launch(DeviceKernel kernel, int groups, int threads, long... arguments) {
         enter();
         driver.check(
                 "cuLaunchKernel " + kernel.name(), modules.launch(kernel, groups, threads, arguments, handle.value()));

@@ -1,5 +1,6 @@
 package io.kvcache.gpu.cuda;
 
+import io.kvcache.gpu.cuda.CudaEvent.CudaEventHandle;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;

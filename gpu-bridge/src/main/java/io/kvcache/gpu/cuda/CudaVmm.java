@@ -1,5 +1,6 @@
 package io.kvcache.gpu.cuda;
 
+import static io.kvcache.gpu.cuda.CudaLibrary.invoke;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
@@ -8,8 +9,8 @@ import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
-import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.VirtualMemory;
+import io.kvcache.gpu.driver.VirtualMemory.PhysicalPages;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
@@ -52,17 +53,17 @@ final class CudaVmm implements VirtualMemory {
     private final Set<DeviceSpan> mapped = new HashSet<>();
     private final long pageBytes;
 
-    CudaVmm(CudaDriver driver, CudaFunctions functions, int device) {
+    CudaVmm(CudaDriver driver, CudaLibrary library, int device) {
         this.driver = driver;
-        reserve = functions.bind("cuMemAddressReserve", ADDRESS, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
-        unreserve = functions.bind("cuMemAddressFree", JAVA_LONG, JAVA_LONG);
-        create = functions.bind("cuMemCreate", ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG);
-        release = functions.bind("cuMemRelease", JAVA_LONG);
-        map = functions.bind("cuMemMap", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
-        access = functions.bind("cuMemSetAccess", JAVA_LONG, JAVA_LONG, ADDRESS, JAVA_LONG);
-        unmap = functions.bind("cuMemUnmap", JAVA_LONG, JAVA_LONG);
-        export = functions.bind("cuMemExportToShareableHandle", ADDRESS, JAVA_LONG, JAVA_INT, JAVA_LONG);
-        open = functions.bind("cuMemImportFromShareableHandle", ADDRESS, JAVA_LONG, JAVA_INT);
+        reserve = library.bind("cuMemAddressReserve", ADDRESS, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+        unreserve = library.bind("cuMemAddressFree", JAVA_LONG, JAVA_LONG);
+        create = library.bind("cuMemCreate", ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG);
+        release = library.bind("cuMemRelease", JAVA_LONG);
+        map = library.bind("cuMemMap", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+        access = library.bind("cuMemSetAccess", JAVA_LONG, JAVA_LONG, ADDRESS, JAVA_LONG);
+        unmap = library.bind("cuMemUnmap", JAVA_LONG, JAVA_LONG);
+        export = library.bind("cuMemExportToShareableHandle", ADDRESS, JAVA_LONG, JAVA_INT, JAVA_LONG);
+        open = library.bind("cuMemImportFromShareableHandle", ADDRESS, JAVA_LONG, JAVA_INT);
         properties.set(JAVA_INT, 0, ALLOCATION_PINNED);
         properties.set(JAVA_INT, 8, LOCATION_DEVICE);
         properties.set(JAVA_INT, 12, device);
@@ -71,11 +72,11 @@ final class CudaVmm implements VirtualMemory {
         readWrite.set(JAVA_INT, 0, LOCATION_DEVICE);
         readWrite.set(JAVA_INT, 4, device);
         readWrite.set(JAVA_INT, 8, READ_WRITE);
-        pageBytes = granularity(functions);
+        pageBytes = granularity(library);
     }
 
-    private long granularity(CudaFunctions functions) {
-        MethodHandle ask = functions.bind("cuMemGetAllocationGranularity", ADDRESS, ADDRESS, JAVA_INT);
+    private long granularity(CudaLibrary library) {
+        MethodHandle ask = library.bind("cuMemGetAllocationGranularity", ADDRESS, ADDRESS, JAVA_INT);
         return invokeForValue("cuMemGetAllocationGranularity", out -> (int) ask.invokeExact(out, properties, 0));
     }
 
@@ -95,19 +96,6 @@ final class CudaVmm implements VirtualMemory {
             MemorySegment out = arena.allocate(JAVA_LONG);
             checked.accept(name, invoke(() -> call.call(out)));
             return out.get(JAVA_LONG, 0);
-        }
-    }
-
-    private interface DriverCall {
-
-        int call() throws Throwable;
-    }
-
-    private static int invoke(DriverCall call) {
-        try {
-            return call.call();
-        } catch (Throwable thrown) {
-            throw new AssertionError("a C function does not throw", thrown);
         }
     }
 

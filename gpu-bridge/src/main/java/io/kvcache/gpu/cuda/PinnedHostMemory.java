@@ -1,5 +1,6 @@
 package io.kvcache.gpu.cuda;
 
+import io.kvcache.gpu.cuda.CudaHandles.HostPointer;
 import java.lang.foreign.MemorySegment;
 import java.util.HashMap;
 import java.util.Map;

@@ -4,6 +4,7 @@ import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.engine.TransferQueue.EngineCopyThreshold;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.System.Logger;

@@ -1,7 +1,6 @@
 package io.kvcache.gpu.engine;
 
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.gpu.paging.PageCopyPlanner;
 import io.kvcache.gpu.paging.PagedLayout;
 import java.util.BitSet;
 
@@ -15,10 +14,6 @@ record EnginePagePool(PagedLayout layout, Namespace namespace) {
                     + " bytes; " + namespace.model() + " has blocks of " + bytes + " in "
                     + namespace.parts().size() + " parts, and it takes one part of that size");
         }
-    }
-
-    PageCopyPlanner copyPlanner() {
-        return new PageCopyPlanner(layout);
     }
 
     /// The pages of each block, out of those of all.

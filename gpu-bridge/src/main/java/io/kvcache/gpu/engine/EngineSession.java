@@ -11,9 +11,13 @@ import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceIpc;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.ResourceScope;
+import io.kvcache.gpu.engine.TransferQueue.EngineCopyThreshold;
 import io.kvcache.gpu.paging.PagedLayout;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.lang.foreign.MemorySegment;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
@@ -31,6 +35,7 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** One, which also has the driver.
 final class EngineSession {
 
+    private static final Logger LOG = System.getLogger(EngineSession.class.getName());
     private static final int MAX_POOLS = 64;
     private static final int MAX_CHAINS = 1024;
     private static final int MAX_CHAIN_BLOCKS = 1 << 20;
@@ -64,13 +69,34 @@ final class EngineSession {
         this.driver = driver;
         memory = new EngineMappings(driver);
         try {
-            PinnedSlots fixed = resources.register(PinnedSlots.pin(driver, cache.hostMemory()), PinnedSlots::close);
+            boolean pinned = pin(driver, cache.hostMemory(), resources);
             resources.register(memory, EngineMappings::close);
-            TransferStrategy way = new TransferStrategy(driver, fixed.isPinned(), threshold);
-            transferQueue = resources.register(new TransferQueue(driver, way, MAX_EVENT_NANOS), TransferQueue::close);
+            transferQueue = resources.register(
+                    new TransferQueue(driver, pinned, threshold, MAX_EVENT_NANOS), TransferQueue::close);
         } catch (DeviceException refused) {
             throw resources.releaseAfter(refused);
         }
+    }
+
+    /// Registers the store's slots while the session lasts: the driver queues copies of registered memory only.
+    ///
+    /// @param slots of the store, or null when it has none here
+    /// @return whether they are registered
+    private static boolean pin(DeviceDriver driver, @Nullable MemorySegment slots, ResourceScope until) {
+        if (slots == null || slots.byteSize() == 0) {
+            return false;
+        }
+        DeviceException refused = driver.tryRegister(slots);
+        if (refused == null) {
+            until.register(slots, driver::unregister);
+            return true;
+        }
+        LOG.log(
+                Level.WARNING,
+                "host memory stays unregistered: an engine's copies are slower, and its events are waited for "
+                        + "before a copy is queued: {0}",
+                refused.getMessage());
+        return false;
     }
 
     TransferQueue transferQueue() {
@@ -207,7 +233,7 @@ final class EngineSession {
         }
         EnginePagePool told = new EnginePagePool(
                 new PagedLayout(spans, sides, sideStride, pages, pageStride, pieceBytes, pagesPerBlock), namespace);
-        transferQueue.prepare(told);
+        transferQueue.prepare(told.layout());
         pools.add(told);
         return EngineCodec.encodeDone(number, new long[] {pools.size() - 1, namespace.blockTokens()});
     }
@@ -279,40 +305,35 @@ final class EngineSession {
     }
 
     private ByteBuffer onLoad(int number, ByteBuffer body) {
-        TransferRequest transferRequest = parseTransfer(body);
+        TransferRequest request = parseTransfer(body);
         long since = System.nanoTime();
         BlockTable table = cache.acquire(
-                transferRequest.chain.prefix(transferRequest.endBlock()),
-                transferRequest.from,
-                Duration.ofNanos(transferRequest.waitNanos));
-        int ready = table.await(transferRequest.endBlock(), Duration.ofNanos(transferRequest.remainingNanos(since)))
-                - transferRequest.from;
+                request.chain.prefix(request.endBlock()), request.from, Duration.ofNanos(request.waitNanos));
+        int ready = table.await(request.endBlock(), Duration.ofNanos(request.remainingNanos(since))) - request.from;
         if (ready == 0) {
             table.close();
             return EngineCodec.encodeDone(number, new long[] {0});
         }
-        transferQueue.load(
-                transferRequest.pool, table, Arrays.copyOf(transferRequest.pages, ready), transferRequest.after);
+        transferQueue.load(request.pool, table, Arrays.copyOf(request.pages, ready), request.after);
         return EngineCodec.encodeDone(number, new long[] {ready});
     }
 
     private ByteBuffer onStore(int number, ByteBuffer body) {
-        TransferRequest transferRequest = parseTransfer(body);
+        TransferRequest request = parseTransfer(body);
         if (!transferQueue.canStore()) {
             throw new IllegalArgumentException("too many stores wait to be sealed; seal some first");
         }
         List<BlockWriter> writers = new ArrayList<>();
         long since = System.nanoTime();
-        for (int index = transferRequest.from; index < transferRequest.endBlock(); index++) {
-            BlockWriter writer =
-                    cache.put(transferRequest.chain, index, 0, Duration.ofNanos(transferRequest.remainingNanos(since)));
+        for (int index = request.from; index < request.endBlock(); index++) {
+            BlockWriter writer = cache.put(request.chain, index, 0, Duration.ofNanos(request.remainingNanos(since)));
             if (!writer.outcome().allowsNextBlock()) {
                 writer.close();
                 break;
             }
             writers.add(writer);
         }
-        int store = transferQueue.store(transferRequest.pool, writers, transferRequest.pages, transferRequest.after);
+        int store = transferQueue.store(request.pool, writers, request.pages, request.after);
         return EngineCodec.encodeDone(number, new long[] {writers.size(), store});
     }
 

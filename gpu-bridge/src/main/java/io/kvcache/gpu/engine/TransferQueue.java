@@ -11,7 +11,12 @@ import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.ResourceScope;
+import io.kvcache.gpu.paging.CopyThreshold;
+import io.kvcache.gpu.paging.PagedLayout;
+import io.kvcache.gpu.paging.StagedCopier;
 import io.kvcache.gpu.paging.StagingBuffer;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -21,6 +26,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
 
 /// Copies between host slots and an engine's pages: a stream for each direction, and behind each copy an
@@ -32,11 +38,14 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** The session's.
 final class TransferQueue {
 
+    private static final Logger LOG = System.getLogger(TransferQueue.class.getName());
+
     /// Stores that were not sealed yet.
     private static final int MAX_STORES = 256;
 
     private final DeviceDriver driver;
-    private final TransferStrategy strategy;
+    private final boolean queued;
+    private final EngineCopyThreshold threshold;
     private final long maxEventNanos;
     private final ResourceScope resources = new ResourceScope();
     private final DeviceStream loadStream;
@@ -45,6 +54,8 @@ final class TransferQueue {
     private final DeviceEvent stored;
     private final Deque<PendingLoad> loads = new ArrayDeque<>();
     private final Map<Integer, PendingStore> stores = new HashMap<>();
+    private @Nullable StagedCopier staged;
+    private boolean prepared;
     private int nextStore;
 
     /// What the device does, and the room that it has for that, if any.
@@ -72,7 +83,7 @@ final class TransferQueue {
     private static final class PendingStore {
         private final PendingCopy pendingCopy;
         private final List<BlockWriter> writers;
-        private @Nullable SealListener whenSealed;
+        private @Nullable IntConsumer whenSealed;
 
         PendingStore(PendingCopy pendingCopy, List<BlockWriter> writers) {
             this.pendingCopy = pendingCopy;
@@ -80,18 +91,14 @@ final class TransferQueue {
         }
     }
 
-    /// Hears how many blocks of a store can be found now, or will be once those before them can.
-    @FunctionalInterface
-    interface SealListener {
-
-        /// All blocks of it were sealed, or dropped.
-        void onSealed(int blocks);
-    }
-
+    /// @param queued whether the driver queues copies of the slots: it waits itself for copies of memory that is not
+    ///     registered, within the call that asks for them
+    /// @param threshold from which size on pieces are copied and not moved by a kernel
     /// @param longestEventNanos how long an event is waited for where the driver does not queue copies
-    TransferQueue(DeviceDriver driver, TransferStrategy way, long longestEventNanos) {
+    TransferQueue(DeviceDriver driver, boolean queued, EngineCopyThreshold threshold, long longestEventNanos) {
         this.driver = driver;
-        this.strategy = way;
+        this.queued = queued;
+        this.threshold = threshold;
         this.maxEventNanos = longestEventNanos;
         try {
             loadStream = resources.register(driver.openStream(Priority.HIGH), DeviceStream::close);
@@ -113,11 +120,30 @@ final class TransferQueue {
         return stored;
     }
 
-    /// Gets ready for copies of a pool.
+    /// Gets ready for copies of a pool. Small pieces travel by way of staging buffers, where a kernel moves them.
+    /// That takes memory of the device and code there, so both come with the first pool that has small pieces.
+    /// It also takes registered host memory.
     ///
     /// @throws DeviceException when the device is of no use
-    void prepare(EnginePagePool pool) {
-        strategy.prepare(pool.layout());
+    void prepare(PagedLayout layout) {
+        boolean small = StagedCopier.supports(layout) && threshold.canStage(layout.pieceBytes());
+        if (!queued || prepared || !small) {
+            return;
+        }
+        prepared = true;
+        try {
+            staged = StagedCopier.open(driver, threshold::thresholdFor);
+        } catch (DeviceException refused) {
+            if (refused.error().isFatal()) {
+                throw refused;
+            }
+            LOG.log(Level.INFO, "an engine''s small pieces are copied one by one: {0}", refused.getMessage());
+        }
+    }
+
+    /// A staging buffer for these copies; null when they are to be made as they are.
+    private @Nullable StagingBuffer acquireBuffer(PagedLayout layout, CopyBatch copies) {
+        return staged == null ? null : staged.acquireBuffer(layout, copies);
     }
 
     /// Copies blocks of a table to pages.
@@ -134,10 +160,10 @@ final class TransferQueue {
         for (int block = 0; block < pages.length; block++) {
             blocks.add(table.segment(table.firstBlock() + block));
             for (int layer = 0; layer < pool.layout().layers().size(); layer++) {
-                pool.copyPlanner().addOnboard(blocks.getLast(), pages[block], layer, batch);
+                pool.layout().addOnboard(blocks.getLast(), pages[block], layer, batch);
             }
         }
-        StagingBuffer room = strategy.acquireBuffer(pool.layout(), batch);
+        StagingBuffer room = acquireBuffer(pool.layout(), batch);
         if (room == null) {
             copy(loadStream, batch, after);
         } else {
@@ -173,10 +199,10 @@ final class TransferQueue {
             blocks.add(writer.segment());
             pagesOf.add(pages[block]);
             for (int layer = 0; layer < pool.layout().layers().size(); layer++) {
-                pool.copyPlanner().addOffload(pages[block], blocks.getLast(), layer, batch);
+                pool.layout().addOffload(pages[block], blocks.getLast(), layer, batch);
             }
         }
-        StagingBuffer room = strategy.acquireBuffer(pool.layout(), batch);
+        StagingBuffer room = acquireBuffer(pool.layout(), batch);
         if (room == null) {
             copy(storeStream, batch, after);
         } else {
@@ -191,7 +217,7 @@ final class TransferQueue {
     /// given back.
     private DeviceEvent openEvent(@Nullable DeviceEvent after, Runnable giveBack) {
         try {
-            if (!strategy.queuesCopies() && after != null && !after.await(maxEventNanos)) {
+            if (!queued && after != null && !after.await(maxEventNanos)) {
                 throw new IllegalArgumentException("its event was not reached in %d ms, and a copy cannot wait for it"
                                 .formatted(TimeUnit.NANOSECONDS.toMillis(maxEventNanos))
                         + " as this host's memory is not registered with the device; wait for it before you ask");
@@ -208,7 +234,7 @@ final class TransferQueue {
     }
 
     private void copy(DeviceStream stream, CopyBatch batch, @Nullable DeviceEvent after) {
-        if (strategy.queuesCopies() && after != null) {
+        if (queued && after != null) {
             stream.waitFor(after);
         }
         if (batch.pieces() > 0) {
@@ -223,8 +249,9 @@ final class TransferQueue {
 
     /// Has a store's blocks findable once their bytes are there.
     ///
+    /// @param then told how many blocks can be found now, or will be once those before them can
     /// @throws IllegalArgumentException when there is no such store, or it was said of it before
-    void seal(int store, SealListener then) {
+    void seal(int store, IntConsumer then) {
         PendingStore wanted = stores.get(store);
         if (wanted == null || wanted.whenSealed != null) {
             throw new IllegalArgumentException("store " + store + " is not one that waits to be sealed");
@@ -241,12 +268,12 @@ final class TransferQueue {
         }
         for (Map.Entry<Integer, PendingStore> each : List.copyOf(stores.entrySet())) {
             PendingStore store = each.getValue();
-            SealListener then = store.whenSealed;
+            IntConsumer then = store.whenSealed;
             boolean asked = then != null || store.pendingCopy.buffer != null;
             if (asked && store.pendingCopy.isReached() && then != null) {
                 stores.remove(each.getKey());
                 store.pendingCopy.event.close();
-                then.onSealed(seal(store.writers));
+                then.accept(seal(store.writers));
             }
         }
     }
@@ -306,7 +333,43 @@ final class TransferQueue {
     void close() {
         loads.forEach(load -> resources.register(load.pendingCopy.event, DeviceEvent::close));
         stores.values().forEach(store -> resources.register(store.pendingCopy.event, DeviceEvent::close));
-        resources.register(strategy::close);
+        StagedCopier copier = staged;
+        if (copier != null) {
+            staged = null;
+            resources.register(copier::close);
+        }
         resources.releaseAll();
+    }
+
+    /// From where on a door copies pieces rather than have a kernel move them: measured with the first engine
+    /// that has small ones, as all have the same device.
+    ///
+    /// **Threads.** Any; who comes while it is measured waits for that.
+    static final class EngineCopyThreshold {
+
+        private @Nullable CopyThreshold known;
+
+        /// To be measured.
+        EngineCopyThreshold() {}
+
+        /// As somebody knows it.
+        EngineCopyThreshold(CopyThreshold known) {
+            this.known = known;
+        }
+
+        /// Whether a kernel may be better for pieces of this size, as far as is known.
+        synchronized boolean canStage(long pieceBytes) {
+            return known == null || pieceBytes < known.pieceBytes();
+        }
+
+        /// Measures it, or knows it.
+        synchronized CopyThreshold thresholdFor(StagedCopier staged) {
+            CopyThreshold present = known;
+            if (present == null) {
+                present = staged.measure(System::nanoTime);
+                known = present;
+            }
+            return present;
+        }
     }
 }

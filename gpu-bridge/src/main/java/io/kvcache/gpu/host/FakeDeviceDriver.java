@@ -3,17 +3,17 @@ package io.kvcache.gpu.host;
 import io.kvcache.gpu.driver.AllocationTable;
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.DeviceInfo;
+import io.kvcache.gpu.driver.DeviceDriver.ResourceCounts;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceInfo;
 import io.kvcache.gpu.driver.DeviceIpc;
 import io.kvcache.gpu.driver.DeviceProgram;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.DeviceThreadBinding;
 import io.kvcache.gpu.driver.PinnedHostRanges;
-import io.kvcache.gpu.driver.ResourceCounts;
 import io.kvcache.gpu.driver.VirtualMemory;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -21,6 +21,8 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
 
 /// A pretended device in plain Java: no GPU, no native code, and yet truly asynchronous, as each stream
 /// has a thread.
@@ -32,31 +34,36 @@ public final class FakeDeviceDriver implements DeviceDriver {
     private static final long MAX_DRAIN_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     private final FakeDeviceMemory space;
-    private final FakeDeviceState fakeDeviceState;
+    private final Runnable taskDelay;
+    private final Object changed = new Object();
     private final PinnedHostRanges pinnedRanges = new PinnedHostRanges();
     private final DeviceThreadBinding thread = new DeviceThreadBinding();
     private final Set<FakeDeviceStream> streams = new HashSet<>();
     private final List<FakeDeviceStream> closedStreams = new ArrayList<>();
     private final Set<FakeDeviceEvent> events = new HashSet<>();
+    private volatile @Nullable DeviceException failure;
     private int opened;
-    private boolean closed;
+    private volatile boolean closed;
 
-    private FakeDeviceDriver(long totalBytes, SimulatedLatency simulatedLatency) {
+    private FakeDeviceDriver(long totalBytes, Runnable taskDelay) {
         space = new FakeDeviceMemory(totalBytes);
-        fakeDeviceState = new FakeDeviceState(simulatedLatency);
+        this.taskDelay = taskDelay;
     }
 
     /// A device with so much memory, taken from the host as it is allocated.
     public static FakeDeviceDriver open(long totalBytes) {
-        return open(totalBytes, SimulatedLatency.FULL);
+        return open(totalBytes, () -> {});
     }
 
-    /// A device of a certain pace.
-    public static FakeDeviceDriver open(long totalBytes, SimulatedLatency simulatedLatency) {
+    /// A device that is late.
+    ///
+    /// @param taskDelay run by each stream before each piece of work; returns when that may begin, or when
+    ///     its thread was interrupted
+    public static FakeDeviceDriver open(long totalBytes, Runnable taskDelay) {
         if (totalBytes < 1) {
             throw new IllegalArgumentException("a device with " + totalBytes + " bytes; it takes 1 and up");
         }
-        return new FakeDeviceDriver(totalBytes, simulatedLatency);
+        return new FakeDeviceDriver(totalBytes, taskDelay);
     }
 
     void enter() {
@@ -64,7 +71,7 @@ public final class FakeDeviceDriver implements DeviceDriver {
             throw new IllegalStateException("the device is closed");
         }
         thread.bindCurrentThread();
-        fakeDeviceState.requireHealthy();
+        requireHealthy();
     }
 
     PinnedHostRanges pinnedRanges() {
@@ -117,7 +124,7 @@ public final class FakeDeviceDriver implements DeviceDriver {
         closedStreams.removeIf(FakeDeviceStream::isDrained);
         while (!(streams.stream().allMatch(FakeDeviceStream::isDrained)
                 && closedStreams.stream().allMatch(FakeDeviceStream::isDrained))) {
-            fakeDeviceState.requireHealthy();
+            requireHealthy();
             if (System.nanoTime() - since > MAX_DRAIN_NANOS) {
                 throw new DeviceException(DeviceError.DEVICE_LOST, "free", "what is on its way does not end");
             }
@@ -153,7 +160,7 @@ public final class FakeDeviceDriver implements DeviceDriver {
     @Override
     public DeviceStream openStream(Priority priority) {
         enter();
-        FakeDeviceStream stream = new FakeDeviceStream(this, fakeDeviceState, opened++);
+        FakeDeviceStream stream = new FakeDeviceStream(this, opened++);
         streams.add(stream);
         return stream;
     }
@@ -179,7 +186,7 @@ public final class FakeDeviceDriver implements DeviceDriver {
     @Override
     public DeviceEvent openEvent() {
         enter();
-        FakeDeviceEvent event = new FakeDeviceEvent(this, fakeDeviceState);
+        FakeDeviceEvent event = new FakeDeviceEvent();
         events.add(event);
         return event;
     }
@@ -187,10 +194,6 @@ public final class FakeDeviceDriver implements DeviceDriver {
     void forget(FakeDeviceStream stream) {
         streams.remove(stream);
         closedStreams.add(stream);
-    }
-
-    void forget(FakeDeviceEvent event) {
-        events.remove(event);
     }
 
     @Override
@@ -213,12 +216,106 @@ public final class FakeDeviceDriver implements DeviceDriver {
         }
         ResourceCounts left = resourceCounts();
         closed = true;
-        fakeDeviceState.close();
+        signalAll();
         streams.forEach(FakeDeviceStream::abandon);
         closedStreams.forEach(FakeDeviceStream::abandon);
         space.close();
-        if (!fakeDeviceState.hasFailed() && !left.equals(ResourceCounts.NONE)) {
+        if (failure == null && !left.equals(ResourceCounts.NONE)) {
             throw new IllegalStateException("the device was closed before all was given back: " + left);
+        }
+    }
+
+    void delayTask() {
+        taskDelay.run();
+    }
+
+    /// Something failed: no stream does anything more. Any thread.
+    void fail(DeviceException cause) {
+        if (failure == null) {
+            failure = cause;
+        }
+        signalAll();
+    }
+
+    /// Whether streams have to drop what they have. Any thread.
+    boolean isStopped() {
+        return closed || failure != null;
+    }
+
+    private void requireHealthy() {
+        DeviceException cause = failure;
+        if (cause != null) {
+            throw new DeviceException(cause.error(), "after a failure", String.valueOf(cause.getMessage()));
+        }
+    }
+
+    /// Wakes streams that wait. Any thread.
+    void signalAll() {
+        synchronized (changed) {
+            changed.notifyAll();
+        }
+    }
+
+    /// Waits until something is so, or streams have to stop. Any thread.
+    void awaitCondition(BooleanSupplier condition) throws InterruptedException {
+        synchronized (changed) {
+            while (!condition.getAsBoolean() && !isStopped()) {
+                changed.wait();
+            }
+        }
+    }
+
+    /// A count of how often it was recorded, and of how often that was reached.
+    final class FakeDeviceEvent implements DeviceEvent {
+
+        private volatile long recorded;
+        private volatile long reached;
+        private boolean closed;
+
+        /// Counts one more mark; the driver's thread.
+        long addMark() {
+            requireOpen();
+            long number = recorded + 1;
+            recorded = number;
+            return number;
+        }
+
+        long markCount() {
+            requireOpen();
+            return recorded;
+        }
+
+        /// A stream got to a mark; only the last one counts, and it may be in another stream than those before.
+        void markReached(long number) {
+            synchronized (this) {
+                reached = Math.max(reached, number);
+            }
+            signalAll();
+        }
+
+        boolean reached(long number) {
+            return reached >= number;
+        }
+
+        @Override
+        public boolean isReached() {
+            enter();
+            requireOpen();
+            return reached(recorded);
+        }
+
+        private void requireOpen() {
+            if (closed) {
+                throw new IllegalStateException("the event is closed");
+            }
+        }
+
+        @Override
+        public void close() {
+            if (!closed) {
+                closed = true;
+                events.remove(this);
+            }
         }
     }
 }

@@ -1,17 +1,17 @@
 package io.kvcache.gpu.host;
 
 import io.kvcache.gpu.driver.CopyBatch;
-import io.kvcache.gpu.driver.CopyDirection;
-import io.kvcache.gpu.driver.CopyRanges;
+import io.kvcache.gpu.driver.CopyBatch.CopyDirection;
+import io.kvcache.gpu.driver.CopyBatch.CopyRanges;
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceKernel;
+import io.kvcache.gpu.driver.DeviceProgram.DeviceKernel;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.driver.KernelArguments;
 import io.kvcache.gpu.driver.PinnedHostRanges;
+import io.kvcache.gpu.host.FakeDeviceDriver.FakeDeviceEvent;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -23,7 +23,6 @@ import java.util.concurrent.atomic.AtomicLong;
 final class FakeDeviceStream implements DeviceStream {
 
     private final FakeDeviceDriver driver;
-    private final FakeDeviceState fakeDeviceState;
     private final BlockingQueue<StreamTask> queue = new LinkedBlockingQueue<>();
     private final AtomicLong done = new AtomicLong();
     private final Thread thread;
@@ -37,9 +36,8 @@ final class FakeDeviceStream implements DeviceStream {
         void run() throws InterruptedException;
     }
 
-    FakeDeviceStream(FakeDeviceDriver driver, FakeDeviceState fakeDeviceState, int number) {
+    FakeDeviceStream(FakeDeviceDriver driver, int number) {
         this.driver = driver;
-        this.fakeDeviceState = fakeDeviceState;
         thread = Thread.ofPlatform()
                 .daemon(true)
                 .name("kvcache-host-stream-" + number)
@@ -50,17 +48,17 @@ final class FakeDeviceStream implements DeviceStream {
         try {
             while (!ended || !queue.isEmpty()) {
                 StreamTask next = queue.take();
-                fakeDeviceState.delayTask();
-                if (!fakeDeviceState.isStopped()) {
+                driver.delayTask();
+                if (!driver.isStopped()) {
                     next.run();
                 }
                 done.incrementAndGet();
-                fakeDeviceState.signalAll();
+                driver.signalAll();
             }
         } catch (InterruptedException closing) {
             done.set(Long.MAX_VALUE);
         } catch (RuntimeException failed) {
-            fakeDeviceState.fail(new DeviceException(DeviceError.ILLEGAL_ACCESS, "stream", String.valueOf(failed)));
+            driver.fail(new DeviceException(DeviceError.ILLEGAL_ACCESS, "stream", String.valueOf(failed)));
             done.set(Long.MAX_VALUE);
         }
     }
@@ -138,7 +136,7 @@ final class FakeDeviceStream implements DeviceStream {
     }
 
     @Override
-    public void launch(DeviceKernel kernel, int groups, int threads, KernelArguments arguments) {
+    public void launch(DeviceKernel kernel, int groups, int threads, long... arguments) {
         enter();
         throw new DeviceException(DeviceError.NOT_SUPPORTED, "launch", "host memory runs no device code");
     }
@@ -156,7 +154,7 @@ final class FakeDeviceStream implements DeviceStream {
         enter();
         FakeDeviceEvent awaited = driver.requireOwned(event);
         long number = awaited.markCount();
-        submit(() -> fakeDeviceState.awaitCondition(() -> awaited.reached(number)));
+        submit(() -> driver.awaitCondition(() -> awaited.reached(number)));
     }
 
     @Override

@@ -8,11 +8,10 @@ import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.ResourceScope;
 import io.kvcache.gpu.kernel.GpuKernels;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayDeque;
-import java.util.Deque;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
@@ -47,19 +46,14 @@ final class CopyList implements AutoCloseable {
         this.kernels = kernels;
         this.capacity = most;
         addresses = arena.allocate(2L * Long.BYTES * most, Long.BYTES);
-        Deque<Runnable> taken = new ArrayDeque<>();
-        taken.push(arena::close);
+        ResourceScope taken = new ResourceScope();
+        taken.register(arena::close);
         try {
-            DeviceSpan span = driver.allocate(addresses.byteSize());
-            taken.push(() -> driver.free(span));
-            DeviceEvent first = driver.openEvent();
-            taken.push(first::close);
+            deviceAddresses = taken.register(driver.allocate(addresses.byteSize()), driver::free);
+            uploaded = taken.register(driver.openEvent(), DeviceEvent::close);
             copied = driver.openEvent();
-            uploaded = first;
-            deviceAddresses = span;
         } catch (DeviceException refused) {
-            taken.forEach(Runnable::run);
-            throw refused;
+            throw taken.releaseAfter(refused);
         }
     }
 

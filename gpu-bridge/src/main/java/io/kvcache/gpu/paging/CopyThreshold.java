@@ -10,6 +10,7 @@ import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.kernel.GpuKernels;
 import java.util.concurrent.TimeUnit;
+import java.util.function.IntPredicate;
 import java.util.function.LongSupplier;
 
 /// From which size on pieces within a device travel by its copy engine, and below which by a kernel.
@@ -58,7 +59,7 @@ public record CopyThreshold(int pieceBytes) {
                 DeviceEvent event = driver.openEvent();
                 CopyList pieces = new CopyList(driver, kernels, MEASURED_PIECES, CopyList.MAX_WAIT_NANOS)) {
             stream.fill(memory, (byte) 0);
-            for (int bytes = MIN_PIECE_BYTES; bytes <= MAX_PIECE_BYTES; bytes *= 2) {
+            return search(bytes -> {
                 CopyBatch batch = CopyBatch.within();
                 pieces.clear();
                 for (int i = 0; i < MEASURED_PIECES; i++) {
@@ -68,17 +69,22 @@ public record CopyThreshold(int pieceBytes) {
                     batch.add(from.address(), to.address(), bytes);
                     pieces.add(from.address(), to.address());
                 }
-                int each = bytes;
                 long copying = bestTime(nanos, stream, event, () -> stream.copy(batch));
-                long running = bestTime(nanos, stream, event, () -> pieces.copy(stream, each));
-                if (copying <= running) {
-                    return new CopyThreshold(bytes);
-                }
-            }
-            return new CopyThreshold(MAX_THRESHOLD_BYTES);
+                return copying <= bestTime(nanos, stream, event, () -> pieces.copy(stream, bytes));
+            });
         } finally {
             driver.free(memory);
         }
+    }
+
+    /// The smallest of 4, 8, … 64 KiB that copies move at least as fast as a kernel, or 128 KiB.
+    static CopyThreshold search(IntPredicate copiesAsFast) {
+        for (int bytes = MIN_PIECE_BYTES; bytes <= MAX_PIECE_BYTES; bytes *= 2) {
+            if (copiesAsFast.test(bytes)) {
+                return new CopyThreshold(bytes);
+            }
+        }
+        return new CopyThreshold(MAX_THRESHOLD_BYTES);
     }
 
     /// The best of three.

@@ -19,7 +19,7 @@ import java.util.List;
 /// **Threads.** The driver's.
 public final class LayerwiseLoader implements AutoCloseable {
 
-    private final PageCopyPlanner pages;
+    private final PagedLayout pages;
     private final DeviceStream stream;
     private final List<DeviceEvent> ready = new ArrayList<>();
 
@@ -31,7 +31,7 @@ public final class LayerwiseLoader implements AutoCloseable {
 
     /// For one pool; may be used again and again.
     public LayerwiseLoader(DeviceDriver driver, PagedLayout layout) {
-        pages = new PageCopyPlanner(layout);
+        pages = layout;
         stream = driver.openStream(Priority.HIGH);
         try {
             for (int layer = 0; layer < layout.layers().size(); layer++) {

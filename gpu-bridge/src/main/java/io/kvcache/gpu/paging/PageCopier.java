@@ -29,7 +29,6 @@ public final class PageCopier implements AutoCloseable {
     private static final int UNIT_BYTES = 16;
 
     private final PagedLayout layout;
-    private final PageCopyPlanner pages;
     private final CopyThreshold threshold;
     private final @Nullable GpuKernels kernels;
     private final @Nullable CopyList pieces;
@@ -46,7 +45,6 @@ public final class PageCopier implements AutoCloseable {
         this.threshold = threshold;
         this.kernels = kernels;
         this.pieces = pieces;
-        pages = new PageCopyPlanner(layout);
     }
 
     /// For one pool, by a threshold that is measured now; a device that runs no code copies everything.
@@ -94,9 +92,9 @@ public final class PageCopier implements AutoCloseable {
         for (DeviceBlock block : blocks) {
             for (int layer = 0; layer < layout.layers().size(); layer++) {
                 if (together) {
-                    pages.addGather(block.pages, block.bytes, layer, batch);
+                    layout.addGather(block.pages, block.bytes, layer, batch);
                 } else {
-                    pages.addScatter(block.bytes, block.pages, layer, batch);
+                    layout.addScatter(block.bytes, block.pages, layer, batch);
                 }
             }
         }

@@ -1,7 +1,9 @@
 package io.kvcache.gpu.paging;
 
+import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceSpan;
+import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.IntStream;
@@ -15,6 +17,10 @@ import java.util.stream.IntStream;
 ///
 /// A *block* has the pieces of `pagesPerBlock` pages in the order `[layer][side][page][pieceBytes]`, so
 /// that the share of a layer is one run.
+///
+/// The `add` methods put together the copies between pages and blocks, one layer at a time. They check pages before
+/// they add anything to a batch, so no copy leaves the pool. A batch takes several blocks as long as no page gets two
+/// of them.
 ///
 /// @param layers the memory of each layer, all of one size
 /// @param sides 2 for keys and values, 1 for a latent
@@ -154,6 +160,69 @@ public record PagedLayout(
             requirePage(of[i]);
             for (int j = 0; j < i; j++) {
                 require(of[i] != of[j], "a block with page", of[i], "each page once");
+            }
+        }
+    }
+
+    /// Adds to a batch for host memory what a block takes of its pages.
+    ///
+    /// @param block native memory of [#blockBytes]
+    public void addOffload(int[] blockPages, MemorySegment block, int layer, CopyBatch toHost) {
+        requireBlock(blockPages, block.byteSize());
+        forEachPiece(
+                blockPages,
+                layer,
+                (offset, side, page) -> toHost.add(block.asSlice(offset, pieceBytes), pieceAddress(layer, side, page)));
+    }
+
+    /// Adds to a batch for the device what pages take of their block.
+    ///
+    /// @param block native memory of [#blockBytes]
+    public void addOnboard(MemorySegment block, int[] blockPages, int layer, CopyBatch toDevice) {
+        requireBlock(blockPages, block.byteSize());
+        forEachPiece(
+                blockPages,
+                layer,
+                (offset, side, page) ->
+                        toDevice.add(block.asSlice(offset, pieceBytes), pieceAddress(layer, side, page)));
+    }
+
+    /// Adds to a batch within the device what a block there takes of its pages.
+    public void addGather(int[] blockPages, DeviceSpan block, int layer, CopyBatch within) {
+        requireBlock(blockPages, block.bytes());
+        forEachPiece(
+                blockPages,
+                layer,
+                (offset, side, page) -> within.add(
+                        pieceAddress(layer, side, page), block.address().plus(offset), pieceBytes));
+    }
+
+    /// Adds to a batch within the device what pages take of a block there.
+    public void addScatter(DeviceSpan block, int[] blockPages, int layer, CopyBatch within) {
+        requireBlock(blockPages, block.bytes());
+        forEachPiece(
+                blockPages,
+                layer,
+                (offset, side, page) ->
+                        within.add(block.address().plus(offset), pieceAddress(layer, side, page), pieceBytes));
+    }
+
+    private void requireBlock(int[] blockPages, long bytes) {
+        requirePages(blockPages);
+        if (bytes != blockBytes()) {
+            throw new IllegalArgumentException("a block of " + bytes + " bytes; this pool's have " + blockBytes());
+        }
+    }
+
+    private interface PieceAction {
+
+        void use(long offsetInBlock, int side, int page);
+    }
+
+    private void forEachPiece(int[] blockPages, int layer, PieceAction action) {
+        for (int side = 0; side < sides; side++) {
+            for (int ordinal = 0; ordinal < blockPages.length; ordinal++) {
+                action.use(offsetInBlock(layer, side, ordinal), side, blockPages[ordinal]);
             }
         }
     }

@@ -1,7 +1,7 @@
 /// An engine's own KV pool, and how blocks get there and back.
 ///
-/// [io.kvcache.gpu.paging.PagedLayout] says where the pool has what,
-/// [io.kvcache.gpu.paging.PageCopyPlanner] copies pages of it from and to blocks,
+/// [io.kvcache.gpu.paging.PagedLayout] says where the pool has what, and
+/// plans copies of pages from and to blocks,
 /// [io.kvcache.gpu.paging.PageCopier] moves them within the device, by copies or by a kernel,
 /// [io.kvcache.gpu.paging.StagedCopier] takes small pieces between host memory and pages by a kernel,
 /// [io.kvcache.gpu.paging.LayerwiseLoader] brings blocks in layer by layer.

@@ -8,6 +8,7 @@ import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.ResourceScope;
 import io.kvcache.gpu.kernel.GpuKernels;
+import io.kvcache.gpu.tier.DeviceRegions.DeviceEntry;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Queue;

@@ -2,6 +2,7 @@ package io.kvcache.gpu.tier;
 
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.tier.DeviceRegions.DeviceEntry;
 import java.util.List;
 import java.util.Objects;
 

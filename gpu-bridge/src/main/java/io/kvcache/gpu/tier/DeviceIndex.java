@@ -2,9 +2,13 @@ package io.kvcache.gpu.tier;
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.Tombstone;
+import io.kvcache.gpu.tier.DeviceRegions.DeviceEntry;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import org.jspecify.annotations.Nullable;
@@ -14,8 +18,11 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Changed by the tier's, read by all.
 final class DeviceIndex {
 
+    /// Uses that wait to be reported; of more, some are left out.
+    private static final int MAX_UNREPORTED = 4096;
+
     private final ConcurrentMap<BlockKey, DeviceEntry> entries = new ConcurrentHashMap<>();
-    private final DeviceAccessLog deviceAccessLog = new DeviceAccessLog();
+    private final BlockingQueue<DeviceEntry> unreportedUses = new ArrayBlockingQueue<>(MAX_UNREPORTED);
     private boolean closed;
 
     private static BlockKey key(DeviceEntry entry) {
@@ -55,9 +62,18 @@ final class DeviceIndex {
         entries.clear();
     }
 
-    /// What of it was used by [#acquire], until it is told.
-    DeviceAccessLog accessLog() {
-        return deviceAccessLog;
+    /// Reports to the store what was used by [#acquire], of which the store does not hear otherwise.
+    ///
+    /// @return how many uses
+    int reportUses(TierListener listener) {
+        for (int reported = 0; reported < MAX_UNREPORTED; reported++) {
+            DeviceEntry used = unreportedUses.poll();
+            if (used == null) {
+                return reported;
+            }
+            listener.onUsed(used.block(), used.place());
+        }
+        return MAX_UNREPORTED;
     }
 
     /// Pins the leading blocks of a chain that are in one of several, from one on.
@@ -79,7 +95,7 @@ final class DeviceIndex {
             }
         }
         for (int i = held.size() - 1; i >= 0; i--) {
-            holders.get(i).deviceAccessLog.record(held.get(i));
+            holders.get(i).unreportedUses.offer(held.get(i));
         }
         return new DeviceBlockTable(from, held);
     }

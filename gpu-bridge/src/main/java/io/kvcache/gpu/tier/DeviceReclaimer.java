@@ -3,6 +3,8 @@ package io.kvcache.gpu.tier;
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.Tombstone;
+import io.kvcache.gpu.tier.DeviceRegions.DeviceEntry;
+import io.kvcache.gpu.tier.DeviceRegions.DeviceRegion;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -59,9 +61,9 @@ final class DeviceReclaimer {
         }
         leaving = next;
         next.entries().stream().filter(index::remove).forEach(candidates::add);
-        DeviceRegionCandidates deviceRegionCandidates = new DeviceRegionCandidates(next.entries());
-        listener.onReclaim(deviceRegionCandidates);
-        deviceRegionCandidates.moves.forEach(this::move);
+        DeviceRegionCandidates offered = new DeviceRegionCandidates(next.entries());
+        listener.onReclaim(offered);
+        offered.moves.forEach(this::move);
         return 1;
     }
 

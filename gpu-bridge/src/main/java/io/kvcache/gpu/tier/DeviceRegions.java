@@ -1,12 +1,17 @@
 package io.kvcache.gpu.tier;
 
 import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.Tombstone;
 import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.tier.DeviceRegions.DeviceRegion;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /// Which region is written to, which are full, and which are free.
@@ -90,5 +95,141 @@ final class DeviceRegions {
     boolean hasPinned() {
         DeviceRegion present = open;
         return (present != null && present.isPinned()) || full.stream().anyMatch(DeviceRegion::isPinned);
+    }
+
+    /// A span of the device's memory that is written front to back and then reclaimed whole.
+    ///
+    /// Owned by the tier's thread, but for the pins.
+    static final class DeviceRegion {
+
+        /// Nobody may pin: its blocks are about to go.
+        private static final int CLOSED = -1;
+
+        private final DeviceSpan span;
+        private final List<DeviceEntry> entries = new ArrayList<>();
+        private final AtomicInteger pins = new AtomicInteger();
+        private long sequence;
+        private long usedBytes;
+        private int activeUses;
+
+        DeviceRegion(DeviceSpan span) {
+            this.span = span;
+        }
+
+        /// Begins it anew, under a number that no region had before.
+        void open(long number) {
+            sequence = number;
+            usedBytes = 0;
+            entries.clear();
+            pins.set(0);
+        }
+
+        long sequence() {
+            return sequence;
+        }
+
+        boolean fits(long bytes) {
+            return usedBytes + DeviceGeometry.pages(bytes) <= span.bytes();
+        }
+
+        /// Takes the next pages of it.
+        ///
+        /// @return their offset
+        long allocate(long bytes) {
+            long offset = usedBytes;
+            usedBytes += DeviceGeometry.pages(bytes);
+            return offset;
+        }
+
+        DeviceSpan span(long offset, long bytes) {
+            return span.slice(offset, bytes);
+        }
+
+        void add(DeviceEntry entry) {
+            entries.add(entry);
+        }
+
+        List<DeviceEntry> entries() {
+            return entries;
+        }
+
+        /// A copy to or from it begins.
+        void beginUse() {
+            activeUses++;
+        }
+
+        /// A copy to or from it has ended.
+        void endUse() {
+            assert activeUses > 0 : "no copy is on its way";
+            activeUses--;
+        }
+
+        boolean isBusy() {
+            return activeUses > 0;
+        }
+
+        /// Has the region stay as it is. Any thread.
+        ///
+        /// @return false when it is about to go
+        boolean pin() {
+            int held = pins.get();
+            while (held != CLOSED) {
+                if (pins.compareAndSet(held, held + 1)) {
+                    return true;
+                }
+                held = pins.get();
+            }
+            return false;
+        }
+
+        /// Ends that. Any thread.
+        void unpin() {
+            pins.decrementAndGet();
+        }
+
+        boolean isPinned() {
+            return pins.get() > 0;
+        }
+
+        /// Has nobody pin it any more.
+        ///
+        /// @return false when somebody does
+        boolean close() {
+            return pins.compareAndSet(0, CLOSED);
+        }
+    }
+
+    /// A block in a region.
+    ///
+    /// @param offset within the region, in bytes
+    /// @param sequence of the region when the block came there
+    record DeviceEntry(TierBlock block, DeviceRegion region, long sequence, long offset) {
+
+        /// Offsets in pages get this many bits of a place: regions of up to 64 GiB.
+        private static final int OFFSET_BITS = 24;
+
+        static long sequenceOf(long place) {
+            return place >>> OFFSET_BITS;
+        }
+
+        static long offsetOf(long place) {
+            return (place & ((1L << OFFSET_BITS) - 1)) * DeviceGeometry.PAGE;
+        }
+
+        /// The number that the store knows it by; of no other block ever.
+        long place() {
+            return sequence << OFFSET_BITS | offset / DeviceGeometry.PAGE;
+        }
+
+        /// Whether a burial means it.
+        boolean isCoveredBy(Tombstone burial) {
+            return burial.isNamespace()
+                    ? burial.namespaceId() == block.namespaceId()
+                    : burial.keyHi() == block.keyHi() && burial.keyLo() == block.keyLo();
+        }
+
+        DeviceSpan span() {
+            return region.span(offset, block.bytes());
+        }
     }
 }

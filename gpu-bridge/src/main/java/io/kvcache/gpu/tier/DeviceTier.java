@@ -1,16 +1,21 @@
 package io.kvcache.gpu.tier;
 
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierRead;
+import io.kvcache.core.tier.TierRead.Outcome;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.TierStats;
 import io.kvcache.core.tier.Tombstone;
 import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.tier.DeviceRegions.DeviceEntry;
+import io.kvcache.gpu.tier.DeviceRegions.DeviceRegion;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.List;
@@ -18,6 +23,8 @@ import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
 /// A device's memory as a [Tier]: whole blocks, each in one piece, copied from and to host slots in
@@ -40,16 +47,23 @@ public final class DeviceTier implements Tier {
     private final DeviceTierResources device;
     private final DeviceRegions regions;
     private final DeviceIndex index = new DeviceIndex();
-    private final DeviceReclaimer deviceReclaimer;
-    private final DeviceTierIo tierIo;
-    private final ChecksumScrubber checksumScrubber;
+    private final DeviceReclaimer reclaimer;
+    private final ChecksumScrubber scrubber;
     private final TierListener listener;
-    private final EventPoller eventPoller = new EventPoller();
     private final Queue<Runnable> notifications = new ArrayDeque<>();
     private final String path;
     private volatile TierState state = TierState.OPENING;
     private volatile String cause = "";
     private volatile TierStats stats;
+    private volatile @Nullable Thread waiting;
+    private volatile boolean woken;
+    private long written;
+    private long writtenBytes;
+    private long writtenPages;
+    private long writesFailed;
+    private long readsGood;
+    private long readErrors;
+    private long checksumErrors;
     private @Nullable DeviceException failure;
     private boolean notifiedFailure;
     private boolean closed;
@@ -68,9 +82,8 @@ public final class DeviceTier implements Tier {
         device = DeviceTierResources.open(driver, geometry.bytes(), slots);
         path = describe(device);
         regions = new DeviceRegions(device.memory(), geometry);
-        deviceReclaimer = new DeviceReclaimer(regions, index, device.internalCopies(), listener, geometry);
-        tierIo = new DeviceTierIo(device, regions, index, listener);
-        checksumScrubber = new ChecksumScrubber(driver, index, geometry.regionBytes());
+        reclaimer = new DeviceReclaimer(regions, index, device.internalCopies(), listener, geometry);
+        scrubber = new ChecksumScrubber(driver, index, geometry.regionBytes());
         stats = TierStats.empty(path, geometry.bytes());
     }
 
@@ -98,7 +111,7 @@ public final class DeviceTier implements Tier {
     ///
     /// @return completed by the tier's thread; the table is the caller's to close
     public CompletionStage<DeviceBlockTable> acquireVerified(BlockChain chain, int from) {
-        CompletableFuture<DeviceBlockTable> answer = checksumScrubber.submit(() -> acquire(chain, from));
+        CompletableFuture<DeviceBlockTable> answer = scrubber.submit(() -> acquire(chain, from));
         wake();
         return answer;
     }
@@ -107,7 +120,7 @@ public final class DeviceTier implements Tier {
     ///
     /// @param pinned the tier's from here on
     CompletableFuture<DeviceBlockTable> verify(DeviceBlockTable pinned) {
-        CompletableFuture<DeviceBlockTable> answer = checksumScrubber.submit(() -> pinned);
+        CompletableFuture<DeviceBlockTable> answer = scrubber.submit(() -> pinned);
         wake();
         return answer;
     }
@@ -147,12 +160,98 @@ public final class DeviceTier implements Tier {
         if (state != TierState.SERVING || block.bytes() > maxBlockBytes()) {
             return SubmitResult.REJECTED;
         }
-        return tierIo.write(block, pages, tag);
+        return copyIn(block, pages, tag);
     }
 
     @Override
     public SubmitResult read(TierRead read) {
-        return state == TierState.SERVING ? tierIo.read(read) : SubmitResult.REJECTED;
+        return state == TierState.SERVING ? copyOut(read) : SubmitResult.REJECTED;
+    }
+
+    /// Takes a block that fits a region.
+    private SubmitResult copyIn(TierBlock block, List<MemorySegment> pages, long tag) {
+        CopyQueue copyQueue = device.uploads();
+        DeviceEntry entry = copyQueue.isFull() ? null : regions.allocate(block, false);
+        if (entry == null) {
+            return SubmitResult.RETRY;
+        }
+        entry.region().beginUse();
+        forEachPiece(
+                pages,
+                block.bytes(),
+                (offset, piece) ->
+                        copyQueue.batch().add(piece, entry.span().address().plus(offset)));
+        copyQueue.onComplete(copied -> {
+            entry.region().endUse();
+            onWriteEnded(entry, copied);
+            listener.onWritten(tag, copied ? entry.place() : -1);
+        });
+        return SubmitResult.ACCEPTED;
+    }
+
+    private void onWriteEnded(DeviceEntry entry, boolean copied) {
+        if (copied) {
+            index.add(entry);
+            written++;
+            writtenBytes += entry.block().bytes();
+            writtenPages += DeviceGeometry.pages(entry.block().bytes());
+        } else {
+            writesFailed++;
+        }
+    }
+
+    private SubmitResult copyOut(TierRead read) {
+        DeviceRegion region = regions.regionAt(read.address());
+        if (region == null) {
+            return SubmitResult.GONE;
+        }
+        CopyQueue copyQueue = device.downloads();
+        if (copyQueue.isFull()) {
+            return SubmitResult.RETRY;
+        }
+        long start = DeviceEntry.offsetOf(read.address());
+        region.beginUse();
+        forEachPiece(
+                read.pages(),
+                read.bytes(),
+                (offset, piece) -> copyQueue
+                        .batch()
+                        .add(
+                                piece,
+                                region.span(start + offset, piece.byteSize()).address()));
+        copyQueue.onComplete(copied -> {
+            region.endUse();
+            listener.onRead(read.tag(), copied ? verifyChecksum(read) : onUnreadable());
+        });
+        return SubmitResult.ACCEPTED;
+    }
+
+    private Outcome onUnreadable() {
+        readErrors++;
+        return Outcome.UNREADABLE;
+    }
+
+    private Outcome verifyChecksum(TierRead read) {
+        ChunkedCrc crc = new ChunkedCrc();
+        forEachPiece(read.pages(), read.bytes(), (_, piece) -> crc.update(piece));
+        if (crc.value() == read.checksum()) {
+            readsGood++;
+            return Outcome.SUCCESS;
+        }
+        checksumErrors++;
+        return Outcome.CORRUPT;
+    }
+
+    /// The pieces that so many bytes take of their pages, each with its offset.
+    private static void forEachPiece(List<MemorySegment> pages, long bytes, BiConsumer<Long, MemorySegment> use) {
+        long offset = 0;
+        for (MemorySegment piece : pages) {
+            long length = Math.min(piece.byteSize(), bytes - offset);
+            if (length > 0) {
+                use.accept(offset, piece.asSlice(0, length));
+                offset += length;
+            }
+        }
     }
 
     /// {@inheritDoc}
@@ -164,7 +263,7 @@ public final class DeviceTier implements Tier {
             return SubmitResult.REJECTED;
         }
         index.tombstone(burial);
-        deviceReclaimer.tombstone(burial);
+        reclaimer.tombstone(burial);
         notifications.add(() -> listener.onWritten(tag, 0));
         return SubmitResult.ACCEPTED;
     }
@@ -186,10 +285,35 @@ public final class DeviceTier implements Tier {
         }
         int done = advance();
         if (done == 0) {
-            eventPoller.await(waitNanos, () -> device.isBusy() || checksumScrubber.isBusy(), this::advance);
+            await(waitNanos);
         }
         publish();
         return done;
+    }
+
+    /// Waits until something was done, [#wake] is called, or the time is over. A device has no completion that
+    /// a thread could wait for together with a wake-up. So while something is on its way, it looks again after
+    /// short pauses.
+    private void await(long nanos) {
+        if (nanos <= 0) {
+            return;
+        }
+        waiting = Thread.currentThread();
+        long since = System.nanoTime();
+        long left = nanos;
+        while (!woken && left > 0) {
+            LockSupport.parkNanos(this, isWorking() ? Math.min(left, DeviceEvent.POLL_NANOS) : left);
+            if (isWorking() && advance() > 0) {
+                break;
+            }
+            left = nanos - (System.nanoTime() - since);
+        }
+        waiting = null;
+        woken = false;
+    }
+
+    private boolean isWorking() {
+        return device.isBusy() || scrubber.isBusy();
     }
 
     private int advance() {
@@ -201,10 +325,10 @@ public final class DeviceTier implements Tier {
             settle();
             return done;
         }
-        done += index.accessLog().reportTo(listener);
+        done += index.reportUses(listener);
         try {
-            done += state == TierState.STOPPED && !deviceReclaimer.isBusy() ? 0 : deviceReclaimer.tick();
-            done += checksumScrubber.tick();
+            done += state == TierState.STOPPED && !reclaimer.isBusy() ? 0 : reclaimer.tick();
+            done += scrubber.tick();
             return done + device.tick();
         } catch (DeviceException failed) {
             fail(failed);
@@ -216,7 +340,7 @@ public final class DeviceTier implements Tier {
         failure = failed;
         cause = String.valueOf(failed.getMessage());
         index.close();
-        checksumScrubber.stop();
+        scrubber.stop();
         state = TierState.FAILED;
         settle();
     }
@@ -245,7 +369,7 @@ public final class DeviceTier implements Tier {
     /// doing.
     private boolean isDeviceIdle() {
         try {
-            return device.isIdle() && checksumScrubber.isIdle();
+            return device.isIdle() && scrubber.isIdle();
         } catch (DeviceException unknown) {
             if (unknown.error().isFatal()) {
                 failure = unknown;
@@ -255,35 +379,35 @@ public final class DeviceTier implements Tier {
     }
 
     private void closeDevice() {
-        device.close(checksumScrubber::close);
+        device.close(scrubber::close);
         closed = true;
     }
 
     private void publish() {
-        long[] counts = tierIo.counts(deviceReclaimer);
         stats = new TierStats(
                 path,
                 geometry.bytes(),
-                counts[0],
-                counts[1],
-                counts[2],
-                counts[3],
-                counts[4],
-                counts[5],
-                counts[6] + checksumScrubber.damagedBlocks(),
-                deviceReclaimer.reclaimedRegions(),
-                deviceReclaimer.keptBlocks(),
+                written,
+                writtenBytes,
+                writesFailed,
+                writtenPages + reclaimer.keptBytes(),
+                readsGood,
+                readErrors,
+                checksumErrors + scrubber.damagedBlocks(),
+                reclaimer.reclaimedRegions(),
+                reclaimer.keptBlocks(),
                 0);
     }
 
     @Override
     public void wake() {
-        eventPoller.wake();
+        woken = true;
+        LockSupport.unpark(waiting);
     }
 
     @Override
     public boolean isIdle() {
-        boolean working = checksumScrubber.isBusy() || device.isBusy() || deviceReclaimer.isBusy();
+        boolean working = isWorking() || reclaimer.isBusy();
         return notifications.isEmpty() && (failure == null ? !working : closed);
     }
 
@@ -308,7 +432,7 @@ public final class DeviceTier implements Tier {
     public void close() {
         stop();
         index.close();
-        checksumScrubber.stop();
+        scrubber.stop();
         boolean over = isFinished();
         long patience = closeAttempted ? TimeUnit.MILLISECONDS.toNanos(1) : CLOSE_TIMEOUT_NANOS;
         closeAttempted = true;

@@ -55,23 +55,17 @@ final class DeviceTierResources {
         }
     }
 
-    /// Copies go without as well, slower: containers often limit how much memory may be fixed in place.
-    ///
     /// @return what is registered now; null when nothing is
     static @Nullable MemorySegment register(DeviceDriver driver, MemorySegment slots) {
         if (slots.byteSize() == 0) {
             return null;
         }
-        try {
-            driver.register(slots);
+        DeviceException refused = driver.tryRegister(slots);
+        if (refused == null) {
             return slots;
-        } catch (DeviceException refused) {
-            if (refused.error().isFatal()) {
-                throw refused;
-            }
-            LOG.log(Level.WARNING, "host memory stays unregistered, and copies slower: {0}", refused.getMessage());
-            return null;
         }
+        LOG.log(Level.WARNING, "host memory stays unregistered, and copies slower: {0}", refused.getMessage());
+        return null;
     }
 
     DeviceSpan memory() {

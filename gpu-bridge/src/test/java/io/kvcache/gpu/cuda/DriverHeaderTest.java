@@ -58,7 +58,7 @@ final class DriverHeaderTest {
             assertThat(driver.info().name()).isNotBlank();
             driver.virtualMemory();
             driver.ipc();
-            return new TreeMap<>(driver.functions().bound());
+            return new TreeMap<>(driver.library().bound());
         }
     }
 

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.ResourceCounts;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.ResourceCounts;
 import java.util.Map;
 import java.util.logging.Level;
 import java.util.logging.Logger;

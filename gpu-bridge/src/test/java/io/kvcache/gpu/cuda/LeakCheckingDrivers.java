@@ -3,7 +3,7 @@ package io.kvcache.gpu.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.gpu.driver.DeviceDriver;
-import io.kvcache.gpu.driver.ResourceCounts;
+import io.kvcache.gpu.driver.DeviceDriver.ResourceCounts;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.util.List;

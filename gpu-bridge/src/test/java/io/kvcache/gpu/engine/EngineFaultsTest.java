@@ -11,6 +11,7 @@ import io.kvcache.gpu.cuda.FaultInjection;
 import io.kvcache.gpu.cuda.IpcExporterProcess;
 import io.kvcache.gpu.cuda.LeakCheckingDrivers;
 import io.kvcache.gpu.cuda.OpenFileDescriptors;
+import io.kvcache.gpu.engine.TransferQueue.EngineCopyThreshold;
 import io.kvcache.gpu.paging.CopyThreshold;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;

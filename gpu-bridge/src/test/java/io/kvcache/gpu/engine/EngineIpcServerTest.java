@@ -12,6 +12,7 @@ import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.engine.TransferQueue.EngineCopyThreshold;
 import io.kvcache.gpu.paging.CopyThreshold;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.BufferedReader;

@@ -8,8 +8,8 @@ import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.VirtualMemory;
+import io.kvcache.gpu.driver.VirtualMemory.PhysicalPages;
 import org.junit.jupiter.api.Test;
 
 final class EngineMappingsTest {

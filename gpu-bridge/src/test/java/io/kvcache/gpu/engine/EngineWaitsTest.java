@@ -11,6 +11,7 @@ import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.engine.TransferQueue.EngineCopyThreshold;
 import io.kvcache.gpu.paging.CopyThreshold;
 import io.kvcache.gpu.paging.PagedLayout;
 import io.kvcache.tiers.TieredKvCache;
@@ -41,7 +42,7 @@ final class EngineWaitsTest {
 
     private final FakeCuda fakeCuda = FakeCuda.reset();
     private final Arena arena = Arena.ofShared();
-    private final Logger log = Logger.getLogger(PinnedSlots.class.getName());
+    private final Logger log = Logger.getLogger(EngineSession.class.getName());
 
     @SuppressWarnings("NullAway.Init") // given by JUnit
     EngineWaitsTest() {}
@@ -132,8 +133,8 @@ final class EngineWaitsTest {
         DeviceDriver driver = fakeCuda.open();
         DeviceSpan slab = driver.allocate(2 * TwoLayerPool.LAYER_BYTES);
         EnginePagePool pool = new EnginePagePool(layout(slab), TwoLayerPool.SPACE);
-        TransferStrategy way = new TransferStrategy(driver, false, new EngineCopyThreshold());
-        TransferQueue transferQueue = new TransferQueue(driver, way, TimeUnit.MILLISECONDS.toNanos(1));
+        TransferQueue transferQueue =
+                new TransferQueue(driver, false, new EngineCopyThreshold(), TimeUnit.MILLISECONDS.toNanos(1));
         DeviceStream engine = driver.openStream(Priority.NORMAL);
         DeviceEvent event = driver.openEvent();
         fakeCuda.hold();

@@ -9,8 +9,8 @@ import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.driver.PhysicalPages;
 import io.kvcache.gpu.driver.VirtualMemory;
+import io.kvcache.gpu.driver.VirtualMemory.PhysicalPages;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.TimeUnit;
 

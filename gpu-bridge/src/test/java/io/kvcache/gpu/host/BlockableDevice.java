@@ -6,7 +6,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /// A pretended device that can be held.
-public final class BlockableDevice implements DeviceUnderTest, SimulatedLatency {
+public final class BlockableDevice implements DeviceUnderTest, Runnable {
 
     private static final long LOOK_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
 
@@ -20,7 +20,7 @@ public final class BlockableDevice implements DeviceUnderTest, SimulatedLatency 
     }
 
     @Override
-    public void delayTask() {
+    public void run() {
         if (delayNanos > 0) {
             LockSupport.parkNanos(delayNanos);
         }

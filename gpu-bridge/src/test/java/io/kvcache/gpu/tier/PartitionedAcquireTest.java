@@ -30,7 +30,7 @@ final class PartitionedAcquireTest {
         rig.write(other, chain.key(3));
         rig.settle(other);
         CompletableFuture<DeviceBlockTable> answer =
-                PartitionedAcquire.acquire(List.of(one, other), chain, 0).toCompletableFuture();
+                CudaTier.acquireVerified(List.of(one, other), chain, 0).toCompletableFuture();
         other.close();
         assertThat(rig.fakeCuda.left()).as("its driver is closed").endsWith(" and 1 contexts");
         assertThat(answer).as("the first has not looked").isNotDone();

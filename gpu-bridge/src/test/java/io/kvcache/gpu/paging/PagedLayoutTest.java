@@ -29,7 +29,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /// Blocks go into the pages of an engine and come out of them, in every layout and on every device.
-final class PageCopyPlannerTest {
+final class PagedLayoutTest {
 
     private static final int LAYERS = 3;
     private static final int PAGES = 11;
@@ -194,10 +194,10 @@ final class PageCopyPlannerTest {
         @EnumSource
         void givenAPool_whenBlocksAreTakenOutOfIt_thenTheyAreThePiecesOfTheirPages(PoolShape shape) {
             DeviceSpan pool = slab(shape.bytes());
-            PageCopyPlanner pages = new PageCopyPlanner(shape.over(pool));
+            PagedLayout pages = shape.over(pool);
             MemorySegment content = fill(pool, 1);
-            MemorySegment block = arena.allocate(pages.layout().blockBytes());
-            DeviceSpan onDevice = slab(pages.layout().blockBytes());
+            MemorySegment block = arena.allocate(pages.blockBytes());
+            DeviceSpan onDevice = slab(pages.blockBytes());
             CopyBatch home = CopyBatch.toHost();
             CopyBatch within = CopyBatch.within();
             for (int layer = 0; layer < LAYERS; layer++) {
@@ -214,11 +214,11 @@ final class PageCopyPlannerTest {
         @EnumSource
         void givenBlocks_whenPutIntoPages_thenTheseHaveThemAndAllOthersStay(PoolShape shape) {
             DeviceSpan pool = slab(shape.bytes());
-            PageCopyPlanner pages = new PageCopyPlanner(shape.over(pool));
+            PagedLayout pages = shape.over(pool);
             MemorySegment before = fill(pool, 1);
-            MemorySegment block = arena.allocate(pages.layout().blockBytes());
+            MemorySegment block = arena.allocate(pages.blockBytes());
             new BlockContent(2).fill(block);
-            DeviceSpan onDevice = slab(pages.layout().blockBytes());
+            DeviceSpan onDevice = slab(pages.blockBytes());
             MemorySegment other = fill(onDevice, 3);
             CopyBatch there = CopyBatch.toDevice();
             CopyBatch within = CopyBatch.within();
@@ -308,9 +308,9 @@ final class PageCopyPlannerTest {
 
     @Test
     void givenPagesThatThePoolDoesNotHave_whenCopied_thenRefusedAndNothingIsAdded() {
-        PageCopyPlanner pages = new PageCopyPlanner(layout());
+        PagedLayout pages = layout();
         CopyBatch batch = CopyBatch.toDevice();
-        MemorySegment block = Arena.ofAuto().allocate(pages.layout().blockBytes());
+        MemorySegment block = Arena.ofAuto().allocate(pages.blockBytes());
         for (int[] wrong : new int[][] {{0, PAGES}, {-1, 0}, {3, 3}, {1}, {1, 2, 3}}) {
             assertThatIllegalArgumentException().isThrownBy(() -> pages.addOnboard(block, wrong, 0, batch));
         }
