@@ -339,7 +339,7 @@ public final class CudaDriver implements DeviceDriver {
     }
 
     /// By which call of the driver's batches are copied, and how many of them it took and declined: in
-    /// words, for people who look at a machine the first time.
+    /// words, for a first look at a machine.
     public String describeBatching() {
         return batches.describe();
     }

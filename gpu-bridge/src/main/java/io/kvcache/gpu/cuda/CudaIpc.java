@@ -101,7 +101,7 @@ final class CudaIpc implements DeviceIpc {
         }
     }
 
-    /// How much there is behind an address, as the driver says and not the one who gave the token. Drivers
+    /// How much there is behind an address, as the driver says and not the exporter. Drivers
     /// take small allocations out of larger blocks, so what they speak of may begin before it.
     private long bytes(Arena arena, long address) {
         MemorySegment base = arena.allocate(JAVA_LONG);

@@ -121,7 +121,7 @@ final class CudaLibrary {
     }
 
     /// JCuda unpacks its library under a fixed name where temporary files lie, and takes what lies there
-    /// already: in a folder that everybody may write to, anybody could have it run their code. So while
+    /// already: in a folder that every user may write to, any user could have it run their code. So while
     /// it does, temporary files lie in a folder of this process alone, which goes once the library is
     /// loaded.
     private static void loadJcuda() {

@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 /// other devices still count when the last of its own lets go, that context is kept until they have
 /// let go too.
 ///
-/// **Threads.** Any. Who registers what another is registering waits for that.
+/// **Threads.** Any. A driver that registers what another is registering waits for that.
 final class PinnedHostMemory {
 
     /// Pinned for all contexts, not only for the one that it is made in.
@@ -31,7 +31,7 @@ final class PinnedHostMemory {
     private static final class PinnedRange {
         private final long bytes;
 
-        /// Whose context it is in.
+        /// The device of the context that it is in.
         private final int owner;
 
         /// Drivers that count, by device.
@@ -60,7 +60,7 @@ final class PinnedHostMemory {
         return INSTANCE;
     }
 
-    /// Registers memory, or counts one more for whom it is. Answers as the driver does.
+    /// Registers memory, or counts one more user of it. Answers as the driver does.
     synchronized int add(MemorySegment host, CudaContext context) {
         PinnedRange known = rangesByStart.get(host.address());
         if (known == null || known.bytes != host.byteSize()) {

@@ -23,7 +23,7 @@ public final class AllocationTable {
         bytes += slab.bytes();
     }
 
-    /// Notes memory that somebody else allocated.
+    /// Notes memory that others allocated.
     public void adopt(DeviceSpan span) {
         byAddress.put(span.address().value(), span);
         adopted.add(span.address().value());
@@ -35,7 +35,7 @@ public final class AllocationTable {
         joined.add(span.address().value());
     }
 
-    /// Forgets memory that somebody else allocated.
+    /// Forgets memory that others allocated.
     ///
     /// @throws DeviceException with [DeviceError#BAD_REQUEST] when there is none like it
     public void disown(DeviceSpan span) {
@@ -57,8 +57,6 @@ public final class AllocationTable {
         bytes -= slab.bytes();
     }
 
-    /// Refuses what is no allocation.
-    ///
     /// @throws DeviceException with [DeviceError#BAD_REQUEST] unless it is one whole allocation
     public void requireSlab(DeviceSpan slab) {
         long address = slab.address().value();

@@ -2,8 +2,8 @@ package io.kvcache.gpu.driver;
 
 /// A place in a device's memory.
 ///
-/// A number and nothing else: it cannot be read or written by the CPU, and is no
-/// [java.lang.foreign.MemorySegment], so that nobody tries.
+/// A number and nothing else. It is not a [java.lang.foreign.MemorySegment], since the CPU cannot read or write
+/// there.
 ///
 /// @param value as the device's driver has it; 0 is no place
 public record DeviceAddress(long value) {

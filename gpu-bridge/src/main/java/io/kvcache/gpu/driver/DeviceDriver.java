@@ -5,8 +5,8 @@ import org.jspecify.annotations.Nullable;
 
 /// One device, opened: its memory, and the streams that move bytes to and from it.
 ///
-/// **Ownership.** Who allocates frees, who registers unregisters, who opens closes; the driver is closed
-/// last.
+/// **Ownership.** The caller frees what it allocates, unregisters what it registers and closes what it opens; the
+/// driver is closed last.
 ///
 /// **Threads.** One at a time, and never a virtual one. A device's context belongs to a thread: when
 /// another thread calls, it takes the device over, and the two see to it that they do not call at once.
@@ -19,14 +19,14 @@ public interface DeviceDriver extends AutoCloseable {
     enum Priority {
         /// As any other.
         NORMAL,
-        /// Before what an engine computes, where the device can: copies that somebody waits for.
+        /// Before what an engine computes, where the device can: copies that a caller waits for.
         HIGH
     }
 
     /// What the device is.
     DeviceInfo info();
 
-    /// Bytes of its memory that nobody has.
+    /// Bytes of its memory that are free.
     long freeMemoryBytes();
 
     /// Takes memory; what is in it is undefined.
@@ -39,7 +39,7 @@ public interface DeviceDriver extends AutoCloseable {
     /// @throws DeviceException with [DeviceError#BAD_REQUEST] for a span that is not allocated
     void free(DeviceSpan span);
 
-    /// Makes known memory of the device that somebody else in this process has allocated, as an engine
+    /// Makes known memory of the device that another library in this process has allocated, as an engine
     /// its pool, so that it can be copied from and to. It stays the other's, and must stay there until it
     /// is disowned.
     ///

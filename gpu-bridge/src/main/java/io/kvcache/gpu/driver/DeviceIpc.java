@@ -3,8 +3,8 @@ package io.kvcache.gpu.driver;
 /// Memory and events of a device that another process on the same machine uses too.
 ///
 /// A token of 64 bytes goes to the other process by whatever way there is; it opens the token once. A
-/// token speaks of a whole allocation, so where in it something lies has to be said besides. The one who
-/// exports keeps what it exported until the other has closed it: memory that is freed before, and events
+/// token speaks of a whole allocation, so where in it something lies has to be said besides. The exporter
+/// keeps what it exported until the other has closed it: memory that is freed before, and events
 /// of a process that ended, must not be used.
 ///
 /// **Threads.** The driver's.

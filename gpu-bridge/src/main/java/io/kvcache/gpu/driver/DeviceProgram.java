@@ -2,7 +2,7 @@ package io.kvcache.gpu.driver;
 
 /// Code that a device has loaded.
 ///
-/// **Ownership.** Who loaded it closes it, once nothing of it runs any more.
+/// **Ownership.** The caller closes it, once nothing of it runs any more.
 ///
 /// **Threads.** The driver's.
 public interface DeviceProgram extends AutoCloseable {

@@ -10,7 +10,7 @@ import java.util.TreeMap;
 /// **Threads.** The driver's.
 public final class PinnedHostRanges {
 
-    /// Stands for a device, which is no thread of ours: what it may not use is refused. Never started.
+    /// Stands for a device, which is not a thread of ours: memory that it may not use is refused. Never started.
     private static final Thread OTHER_THREAD = new Thread(() -> {}, "kvcache-any");
 
     private final TreeMap<Long, Long> endByStart = new TreeMap<>();

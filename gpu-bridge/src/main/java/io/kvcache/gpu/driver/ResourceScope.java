@@ -4,8 +4,8 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.function.Consumer;
 
-/// What somebody has taken of a device, given back together and last first: when its time is over,
-/// or when the rest of it is not to be had. What the device refuses then stops none of the rest.
+/// What a caller has taken of a device, given back together and last first: at the end, or when the rest is not to
+/// be had. A release that the device refuses stops none of the others.
 ///
 /// **Threads.** The driver's.
 public final class ResourceScope {

@@ -39,7 +39,7 @@ public interface VirtualMemory {
     PhysicalPages createShared(long bytes);
 
     /// Makes a descriptor of memory, to be sent to another process over a unix socket. The memory lives as
-    /// long as anybody has the descriptor, or opened it, whatever becomes of who created it.
+    /// long as any process has the descriptor, or opened it, even when its creator has ended.
     ///
     /// @param pages of [#createShared]
     /// @return a file descriptor of this process; the caller's, to be closed as any other

@@ -39,8 +39,8 @@ import java.util.function.Supplier;
 /// session does not come back before [#close] gives up, what they use is kept for good, and the log
 /// says so.
 ///
-/// **Security.** Whoever may open the socket may read and write the namespaces that are served; it has
-/// mode 0600.
+/// **Security.** A process that may open the socket may read and write the namespaces that are served. The socket
+/// has mode 0600.
 ///
 /// **Threads.** Any.
 public final class EngineIpcServer implements AutoCloseable {

@@ -51,7 +51,7 @@ final class EngineMappings {
 
     /// Opens memory by a descriptor, and maps it.
     ///
-    /// @param descriptor the caller's, who may close it afterwards
+    /// @param descriptor the caller's, to be closed afterwards
     /// @return its number
     int open(int descriptor, long bytes) {
         requireCapacity();

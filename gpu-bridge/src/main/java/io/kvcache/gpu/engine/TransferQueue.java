@@ -327,7 +327,7 @@ final class TransferQueue {
         writers.forEach(BlockWriter::close);
     }
 
-    /// Gives events and streams back, also those of copies that nobody has asked after.
+    /// Gives events and streams back, also those of copies that were never asked for.
     ///
     /// @throws DeviceException the first that the device refused
     void close() {
@@ -344,7 +344,7 @@ final class TransferQueue {
     /// From where on a door copies pieces rather than have a kernel move them: measured with the first engine
     /// that has small ones, as all have the same device.
     ///
-    /// **Threads.** Any; who comes while it is measured waits for that.
+    /// **Threads.** Any; a session that asks meanwhile waits for the measurement.
     static final class EngineCopyThreshold {
 
         private @Nullable CopyThreshold known;
@@ -352,7 +352,7 @@ final class TransferQueue {
         /// To be measured.
         EngineCopyThreshold() {}
 
-        /// As somebody knows it.
+        /// As it is known.
         EngineCopyThreshold(CopyThreshold known) {
             this.known = known;
         }

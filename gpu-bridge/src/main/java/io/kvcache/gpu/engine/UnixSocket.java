@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
 
 /// A unix socket whose messages stay whole (SOCK_SEQPACKET) and may carry file descriptors.
 ///
-/// **Ownership.** Who opened it closes it, when no thread uses it any more; [#shutdown] has those come back.
+/// **Ownership.** The caller closes it when no thread uses it any more; [#shutdown] makes those return.
 ///
 /// **Threads.** One sends and one receives at a time; [#shutdown] may be called by any.
 final class UnixSocket implements AutoCloseable {
@@ -80,7 +80,7 @@ final class UnixSocket implements AutoCloseable {
         return toAddress(path, "bind", LibcSockets.BIND);
     }
 
-    /// Connects to who listens at a path.
+    /// Connects to the process that listens at a path.
     static UnixSocket connect(Path path) throws IOException {
         return toAddress(path, "connect", LibcSockets.CONNECT);
     }
@@ -109,9 +109,9 @@ final class UnixSocket implements AutoCloseable {
         LibcSockets.callOrThrow("listen", LibcSockets.LISTEN, descriptor, BACKLOG);
     }
 
-    /// The next who connects; null when none did in this time.
+    /// The next connection; null when there was none in this time.
     ///
-    /// @throws IOException when nobody can be let in, as where a process has all the descriptors it may
+    /// @throws IOException when it cannot accept, as where a process has all the descriptors it may
     ///     have, or the socket was ended: at once, and again and again
     @Nullable
     UnixSocket accept(int timeoutMillis) throws IOException {
@@ -132,8 +132,8 @@ final class UnixSocket implements AutoCloseable {
         }
     }
 
-    /// Sends a message, perhaps with a descriptor, of which the receiver gets its own. Waits not at all: who
-    /// leaves hundreds of answers unread is refused more.
+    /// Sends a message, perhaps with a descriptor, of which the receiver gets its own. It never waits: an
+    /// engine that leaves hundreds of answers unread is refused more.
     ///
     /// @param withDescriptor or -1
     void send(ByteBuffer body, int withDescriptor) throws IOException {
@@ -215,7 +215,7 @@ final class UnixSocket implements AutoCloseable {
         return header;
     }
 
-    /// Has whoever waits here, at either end, come back: nothing is sent or received any more.
+    /// Makes threads that wait here, at either end, return: nothing is sent or received any more.
     synchronized void shutdown() {
         if (!closed) {
             LibcSockets.call(LibcSockets.SHUTDOWN, descriptor, SHUTDOWN_BOTH);

@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 
 /// One sequence's memory, which grows and shrinks at its end while its beginning stays where it is.
 ///
-/// **Ownership.** Who opened it closes it, once nothing is on its way there.
+/// **Ownership.** The caller closes it once nothing is on its way there.
 ///
 /// **Threads.** The driver's.
 public final class GrowableBuffer implements AutoCloseable {

@@ -44,7 +44,7 @@ public final class VirtualMemoryPool implements AutoCloseable {
     /// A pool without any memory yet.
     ///
     /// @param maxBytes of memory at most
-    /// @param slackBytes of it that may be in nobody's use
+    /// @param slackBytes of it that may be unused
     public VirtualMemoryPool(VirtualMemory memory, long maxBytes, long slackBytes) {
         this(memory, maxBytes, slackBytes, null);
     }
@@ -148,7 +148,7 @@ public final class VirtualMemoryPool implements AutoCloseable {
             if (refused.error().isFatal()) {
                 throw refused;
             }
-            return false; // somebody else has the memory
+            return false; // others have the memory
         }
     }
 
@@ -173,7 +173,7 @@ public final class VirtualMemoryPool implements AutoCloseable {
         return done + releaseExcess();
     }
 
-    /// Pages in nobody's use.
+    /// Unused pages.
     private long findSurplus() {
         return recycled.size()
                 + spans.stream().mapToLong(GrowableBuffer::surplusPages).sum();
@@ -200,7 +200,7 @@ public final class VirtualMemoryPool implements AutoCloseable {
         return pages * memory.pageBytes();
     }
 
-    /// Bytes of memory that may be in nobody's use after a tick.
+    /// Bytes of memory that may be unused after a tick.
     public long slackBytes() {
         return slackPages * memory.pageBytes();
     }

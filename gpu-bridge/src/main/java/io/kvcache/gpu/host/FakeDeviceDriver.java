@@ -135,7 +135,7 @@ public final class FakeDeviceDriver implements DeviceDriver {
     @Override
     public void adopt(DeviceSpan span) {
         enter();
-        throw new DeviceException(DeviceError.NOT_SUPPORTED, "adopt", "nobody else has memory of this device");
+        throw new DeviceException(DeviceError.NOT_SUPPORTED, "adopt", "only this driver has memory of this device");
     }
 
     @Override

@@ -13,8 +13,8 @@ import java.util.TreeMap;
 
 /// The memory of a pretended device.
 ///
-/// Addresses are those of no memory at all: between two allocations there is a gap, and whoever takes one
-/// for an address of the CPU's crashes here as on a GPU. Owned by the driver's thread.
+/// Addresses are those of no memory at all, with gaps between allocations. Code that takes one for an address of
+/// the CPU crashes here as on a GPU. Owned by the driver's thread.
 final class FakeDeviceMemory {
 
     /// Where a processor of today has no user memory: bit 60 set.

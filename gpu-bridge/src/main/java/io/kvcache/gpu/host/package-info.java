@@ -1,5 +1,5 @@
 /// A device in plain Java, for unit tests and machines without a GPU: its memory is host memory that
-/// hides behind addresses nobody can use, its streams are threads.
+/// hides behind addresses that the CPU cannot use, its streams are threads.
 ///
 /// May import `io.kvcache.gpu.driver`.
 @NullMarked

@@ -13,8 +13,7 @@ import java.util.List;
 /// Brings blocks from host memory into an engine's pages, all blocks of a layer together and the layers
 /// in order, so that the engine computes with one layer while the next is on its way.
 ///
-/// **Ownership.** Blocks stay there and untouched until the last layer is ready; who made this closes it,
-/// then.
+/// **Ownership.** Blocks stay there and untouched until the last layer is ready. The caller closes this then.
 ///
 /// **Threads.** The driver's.
 public final class LayerwiseLoader implements AutoCloseable {

@@ -65,7 +65,7 @@ public record PagedLayout(
         }
     }
 
-    /// A product that leaves room for a few more of its kind; whoever tells of a layout may tell of any.
+    /// A product that leaves room for a few more of its kind; an engine may describe any layout.
     private static long requireLimit(String what, long count, long bytes) {
         long high = Math.multiplyHigh(count, bytes);
         long product = count * bytes;
@@ -139,9 +139,7 @@ public record PagedLayout(
         return all % unitBytes == 0;
     }
 
-    /// Refuses what is no page of the pool.
-    ///
-    /// @throws IllegalArgumentException when it is none
+    /// @throws IllegalArgumentException unless it is a page of the pool
     public void requirePage(int page) {
         if (page < 0 || page >= pages) {
             throw new IllegalArgumentException("page " + page + "; the pool has 0 to " + (pages - 1));

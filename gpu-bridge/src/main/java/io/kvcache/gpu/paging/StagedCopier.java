@@ -27,9 +27,9 @@ import org.jspecify.annotations.Nullable;
 /// see [StagingBuffer]. A copy engine needs about as long for each piece as for many bytes; a kernel does not.
 ///
 /// Rooms are few. When none is free, or a work does not fit, there is none to be had, and pieces are copied
-/// as ever: nobody waits for a room.
+/// as ever: no caller waits for a room.
 ///
-/// **Ownership.** Who opened this closes it, once the device has done with all rooms.
+/// **Ownership.** The caller closes this once the device has done with all rooms.
 ///
 /// **Threads.** The driver's.
 public final class StagedCopier implements AutoCloseable {

@@ -17,8 +17,8 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Looks at blocks where they lie: the device computes the store's checksum of each, and what differs is
-/// found by nobody any more. Takes what it needs of the device when it is first asked.
+/// Verifies blocks where they lie: the device computes the store's checksum of each, and blocks that differ leave the
+/// index. Takes what it needs of the device when it is first asked.
 ///
 /// Owned by the tier's thread, but for what says otherwise.
 final class ChecksumScrubber {
@@ -26,7 +26,7 @@ final class ChecksumScrubber {
     /// Blocks in one go.
     private static final int MAX_BLOCKS = 64;
 
-    /// Few of an engine's processors: nobody is in a hurry.
+    /// Few of an engine's processors: there is no hurry.
     private static final int THREAD_GROUPS = 32;
 
     private final DeviceDriver driver;
@@ -106,7 +106,7 @@ final class ChecksumScrubber {
         return 1;
     }
 
-    /// What the device refuses is for who asked, as of a device that runs no code; the tier serves on.
+    /// What the device refuses goes to the caller, as of a device that runs no code; the tier serves on.
     private void tryBegin(DeviceBlockTable blocks, ScrubRequest by) {
         try {
             begin(blocks);
@@ -220,11 +220,11 @@ final class ChecksumScrubber {
         current = null;
         table = null;
         if (present != null && blocks != null && !present.result.complete(blocks)) {
-            blocks.close(); // nobody waits any more
+            blocks.close(); // the caller gave up
         }
     }
 
-    /// Nothing is found any more: whoever waits has nothing.
+    /// Nothing is found any more: callers that wait get an empty table.
     void stop() {
         stopped = true;
         DeviceBlockTable blocks = table;

@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 /// `TieredKvCache.builder().tier(CudaTier.open(0, bytes))`, with disks or without.
 ///
 /// The store takes the device when it is built, and again some time after the device failed; in between
-/// it serves without. Whoever built it keeps this, to ask where blocks lie on the device.
+/// it serves without. The caller keeps this, to ask where blocks lie on the device.
 ///
 /// **Threads.** Any.
 public final class CudaTier implements TierSource {
@@ -89,7 +89,7 @@ public final class CudaTier implements TierSource {
                 all.close();
                 answer.completeExceptionally(failed.getCause() == null ? failed : failed.getCause());
             } else if (!answer.complete(all)) {
-                all.close(); // nobody waits any more
+                all.close(); // the caller gave up
             }
         });
         return answer;

@@ -14,7 +14,7 @@ import java.util.Objects;
 /// it closes the table. A tier that failed keeps them too, unless the device itself has ended
 /// ([io.kvcache.gpu.driver.DeviceError#isFatal]): then nothing that runs there can be relied on.
 ///
-/// **Ownership.** Who acquired the table closes it, once.
+/// **Ownership.** The caller closes the table, once.
 ///
 /// **Threads.** Any.
 public final class DeviceBlockTable implements AutoCloseable {

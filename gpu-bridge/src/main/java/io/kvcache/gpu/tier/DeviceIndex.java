@@ -56,7 +56,7 @@ final class DeviceIndex {
         }
     }
 
-    /// Nothing is found from here on: the memory is about to be somebody else's.
+    /// Nothing is found from here on: the memory is about to be given away.
     void close() {
         closed = true;
         entries.clear();

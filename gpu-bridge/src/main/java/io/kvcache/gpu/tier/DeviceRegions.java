@@ -69,7 +69,7 @@ final class DeviceRegions {
         return free.size() <= RESERVED;
     }
 
-    /// The oldest full region that nobody uses, closed for pins; or null.
+    /// The oldest full region that is not in use, closed for pins; or null.
     @Nullable
     DeviceRegion oldest() {
         for (Iterator<DeviceRegion> each = full.iterator(); each.hasNext(); ) {
@@ -102,7 +102,7 @@ final class DeviceRegions {
     /// Owned by the tier's thread, but for the pins.
     static final class DeviceRegion {
 
-        /// Nobody may pin: its blocks are about to go.
+        /// It cannot be pinned: its blocks are about to go.
         private static final int CLOSED = -1;
 
         private final DeviceSpan span;
@@ -191,9 +191,9 @@ final class DeviceRegions {
             return pins.get() > 0;
         }
 
-        /// Has nobody pin it any more.
+        /// Allows no more pins.
         ///
-        /// @return false when somebody does
+        /// @return false while it is pinned
         boolean close() {
             return pins.compareAndSet(0, CLOSED);
         }

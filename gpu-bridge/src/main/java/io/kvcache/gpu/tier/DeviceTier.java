@@ -424,7 +424,7 @@ public final class DeviceTier implements Tier {
     }
 
     /// Waits a bounded time for what is on its way, and for tables that are open, and lets go of the
-    /// device. Who asks again does not wait.
+    /// device. A second call does not wait.
     ///
     /// @throws IllegalStateException when they do not end: the device stays open then, as its memory is
     ///     in use; the store's slots are let go of once no copy is on its way

@@ -40,7 +40,7 @@ import java.util.concurrent.TimeUnit;
 /// gave. `/v1/models`, `/health`, `/stats` (what the generator counts) and `/metrics` for Prometheus are there
 /// too.
 ///
-/// It asks nobody who he is and encrypts nothing: it is made to try things on one's own machine.
+/// It has no authentication and no encryption: it is made to try things on one's own machine.
 ///
 /// **Ownership.** The generator stays the caller's.
 ///

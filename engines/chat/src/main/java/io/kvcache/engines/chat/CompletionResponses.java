@@ -49,7 +49,7 @@ final class CompletionResponses {
         return root.toString();
     }
 
-    /// The first piece of a chat, which has no text but says whose it is.
+    /// The first piece of a chat, which has a role and no text.
     String firstChunk() {
         ObjectNode root = responseRoot("chat.completion.chunk");
         addChoice(root, null).putObject("delta").put("role", "assistant").put("content", "");
@@ -80,7 +80,7 @@ final class CompletionResponses {
         return root.toString();
     }
 
-    /// The piece after the last one, of those who asked for it.
+    /// The piece after the last one, for clients that asked for it.
     String usageChunk(TokenUsage usage) {
         ObjectNode root = responseRoot(chat ? "chat.completion.chunk" : "text_completion");
         root.putArray("choices");

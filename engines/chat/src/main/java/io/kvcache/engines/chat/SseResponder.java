@@ -34,7 +34,7 @@ final class SseResponder {
         this.done = done;
     }
 
-    /// Whether somebody still listens.
+    /// Whether the client is still there.
     boolean isConnected() {
         return channel.isActive();
     }

@@ -96,7 +96,7 @@ final class EngineDemo {
         try (KvCache cache = TieredKvCache.builder().hostBytes(HOST_BYTES).build();
                 PrefixCachedGenerator<?> generator = new PrefixCachedGenerator<>(
                         engine.model(), cache, GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS))) {
-            // What the JVM has still to compile would be counted to whoever is first.
+            // What the JVM has still to compile would count to the first request.
             generator.generate(
                     GenerationRequest.greedy(engine.encode(SYSTEM_PROMPT), ANSWER_TOKENS)
                             .uncached(),

@@ -33,7 +33,7 @@ final class EnginePairBenchmark {
 
     /// One round.
     ///
-    /// @param cold 1,000 tokens that nobody asked before, with a store; nothing of it is found, all of it
+    /// @param cold 1,000 new tokens, with a store; nothing of it is found, all of it
     ///     is stored
     /// @param coldStoreNanos the time of the thread that stored it
     /// @param hit the 1,048 tokens with the store
@@ -88,7 +88,7 @@ final class EnginePairBenchmark {
         long before = generator.stats().nanos().store();
         Generation cold = ask(generator, GenerationRequest.greedy(prefix, 1));
         long storing = generator.stats().nanos().store() - before;
-        // Whoever is second finds the processor as the first one left it; so they take turns.
+        // The second finds the processor as the first one left it; so they take turns.
         boolean hitFirst = round % 2 == 0;
         GenerationRequest request = GenerationRequest.greedy(prompt, ANSWER_TOKENS);
         Generation one = ask(generator, hitFirst ? request : request.uncached());

@@ -91,7 +91,7 @@ interface TextEngine extends AutoCloseable {
         /// A folder in the temporary one, so that a fingerprint shows a name that is the same every time.
         private static final String DIRECTORY_NAME = "random-llama";
 
-        /// Kept, because a logger that nobody keeps forgets its level.
+        /// Kept, because a logger without a reference forgets its level.
         private static final Logger JLAMA = Logger.getLogger("com.github.tjake");
 
         private final @Nullable Path temporary;

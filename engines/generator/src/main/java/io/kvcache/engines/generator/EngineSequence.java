@@ -37,7 +37,7 @@ public interface EngineSequence extends AutoCloseable {
 
     /// The first blocks of a sequence, in the order of their tokens.
     ///
-    /// **Threads.** Any, as long as nobody changes the sequence.
+    /// **Threads.** Any, as long as no thread changes the sequence.
     public interface SequenceBlockCopier {
 
         /// Copies a block into the sequence, after the one before it.

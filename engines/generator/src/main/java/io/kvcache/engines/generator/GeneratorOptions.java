@@ -4,7 +4,7 @@ import java.time.Duration;
 
 /// How a generator uses its store.
 ///
-/// @param blockTokens tokens in a block, 1 to 65,536; who shares blocks takes the same
+/// @param blockTokens tokens in a block, 1 to 65,536; processes that share blocks take the same
 /// @param tenant whose blocks these are; may be empty
 /// @param salt keeps users of a tenant apart; may be empty
 /// @param loadTimeout how long a prompt's blocks may take to arrive from slower tiers, a server or the sequence
@@ -25,7 +25,7 @@ public record GeneratorOptions(
     private static final int MAX_BLOCK_TOKENS = 65_536;
     private static final int MAX_WAITING = 1024;
 
-    /// Blocks of 64 tokens of nobody in particular, which may take a second to arrive; nothing is
+    /// Blocks of 64 tokens without a tenant, which may take a second to arrive; nothing is
     /// verified.
     public static final GeneratorOptions DEFAULTS =
             new GeneratorOptions(64, "", "", Duration.ofSeconds(1), 2, 0, 0x6b76_6361_6368_6531L);
@@ -51,7 +51,7 @@ public record GeneratorOptions(
         return new GeneratorOptions(tokens, tenant, salt, loadTimeout, maxQueuedStores, verifiedShare, seed);
     }
 
-    /// Keeps blocks for a tenant, and for those of his users who know the salt.
+    /// Keeps blocks for a tenant, and for those of its users that know the salt.
     public GeneratorOptions withTenant(String name, String secret) {
         return new GeneratorOptions(blockTokens, name, secret, loadTimeout, maxQueuedStores, verifiedShare, seed);
     }

@@ -35,7 +35,7 @@ public record GeneratorStats(
     /// @param blocks newly stored
     /// @param refused by the store, which had no room or could not be reached
     /// @param skipped sequences that were not stored, because too many waited
-    /// @param failed sequences in whose storing something broke; logged
+    /// @param failed sequences that failed to be stored; logged
     public record Stores(long blocks, long refused, long skipped, long failed) {}
 
     /// Hits that were computed all the same.

@@ -208,7 +208,7 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
             sequence.truncate(cachedBlocks * options.blockTokens());
         }
 
-        /// The same prompt computed, whose rows should be those of the store; closes what had them from
+        /// The same prompt computed: its rows should be those of the store. Closes the sequence that had them from
         /// there.
         private EngineSequence recomputeAndVerify(EngineSequence suspect, BlockChain chain) {
             EngineSequence computed = sequence();

@@ -8,11 +8,11 @@ import java.util.Optional;
 
 /// One message of a chat.
 ///
-/// @param role who says it
-/// @param content what he says
+/// @param role of the speaker
+/// @param content its text
 public record ChatMessage(Role role, String content) {
 
-    /// Who says something.
+    /// Speakers.
     public enum Role {
         SYSTEM,
         USER,

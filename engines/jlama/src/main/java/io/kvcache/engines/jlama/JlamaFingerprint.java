@@ -28,7 +28,7 @@ import java.util.stream.Stream;
 /// What must be equal for one model's keys and values to be another's: two that differ in any of it have
 /// different namespaces, so neither ever finds what the other stored.
 ///
-/// The rows depend on who computed them, so engine, version and kernels belong to it. The processor does
+/// The rows depend on what computed them, so engine, version and kernels belong to it. The processor does
 /// not: the same kernels on one with wider vectors may add in another order, and give rows that differ in
 /// their last bits.
 ///

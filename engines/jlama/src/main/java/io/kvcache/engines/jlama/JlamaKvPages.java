@@ -15,7 +15,7 @@ import java.lang.foreign.ValueLayout;
 /// a page; so does a block, for as many tokens as it has. What both have of a layer and plane is copied
 /// at once: a run, of as many tokens as are left in the page or in the block, whichever ends first.
 ///
-/// **Threads.** Any, as long as nobody writes to the rows that are copied.
+/// **Threads.** Any, as long as no thread writes to the rows that are copied.
 final class JlamaKvPages implements SequenceBlockCopier {
 
     private static final ValueLayout.OfFloat FLOAT = ValueLayout.JAVA_FLOAT_UNALIGNED;

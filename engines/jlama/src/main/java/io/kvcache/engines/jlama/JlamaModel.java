@@ -26,7 +26,7 @@ import java.util.Set;
 
 /// A model that Jlama has loaded, and what identifies the keys and values that it computes.
 ///
-/// **Ownership.** Who loaded it closes it, after the generators over it.
+/// **Ownership.** The caller closes it, after the generators over it.
 ///
 /// **Threads.** Jlama computes one sequence at a time in a model; a
 /// [io.kvcache.engines.generator.PrefixCachedGenerator] sees to that,
@@ -63,7 +63,7 @@ public final class JlamaModel implements EngineModel, AutoCloseable {
     public static JlamaModel load(Path directory, JlamaOptions options) throws IOException {
         for (String file : new String[] {"config.json", "tokenizer.json"}) {
             if (!Files.isReadable(directory.resolve(file))) {
-                throw new IOException(directory + " is no directory of a model: it has no readable " + file);
+                throw new IOException(directory + " is not the directory of a model: it has no readable " + file);
             }
         }
         JlamaBuild.requireVectors();

@@ -108,7 +108,7 @@ final class JlamaSequence implements EngineSequence {
     ///
     /// That library multiplies in tiles of five rows and leaves out a corner of what remains: in a batch of
     /// more than five rows, the last `rows mod 5` come out wrong (0.8.4, with AVX-512; the JVM's vectors do
-    /// not have it). A store would hand such rows to everybody. So batches are of a multiple of five, and one
+    /// not have it). A store would hand such rows to every reader. So batches are of a multiple of five, and one
     /// to four rows that are left over make a batch of their own, which is right.
     static final class PromptBatches {
 

@@ -19,7 +19,7 @@ import java.util.List;
 import java.util.random.RandomGenerator;
 import org.jspecify.annotations.Nullable;
 
-/// A chat model whose requests skip the prefill of what the store has: nobody keeps a session, a chat
+/// A chat model whose requests skip the prefill of what the store has: there are no sessions, a chat
 /// that goes on is found by its beginning. [CachedTokenUsage] says how much it was.
 ///
 /// Takes text of system, user and model, and of a request's parameters `temperature`, `maxOutputTokens`
@@ -35,7 +35,7 @@ public final class PrefixCachedChatModel implements ChatModel {
     private final ChatRequestParameters defaults;
     private final RandomGenerator seeds;
 
-    /// @param usual what a request takes that does not say; for a temperature that nobody says 0, for a
+    /// @param usual what a request takes that does not say; the default temperature is 0, for a
     ///     number of tokens 256
     /// @param seeds where a request's seed comes from, which counts at a temperature above 0; used by any
     ///     thread

@@ -10,7 +10,7 @@ import java.lang.foreign.MemorySegment;
 /// The state of some of the tokens is that of a second sequence which shares them for a moment: llama.cpp
 /// then writes it as it writes any, whatever the order of its memory.
 ///
-/// **Ownership.** Who made it closes it, before the model.
+/// **Ownership.** The caller closes it, before the model.
 ///
 /// **Threads.** One at a time.
 final class LlamaContext implements AutoCloseable {

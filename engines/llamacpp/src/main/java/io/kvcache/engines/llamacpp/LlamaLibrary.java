@@ -72,7 +72,7 @@ public final class LlamaLibrary {
     @SuppressWarnings("restricted") // Loading a library is what this is about.
     private static LlamaLibrary open(Path file, String name) throws IOException {
         if (!Files.isRegularFile(file) || !Files.isReadable(file)) {
-            throw new IOException(name + " is no file that can be read as a library of llama.cpp");
+            throw new IOException(name + " is not a readable file, so it cannot be a library of llama.cpp");
         }
         String digest = LlamaFingerprint.digest(file);
         try {
@@ -85,7 +85,7 @@ public final class LlamaLibrary {
     }
 
     /// Loads the library in the jar of `de.kherud:llama`, which the user has added to the class path: by a
-    /// copy in a folder that nobody else can look into, and that is gone afterwards.
+    /// copy in a folder that no other user can look into, and that is gone afterwards.
     ///
     /// @throws IOException when there is no such jar, or it has no library for this machine
     /// @throws UnsupportedLlamaException when it is not as this adapter knows llama.cpp

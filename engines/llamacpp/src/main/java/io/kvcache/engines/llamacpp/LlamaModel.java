@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// **Memory.** Each sequence that is computed, or waits for being stored, has a context of its own with room
 /// for all tokens of the model's context. They are made when they are needed and used again.
 ///
-/// **Ownership.** Who loaded it closes it, after all that uses it.
+/// **Ownership.** The caller closes it, after all that uses it.
 ///
 /// **Threads.** Any.
 public final class LlamaModel implements EngineModel, AutoCloseable {
@@ -32,7 +32,7 @@ public final class LlamaModel implements EngineModel, AutoCloseable {
     private final LlamaStateLayout layout;
     private final LlamaFingerprint fingerprint;
 
-    /// Contexts that nobody uses, empty. Guarded by itself.
+    /// Contexts that are not in use, empty. Guarded by itself.
     private final Deque<LlamaContext> idle = new ArrayDeque<>();
 
     private LlamaModel(LlamaLibrary library, MemorySegment model, LlamaOptions options, String name, String weights) {
@@ -64,12 +64,12 @@ public final class LlamaModel implements EngineModel, AutoCloseable {
     ///     the model has no keys and values by token
     public static LlamaModel load(LlamaLibrary library, Path file, LlamaOptions options) throws IOException {
         if (!Files.isRegularFile(file) || !Files.isReadable(file)) {
-            throw new IOException(file + " is no file that can be read as a model");
+            throw new IOException(file + " is not a readable file, so it cannot be a model");
         }
         String weights = LlamaFingerprint.digest(file);
         MemorySegment model = library.api().loadModel(file.toAbsolutePath().toString());
         if (model.equals(MemorySegment.NULL)) {
-            throw new IOException(file + " is no model that llama.cpp can load; the log has its reasons");
+            throw new IOException(file + " is not a model that llama.cpp can load; the log says why");
         }
         try {
             return new LlamaModel(library, model, options, String.valueOf(file.getFileName()), weights);

@@ -18,7 +18,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /// A struct of parameters that llama.cpp hands out and takes by value, as the build that this adapter
-/// knows has it: its fields, and what the library sets them to before anybody else does.
+/// knows has it: its fields, and what the library sets them to before any caller does.
 ///
 /// Builds differ in these structs and nothing in a library says how. So the library is asked for its
 /// defaults, twice, in rooms that are far larger than the struct and filled with two different patterns:
