@@ -29,8 +29,8 @@ public interface EngineModel {
     double tolerance();
 
     /// Whether blocks with tokens of an answer are stored too. An answer's tokens are computed one by one; where
-    /// that gives other bits than computing them together, the next prompt that goes on from the answer computes them
-    /// together, once, and from then on they are stored.
+    /// that gives other bits than computing them together, the next prompt that goes on from the answer
+    /// computes them together, once, and from then on they are stored.
     boolean storesAnswers();
 
     /// A sequence without tokens. The caller closes it.
