@@ -2,6 +2,7 @@ package io.kvcache.bench.sim;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Repetitions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -10,7 +11,7 @@ import java.util.TreeSet;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/// A hundred seeds of `./kvcache sim`, others each time, with shorter runs: clean, the same each time, and rare
+/// Seeds of `./kvcache sim`, others each time, with shorter runs: clean, the same each time, and rare
 /// things happen.
 ///
 /// The first is printed. `-Dkvcache.sim.first=SEED` fixes it, `-Dkvcache.sim.seeds=N` runs more; a seed that failed
@@ -18,14 +19,14 @@ import org.junit.jupiter.api.Timeout;
 final class SimulationTest {
 
     private static final long FIRST = Long.getLong("kvcache.sim.first", SimSuite.randomSeed());
-    private static final long SEEDS = Long.getLong("kvcache.sim.seeds", 100);
+    private static final long SEEDS = Repetitions.of("kvcache.sim.seeds", 20, 400);
     private static final int STEPS = 120;
 
     /// The rarest of [#RARE] comes about three times in a hundred seeds; so a thousand that miss it are a thing that
     /// cannot happen any more, and no bad luck.
     private static final long MAX_SEEDS = 1000;
 
-    private static final long MORE_SEEDS = 50;
+    private static final long MORE_SEEDS = 20;
 
     @Test
     void givenFreshSeeds_whenRunTwice_thenCleanAndEqualAndRareBranchesWereTaken() {

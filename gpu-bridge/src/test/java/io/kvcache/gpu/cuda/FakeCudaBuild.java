@@ -5,9 +5,12 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileLock;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -42,10 +45,15 @@ final class FakeCudaBuild {
     private FakeCudaBuild() {}
 
     /// The library, where the loader takes it.
-    static Path library() {
+    static synchronized Path library() {
         try {
-            if (!Files.exists(LIBRARY) || Math.max(newest(SOURCES), newest(KERNELS)) > modified(LIBRARY)) {
-                build();
+            Files.createDirectories(FOLDER);
+            try (FileChannel lock = FileChannel.open(
+                            FOLDER.resolve("lock"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+                    FileLock _ = lock.lock()) { // tests run in several JVMs
+                if (!Files.exists(LIBRARY) || Math.max(newest(SOURCES), newest(KERNELS)) > modified(LIBRARY)) {
+                    build();
+                }
             }
             return LIBRARY.toAbsolutePath();
         } catch (IOException failed) {
@@ -54,7 +62,6 @@ final class FakeCudaBuild {
     }
 
     private static void build() throws IOException {
-        Files.createDirectories(FOLDER);
         Path fresh = FOLDER.resolve("fresh.so");
         Path kernels = FOLDER.resolve("kernels.o");
         List<String> command = new ArrayList<>(COMPILER);

@@ -2,6 +2,7 @@ package io.kvcache.server.net;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Repetitions;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.Random;
@@ -13,7 +14,7 @@ import java.util.function.Supplier;
 /// told of its own mistakes and not of what another seed has found.
 public final class FuzzRunner {
 
-    private static final int FRAMES = Integer.getInteger("kvcache.fuzz.frames", 50_000);
+    private static final int FRAMES = Repetitions.of("kvcache.fuzz.frames", 10_000, 50_000);
     private static final long SEED = Long.getLong("kvcache.fuzz.seed", 20_261_122);
 
     /// Why connections end that have nothing to do with what is sent.

@@ -6,6 +6,7 @@ import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.check.BlockContent;
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
@@ -32,13 +33,13 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/// Fifty thousand frames that are almost right, among others that are: nothing breaks but the connection
+/// Frames that are almost right, among others that are: nothing breaks but the connection
 /// that sent them, and nothing is left.
 ///
 /// `-Dkvcache.transport.fuzz=N` sends N frames, `-Dkvcache.transport.seed=S` repeats a run.
 final class EndpointFuzzTest {
 
-    private static final int FRAMES = Integer.getInteger("kvcache.transport.fuzz", 50_000);
+    private static final int FRAMES = Repetitions.of("kvcache.transport.fuzz", 10_000, 50_000);
     private static final long SEED = Long.getLong("kvcache.transport.seed", 20_261_120);
     private static final int FRAMES_A_CONNECTION = 25;
     private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);

@@ -2,6 +2,7 @@ package io.kvcache.transport.peer;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Repetitions;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.logging.Level;
@@ -29,12 +30,12 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(900)
 final class PeerSimulationTest {
 
-    private static final int DEFAULT_SEEDS = 50;
+    private static final int USUAL_SEEDS = 20;
 
     /// Wrong blocks come about four times in fifty seeds: so many that miss them are no bad luck.
     private static final int MAX_SEEDS = 500;
 
-    private static final int SEEDS = Integer.getInteger("kvcache.transport.peers.seeds", DEFAULT_SEEDS);
+    private static final int SEEDS = Repetitions.of("kvcache.transport.peers.seeds", USUAL_SEEDS, 200);
     private static final long FIRST = Long.getLong(
             "kvcache.transport.peers.first", ThreadLocalRandom.current().nextLong(1, 1_000_000_000));
 
@@ -57,7 +58,7 @@ final class PeerSimulationTest {
         long start = System.nanoTime();
         long seed = FIRST;
         for (;
-                seed < FIRST + SEEDS || (SEEDS >= DEFAULT_SEEDS && !all(peerEventCounts) && seed < FIRST + MAX_SEEDS);
+                seed < FIRST + SEEDS || (SEEDS >= USUAL_SEEDS && !all(peerEventCounts) && seed < FIRST + MAX_SEEDS);
                 seed++) {
             long trace = one(seed, peerEventCounts);
             assertThat(one(seed, new PeerSimulation.PeerEventCounts()))
@@ -71,7 +72,7 @@ final class PeerSimulationTest {
                 peerEventCounts.found,
                 peerEventCounts.tampered,
                 peerEventCounts.shorter);
-        if (SEEDS >= DEFAULT_SEEDS) {
+        if (SEEDS >= USUAL_SEEDS) {
             assertThat(peerEventCounts.found).as("blocks of peers").isPositive();
             assertThat(peerEventCounts.lost).as("runs that were not given").isPositive();
             assertThat(peerEventCounts.tampered).as("wrong blocks").isPositive();

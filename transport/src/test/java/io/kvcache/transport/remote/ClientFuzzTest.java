@@ -11,6 +11,7 @@ import io.kvcache.core.PutOutcome;
 import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
 import io.kvcache.core.check.BlockContent;
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
@@ -36,14 +37,14 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/// Fifty thousand frames of a server that are almost right, or nothing at all, among others that are: a caller
+/// Frames of a server that are almost right, or nothing at all, among others that are: a caller
 /// sees a shorter prefix, a miss or an error that says what is wrong, never a wrong byte, and nothing is left.
 ///
 /// `-Dkvcache.transport.fuzz=N` spoils N frames, `-Dkvcache.transport.seed=S` has others spoilt.
 @Timeout(600)
 final class ClientFuzzTest {
 
-    private static final int FRAMES = Integer.getInteger("kvcache.transport.fuzz", 50_000);
+    private static final int FRAMES = Repetitions.of("kvcache.transport.fuzz", 10_000, 50_000);
     /// So many make it sure that one of them keeps a session from its beginning.
     private static final int ALL_KINDS = 50_000;
 

@@ -96,7 +96,8 @@ final class TlsKvCacheTest {
     @Test
     void givenTls_whenBlocksAndObjectsTravelBothWaysAtOnce_thenTheyAreTheirKeys() throws Exception {
         try (TcpEndpoint endpoint = serve(good().engines());
-                RemoteKvCache cache = client(endpoint).connect();
+                RemoteKvCache cache =
+                        client(endpoint).requestTimeout(TestBlocks.PATIENCE).connect();
                 ExecutorService threads = Executors.newFixedThreadPool(4)) {
             cache.register(TestBlocks.SPACE);
             assertThat(cache.server()).isEqualTo("tls:" + address(endpoint));

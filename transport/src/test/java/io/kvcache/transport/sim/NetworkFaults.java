@@ -3,6 +3,7 @@ package io.kvcache.transport.sim;
 import java.util.SplittableRandom;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.stream.Stream;
 
 /// What a network does to its connections, as a seed decides: pieces are small and late, by another measure
 /// on each connection, so that what two of them carry is reordered; connections break in the middle of
@@ -20,6 +21,11 @@ final class NetworkFaults {
         final LongAdder oneWay = new LongAdder();
         final LongAdder restarts = new LongAdder();
         final LongAdder slow = new LongAdder();
+
+        /// Whether each kind of fault has come.
+        boolean all() {
+            return Stream.of(refused, broken, cuts, oneWay, restarts, slow).allMatch(each -> each.sum() > 0);
+        }
     }
 
     private final long seed;
