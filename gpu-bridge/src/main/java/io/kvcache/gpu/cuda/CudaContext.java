@@ -51,7 +51,6 @@ final class CudaContext {
         return JCudaDriver.cuCtxSetCurrent(context);
     }
 
-    /// The device's number in this process.
     int ordinal() {
         return ordinal;
     }

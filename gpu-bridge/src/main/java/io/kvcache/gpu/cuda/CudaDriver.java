@@ -79,7 +79,6 @@ public final class CudaDriver implements DeviceDriver {
         return new CudaDriver(symbols, ordinal);
     }
 
-    /// What is called without JCuda.
     CudaLibrary library() {
         return library;
     }

@@ -64,7 +64,6 @@ final class CudaEvent implements DeviceEvent {
         /// The driver's number of it, where it can be had; 0 else.
         long value();
 
-        /// One that JCuda made.
         record JcudaEvent(CUevent event) implements CudaEventHandle {
 
             @Override

@@ -70,7 +70,6 @@ final class CudaLibrary {
         return Linker.nativeLinker().downcallHandle(function, descriptor);
     }
 
-    /// What was bound by now, and how it is called.
     Map<String, FunctionDescriptor> bound() {
         return Map.copyOf(bound);
     }

@@ -101,12 +101,10 @@ final class EngineMappings {
         return whole.slice(offset, bytes);
     }
 
-    /// Bytes of a region.
     long bytes(int region) {
         return regions.get(region).span.bytes();
     }
 
-    /// An event that was opened.
     DeviceEvent event(int number) {
         EngineCodec.require(number >= 0 && number < events.size(), "event", number);
         return events.get(number);

@@ -173,7 +173,6 @@ final class TransferQueue {
         markCompletion(loadStream, pendingCopy, loaded);
     }
 
-    /// Whether another store may begin.
     boolean canStore() {
         return stores.size() < MAX_STORES;
     }
@@ -349,10 +348,8 @@ final class TransferQueue {
 
         private @Nullable CopyThreshold known;
 
-        /// To be measured.
         EngineCopyThreshold() {}
 
-        /// As it is known.
         EngineCopyThreshold(CopyThreshold known) {
             this.known = known;
         }

@@ -69,7 +69,6 @@ final class UnixSocket implements AutoCloseable {
     /// @param descriptors of this process; the receiver's, to be closed
     record Packet(ByteBuffer body, List<Integer> descriptors) {
 
-        /// Closes its descriptors.
         void closeDescriptors() {
             descriptors.forEach(UnixSocket::close);
         }

@@ -123,7 +123,6 @@ public final class VirtualMemoryPool implements AutoCloseable {
         return recycled.remove();
     }
 
-    /// What was to be mapped was not.
     void onMappingFailed(@Nullable PhysicalPages given) {
         if (given == null) {
             pages--;
@@ -173,7 +172,6 @@ public final class VirtualMemoryPool implements AutoCloseable {
         return done + releaseExcess();
     }
 
-    /// Unused pages.
     private long findSurplus() {
         return recycled.size()
                 + spans.stream().mapToLong(GrowableBuffer::surplusPages).sum();

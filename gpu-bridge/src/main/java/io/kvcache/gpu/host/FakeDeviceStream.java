@@ -30,7 +30,6 @@ final class FakeDeviceStream implements DeviceStream {
     private boolean closed;
     private volatile boolean ended;
 
-    /// One thing to do, on the stream's thread.
     private interface StreamTask {
 
         void run() throws InterruptedException;

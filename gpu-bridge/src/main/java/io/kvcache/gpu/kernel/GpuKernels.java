@@ -1,5 +1,9 @@
 package io.kvcache.gpu.kernel;
 
+import static io.kvcache.gpu.kernel.GpuKernels.KernelLauncher.require;
+import static io.kvcache.gpu.kernel.GpuKernels.KernelLauncher.requireAddressList;
+import static io.kvcache.gpu.kernel.GpuKernels.KernelLauncher.requireAligned;
+
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
@@ -75,7 +79,6 @@ public final class GpuKernels implements AutoCloseable {
         }
     }
 
-    /// The text that is loaded.
     static String ptxSource() {
         try (InputStream text = Objects.requireNonNull(GpuKernels.class.getResourceAsStream("kernels.ptx"))) {
             return new String(text.readAllBytes(), StandardCharsets.US_ASCII);
@@ -90,9 +93,10 @@ public final class GpuKernels implements AutoCloseable {
     /// @param to the same for where they go, all apart
     public void copyPieces(DeviceStream stream, DeviceSpan from, DeviceSpan to, int pieceBytes, int count) {
         require(pieceBytes > 0 && pieceBytes % UNIT_BYTES == 0, "pieceBytes", pieceBytes);
-        require(count > 0 && from.bytes() >= 8L * count && to.bytes() >= 8L * count, "count", count);
+        requireAddressList(from, count);
+        requireAddressList(to, count);
         int units = pieceBytes / UNIT_BYTES;
-        run(
+        launcher.launch(
                 stream,
                 copyPieces,
                 (long) units * count,
@@ -123,10 +127,10 @@ public final class GpuKernels implements AutoCloseable {
         require(entryBytes > 0 && entryBytes % UNIT_BYTES == 0, "entryBytes", entryBytes);
         require(rows > 0, "rows", rows);
         require(columns > 0, "columns", columns);
-        KernelLauncher.requireAddressList(from, count);
-        KernelLauncher.requireAddressList(to, count);
+        requireAddressList(from, count);
+        requireAddressList(to, count);
         int units = entryBytes / UNIT_BYTES;
-        run(
+        launcher.launch(
                 stream,
                 relayoutPieces,
                 (long) rows * columns * units * count,
@@ -147,9 +151,9 @@ public final class GpuKernels implements AutoCloseable {
         long chunks = (data.bytes() + CRC_CHUNK_BYTES - 1) / CRC_CHUNK_BYTES;
         require(scratch.bytes() >= 4 * runs, "scratch bytes", scratch.bytes());
         require(sums.bytes() >= 4 * chunks, "bytes for sums", sums.bytes());
-        KernelLauncher.requireAligned("scratch bytes", scratch, Integer.BYTES);
-        KernelLauncher.requireAligned("sums", sums, Integer.BYTES);
-        run(
+        requireAligned("scratch bytes", scratch, Integer.BYTES);
+        requireAligned("sums", sums, Integer.BYTES);
+        launcher.launch(
                 stream,
                 crcRuns,
                 runs,
@@ -157,7 +161,7 @@ public final class GpuKernels implements AutoCloseable {
                 data.bytes(),
                 CRC_RUN_BYTES,
                 scratch.address().value());
-        run(
+        launcher.launch(
                 stream,
                 crcChunks,
                 chunks,
@@ -203,10 +207,10 @@ public final class GpuKernels implements AutoCloseable {
         require(pairs > 0 && 2L * pairs <= rowValues, "pairs", pairs);
         require(turns.bytes() >= 8L * pairs, "bytes of turns", turns.bytes());
         require(keys.bytes() % (2L * rowValues) == 0, "bytes of keys", keys.bytes());
-        KernelLauncher.requireAligned("keys", keys, Short.BYTES);
-        KernelLauncher.requireAligned("turns", turns, Float.BYTES);
+        requireAligned("keys", keys, Short.BYTES);
+        requireAligned("turns", turns, Float.BYTES);
         long rows = keys.bytes() / (2L * rowValues);
-        run(
+        launcher.launch(
                 stream,
                 ropeShift,
                 rows * pairs,
@@ -244,7 +248,7 @@ public final class GpuKernels implements AutoCloseable {
     public void toFp8(DeviceStream stream, DeviceSpan values, int group, DeviceSpan scales, DeviceSpan codes) {
         long count = values.bytes() / 2;
         requireGroups(count, group, scales, codes, values);
-        run(
+        launcher.launch(
                 stream,
                 toFp8,
                 KernelLauncher.vectorItems(count, group),
@@ -255,7 +259,7 @@ public final class GpuKernels implements AutoCloseable {
     public void fromFp8(DeviceStream stream, DeviceSpan codes, int group, DeviceSpan scales, DeviceSpan values) {
         long count = codes.bytes();
         requireGroups(count, group, scales, codes, values);
-        run(stream, fromFp8, count, convert(codes.address(), count, group, scales, values.address()));
+        launcher.launch(stream, fromFp8, count, convert(codes.address(), count, group, scales, values.address()));
     }
 
     private static long[] convert(DeviceAddress from, long count, int group, DeviceSpan scales, DeviceAddress to) {
@@ -267,16 +271,8 @@ public final class GpuKernels implements AutoCloseable {
         require(scales.bytes() >= count / group * Float.BYTES, "bytes of scales", scales.bytes());
         require(codes.bytes() >= count, "bytes of codes", codes.bytes());
         require(values.bytes() >= 2 * count, "bytes of values", values.bytes());
-        KernelLauncher.requireAligned("scales", scales, Float.BYTES);
-        KernelLauncher.requireAligned("values", values, Short.BYTES);
-    }
-
-    private static void require(boolean holds, String what, long value) {
-        KernelLauncher.require(holds, what, value);
-    }
-
-    private void run(DeviceStream stream, DeviceKernel kernel, long items, long... arguments) {
-        launcher.launch(stream, kernel, items, arguments);
+        requireAligned("scales", scales, Float.BYTES);
+        requireAligned("values", values, Short.BYTES);
     }
 
     @Override

@@ -127,7 +127,6 @@ public final class QuantizationKernels {
             return (long) pieceValues * pieces;
         }
 
-        /// Where the scales begin.
         long scalesOffset() {
             return (quantizationFormat.codeBytes(valueCount()) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         }
@@ -161,17 +160,14 @@ public final class QuantizationKernels {
             this.numbers = numbers;
         }
 
-        /// Bits of a code.
         int bits() {
             return bits;
         }
 
-        /// Bytes of the codes of so many values.
         long codeBytes(long values) {
             return values * bits / Byte.SIZE;
         }
 
-        /// Bytes of the scales of so many groups.
         long scaleBytes(long groups) {
             return groups * numbers * Float.BYTES;
         }

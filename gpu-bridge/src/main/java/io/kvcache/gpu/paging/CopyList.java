@@ -83,7 +83,6 @@ final class CopyList implements AutoCloseable {
         count++;
     }
 
-    /// Has a kernel copy them.
     void copy(DeviceStream stream, int pieceBytes) {
         stream.waitFor(copied);
         stream.copyToDevice(addresses, deviceAddresses.address());

@@ -42,7 +42,6 @@ public record CopyThreshold(int pieceBytes) {
         }
     }
 
-    /// Whether pieces go by the copy engine.
     boolean usesCopyEngine(long bytes, long pieces) {
         return bytes >= pieceBytes || pieces < MIN_PIECES;
     }

@@ -32,7 +32,6 @@ final class CopyQueue {
     private final CopyBatch batch;
     private List<CopyCallback> callbacks = new ArrayList<>();
 
-    /// What becomes of a copy.
     @FunctionalInterface
     interface CopyCallback {
 

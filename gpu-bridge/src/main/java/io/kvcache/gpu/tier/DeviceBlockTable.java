@@ -44,7 +44,6 @@ public final class DeviceBlockTable implements AutoCloseable {
         return new DeviceBlockTable(0, here);
     }
 
-    /// All that it has now.
     synchronized List<DeviceEntry> entries() {
         return entries;
     }

@@ -84,7 +84,6 @@ final class DeviceReclaimer {
         candidates.removeIf(entry -> entry.isCoveredBy(burial));
     }
 
-    /// From and to.
     private record Relocation(DeviceEntry from, DeviceEntry to) {}
 
     private void move(Relocation relocation) {

@@ -64,7 +64,6 @@ final class DeviceRegions {
         return bySequence.get(DeviceEntry.sequenceOf(place));
     }
 
-    /// Whether a reclaim is due.
     boolean isLowOnSpace() {
         return free.size() <= RESERVED;
     }
@@ -87,7 +86,6 @@ final class DeviceRegions {
         bySequence.remove(region.sequence());
     }
 
-    /// The memory is free.
     void free(DeviceRegion region) {
         free.add(region);
     }
@@ -153,12 +151,10 @@ final class DeviceRegions {
             return entries;
         }
 
-        /// A copy to or from it begins.
         void beginUse() {
             activeUses++;
         }
 
-        /// A copy to or from it has ended.
         void endUse() {
             assert activeUses > 0 : "no copy is on its way";
             activeUses--;
@@ -182,7 +178,6 @@ final class DeviceRegions {
             return false;
         }
 
-        /// Ends that. Any thread.
         void unpin() {
             pins.decrementAndGet();
         }

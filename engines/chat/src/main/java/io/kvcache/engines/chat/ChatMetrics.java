@@ -36,7 +36,6 @@ final class ChatMetrics {
 
     /// How a request ended.
     enum Outcome {
-        /// It was answered.
         OK,
         /// It asked for what this server does not do; a status of 400 or 404.
         REFUSED,

@@ -333,12 +333,10 @@ record CompletionRequest(
                 "there is no parameter '%s'; allowed: %s".formatted(shorten(name), String.join(", ", taken)));
     }
 
-    /// A value as a message shows it.
     private static String describe(JsonNode value) {
         return shorten(value.toString());
     }
 
-    /// A name as a message shows it.
     private static String shorten(String text) {
         return text.length() <= MAX_SHOWN_CHARACTERS ? text : text.substring(0, MAX_SHOWN_CHARACTERS) + "…";
     }
@@ -364,7 +362,6 @@ record CompletionRequest(
             this.field = field;
         }
 
-        /// A field whose value is wrong.
         static BadRequestException invalidValue(String field, String message) {
             return new BadRequestException(BAD_REQUEST, "invalid_value", field, message);
         }
@@ -378,7 +375,6 @@ record CompletionRequest(
             return status;
         }
 
-        /// The error as the protocol has it.
         String json() {
             return CompletionResponses.error("invalid_request_error", code, field, String.valueOf(getMessage()));
         }

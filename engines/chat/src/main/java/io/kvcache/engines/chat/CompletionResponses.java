@@ -36,7 +36,6 @@ final class CompletionResponses {
         }
     }
 
-    /// The whole answer.
     String completion(String text, String end, TokenUsage usage) {
         ObjectNode root = responseRoot(chat ? "chat.completion" : "text_completion");
         ObjectNode choice = addChoice(root, end);
@@ -56,7 +55,6 @@ final class CompletionResponses {
         return root.toString();
     }
 
-    /// A piece.
     String textChunk(String text) {
         ObjectNode root = responseRoot(chat ? "chat.completion.chunk" : "text_completion");
         ObjectNode choice = addChoice(root, null);
@@ -104,7 +102,6 @@ final class CompletionResponses {
         return root.toString();
     }
 
-    /// The list of models, which is this one.
     static String models(String model) {
         ObjectNode root = JSON.createObjectNode().put("object", "list");
         root.putArray("data")

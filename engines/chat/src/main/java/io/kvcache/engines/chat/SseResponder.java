@@ -43,7 +43,6 @@ final class SseResponder {
         return streaming;
     }
 
-    /// Answers wholly.
     void send(int status, String json) {
         send(status, HttpHeaderValues.APPLICATION_JSON.toString(), json);
     }
@@ -64,7 +63,6 @@ final class SseResponder {
         finish(response);
     }
 
-    /// Begins a stream.
     void startStream() {
         streaming = true;
         HttpResponse response = new DefaultHttpResponse(HttpVersion.HTTP_1_1, HttpResponseStatus.OK);
@@ -75,12 +73,10 @@ final class SseResponder {
         channel.write(response);
     }
 
-    /// Sends one event.
     void sendEvent(String json) {
         channel.writeAndFlush(new DefaultHttpContent(ByteBufUtil.writeUtf8(channel.alloc(), "data: " + json + "\n\n")));
     }
 
-    /// Ends a stream.
     void endStream() {
         channel.write(new DefaultHttpContent(ByteBufUtil.writeUtf8(channel.alloc(), "data: [DONE]\n\n")));
         finish(LastHttpContent.EMPTY_LAST_CONTENT);

@@ -5,17 +5,29 @@ import io.kvcache.bench.suite.BenchmarkSuite;
 import io.kvcache.bench.suite.MetricSource;
 import io.kvcache.bench.suite.RunLength;
 import io.kvcache.bench.suite.Threshold;
-import io.kvcache.engines.cli.EnginePairBenchmark.Pair;
+import io.kvcache.core.KvCache;
+import io.kvcache.engines.generator.EngineModel;
+import io.kvcache.engines.generator.Generation;
+import io.kvcache.engines.generator.GenerationRequest;
+import io.kvcache.engines.generator.GeneratorOptions;
+import io.kvcache.engines.generator.PrefixCachedGenerator;
+import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.SplittableRandom;
 import java.util.function.ToDoubleFunction;
 
-/// What a store is worth to an inference engine in this JVM: [EnginePairBenchmark] with Jlama, and with llama.cpp
-/// where its library is.
+/// What a store is worth to an inference engine in this JVM: Jlama, and llama.cpp where its library is.
+///
+/// It asks the same prompts with a store and without, in turns: 1,000 tokens that were asked before, and 48 new
+/// ones, of a Llama of random weights. Blocks are of 16 tokens, so 992 of the 1,048 come from the store. All
+/// answers have to be equal, else there are no figures.
 final class EngineSuite {
 
     /// One effort takes this many times its rounds of pairs: a pair is of seconds, and its figures vary
@@ -23,6 +35,14 @@ final class EngineSuite {
     private static final int PAIRS_PER_ROUND = 3;
 
     private static final double MILLIS = 1e6;
+    private static final int SHARED_TOKENS = 1000;
+    private static final int NEW_TOKENS = 48;
+    private static final int ANSWER_TOKENS = 8;
+    private static final int BLOCK_TOKENS = 16;
+    private static final int FIRST_TOKEN = 3;
+    private static final int WARM_UPS = 2;
+    private static final long HOST_BYTES = 512L << 20;
+    private static final Duration STORE_TIMEOUT = Duration.ofSeconds(60);
 
     /// Measured once, by the first question that asks.
     private static final Map<MeasurementKey, List<Pair>> MEASURED = new HashMap<>();
@@ -85,7 +105,7 @@ final class EngineSuite {
     private static List<Pair> pairs(MeasurementKey measurementKey) {
         return MEASURED.computeIfAbsent(measurementKey, _ -> {
             try (TextEngine engine = measurementKey.engine().openRandom()) {
-                return EnginePairBenchmark.measure(
+                return measure(
                         engine.model(), measurementKey.runLength().rounds() * PAIRS_PER_ROUND);
             } catch (IOException failed) {
                 throw new UncheckedIOException(failed);
@@ -94,5 +114,92 @@ final class EngineSuite {
                 throw new IllegalStateException("interrupted while engines were measured", stopped);
             }
         });
+    }
+
+    /// One round.
+    ///
+    /// @param cold 1,000 new tokens, with a store; nothing of it is found, all of it
+    ///     is stored
+    /// @param coldStoreNanos the time of the thread that stored it
+    /// @param hit the 1,048 tokens with the store
+    /// @param plain the same without
+    public record Pair(Generation cold, long coldStoreNanos, Generation hit, Generation plain) {
+
+        /// What the store's part of the prompt cost to compute, by its share of the tokens.
+        public double replacedNanos() {
+            return (double) plain.timings().prefillNanos() * hit.cachedTokens() / hit.promptTokens();
+        }
+
+        /// Looking up and copying in.
+        public long importNanos() {
+            return hit.timings().lookupNanos() + hit.timings().importNanos();
+        }
+
+        /// What having a store cost the prompt that was not in it, on whatever thread.
+        public long coldNanos() {
+            return cold.timings().lookupNanos() + cold.timings().importNanos() + coldStoreNanos;
+        }
+    }
+
+    /// Measures so many rounds, after some that do not count.
+    ///
+    /// @param model of random weights, with a context of at least 1,060 tokens; stays the caller's
+    /// @throws IllegalStateException when an answer with the store is another one than without
+    public static List<Pair> measure(EngineModel model, int rounds) throws InterruptedException {
+        try (KvCache cache = TieredKvCache.builder()
+                        .hostBytes(HOST_BYTES)
+                        .prefaultAtStart(true)
+                        .build();
+                PrefixCachedGenerator<?> generator = new PrefixCachedGenerator<>(
+                        model, cache, GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS))) {
+            List<Pair> pairs = new ArrayList<>();
+            for (int round = -WARM_UPS; round < rounds; round++) {
+                Pair pair = measurePair(generator, model.vocabulary(), round);
+                if (round >= 0) {
+                    pairs.add(pair);
+                }
+            }
+            return pairs;
+        }
+    }
+
+    private static Pair measurePair(PrefixCachedGenerator<?> generator, int vocabulary, int round)
+            throws InterruptedException {
+        SplittableRandom random = new SplittableRandom(round);
+        int[] prefix = tokens(random, vocabulary, SHARED_TOKENS);
+        int[] prompt = Arrays.copyOf(prefix, SHARED_TOKENS + NEW_TOKENS);
+        System.arraycopy(tokens(random, vocabulary, NEW_TOKENS), 0, prompt, SHARED_TOKENS, NEW_TOKENS);
+
+        long before = generator.stats().nanos().store();
+        Generation cold = ask(generator, GenerationRequest.greedy(prefix, 1));
+        long storing = generator.stats().nanos().store() - before;
+        // The second finds the processor as the first one left it; so they take turns.
+        boolean hitFirst = round % 2 == 0;
+        GenerationRequest request = GenerationRequest.greedy(prompt, ANSWER_TOKENS);
+        Generation one = ask(generator, hitFirst ? request : request.uncached());
+        Generation two = ask(generator, hitFirst ? request.uncached() : request);
+        Generation hit = hitFirst ? one : two;
+        Generation plain = hitFirst ? two : one;
+        if (!Arrays.equals(hit.tokens(), plain.tokens())) {
+            throw new IllegalStateException("the answer with the store is another one in round " + round);
+        }
+        if (hit.cachedTokens() != SHARED_TOKENS / BLOCK_TOKENS * BLOCK_TOKENS || cold.cachedTokens() != 0) {
+            throw new IllegalStateException("%d tokens came from the store in round %d, and %d of a new prompt"
+                    .formatted(hit.cachedTokens(), round, cold.cachedTokens()));
+        }
+        return new Pair(cold, storing, hit, plain);
+    }
+
+    private static Generation ask(PrefixCachedGenerator<?> generator, GenerationRequest request)
+            throws InterruptedException {
+        Generation made = generator.generate(request, _ -> true);
+        if (!generator.awaitStored(STORE_TIMEOUT)) {
+            throw new IllegalStateException("blocks were still being stored after " + STORE_TIMEOUT);
+        }
+        return made;
+    }
+
+    private static int[] tokens(SplittableRandom random, int vocabulary, int count) {
+        return random.ints(count, FIRST_TOKEN, vocabulary).toArray();
     }
 }

@@ -24,10 +24,8 @@ import org.jspecify.annotations.Nullable;
 /// **Ownership.** Closing it closes the model and removes what was made for it.
 interface TextEngine extends AutoCloseable {
 
-    /// The model.
     EngineModel model();
 
-    /// The tokens of a text.
     int[] encode(String text);
 
     /// The tokens of a text that goes on from another one.

@@ -83,9 +83,9 @@ final class EngineDemoTest {
     @Test
     void givenPairs_whenMeasured_thenTheSharedBlocksCameFromTheStoreAndNothingElseDid() throws Exception {
         RandomLlama tiny = new RandomLlama(128, 256, 2, 2, 1, 2048, 7);
-        List<EnginePairBenchmark.Pair> pairs;
+        List<EngineSuite.Pair> pairs;
         try (JlamaTextEngine served = JlamaTextEngine.random(tiny)) {
-            pairs = EnginePairBenchmark.measure(served.model(), 2);
+            pairs = EngineSuite.measure(served.model(), 2);
         }
         assertThat(pairs).hasSize(2).allSatisfy(pair -> {
             assertThat(pair.hit().cachedTokens()).isEqualTo(992);

@@ -38,7 +38,6 @@ final class BlockStoreQueue implements AutoCloseable {
     /// Sequences that were taken and are not done; under the lock.
     private final List<QueuedSequence> queued = new ArrayList<>();
 
-    /// A sequence that was taken.
     private static final class QueuedSequence {
 
         private final BlockChain chain;

@@ -64,7 +64,6 @@ public record GeneratorStats(
         final LongAdder failedStores = new LongAdder();
         final LongAdder storeNanos = new LongAdder();
 
-        /// Requests of one kind.
         static final class RequestCounters {
             final LongAdder requests = new LongAdder();
             final LongAdder firstTokenNanos = new LongAdder();

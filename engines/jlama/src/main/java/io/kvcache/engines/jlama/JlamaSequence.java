@@ -112,7 +112,6 @@ final class JlamaSequence implements EngineSequence {
     /// to four rows that are left over make a batch of their own, which is right.
     static final class PromptBatches {
 
-        /// Rows of a tile.
         static final int TILE_ROWS = 5;
 
         /// Jlama cuts longer batches itself, and not at a multiple of five.

@@ -117,7 +117,6 @@ final class LlamaApi {
         return missing;
     }
 
-    /// A call that returns something.
     private interface NativeCall<T> {
 
         T call() throws Throwable;
@@ -172,7 +171,6 @@ final class LlamaApi {
         });
     }
 
-    /// Tokens of the longest sequence that it was trained with.
     int trainedTokens(MemorySegment model) {
         return invoke(() -> (int) trainedTokens.invokeExact(model));
     }
@@ -187,7 +185,6 @@ final class LlamaApi {
         return "type " + type + " base " + base + " scale " + scale;
     }
 
-    /// What the file says under a key.
     Optional<String> metadata(MemorySegment model, String key) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment name = arena.allocateFrom(key);

@@ -84,7 +84,6 @@ final class LlamaContext implements AutoCloseable {
         return logits;
     }
 
-    /// Forgets all but the first tokens.
     void truncate(int count) {
         calls.remove(context, MAIN_SEQUENCE, count, ALL_POSITIONS);
     }

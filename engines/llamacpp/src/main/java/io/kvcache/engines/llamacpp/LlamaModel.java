@@ -131,7 +131,6 @@ public final class LlamaModel implements EngineModel, AutoCloseable {
         return new LlamaSequence(this, blockTokens, new TokenSampler(temperature, seed));
     }
 
-    /// How it keeps the state of its sequences.
     LlamaStateLayout layout() {
         return layout;
     }
@@ -152,7 +151,6 @@ public final class LlamaModel implements EngineModel, AutoCloseable {
         return new LlamaContext(library, model, options, contextTokens);
     }
 
-    /// Takes a context back.
     void returnContext(LlamaContext context) {
         context.truncate(0);
         synchronized (idle) {

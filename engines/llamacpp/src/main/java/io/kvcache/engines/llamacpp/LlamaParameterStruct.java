@@ -131,17 +131,14 @@ final class LlamaParameterStruct {
         return new Field(ADDRESS.withName(name), 0);
     }
 
-    /// The function that fills it.
     String defaultsFunction() {
         return defaultsFunction;
     }
 
-    /// For signatures.
     StructLayout layout() {
         return layout;
     }
 
-    /// Offset of a field in bytes.
     long offset(String field) {
         return layout.byteOffset(PathElement.groupElement(field));
     }

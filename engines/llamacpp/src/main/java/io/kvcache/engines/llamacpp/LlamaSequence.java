@@ -79,7 +79,6 @@ final class LlamaSequence implements EngineSequence {
         }
     }
 
-    /// Its state, block by block.
     final class Blocks implements SequenceBlockCopier {
 
         private final long stateBytes = model.layout().bytes(blockTokens);

@@ -42,7 +42,6 @@ record LlamaStateLayout(boolean transposed, List<Layer> layers) {
         layers = List.copyOf(layers);
     }
 
-    /// Reads along a state.
     private static final class Cursor {
 
         private final MemorySegment state;
@@ -119,7 +118,6 @@ record LlamaStateLayout(boolean transposed, List<Layer> layers) {
         }
     }
 
-    /// Bytes of the state of so many tokens.
     long bytes(int tokens) {
         long each = CELL_BYTES;
         for (Layer layer : layers) {
