@@ -105,8 +105,7 @@ final class EngineSuite {
     private static List<Pair> pairs(MeasurementKey measurementKey) {
         return MEASURED.computeIfAbsent(measurementKey, _ -> {
             try (TextEngine engine = measurementKey.engine().openRandom()) {
-                return measure(
-                        engine.model(), measurementKey.runLength().rounds() * PAIRS_PER_ROUND);
+                return measure(engine.model(), measurementKey.runLength().rounds() * PAIRS_PER_ROUND);
             } catch (IOException failed) {
                 throw new UncheckedIOException(failed);
             } catch (InterruptedException stopped) {
