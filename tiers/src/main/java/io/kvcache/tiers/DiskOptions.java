@@ -4,7 +4,7 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.directory.DirectoryOptions;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
-import io.kvcache.tiers.disk.ReclaimConfig;
+import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
 import io.kvcache.tiers.movement.WriteBudget;
 import java.nio.file.Path;
 import java.util.Objects;
@@ -13,7 +13,7 @@ import java.util.Objects;
 ///
 /// @param directory holds the tier's file and lock; made when it is missing
 /// @param bytes of the file
-/// @param reservePercent of it that holds nothing alive, see [ReclaimConfig#liveBytes]
+/// @param reservePercent of it that holds nothing alive, see [DiskLogConfig.ReclaimConfig#liveBytes]
 /// @param maxLiveBytes blocks, in whole pages, that are alive at most, though the reserve would leave room for
 ///     more
 /// @param bytesPerSecond and `bytesPerDay`: written at most, or [WriteBudget#UNLIMITED]

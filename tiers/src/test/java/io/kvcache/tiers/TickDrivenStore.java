@@ -18,7 +18,7 @@ import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskTier;
-import io.kvcache.tiers.disk.LogLimits;
+import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
 import io.kvcache.tiers.movement.FlushBarrier;
 import io.kvcache.tiers.movement.TierOpener;
 import io.kvcache.tiers.movement.TierScheduler;

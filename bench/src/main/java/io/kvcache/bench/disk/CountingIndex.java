@@ -4,7 +4,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.tiers.disk.DiskEntry;
 import io.kvcache.tiers.disk.LogListener;
-import io.kvcache.tiers.disk.RegionCandidates;
+import io.kvcache.tiers.disk.RegionReclaimer.RegionCandidates;
 
 /// Knows how many entries it was told, and nothing else; so what is measured is the log.
 final class CountingIndex implements LogListener {

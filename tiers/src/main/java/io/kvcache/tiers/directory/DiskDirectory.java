@@ -9,7 +9,7 @@ import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
-import io.kvcache.tiers.disk.FormatError;
+import io.kvcache.tiers.disk.LogHeader.FormatError;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

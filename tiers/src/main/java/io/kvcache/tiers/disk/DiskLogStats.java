@@ -61,4 +61,20 @@ public record DiskLogStats(
         long all = writtenBytes.values().stream().mapToLong(Long::longValue).sum();
         return appendedBytes == 0 ? 0 : (double) all / appendedBytes;
     }
+
+    /// What bytes are written for.
+    public enum WriteKind {
+        /// Blocks and objects that were appended.
+        BLOCK,
+        /// Blocks and objects that were kept when their region was reclaimed.
+        REWRITE,
+        /// Heads of groups.
+        HEAD,
+        /// Trailers of closed regions.
+        TRAILER,
+        /// Footers of free regions.
+        FREE_FOOTER,
+        /// Copies of the superblock.
+        SUPERBLOCK
+    }
 }

@@ -1,5 +1,11 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.disk.LogIo.PagePool;
+
+import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
+
+import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
+
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.tier.TierRead;

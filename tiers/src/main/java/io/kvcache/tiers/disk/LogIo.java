@@ -2,8 +2,10 @@ package io.kvcache.tiers.disk;
 
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.IoOutcome;
-import java.lang.System.Logger;
+import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
+import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
 import java.lang.System.Logger.Level;
+import java.lang.System.Logger;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -314,6 +316,32 @@ final class LogIo {
             } else {
                 callback.onWritten(outcome.isDone());
             }
+        }
+    }
+
+    /// Single pages for heads and footers on their way. Who finds none tries again in a later tick.
+    static final class PagePool {
+
+        /// More heads on their way than any disk makes use of.
+        static final int PAGES = 64;
+
+        private final Deque<MemorySegment> free = new ArrayDeque<>(PAGES);
+
+        /// @param memory [#PAGES] pages
+        PagePool(MemorySegment memory) {
+            for (int i = 0; i < PAGES; i++) {
+                free.add(memory.asSlice((long) i * DiskGeometry.PAGE_BYTES, DiskGeometry.PAGE_BYTES));
+            }
+        }
+
+        @Nullable
+        MemorySegment acquire() {
+            return free.poll();
+        }
+
+        void release(MemorySegment page) {
+            free.push(page);
+            assert free.size() <= PAGES : "a page was given back twice";
         }
     }
 }

@@ -1,5 +1,7 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.disk.RegionReclaimer.RegionCandidates;
+
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.TierRead;
 
@@ -23,7 +25,7 @@ public interface LogListener {
     /// All that was found has been told.
     void onRecoveryEnded();
 
-    /// A region is about to be reclaimed: says which of its entries to keep, by [RegionCandidates#keep]. The
+    /// A region is about to be reclaimed: says which of its entries to keep, by [RegionReclaimer.RegionCandidates#keep]. The
     /// others are gone when this returns; each kept one stays readable where it is until it is [#onMoved] or
     /// [#onLost].
     void onReclaim(RegionCandidates offer);

@@ -1,5 +1,7 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.disk.LogMount.SuperblockWriter;
+
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.SubmitResult;
 import java.util.ArrayDeque;

@@ -1,6 +1,8 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.RegionFooter.DurableExtent;
+import io.kvcache.tiers.disk.Region.RegionEpoch;
+
+import io.kvcache.tiers.disk.RegionTrailer.RegionFooter.DurableExtent;
 import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
 import java.util.ArrayList;
 import java.util.List;

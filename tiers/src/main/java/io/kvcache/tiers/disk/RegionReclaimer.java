@@ -1,7 +1,15 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.disk.LogIo.PagePool;
+
+import io.kvcache.core.tier.ReclaimCandidates;
+import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
+import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
+import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -194,5 +202,200 @@ final class RegionReclaimer {
 
     DiskLogStats.Reclaimed stats() {
         return new DiskLogStats.Reclaimed(regionsReclaimed, entriesKept, entriesDropped, entriesLost);
+    }
+
+    /// The entries of a region that is about to be reclaimed, and which of them are kept.
+    ///
+    /// Not all can be kept, see [DiskLogConfig.ReclaimConfig#keptPercent]: whoever chooses begins with what is worth most.
+    ///
+    /// Tombstones are not offered. The region is the oldest, so what they bury lies in it or is gone already; and
+    /// nothing that is buried was ever kept and so written again behind its tombstone, because only what counts
+    /// is kept.
+    ///
+    /// **Threads.** For use within [LogListener#onReclaim].
+    public static final class RegionCandidates implements ReclaimCandidates {
+
+        /// A head and a page of trailer at worst.
+        private static final int OVERHEAD_PAGES = 2;
+
+        private final Region region;
+        private final List<DiskEntry> entries;
+        private final boolean complete;
+        private final int maxEntryPages;
+        private final BitSet kept = new BitSet();
+        private int pagesLeft;
+
+        /// What can be kept of a region.
+        ///
+        /// @param pages of all together
+        /// @param maxEntryPages of one
+        record Budget(int pages, int maxEntryPages) {}
+
+        RegionCandidates(RegionEntryReader read, int regionPages, Budget budget) {
+            this.region = read.region();
+            this.complete = read.isComplete();
+            this.entries = new ArrayList<>(read.count());
+            for (int i = 0; i < read.count(); i++) {
+                DiskEntry entry = read.entry(i);
+                if (entry.fitsIn(regionPages) && !entry.isTombstone()) {
+                    entries.add(entry);
+                }
+            }
+            this.pagesLeft = budget.pages;
+            this.maxEntryPages = budget.maxEntryPages;
+        }
+
+        /// Entries in the region.
+        @Override
+        public int size() {
+            return entries.size();
+        }
+
+        /// An entry; the later it was written the higher its index.
+        public DiskEntry entry(int index) {
+            return entries.get(index);
+        }
+
+        @Override
+        public long keyHi(int index) {
+            return entries.get(index).keyHi();
+        }
+
+        @Override
+        public long keyLo(int index) {
+            return entries.get(index).keyLo();
+        }
+
+        /// Where an entry lies.
+        @Override
+        public long address(int index) {
+            return region.addressOf(entries.get(index).page());
+        }
+
+        /// Number of the region, see [LogAddress#region].
+        public int region() {
+            return region.index();
+        }
+
+        /// Whether these are all entries of the region. If its trailer is damaged there may be more, whose places
+        /// will be stale.
+        public boolean isComplete() {
+            return complete;
+        }
+
+        /// Keeps an entry.
+        ///
+        /// @return false when no more, or nothing as large, can be kept
+        @Override
+        public boolean keep(int index) {
+            int pages = entries.get(index).pages();
+            if (kept.get(index)) {
+                return true;
+            }
+            if (pages > maxEntryPages || pages + OVERHEAD_PAGES > pagesLeft) {
+                return false;
+            }
+            pagesLeft -= pages + OVERHEAD_PAGES;
+            kept.set(index);
+            return true;
+        }
+
+        /// The entries to keep, in their order.
+        List<DiskEntry> kept() {
+            return kept.stream().mapToObj(entries::get).toList();
+        }
+    }
+
+    /// Makes regions free, once nobody reads from them: the footer says so, a sync makes that durable, and then,
+    /// if asked for, their bytes are given back. Until then a crash brings back what they held, which is still
+    /// there.
+    static final class RegionEraser {
+
+        private final LogIo io;
+        private final RegionTable regionTable;
+        private final PagePool pages;
+        private final boolean discard;
+        private final Queue<Region> waiting = new ArrayDeque<>();
+        private int inFlight;
+        private long discardsRefused;
+
+        RegionEraser(LogIo io, RegionTable regionTable, PagePool pages, boolean discard) {
+            this.io = io;
+            this.regionTable = regionTable;
+            this.pages = pages;
+            this.discard = discard;
+        }
+
+        /// Takes a region whose places are stale.
+        void enqueue(Region region) {
+            region.transitionTo(Region.State.FREEING);
+            waiting.add(region);
+        }
+
+        /// Regions that are about to be free, which nobody's slow reading holds up.
+        int pending() {
+            int unread =
+                    (int) waiting.stream().filter(region -> region.readers() == 0).count();
+            return unread + inFlight;
+        }
+
+        boolean isIdle() {
+            return waiting.isEmpty() && inFlight == 0;
+        }
+
+        void pump() {
+            int count = io.logHealth().isWritingHalted() ? 0 : waiting.size();
+            for (int i = 0; i < count; i++) {
+                Region region = waiting.remove();
+                MemorySegment page = region.readers() == 0 ? pages.acquire() : null;
+                if (page == null) {
+                    waiting.add(region);
+                } else {
+                    inFlight++;
+                    writeFreeFooter(region, page);
+                }
+            }
+        }
+
+        private void writeFreeFooter(Region region, MemorySegment page) {
+            regionTable.endEpoch(region.epoch());
+            RegionFooter.free(regionTable.lastEpoch(region), regionTable.endedEpoch())
+                    .write(page);
+            io.write(WriteKind.FREE_FOOTER, page, regionTable.footerOffset(region), done -> {
+                pages.release(page);
+                if (done) {
+                    io.sync(durable -> onFooterWritten(region, durable));
+                } else {
+                    finish(region, Region.State.BAD);
+                }
+            });
+        }
+
+        private void onFooterWritten(Region region, boolean durable) {
+            if (!durable) {
+                finish(region, Region.State.BAD);
+            } else if (discard) {
+                long bytes = regionTable.geometry().regionBytes() - DiskGeometry.PAGE_BYTES;
+                io.add(DeviceOperation.discard(regionTable.offset(region, 0), bytes, outcome -> {
+                    discardsRefused += outcome.isDone() ? 0 : 1;
+                    finish(region, Region.State.FREE);
+                }));
+            } else {
+                finish(region, Region.State.FREE);
+            }
+        }
+
+        private void finish(Region region, Region.State state) {
+            inFlight--;
+            if (state == Region.State.FREE) {
+                regionTable.addFree(region);
+            } else {
+                region.transitionTo(state);
+            }
+        }
+
+        long discardsRefused() {
+            return discardsRefused;
+        }
     }
 }

@@ -1,5 +1,9 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.disk.LogIo.PagePool;
+
+import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
+
 import io.kvcache.tiers.device.IoOutcome;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;

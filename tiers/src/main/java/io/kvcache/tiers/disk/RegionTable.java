@@ -1,5 +1,7 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.disk.Region.RegionEpoch;
+
 import java.util.ArrayDeque;
 import java.util.Comparator;
 import java.util.PriorityQueue;

@@ -1,5 +1,7 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.disk.Region.RegionEpoch;
+
 import static io.kvcache.tiers.disk.DiskEntry.INT32;
 import static io.kvcache.tiers.disk.DiskEntry.INT64;
 

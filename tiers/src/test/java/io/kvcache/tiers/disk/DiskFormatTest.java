@@ -1,5 +1,9 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
+
+import io.kvcache.tiers.disk.Region.RegionEpoch;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 

@@ -1,5 +1,7 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.disk.RegionReclaimer.RegionCandidates;
+
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;

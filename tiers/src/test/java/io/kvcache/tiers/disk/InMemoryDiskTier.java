@@ -1,5 +1,7 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
+
 import io.kvcache.core.contract.DurableTierUnderTest;
 import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.tier.Tier;

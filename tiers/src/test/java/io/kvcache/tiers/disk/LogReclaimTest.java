@@ -1,5 +1,11 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.disk.RegionReclaimer.RegionCandidates;
+
+import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
+
+import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
+
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;

@@ -1,5 +1,9 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
+
+import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
+
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -1,5 +1,9 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
+
+import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.tier.SubmitResult;
