@@ -10,7 +10,7 @@ import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
-import io.kvcache.tiers.movement.LoadListeners;
+import io.kvcache.tiers.movement.TierScheduler.LoadListeners;
 import io.kvcache.tiers.movement.TierScheduler;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;

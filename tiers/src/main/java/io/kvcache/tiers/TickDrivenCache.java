@@ -6,7 +6,7 @@ import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.time.Clock;
 import io.kvcache.tiers.TieredKvCache.StoreShutdown;
 import io.kvcache.tiers.movement.TierScheduler;
-import io.kvcache.tiers.movement.TierWorkerLimits;
+import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
 import java.time.Duration;
 import java.util.List;
 

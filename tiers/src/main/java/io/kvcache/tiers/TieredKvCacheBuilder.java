@@ -14,12 +14,12 @@ import io.kvcache.core.tier.TierSource;
 import io.kvcache.core.time.Clock;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.tiers.TieredKvCache.StoreShutdown;
-import io.kvcache.tiers.memory.BackgroundPrefaulter;
+import io.kvcache.tiers.memory.PagePrefaulter.BackgroundPrefaulter;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 import io.kvcache.tiers.memory.PagePrefaulter;
 import io.kvcache.tiers.memory.SharedMemorySource;
-import io.kvcache.tiers.memory.StagingLimits;
+import io.kvcache.tiers.memory.SharedMemorySource.StagingLimits;
 import io.kvcache.tiers.os.SystemClock;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -135,7 +135,7 @@ public final class TieredKvCacheBuilder {
     }
 
     /// How much memory clients that map this store may have to write into, beside it in the folder;
-    /// [StagingLimits#DEFAULTS] when not said. It is taken when a client puts for the first time.
+    /// [SharedMemorySource.StagingLimits#DEFAULTS] when not said. It is taken when a client puts for the first time.
     public TieredKvCacheBuilder stagingLimits(StagingLimits limits) {
         staging = limits;
         return this;

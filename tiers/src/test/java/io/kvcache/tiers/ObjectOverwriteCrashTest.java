@@ -10,8 +10,8 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierState;
-import io.kvcache.tiers.movement.FlushBarrier;
-import io.kvcache.tiers.simulation.Fault;
+import io.kvcache.tiers.movement.TierScheduler.FlushBarrier;
+import io.kvcache.tiers.simulation.FaultRates.Fault;
 import io.kvcache.tiers.simulation.FaultRates;
 import org.junit.jupiter.api.Test;
 

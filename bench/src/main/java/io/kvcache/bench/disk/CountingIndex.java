@@ -4,7 +4,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.tiers.disk.DiskEntry;
 import io.kvcache.tiers.disk.LogListener;
-import io.kvcache.tiers.disk.RegionReclaimer.RegionCandidates;
+import io.kvcache.core.tier.ReclaimCandidates;
 
 /// Knows how many entries it was told, and nothing else; so what is measured is the log.
 final class CountingIndex implements LogListener {
@@ -32,7 +32,7 @@ final class CountingIndex implements LogListener {
     public void onRecoveryEnded() {}
 
     @Override
-    public void onReclaim(RegionCandidates offer) {}
+    public void onReclaim(ReclaimCandidates offer) {}
 
     @Override
     public void onMoved(DiskEntry entry, long from, long to) {}

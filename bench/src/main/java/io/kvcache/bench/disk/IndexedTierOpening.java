@@ -17,7 +17,7 @@ import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 import io.kvcache.tiers.movement.TierOpener;
 import io.kvcache.tiers.movement.TierScheduler;
-import io.kvcache.tiers.movement.TierWorkerLimits;
+import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
 import io.kvcache.tiers.movement.WriteBudget;
 import io.kvcache.tiers.os.SystemClock;
 import java.util.List;

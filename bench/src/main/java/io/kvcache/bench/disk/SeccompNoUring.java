@@ -6,7 +6,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 
 import io.kvcache.tiers.os.Libc;
-import io.kvcache.tiers.os.LibcFunction;
+import io.kvcache.tiers.os.Libc.LibcFunction;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 

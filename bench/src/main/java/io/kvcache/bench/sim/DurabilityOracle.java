@@ -13,7 +13,7 @@ import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.TickDrivenCache;
-import io.kvcache.tiers.movement.FlushBarrier;
+import io.kvcache.tiers.movement.TierScheduler.FlushBarrier;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;

@@ -1,6 +1,6 @@
 package io.kvcache.bench.sim;
 
-import io.kvcache.tiers.simulation.Fault;
+import io.kvcache.tiers.simulation.FaultRates.Fault;
 import io.kvcache.tiers.simulation.FaultRates;
 import java.util.SplittableRandom;
 

@@ -8,7 +8,7 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
 import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
-import io.kvcache.tiers.movement.TierWorkerLimits;
+import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
 import io.kvcache.tiers.movement.WriteBudget;
 import java.util.List;
 import java.util.SplittableRandom;

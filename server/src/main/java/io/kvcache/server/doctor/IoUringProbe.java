@@ -2,7 +2,7 @@ package io.kvcache.server.doctor;
 
 import io.kvcache.tiers.os.Errno;
 import io.kvcache.tiers.os.Libc;
-import io.kvcache.tiers.os.LibcFunction;
+import io.kvcache.tiers.os.Libc.LibcFunction;
 import java.lang.foreign.Arena;
 
 /// Asks the kernel for a small io_uring, and gives it back.

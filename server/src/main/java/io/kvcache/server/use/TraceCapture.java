@@ -6,7 +6,7 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.config.TraceConfig;
-import io.kvcache.tiers.use.Access;
+import io.kvcache.tiers.use.AccessQueue.Access;
 import io.kvcache.tiers.use.AccessQueue;
 import java.io.BufferedOutputStream;
 import java.io.IOException;

@@ -2,7 +2,7 @@ package io.kvcache.server.use;
 
 import io.kvcache.core.AccessListener.LookupKind;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.tiers.use.Access;
+import io.kvcache.tiers.use.AccessQueue.Access;
 import java.time.Instant;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;

@@ -33,7 +33,7 @@ import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskTier;
 import io.kvcache.tiers.movement.TierOpener;
 import io.kvcache.tiers.movement.TierScheduler;
-import io.kvcache.tiers.movement.TierWorkerLimits;
+import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
 import io.kvcache.tiers.movement.WriteBudget;
 import java.lang.foreign.Arena;
 import java.time.Duration;

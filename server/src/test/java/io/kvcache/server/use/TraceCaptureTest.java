@@ -12,7 +12,7 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.config.TraceConfig;
-import io.kvcache.tiers.use.Access;
+import io.kvcache.tiers.use.AccessQueue.Access;
 import io.kvcache.tiers.use.AccessQueue;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;

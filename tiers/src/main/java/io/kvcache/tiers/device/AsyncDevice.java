@@ -1,5 +1,7 @@
 package io.kvcache.tiers.device;
 
+import io.kvcache.tiers.device.IoRequest.IoRequestPool;
+
 import io.kvcache.tiers.device.BlockDevice.CompletionSink;
 import io.kvcache.tiers.device.BlockDevice.IoOperation;
 import java.lang.foreign.MemorySegment;

@@ -1,5 +1,7 @@
 package io.kvcache.tiers.device;
 
+import io.kvcache.tiers.device.IoRequest.IoRequestPool;
+
 import java.nio.file.Path;
 
 /// What a [FileDevice] is made of.

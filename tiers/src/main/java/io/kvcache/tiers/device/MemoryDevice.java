@@ -1,5 +1,7 @@
 package io.kvcache.tiers.device;
 
+import io.kvcache.tiers.device.IoRequest.IoRequestPool;
+
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.Queue;

@@ -1,7 +1,9 @@
 package io.kvcache.tiers.device;
 
+import io.kvcache.tiers.device.IoRequest.IoRequestPool;
+
 import io.kvcache.tiers.os.Libc;
-import io.kvcache.tiers.os.LibcFunction;
+import io.kvcache.tiers.os.Libc.LibcFunction;
 import java.lang.foreign.Arena;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;

@@ -4,12 +4,13 @@ import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.FileDevice;
 import io.kvcache.tiers.device.FileDeviceOptions;
-import io.kvcache.tiers.directory.DirectoryCheck.FileAction;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
-import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.LogHeader.FormatError;
+import io.kvcache.tiers.disk.LogHeader;
+import io.kvcache.tiers.os.ByteSizeFormat;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -58,11 +59,11 @@ public final class DiskDirectory implements AutoCloseable {
     public static DiskDirectory open(Path folder, long bytes, DirectoryOptions options) {
         Path file = folder.resolve(FILE);
         DirectoryCheck directoryCheck = new DirectoryCheck(folder, file, DirectoryCheck.requireBytes(folder, bytes));
-        FileAction first = directoryCheck.check(options.onIncompatible());
+        DirectoryCheck.FileAction first = directoryCheck.check(options.onIncompatible());
         createFolder(folder);
         DirectoryLock lock = DirectoryLock.acquire(folder);
         try {
-            if (first != FileAction.USE) {
+            if (first != DirectoryCheck.FileAction.USE) {
                 removeFile(directoryCheck, options);
             }
             return open(directoryCheck, lock, options, true);
@@ -96,7 +97,7 @@ public final class DiskDirectory implements AutoCloseable {
         DirectoryLock lock = DirectoryLock.acquire(folder);
         try {
             DirectoryCheck directoryCheck = new DirectoryCheck(folder, file, Files.size(file));
-            if (directoryCheck.check(OnIncompatible.REFUSE) != FileAction.USE || directoryCheck.isBlank()) {
+            if (directoryCheck.check(OnIncompatible.REFUSE) != DirectoryCheck.FileAction.USE || directoryCheck.isBlank()) {
                 throw noTier(folder);
             }
             return open(directoryCheck, lock, options, false);
@@ -139,7 +140,7 @@ public final class DiskDirectory implements AutoCloseable {
     /// Removes a file that is to be made anew; an empty one too, whose space somebody reserved who was killed.
     /// Looks again first, since the directory was not locked before.
     private static void removeFile(DirectoryCheck directoryCheck, DirectoryOptions options) throws IOException {
-        if (directoryCheck.check(options.onIncompatible()) != FileAction.USE) {
+        if (directoryCheck.check(options.onIncompatible()) != DirectoryCheck.FileAction.USE) {
             Files.deleteIfExists(directoryCheck.file());
             directoryCheck.check(options.onIncompatible());
         }
@@ -199,5 +200,133 @@ public final class DiskDirectory implements AutoCloseable {
     public void close() {
         device.close();
         lock.close();
+    }
+
+    /// What is wrong with a directory, found out without changing anything. Each check throws a
+    /// [DiskDirectoryException].
+    ///
+    /// @param folder the directory
+    /// @param file the file of the tier in it
+    /// @param bytes that are asked for, whole pages
+    private record DirectoryCheck(Path folder, Path file, long bytes) {
+
+        /// What callers can do about a file that is refused: those of the server and those of the library.
+        static final String ADVICE = "name another directory; or, to lose what is there and format it anew, set"
+                + " 'on_incompatible: discard' for it under 'disks:' of the server's configuration"
+                + " (embedded: DiskOptions.withOnIncompatible(OnIncompatible.DISCARD))";
+
+        /// What is to be done with the file that is there.
+        enum FileAction {
+            /// There is none, or none that anything was written to.
+            CREATE,
+            /// It holds a tier of this format and size.
+            USE,
+            /// It holds something else, and is to be discarded.
+            DISCARD
+        }
+
+        /// Looks at everything.
+        FileAction check(OnIncompatible onIncompatible) {
+            try {
+                requireFolder();
+                return checkFile(onIncompatible);
+            } catch (IOException failure) {
+                throw new DiskDirectoryException(
+                        folder, "it cannot be looked at: " + FileErrorMessage.of(failure, folder.toString()), failure);
+            }
+        }
+
+        /// A tier of so many bytes can be laid out.
+        static long requireBytes(Path folder, long bytes) {
+            if (bytes < DiskGeometry.MIN_DEVICE_BYTES) {
+                throw new DiskDirectoryException(
+                        folder,
+                        "%s are too few; a tier takes at least %s"
+                                .formatted(
+                                        ByteSizeFormat.format(Math.max(0, bytes)),
+                                        ByteSizeFormat.format(DiskGeometry.MIN_DEVICE_BYTES)));
+            }
+            return bytes / DiskGeometry.PAGE_BYTES * DiskGeometry.PAGE_BYTES;
+        }
+
+        /// Whether nothing was ever written to a file of the right size.
+        boolean isBlank() throws IOException {
+            return LogHeader.read(file).summary() == null;
+        }
+
+        private void requireFolder() {
+            Path nearest = nearestExistingFolder();
+            if (!Files.isDirectory(nearest)) {
+                String what = nearest.equals(folder) ? "it is a file" : nearest + " is a file";
+                throw new DiskDirectoryException(folder, what + "; name a directory");
+            }
+            if (!Files.isWritable(nearest) || !Files.isExecutable(nearest)) {
+                String what = nearest.equals(folder) ? "it" : "it is not there, and " + nearest;
+                throw new DiskDirectoryException(
+                        folder, what + " cannot be written to by this user; check its owner and mode");
+            }
+        }
+
+        /// The directory itself, or the nearest above it that is there.
+        private Path nearestExistingFolder() {
+            Path nearest = folder.toAbsolutePath();
+            Path parent = nearest.getParent();
+            while (!Files.exists(nearest) && parent != null) {
+                nearest = parent;
+                parent = nearest.getParent();
+            }
+            return nearest.equals(folder.toAbsolutePath()) ? folder : nearest;
+        }
+
+        private FileAction checkFile(OnIncompatible onIncompatible) throws IOException {
+            if (!Files.exists(file)) {
+                requireSpace(0);
+                return FileAction.CREATE;
+            }
+            if (!Files.isRegularFile(file)) {
+                throw new DiskDirectoryException(folder, file + " is no file; remove it, or name another directory");
+            }
+            long size = Files.size(file);
+            if (size == 0) {
+                return FileAction.CREATE;
+            }
+            String wrong = incompatibility(LogHeader.read(file), size);
+            if (wrong.isEmpty()) {
+                return FileAction.USE;
+            }
+            if (onIncompatible == OnIncompatible.REFUSE) {
+                throw new DiskDirectoryException(folder, wrong + "; " + ADVICE);
+            }
+            requireSpace(size);
+            return FileAction.DISCARD;
+        }
+
+        /// Why the file is none of this format and size; empty when it is.
+        private String incompatibility(LogHeader header, long size) {
+            LogHeader.TierSummary tierSummary = header.summary();
+            if (tierSummary != null && tierSummary.geometry().deviceBytes() > size) {
+                return "%s is truncated: it has %d bytes of %d"
+                        .formatted(file, size, tierSummary.geometry().deviceBytes());
+            }
+            if (header.formatError() != null) {
+                return "%s: %s".formatted(file, header.formatError().message());
+            }
+            if (size != bytes) {
+                return "%s has %s, asked for are %s; ask for as many"
+                        .formatted(file, ByteSizeFormat.format(size), ByteSizeFormat.format(bytes));
+            }
+            return "";
+        }
+
+        /// There is room, counting what goes.
+        private void requireSpace(long heldBytes) throws IOException {
+            long usable = Files.getFileStore(nearestExistingFolder()).getUsableSpace() + heldBytes;
+            if (usable < bytes) {
+                throw new DiskDirectoryException(
+                        folder,
+                        "it was asked for %s, and its file system has only %s left; ask for less, or free space there"
+                                .formatted(ByteSizeFormat.format(bytes), ByteSizeFormat.format(usable)));
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.RegionReclaimer.RegionCandidates;
+import io.kvcache.core.tier.ReclaimCandidates;
 
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.HostMemory;
@@ -321,7 +321,7 @@ public final class DiskTier implements Tier {
         }
 
         @Override
-        public void onReclaim(RegionCandidates offer) {
+        public void onReclaim(ReclaimCandidates offer) {
             listener.onReclaim(offer);
         }
 

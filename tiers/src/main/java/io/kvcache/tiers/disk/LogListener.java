@@ -1,6 +1,6 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.RegionReclaimer.RegionCandidates;
+import io.kvcache.core.tier.ReclaimCandidates;
 
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.TierRead;
@@ -25,10 +25,10 @@ public interface LogListener {
     /// All that was found has been told.
     void onRecoveryEnded();
 
-    /// A region is about to be reclaimed: says which of its entries to keep, by [RegionReclaimer.RegionCandidates#keep]. The
+    /// A region is about to be reclaimed: says which of its entries to keep, by [ReclaimCandidates#keep]. The
     /// others are gone when this returns; each kept one stays readable where it is until it is [#onMoved] or
     /// [#onLost].
-    void onReclaim(RegionCandidates offer);
+    void onReclaim(ReclaimCandidates offer);
 
     /// A kept entry was written elsewhere. It stays readable at its old place only until this returns. When
     /// its key was appended anew or buried meanwhile, neither place counts.

@@ -213,7 +213,7 @@ final class RegionReclaimer {
     /// is kept.
     ///
     /// **Threads.** For use within [LogListener#onReclaim].
-    public static final class RegionCandidates implements ReclaimCandidates {
+    static final class RegionCandidates implements ReclaimCandidates {
 
         /// A head and a page of trailer at worst.
         private static final int OVERHEAD_PAGES = 2;

@@ -18,6 +18,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
@@ -412,6 +413,33 @@ public final class CachedDiskTier implements Tier {
                 this.kept.set(index);
             }
             return kept;
+        }
+    }
+
+    /// Fronts whose disk has failed while somebody used their memory: the disk comes back without one,
+    /// and they are closed when that use is over, before another is opened in their place.
+    ///
+    /// **Threads.** The tier's.
+    public static final class RetiredTiers {
+
+        private final Queue<Tier> tiers = new ArrayDeque<>();
+
+        void add(Tier used) {
+            tiers.add(used);
+        }
+
+        boolean isEmpty() {
+            return tiers.isEmpty();
+        }
+
+        /// Closes all.
+        ///
+        /// @throws IllegalStateException while somebody uses one; it stays, and can be closed later
+        public void close() {
+            while (!tiers.isEmpty()) {
+                tiers.element().close();
+                tiers.remove();
+            }
         }
     }
 }

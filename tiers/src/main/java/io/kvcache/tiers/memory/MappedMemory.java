@@ -1,8 +1,8 @@
 package io.kvcache.tiers.memory;
 
 import io.kvcache.core.memory.HostMemory;
-import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.lang.System.Logger;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -88,4 +88,12 @@ public final class MappedMemory implements HostMemory {
         }
         LOG.log(Level.WARNING, "Host memory ({0}) stays mapped: a native call still uses it", description);
     }
+
+    /// An open file whose pages are memory, before it is mapped.
+    ///
+    /// **Ownership.** Whoever creates one calls `release` once, which closes the descriptor and removes the name.
+    ///
+    /// @param path what another process opens to map the same pages
+    /// @param release must not throw
+    record SharedMemoryFile(int descriptor, Path path, String description, Runnable release) {}
 }

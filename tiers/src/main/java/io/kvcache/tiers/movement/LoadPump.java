@@ -1,5 +1,11 @@
 package io.kvcache.tiers.movement;
 
+import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
+
+import io.kvcache.tiers.movement.TierScheduler.LoadListeners;
+
+import io.kvcache.tiers.movement.TierTransferStats.LatencyRecorder;
+
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierRead;

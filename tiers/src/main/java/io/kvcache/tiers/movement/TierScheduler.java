@@ -1,5 +1,7 @@
 package io.kvcache.tiers.movement;
 
+import io.kvcache.tiers.movement.WritePump.WriteBalancer;
+
 import io.kvcache.core.store.HostStore.LoadBatch;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.AdmissionKind;
@@ -12,8 +14,13 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /// All movement between host memory and the tiers below it: one [TierWorker] and one queue a tier.
 ///
@@ -353,5 +360,127 @@ public final class TierScheduler implements TierWorker.WorkerListener {
     public void onWritableChanged(int disk, boolean can) {
         balancer.setWritable(disk, can);
         tierPort.setWritable(balancer.isAnyWritable());
+    }
+
+    /// A flush on its way: first everything that was sealed is written, then the tiers make it durable.
+    ///
+    /// **Threads.** One at a time.
+    public static final class FlushBarrier {
+
+        private final TierPort tierPort;
+        private final long mark;
+        private final long unwritten;
+        private final BooleanSupplier canFlushTiers;
+        private final Supplier<List<CompletableFuture<Boolean>>> flushTiers;
+        private @Nullable List<CompletableFuture<Boolean>> tiers;
+
+        /// @param unwritten before it was asked for what is to be written, see [TierPort#unwrittenCount]
+        /// @param ready whether the tiers may be asked for durability
+        /// @param flushTiers asks them
+        FlushBarrier(
+                TierPort tierPort,
+                long unwritten,
+                BooleanSupplier ready,
+                Supplier<List<CompletableFuture<Boolean>>> flushTiers) {
+            this.tierPort = tierPort;
+            mark = tierPort.flushMark();
+            this.unwritten = unwritten;
+            this.canFlushTiers = ready;
+            this.flushTiers = flushTiers;
+        }
+
+        /// Goes on as far as it can; whether it has an outcome.
+        public boolean advance() {
+            if (tiers == null && tierPort.settledWrites() >= mark && canFlushTiers.getAsBoolean()) {
+                tiers = flushTiers.get();
+            }
+            return tiers != null && tiers.stream().allMatch(CompletableFuture::isDone);
+        }
+
+        /// Whether all that was to be written was, and all tiers have made durable what they were given; once
+        /// it has ended.
+        public boolean isDurable() {
+            return tierPort.unwrittenCount() == unwritten
+                    && tiers != null
+                    && tiers.stream().allMatch(flush -> flush.getNow(false));
+        }
+    }
+
+    /// Who wants to hear when the slot of a record was filled, or will not be.
+    ///
+    /// Whoever registers looks at the record afterwards: what ended before is not told.
+    ///
+    /// **Threads.** Any.
+    public static final class LoadListeners {
+
+        private final ConcurrentMap<Integer, List<Runnable>> waiting = new ConcurrentHashMap<>();
+
+        /// Has `listener` called once, soon after the next change of the record.
+        public void add(int record, Runnable listener) {
+            waiting.compute(record, (_, present) -> {
+                List<Runnable> listeners = present == null ? new CopyOnWriteArrayList<>() : present;
+                listeners.add(listener);
+                return listeners;
+            });
+        }
+
+        /// No longer calls `listener`.
+        public void remove(int record, Runnable listener) {
+            waiting.computeIfPresent(record, (_, present) -> {
+                present.remove(listener);
+                return present.isEmpty() ? null : present;
+            });
+        }
+
+        /// A record's slot was filled, or will not be.
+        public void notifyChanged(int record) {
+            if (!waiting.isEmpty()) {
+                List<Runnable> listeners = waiting.remove(record);
+                if (listeners != null) {
+                    listeners.forEach(Runnable::run);
+                }
+            }
+        }
+
+        /// Records that somebody waits for.
+        int size() {
+            return waiting.size();
+        }
+    }
+
+    /// How much a [TierWorker] takes on at a time.
+    ///
+    /// @param writeBytes on their way to the tier; as much of host memory is pinned by them
+    /// @param readBytes handed to the tier at a time: beyond that loads wait where they can still be overtaken
+    ///     and given
+    ///     up
+    /// @param reads as `readBytes`, by number
+    /// @param maxReadsDuringWrites reads on their way above which no write is begun
+    public record TierWorkerLimits(long writeBytes, long readBytes, int reads, int maxReadsDuringWrites) {
+
+        private static final long MAX_WRITE_BYTES = 64L << 20;
+        private static final int SHARE_OF_HOST = 8;
+
+        /// As much as keeps a link of 60 GB/s busy for a quarter of a millisecond, which is longer than a thread takes to
+        /// come back to it.
+        private static final long MAX_DEVICE_WRITE_BYTES = 16L << 20;
+
+        private static final int DEVICE_SHARE_OF_HOST = 32;
+
+        /// For a device that is much faster than a disk: less on the way to it, so that fewer blocks are pinned by
+        /// writes, and a put that does not wait finds one that is not.
+        public static TierWorkerLimits forDevice(long hostBytes) {
+            TierWorkerLimits usual = of(hostBytes);
+            return new TierWorkerLimits(
+                    Math.min(MAX_DEVICE_WRITE_BYTES, hostBytes / DEVICE_SHARE_OF_HOST),
+                    usual.readBytes,
+                    usual.reads,
+                    usual.maxReadsDuringWrites);
+        }
+
+        /// For a store of this size: an eighth of it, and 64 MiB at most, on the way to each disk.
+        public static TierWorkerLimits of(long hostBytes) {
+            return new TierWorkerLimits(Math.min(MAX_WRITE_BYTES, hostBytes / SHARE_OF_HOST), 64L << 20, 256, 32);
+        }
     }
 }

@@ -1,5 +1,11 @@
 package io.kvcache.tiers.movement;
 
+import io.kvcache.tiers.movement.WritePump.WriteBalancer;
+
+import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
+
+import io.kvcache.tiers.movement.TierScheduler.LoadListeners;
+
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.ReclaimCandidates;

@@ -1,8 +1,15 @@
 package io.kvcache.tiers.os;
 
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import io.kvcache.tiers.os.Libc.LibcFunction;
 import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemoryLayout.PathElement;
+import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
@@ -116,6 +123,90 @@ public final class Libc {
         try (Arena arena = Arena.ofConfined()) {
             Stream<Object> all = Stream.concat(Stream.of(arena.allocateFrom(text)), Stream.of(arguments));
             return call(libcFunction, all.toArray());
+        }
+    }
+
+    /// The C functions that this module calls, with their signatures on 64-bit Linux.
+    ///
+    /// `mmap` is declared to return a number, not a pointer: MAP_FAILED is −1 then, as every other failure is. `pread`
+    /// and `pwrite` take the address as a number, so that memory of any arena can be used by any thread; that it stays
+    /// there meanwhile is their caller's affair.
+    @SuppressWarnings("ImmutableEnumChecker") // Function descriptors are immutable, though not annotated so.
+    public enum LibcFunction {
+        MMAP("mmap", 6, JAVA_LONG, ADDRESS, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG),
+        MUNMAP("munmap", 2, JAVA_INT, ADDRESS, JAVA_LONG),
+        MADVISE("madvise", 3, JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT),
+        MEMFD_CREATE("memfd_create", 2, JAVA_INT, ADDRESS, JAVA_INT),
+        FTRUNCATE("ftruncate", 2, JAVA_INT, JAVA_INT, JAVA_LONG),
+        FCNTL("fcntl", 2, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT),
+        OPEN("open", 2, JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT),
+        FALLOCATE("fallocate", 4, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG),
+        FDATASYNC("fdatasync", 1, JAVA_INT, JAVA_INT),
+        LSEEK("lseek", 3, JAVA_LONG, JAVA_INT, JAVA_LONG, JAVA_INT),
+        PREAD("pread", 4, JAVA_LONG, JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_LONG),
+        PWRITE("pwrite", 4, JAVA_LONG, JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_LONG),
+        SYSCALL("syscall", 1, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG),
+        EVENTFD("eventfd", 2, JAVA_INT, JAVA_INT, JAVA_INT),
+        EVENTFD_WRITE("eventfd_write", 2, JAVA_INT, JAVA_INT, JAVA_LONG),
+        GETEUID("geteuid", 0, JAVA_INT),
+        SETPRIORITY("setpriority", 3, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT),
+        CLOSE("close", 1, JAVA_INT, JAVA_INT);
+
+        private final String symbol;
+        private final int fixedArguments;
+        private final FunctionDescriptor descriptor;
+
+        /// @param fixedArguments how many arguments come before C's `...`; all of them where there is none
+        LibcFunction(String symbol, int fixedArguments, MemoryLayout result, MemoryLayout... arguments) {
+            this.symbol = symbol;
+            this.fixedArguments = fixedArguments;
+            this.descriptor = FunctionDescriptor.of(result, arguments);
+        }
+
+        String symbol() {
+            return symbol;
+        }
+
+        FunctionDescriptor descriptor() {
+            return descriptor;
+        }
+
+        Linker.Option[] options() {
+            Linker.Option errno = Linker.Option.captureCallState("errno");
+            boolean variadic = fixedArguments < descriptor.argumentLayouts().size();
+            return (variadic ? List.of(errno, Linker.Option.firstVariadicArg(fixedArguments)) : List.of(errno))
+                    .toArray(Linker.Option[]::new);
+        }
+    }
+
+    /// What came of reserving space for a file.
+    ///
+    /// @param reservedBytes how far it got, from the start of the file
+    /// @param result 0 when all is reserved, otherwise the negated errno of the call that failed
+    public record FallocateResult(long reservedBytes, long result) {
+
+        /// A signal makes fallocate give all back, so it goes in steps (of some 20 ms) that each get done.
+        private static final long STEP_BYTES = 64L << 20;
+
+        private static final int MAX_INTERRUPTIONS = 100;
+
+        /// Reserves the first `bytes` of a file, so that running out of space is an error now, and not later a write
+        /// that fails or a signal that kills.
+        ///
+        /// @param mode of fallocate: 0, or FALLOC_FL_KEEP_SIZE (1)
+        public static FallocateResult reserve(Libc libc, int descriptor, int mode, long bytes) {
+            int interruptions = 0;
+            long reserved = 0;
+            while (reserved < bytes) {
+                long step = Math.min(STEP_BYTES, bytes - reserved);
+                long result = libc.call(LibcFunction.FALLOCATE, descriptor, mode, reserved, step);
+                if (result == 0) {
+                    reserved += step;
+                } else if (!Errno.EINTR.isResult(result) || ++interruptions > MAX_INTERRUPTIONS) {
+                    return new FallocateResult(reserved, result);
+                }
+            }
+            return new FallocateResult(reserved, 0);
         }
     }
 }

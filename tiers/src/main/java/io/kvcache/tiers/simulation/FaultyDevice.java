@@ -1,5 +1,7 @@
 package io.kvcache.tiers.simulation;
 
+import io.kvcache.tiers.simulation.FaultRates.Fault;
+
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.BlockDevice.CompletionSink;
 import io.kvcache.tiers.device.BlockDevice.IoOperation;
@@ -56,7 +58,7 @@ public final class FaultyDevice implements BlockDevice {
 
     /// What it works on, and the tag that comes back.
     ///
-    /// @param covered what a sync makes durable, for [UnflushedPages]
+    /// @param covered what a sync makes durable, for [FaultInjector.UnflushedPages]
     record OperationRange(long offset, long length, long tag, long covered) {}
 
     /// @param below a device without another user
@@ -84,7 +86,7 @@ public final class FaultyDevice implements BlockDevice {
         hanging = true;
     }
 
-    /// Ends [#hangAll]; operations that [Fault#HANG] struck end at the next poll.
+    /// Ends [#hangAll]; operations that [FaultRates.Fault#HANG] struck end at the next poll.
     public void resume() {
         hanging = false;
         List<Pending> all = new ArrayList<>(pending);

@@ -1,5 +1,7 @@
 package io.kvcache.tiers.use;
 
+import io.kvcache.tiers.use.AccessQueue.Access;
+
 import io.kvcache.core.AccessListener;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;

@@ -1,5 +1,7 @@
 package io.kvcache.tiers.device;
 
+import io.kvcache.tiers.device.IoRequest.IoRequestPool;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 

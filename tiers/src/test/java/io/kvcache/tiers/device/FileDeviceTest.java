@@ -1,5 +1,9 @@
 package io.kvcache.tiers.device;
 
+import io.kvcache.tiers.device.IoUringBackend.RegisteredBuffers;
+
+import io.kvcache.tiers.device.DeviceFile.FilePreallocator;
+
 import static io.kvcache.tiers.device.BlockDevice.ALIGNMENT;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;

@@ -1,5 +1,6 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.tiers.disk.RegionReclaimer.RegionCandidates;
 
 import io.kvcache.core.check.BlockContent;
@@ -182,7 +183,8 @@ public final class DiskLogFixture implements AutoCloseable, LogListener {
     public void onRecoveryEnded() {}
 
     @Override
-    public void onReclaim(RegionCandidates offer) {
+    public void onReclaim(ReclaimCandidates candidates) {
+        RegionCandidates offer = (RegionCandidates) candidates;
         for (int i = 0; i < offer.size(); i++) {
             Known at = known.get(offer.entry(i).keyHi());
             if (at != null && at.address == offer.address(i)) {

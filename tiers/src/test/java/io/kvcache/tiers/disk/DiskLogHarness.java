@@ -1,5 +1,6 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.tiers.disk.RegionReclaimer.RegionCandidates;
 
 import io.kvcache.core.check.BlockContent;
@@ -360,7 +361,8 @@ final class DiskLogHarness implements LogListener {
     }
 
     @Override
-    public void onReclaim(RegionCandidates offer) {
+    public void onReclaim(ReclaimCandidates candidates) {
+        RegionCandidates offer = (RegionCandidates) candidates;
         offers.add(offer);
         for (int i = offer.size() - 1; i >= 0; i--) {
             long key = offer.entry(i).keyHi();

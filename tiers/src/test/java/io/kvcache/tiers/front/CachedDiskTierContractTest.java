@@ -1,5 +1,7 @@
 package io.kvcache.tiers.front;
 
+import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
+
 import io.kvcache.core.contract.DurableTierContract;
 import io.kvcache.core.contract.DurableTierUnderTest;
 import io.kvcache.core.tier.Tier;

@@ -1,5 +1,7 @@
 package io.kvcache.tiers.front;
 
+import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 

@@ -1,5 +1,7 @@
 package io.kvcache.tiers.memory;
 
+import io.kvcache.tiers.memory.MappedMemorySource.HugePageAdvice;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 

@@ -1,5 +1,7 @@
 package io.kvcache.tiers.metrics;
 
+import io.kvcache.tiers.metrics.KvCacheMetrics.CardinalityLimit;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.KvCache;

@@ -1,5 +1,9 @@
 package io.kvcache.tiers.movement;
 
+import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
+
+import io.kvcache.tiers.movement.TierScheduler.FlushBarrier;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 

@@ -1,5 +1,9 @@
 package io.kvcache.tiers.simulation;
 
+import io.kvcache.tiers.simulation.FaultRates.Fault;
+
+import io.kvcache.tiers.simulation.BlockingDeviceIo;
+
 import static io.kvcache.tiers.device.BlockDevice.ALIGNMENT;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static org.assertj.core.api.Assertions.assertThat;
