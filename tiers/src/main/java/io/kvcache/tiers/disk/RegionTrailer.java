@@ -100,8 +100,8 @@ record RegionTrailer(RegionEpoch epoch, List<DiskEntry> entries, long endedEpoch
     /// ```
     ///
     /// An open region has no table, and its groups are found one after another. A head that was damaged would hide all
-    /// behind it, so a flush leaves here how many groups must be there ([DurableExtent]). Programs of before this footer
-    /// take it for a damaged one, which means the same without that check.
+    /// behind it, so a flush leaves here how many groups must be there ([DurableExtent]). Programs of before this
+    /// footer take it for a damaged one, which means the same without that check.
     ///
     /// Footers also say which lives of the whole device are over, so that a tombstone never goes before what it
     /// buries. Regions are reclaimed in the order of their lives, but their footers need not become durable in
