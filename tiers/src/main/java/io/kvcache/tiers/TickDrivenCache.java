@@ -17,8 +17,8 @@ import java.util.List;
 ///
 /// **Ownership.** Closing the cache closes the tiers. A simulated crash drops all of it without closing anything.
 ///
-/// **Threads.** Any may call the cache. One ticks the movement; a call of the cache that waits pauses the clock, so a
-/// clock of a single thread has to tick in its `pause`.
+/// **Threads.** Any may call the cache. One ticks the movement; a call of the cache that waits pauses the clock, so
+/// a clock of a single thread has to tick in its `pause`.
 ///
 /// @param cache the public interface
 /// @param store behind the cache

@@ -135,7 +135,8 @@ public final class TieredKvCacheBuilder {
     }
 
     /// How much memory clients that map this store may have to write into, beside it in the folder;
-    /// [SharedMemorySource.StagingLimits#DEFAULTS] when not said. It is taken when a client puts for the first time.
+    /// [SharedMemorySource.StagingLimits#DEFAULTS] when not said. It is taken when a client puts for the first
+    /// time.
     public TieredKvCacheBuilder stagingLimits(StagingLimits limits) {
         staging = limits;
         return this;

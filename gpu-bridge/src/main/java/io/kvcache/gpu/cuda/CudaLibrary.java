@@ -23,8 +23,8 @@ import org.jspecify.annotations.Nullable;
 
 /// The driver's library, and JCuda's over it, loaded once; and what of it is called without JCuda.
 ///
-/// Functions have the names of the library, with their suffix: the name without one is often an older function of other
-/// arguments. All answer with an int. Handles and addresses are numbers, as in the driver's own header.
+/// Functions have the names of the library, with their suffix: the name without one is often an older function of
+/// other arguments. All answer with an int. Handles and addresses are numbers, as in the driver's own header.
 final class CudaLibrary {
 
     private static final String NAME = "libcuda.so.1";

@@ -91,8 +91,8 @@ final class TransferQueue {
         }
     }
 
-    /// @param queued whether the driver queues copies of the slots: it waits itself for copies of memory that is not
-    ///     registered, within the call that asks for them
+    /// @param queued whether the driver queues copies of the slots: it waits itself for copies of memory that is
+    ///     not registered, within the call that asks for them
     /// @param threshold from which size on pieces are copied and not moved by a kernel
     /// @param longestEventNanos how long an event is waited for where the driver does not queue copies
     TransferQueue(DeviceDriver driver, boolean queued, EngineCopyThreshold threshold, long longestEventNanos) {

@@ -17,8 +17,8 @@ import org.jspecify.annotations.Nullable;
 /// Owned by the tier's thread.
 final class DeviceReclaimer {
 
-    /// At most three quarters of a region are kept, so that each turn makes room. It is copied within the device, which
-    /// is far faster than what comes to the device.
+    /// At most three quarters of a region are kept, so that each turn makes room. It is copied within the device,
+    /// which is far faster than what comes to the device.
     private static final double MAX_KEPT_SHARE = 0.75;
 
     private final DeviceRegions regions;

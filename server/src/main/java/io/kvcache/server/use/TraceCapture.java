@@ -30,9 +30,9 @@ import org.jspecify.annotations.Nullable;
 
 /// Writes down what a server is used for, until a file is full.
 ///
-/// A request leaves a note in a queue of limited size; a thread turns notes into [TraceEncoder] and writes them. When
-/// the queue is full, because the file is slow, notes are dropped and counted. A full file, and one that cannot be
-/// written any more, ends the capture and nothing else.
+/// A request leaves a note in a queue of limited size; a thread turns notes into [TraceEncoder] and writes them.
+/// When the queue is full, because the file is slow, notes are dropped and counted. A full file, and one that
+/// cannot be written any more, ends the capture and nothing else.
 ///
 /// **Threads.** Any.
 public final class TraceCapture implements AccessListener, AutoCloseable {

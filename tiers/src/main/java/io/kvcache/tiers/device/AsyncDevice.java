@@ -201,10 +201,10 @@ final class AsyncDevice implements BlockDevice {
     /// **Threads.** [#signal] any; the rest the owner.
     private static final class Wakeup {
 
-        // The owner sets the alarm before it waits and takes it back afterwards; both are one exchange, and so is the
-        // ringing. One that comes before the setting makes the setting fail, so that the owner does not wait; one
-        // that comes after it calls the engine. Ringing holds the lock for as long as it uses the engine, so that the
-        // engine's descriptors are not closed, and given to somebody else, under it.
+        // The owner sets the alarm before it waits and takes it back afterwards; both are one exchange, and so is
+        // the ringing. One that comes before the setting makes the setting fail, so that the owner does not wait;
+        // one that comes after it calls the engine. Ringing holds the lock for as long as it uses the engine, so
+        // that the engine's descriptors are not closed, and given to somebody else, under it.
 
         private enum State {
             IDLE,

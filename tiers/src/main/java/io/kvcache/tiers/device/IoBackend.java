@@ -28,8 +28,8 @@ interface IoBackend {
     /// @param timeoutNanos the longest wait; 0 or less not to wait
     void awaitCompletions(long timeoutNanos);
 
-    /// Ends the wait of [#awaitCompletions], or the next one; called by any thread while the owner is in it or about to
-    /// be, and not once the engine is being closed.
+    /// Ends the wait of [#awaitCompletions], or the next one; called by any thread while the owner is in it or
+    /// about to be, and not once the engine is being closed.
     void wake();
 
     /// The next request that has ended among those gathered, or null.

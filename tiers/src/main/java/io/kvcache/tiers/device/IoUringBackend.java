@@ -224,7 +224,8 @@ final class IoUringBackend implements IoBackend {
             this.ioUring = ioUring;
         }
 
-        /// What most of the memory is to the kernel, in words that end with a comma; nothing before it was told of any.
+        /// What most of the memory is to the kernel, in words that end with a comma; nothing before it was told of
+        /// any.
         String describe() {
             if (offeredBytes == 0) {
                 return "";
@@ -287,8 +288,8 @@ final class IoUringBackend implements IoBackend {
         }
     }
 
-    /// What another thread rings to end a wait in a [IoUring]: an eventfd, of which the ring has one read on its way
-    /// whenever it waits.
+    /// What another thread rings to end a wait in a [IoUring]: an eventfd, of which the ring has one read on its
+    /// way whenever it waits.
     ///
     /// **Threads.** [#signal] any, for as long as it is open; the rest the owner of the ring.
     static final class EventFd {

@@ -46,8 +46,8 @@ import org.jspecify.annotations.Nullable;
 /// - What was not flushed may be found or not; if so, with its bytes.
 /// - An entry that was dropped by reclaiming may come back after a crash, with its bytes, until the region's
 ///   being free is durable.
-/// - An entry that was appended anew or buried ([#appendTombstone]) before a flush that was answered with true does not
-///   come back, neither when the later entry or the tombstone is reclaimed.
+/// - An entry that was appended anew or buried ([#appendTombstone]) before a flush that was answered with true does
+///   not come back, neither when the later entry or the tombstone is reclaimed.
 ///
 /// **Failures.** A single one becomes a miss, or a block that is not written, and is counted. No space, a
 /// failed sync, or a trailer that cannot be written end the writing ([TierState#READ_ONLY]): a log that goes

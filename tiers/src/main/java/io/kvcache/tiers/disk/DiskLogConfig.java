@@ -45,8 +45,8 @@ public record DiskLogConfig(
     /// @param groupBytes a group is closed at so many bytes, unless a single block is larger
     /// @param recoveredPerTick entries told in one tick at most
     /// @param failures in a row after which the device counts as failed
-    /// @param hangNanos an operation that takes longer makes the device count as failed; time between two ticks counts
-    ///     for a second at most, as the process itself may have stood still
+    /// @param hangNanos an operation that takes longer makes the device count as failed; time between two ticks
+    ///     counts for a second at most, as the process itself may have stood still
     public record LogLimits(int appends, int reads, int groupBytes, int recoveredPerTick, int failures, long hangNanos) {
 
         public LogLimits {
@@ -80,8 +80,8 @@ public record DiskLogConfig(
     /// @param discard whether the bytes of a free region are given back to the file system or the disk
     public record ReclaimConfig(int freeRegions, int keptPercent, int rewriteBytes, boolean discard) {
 
-        /// What is kept alive of a region that is reclaimed is at most half of it; an eighth in reserve keeps it below
-        /// that in the traces that we know.
+        /// What is kept alive of a region that is reclaimed is at most half of it; an eighth in reserve keeps it
+        /// below that in the traces that we know.
         public static final int DEFAULT_RESERVE_PERCENT = 12;
 
         /// Of a region: heads of groups and the trailer, more than blocks of 16 KiB take.

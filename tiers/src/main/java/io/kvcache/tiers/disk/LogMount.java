@@ -13,8 +13,8 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// Looks at both copies of the superblock, decides what the device is, and writes a new superblock: of a
-/// blank device its first, of a known one the next. A device whose superblocks are blank and whose regions are not is
-/// no blank one. The sequence of that superblock is the number of this
+/// blank device its first, of a known one the next. A device whose superblocks are blank and whose regions are not
+/// is no blank one. The sequence of that superblock is the number of this
 /// opening.
 final class LogMount {
 

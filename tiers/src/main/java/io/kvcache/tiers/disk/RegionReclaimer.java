@@ -206,8 +206,8 @@ final class RegionReclaimer {
 
     /// The entries of a region that is about to be reclaimed, and which of them are kept.
     ///
-    /// Not all can be kept, see [DiskLogConfig.ReclaimConfig#keptPercent]: whoever chooses begins with what is worth
-    /// most.
+    /// Not all can be kept, see [DiskLogConfig.ReclaimConfig#keptPercent]: whoever chooses begins with what is
+    /// worth most.
     ///
     /// Tombstones are not offered. The region is the oldest, so what they bury lies in it or is gone already; and
     /// nothing that is buried was ever kept and so written again behind its tombstone, because only what counts

@@ -99,9 +99,9 @@ record RegionTrailer(RegionEpoch epoch, List<DiskEntry> entries, long endedEpoch
     /// of an open region               36  int32  durable pages          40  int32  durable entries
     /// ```
     ///
-    /// An open region has no table, and its groups are found one after another. A head that was damaged would hide all
-    /// behind it, so a flush leaves here how many groups must be there ([DurableExtent]). Programs of before this
-    /// footer take it for a damaged one, which means the same without that check.
+    /// An open region has no table, and its groups are found one after another. A head that was damaged would hide
+    /// all behind it, so a flush leaves here how many groups must be there ([DurableExtent]). Programs of before
+    /// this footer take it for a damaged one, which means the same without that check.
     ///
     /// Footers also say which lives of the whole device are over, so that a tombstone never goes before what it
     /// buries. Regions are reclaimed in the order of their lives, but their footers need not become durable in
@@ -216,8 +216,8 @@ record RegionTrailer(RegionEpoch epoch, List<DiskEntry> entries, long endedEpoch
         ///
         /// @param pages from the region's start, in whole groups
         /// @param entries of those groups
-        /// @param replacing of those, entries that may replace earlier ones by other content: tombstones, and objects.
-        ///     A block's key stands for its bytes
+        /// @param replacing of those, entries that may replace earlier ones by other content: tombstones, and
+        ///     objects. A block's key stands for its bytes
         record DurableExtent(int pages, int entries, int replacing) {
 
             static final DurableExtent EMPTY = new DurableExtent(0, 0, 0);

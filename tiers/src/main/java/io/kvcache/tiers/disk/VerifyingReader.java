@@ -122,8 +122,8 @@ final class VerifyingReader {
 
     /// Compares what was read with its checksum, large blocks beside the log's thread.
     ///
-    /// A thread checks some 20 GB/s, which is no more than a few disks read. So one block is checked while the log's
-    /// thread hands on the next; and when there is nothing to read, the log's thread helps.
+    /// A thread checks some 20 GB/s, which is no more than a few disks read. So one block is checked while the
+    /// log's thread hands on the next; and when there is nothing to read, the log's thread helps.
     ///
     /// **Threads.** The log's, but for the executor's that check.
     static final class ChecksumPool {

@@ -32,7 +32,8 @@ import org.jspecify.annotations.Nullable;
 /// and promises are the disk's.
 ///
 /// Of what the front has to give up stays what the store's policy wants most; there is no order of its own beside
-/// the store's. Under a policy that has no measure for that stays what was used since it came there: a second chance.
+/// the store's. Under a policy that has no measure for that stays what was used since it came there: a second
+/// chance.
 public final class CachedDiskTier implements Tier {
 
     /// While something is on its way to the front nobody waits for the disk longer than this: half of what a block

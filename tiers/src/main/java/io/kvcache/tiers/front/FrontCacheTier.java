@@ -393,8 +393,8 @@ final class FrontCacheTier implements TierListener {
         /// A copy on offer.
         private record Candidate(int index, Copy copy, double score) {}
 
-        /// Keeps of a span in front what the store wants, most wanted first and as much as may be; where the store has
-        /// no opinion, what was used since it came there or was last on offer.
+        /// Keeps of a span in front what the store wants, most wanted first and as much as may be; where the store
+        /// has no opinion, what was used since it came there or was last on offer.
         void selectKept(ReclaimCandidates offer) {
             List<Candidate> candidates = new ArrayList<>();
             for (int i = 0; i < offer.size(); i++) {

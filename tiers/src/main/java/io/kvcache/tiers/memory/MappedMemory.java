@@ -20,8 +20,8 @@ import org.jspecify.annotations.Nullable;
 /// process goes on.
 public final class MappedMemory implements HostMemory {
 
-    // The unmapping is the cleanup action of a shared arena. Closing such an arena makes the segment inaccessible and
-    // shakes hands with every thread of the JVM before it runs the action, so that no access, however far it is
+    // The unmapping is the cleanup action of a shared arena. Closing such an arena makes the segment inaccessible
+    // and shakes hands with every thread of the JVM before it runs the action, so that no access, however far it is
     // past its check, can meet an unmapped page. It refuses while a native call holds the segment, hence the
     // retries.
 

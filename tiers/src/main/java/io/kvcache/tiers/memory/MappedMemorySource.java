@@ -176,7 +176,8 @@ public final class MappedMemorySource implements HostMemorySource {
 
     /// Asks the kernel for huge pages, or for none.
     ///
-    /// `madvise` accepts the advice even where the administrator switched huge pages off, so the switch is read too:
+    /// `madvise` accepts the advice even where the administrator switched huge pages off, so the switch is read
+    /// too:
     /// `enabled` for anonymous memory, `shmem_enabled` for everything that is shared.
     ///
     /// @param settings the kernel's folder of switches

@@ -34,8 +34,8 @@ import java.util.function.ToDoubleFunction;
 /// | `kv.tables.open`, `kv.slabs.moved`, `kv.touches.lost` | | |
 ///
 /// At most [CardinalityLimit#MAX_LABELS] pairs of namespace and tenant get a series of their own, in order of
-/// registration; the rest add up under `other`. A namespace that is registered later appears after the next reading of
-/// any meter.
+/// registration; the rest add up under `other`. A namespace that is registered later appears after the next reading
+/// of any meter.
 ///
 /// **Threads.** Any; every reading takes the store's lock for some microseconds.
 public final class KvCacheMetrics implements MeterBinder {

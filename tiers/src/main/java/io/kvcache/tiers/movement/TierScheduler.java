@@ -461,8 +461,8 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         private static final long MAX_WRITE_BYTES = 64L << 20;
         private static final int SHARE_OF_HOST = 8;
 
-        /// As much as keeps a link of 60 GB/s busy for a quarter of a millisecond, which is longer than a thread takes
-        /// to come back to it.
+        /// As much as keeps a link of 60 GB/s busy for a quarter of a millisecond, which is longer than a thread
+        /// takes to come back to it.
         private static final long MAX_DEVICE_WRITE_BYTES = 16L << 20;
 
         private static final int DEVICE_SHARE_OF_HOST = 32;

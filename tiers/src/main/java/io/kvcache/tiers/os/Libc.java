@@ -128,9 +128,9 @@ public final class Libc {
 
     /// The C functions that this module calls, with their signatures on 64-bit Linux.
     ///
-    /// `mmap` is declared to return a number, not a pointer: MAP_FAILED is −1 then, as every other failure is. `pread`
-    /// and `pwrite` take the address as a number, so that memory of any arena can be used by any thread; that it stays
-    /// there meanwhile is their caller's affair.
+    /// `mmap` is declared to return a number, not a pointer: MAP_FAILED is −1 then, as every other failure is.
+    /// `pread` and `pwrite` take the address as a number, so that memory of any arena can be used by any thread;
+    /// that it stays there meanwhile is their caller's affair.
     @SuppressWarnings("ImmutableEnumChecker") // Function descriptors are immutable, though not annotated so.
     public enum LibcFunction {
         MMAP("mmap", 6, JAVA_LONG, ADDRESS, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG),
@@ -190,8 +190,8 @@ public final class Libc {
 
         private static final int MAX_INTERRUPTIONS = 100;
 
-        /// Reserves the first `bytes` of a file, so that running out of space is an error now, and not later a write
-        /// that fails or a signal that kills.
+        /// Reserves the first `bytes` of a file, so that running out of space is an error now, and not later a
+        /// write that fails or a signal that kills.
         ///
         /// @param mode of fallocate: 0, or FALLOC_FL_KEEP_SIZE (1)
         public static FallocateResult reserve(Libc libc, int descriptor, int mode, long bytes) {

@@ -18,8 +18,8 @@ import org.jspecify.annotations.Nullable;
 
 /// A device that fails the way disks do, as often as its [FaultRates] say, the same way for the same seed.
 ///
-/// [#poll] carries out an operation on the device below once its latency has passed on the virtual clock. The caller
-/// moves that clock, so [#await] never waits. A [#crash] may lose writes that were not synced.
+/// [#poll] carries out an operation on the device below once its latency has passed on the virtual clock. The
+/// caller moves that clock, so [#await] never waits. A [#crash] may lose writes that were not synced.
 ///
 /// **Ownership.** Closing it closes the device below. A crash leaves that open: it is the disk as the next
 /// start finds it.

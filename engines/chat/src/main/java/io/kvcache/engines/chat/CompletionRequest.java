@@ -15,9 +15,9 @@ import tools.jackson.databind.json.JsonMapper;
 
 /// What a request asks for, out of its JSON.
 ///
-/// Some parameters change nothing in an answer and are ignored. Others are refused, because ignoring them would give
-/// another answer than the one that was asked for; a client that fills in every default may still send the value that
-/// asks for nothing.
+/// Some parameters change nothing in an answer and are ignored. Others are refused, because ignoring them would
+/// give another answer than the one that was asked for; a client that fills in every default may still send the
+/// value that asks for nothing.
 ///
 /// @param chat whether it is a chat, else a text to go on with
 /// @param messages of the chat
