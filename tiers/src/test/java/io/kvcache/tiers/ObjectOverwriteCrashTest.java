@@ -11,8 +11,8 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.movement.TierScheduler.FlushBarrier;
-import io.kvcache.tiers.simulation.FaultRates.Fault;
 import io.kvcache.tiers.simulation.FaultRates;
+import io.kvcache.tiers.simulation.FaultRates.Fault;
 import org.junit.jupiter.api.Test;
 
 /// What a crash leaves of an object that was flushed and then stored again.

@@ -1,10 +1,10 @@
 package io.kvcache.bench.disk;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.tiers.disk.DiskEntry;
 import io.kvcache.tiers.disk.LogListener;
-import io.kvcache.core.tier.ReclaimCandidates;
 
 /// Knows how many entries it was told, and nothing else; so what is measured is the log.
 final class CountingIndex implements LogListener {

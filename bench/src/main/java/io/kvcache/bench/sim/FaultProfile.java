@@ -1,7 +1,7 @@
 package io.kvcache.bench.sim;
 
-import io.kvcache.tiers.simulation.FaultRates.Fault;
 import io.kvcache.tiers.simulation.FaultRates;
+import io.kvcache.tiers.simulation.FaultRates.Fault;
 import java.util.SplittableRandom;
 
 /// What the disks of a run do wrong.

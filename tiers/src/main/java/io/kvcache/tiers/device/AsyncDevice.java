@@ -1,9 +1,8 @@
 package io.kvcache.tiers.device;
 
-import io.kvcache.tiers.device.IoRequest.IoRequestPool;
-
 import io.kvcache.tiers.device.BlockDevice.CompletionSink;
 import io.kvcache.tiers.device.BlockDevice.IoOperation;
+import io.kvcache.tiers.device.IoRequest.IoRequestPool;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;

@@ -3,12 +3,12 @@ package io.kvcache.tiers.device;
 import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
 import io.kvcache.tiers.os.ByteSizeFormat;
 import io.kvcache.tiers.os.Errno;
-import io.kvcache.tiers.os.Libc.FallocateResult;
 import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.Libc.FallocateResult;
 import io.kvcache.tiers.os.Libc.LibcFunction;
 import java.io.IOException;
-import java.lang.System.Logger.Level;
 import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
@@ -151,7 +151,10 @@ record DeviceFile(Libc libc, Path path, int descriptor, boolean direct) {
                 requireSpace();
                 FallocateResult space = FallocateResult.reserve(libc, descriptor, FALLOC_FL_KEEP_SIZE, size);
                 if (Errno.EOPNOTSUPP.isResult(space.result())) {
-                    LOG.log(Level.WARNING, "The file system of {0} cannot reserve space: writes may find it full", path);
+                    LOG.log(
+                            Level.WARNING,
+                            "The file system of {0} cannot reserve space: writes may find it full",
+                            path);
                 } else {
                     require("reserving %s".formatted(ByteSizeFormat.format(size)), space.result());
                 }

@@ -1,12 +1,9 @@
 package io.kvcache.tiers.device;
 
-import io.kvcache.tiers.device.IoUringBackend.EventFd;
-
-import io.kvcache.tiers.device.IoUring.IoUringSetup;
-
-import io.kvcache.tiers.device.IoRequest.IoRequestPool;
-
 import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
+import io.kvcache.tiers.device.IoRequest.IoRequestPool;
+import io.kvcache.tiers.device.IoUring.IoUringSetup;
+import io.kvcache.tiers.device.IoUringBackend.EventFd;
 import io.kvcache.tiers.os.Libc;
 import java.io.IOException;
 import java.lang.System.Logger;

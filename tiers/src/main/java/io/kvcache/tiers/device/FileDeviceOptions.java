@@ -1,7 +1,6 @@
 package io.kvcache.tiers.device;
 
 import io.kvcache.tiers.device.IoRequest.IoRequestPool;
-
 import java.nio.file.Path;
 
 /// What a [FileDevice] is made of.

@@ -1,7 +1,6 @@
 package io.kvcache.tiers.device;
 
 import io.kvcache.tiers.device.IoRequest.IoRequestPool;
-
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 

@@ -269,7 +269,8 @@ final class IoUring {
         private static IoUringSetup request(Libc libc, long entries, int flags) {
             MemorySegment parameters = Arena.ofAuto().allocate(PARAMETERS_BYTES, Long.BYTES);
             parameters.set(JAVA_INT, FLAGS, flags);
-            long result = libc.call(LibcFunction.SYSCALL, IO_URING_SETUP, entries, parameters.address(), 0L, 0L, 0L, 0L);
+            long result =
+                    libc.call(LibcFunction.SYSCALL, IO_URING_SETUP, entries, parameters.address(), 0L, 0L, 0L, 0L);
             return new IoUringSetup(result, parameters);
         }
 

@@ -11,8 +11,8 @@ import io.kvcache.tiers.os.Errno;
 import io.kvcache.tiers.os.Libc;
 import io.kvcache.tiers.os.Libc.LibcFunction;
 import java.io.IOException;
-import java.lang.System.Logger.Level;
 import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -242,7 +242,11 @@ final class IoUringBackend implements IoBackend {
             long result = replaceTable();
             if (result < 0) {
                 pools.removeLast();
-                LOG.log(Level.WARNING, "{0} bytes stay unregistered: io_uring gave {1}", memory.byteSize(), advice(result));
+                LOG.log(
+                        Level.WARNING,
+                        "{0} bytes stay unregistered: io_uring gave {1}",
+                        memory.byteSize(),
+                        advice(result));
                 if (!pools.isEmpty() && replaceTable() < 0) {
                     pools.clear();
                 }
@@ -250,7 +254,9 @@ final class IoUringBackend implements IoBackend {
         }
 
         private static String advice(long result) {
-            return Errno.ENOMEM.isResult(result) ? "ENOMEM: raise ulimit -l, or give CAP_IPC_LOCK" : Errno.explain(result);
+            return Errno.ENOMEM.isResult(result)
+                    ? "ENOMEM: raise ulimit -l, or give CAP_IPC_LOCK"
+                    : Errno.explain(result);
         }
 
         private long replaceTable() {

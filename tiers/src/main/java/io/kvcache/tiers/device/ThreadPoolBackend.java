@@ -1,7 +1,6 @@
 package io.kvcache.tiers.device;
 
 import io.kvcache.tiers.device.IoRequest.IoRequestPool;
-
 import io.kvcache.tiers.os.Libc;
 import io.kvcache.tiers.os.Libc.LibcFunction;
 import java.lang.foreign.Arena;

@@ -2,8 +2,8 @@ package io.kvcache.tiers.directory;
 
 import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
 import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
-import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
+import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
 
 /// How a [DiskDirectory] is opened.

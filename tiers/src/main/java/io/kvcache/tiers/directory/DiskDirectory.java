@@ -6,10 +6,10 @@ import io.kvcache.tiers.device.FileDevice;
 import io.kvcache.tiers.device.FileDeviceOptions;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
-import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.DiskLogConfig;
-import io.kvcache.tiers.disk.LogHeader.FormatError;
+import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.LogHeader;
+import io.kvcache.tiers.disk.LogHeader.FormatError;
 import io.kvcache.tiers.os.ByteSizeFormat;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -97,7 +97,8 @@ public final class DiskDirectory implements AutoCloseable {
         DirectoryLock lock = DirectoryLock.acquire(folder);
         try {
             DirectoryCheck directoryCheck = new DirectoryCheck(folder, file, Files.size(file));
-            if (directoryCheck.check(OnIncompatible.REFUSE) != DirectoryCheck.FileAction.USE || directoryCheck.isBlank()) {
+            if (directoryCheck.check(OnIncompatible.REFUSE) != DirectoryCheck.FileAction.USE
+                    || directoryCheck.isBlank()) {
                 throw noTier(folder);
             }
             return open(directoryCheck, lock, options, false);

@@ -1,14 +1,10 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.LogIo.PagePool;
-
-import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
-
-import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
-
-import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
-
 import io.kvcache.tiers.device.IoOutcome;
+import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
+import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
+import io.kvcache.tiers.disk.LogIo.PagePool;
+import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
 import io.kvcache.tiers.disk.RegionTrailer.RegionFooter.DurableExtent;
 import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
 import java.lang.foreign.MemorySegment;

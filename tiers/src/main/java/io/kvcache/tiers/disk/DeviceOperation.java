@@ -1,9 +1,8 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
-
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.IoOutcome;
+import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 

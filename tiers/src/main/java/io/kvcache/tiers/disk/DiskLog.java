@@ -1,21 +1,15 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.LogIo.PagePool;
-
-import io.kvcache.tiers.disk.VerifyingReader.ChecksumPool;
-
-import io.kvcache.tiers.disk.RegionReclaimer.RegionEraser;
-
-import io.kvcache.tiers.disk.LogMount.SuperblockWriter;
-
-import io.kvcache.tiers.disk.LogHeader.FormatError;
-
-import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
-
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
+import io.kvcache.tiers.disk.LogHeader.FormatError;
+import io.kvcache.tiers.disk.LogIo.PagePool;
+import io.kvcache.tiers.disk.LogMount.SuperblockWriter;
+import io.kvcache.tiers.disk.RegionReclaimer.RegionEraser;
+import io.kvcache.tiers.disk.VerifyingReader.ChecksumPool;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.EnumMap;

@@ -1,6 +1,5 @@
 package io.kvcache.tiers.disk;
 
-
 /// How a [DiskLog] is opened.
 ///
 /// @param geometry of a device that is formatted; one that was formatted before keeps its regions
@@ -47,7 +46,8 @@ public record DiskLogConfig(
     /// @param failures in a row after which the device counts as failed
     /// @param hangNanos an operation that takes longer makes the device count as failed; time between two ticks
     ///     counts for a second at most, as the process itself may have stood still
-    public record LogLimits(int appends, int reads, int groupBytes, int recoveredPerTick, int failures, long hangNanos) {
+    public record LogLimits(
+            int appends, int reads, int groupBytes, int recoveredPerTick, int failures, long hangNanos) {
 
         public LogLimits {
             require("appends", appends);
@@ -96,7 +96,8 @@ public record DiskLogConfig(
                 throw new IllegalArgumentException("freeRegions must be at least 2, is " + freeRegions);
             }
             if (keptPercent < 0 || keptPercent > MAX_KEPT_PERCENT) {
-                throw new IllegalArgumentException("keptPercent must be 0 to " + MAX_KEPT_PERCENT + ", is " + keptPercent);
+                throw new IllegalArgumentException(
+                        "keptPercent must be 0 to " + MAX_KEPT_PERCENT + ", is " + keptPercent);
             }
             if (rewriteBytes < DiskGeometry.PAGE_BYTES || rewriteBytes % DiskGeometry.PAGE_BYTES != 0) {
                 throw new IllegalArgumentException("rewriteBytes must be whole pages of " + DiskGeometry.PAGE_BYTES

@@ -1,10 +1,9 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.core.tier.ReclaimCandidates;
-
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.HostMemorySource;
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;

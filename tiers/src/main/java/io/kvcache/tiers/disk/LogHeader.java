@@ -1,8 +1,7 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
-
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
 import io.kvcache.tiers.disk.Superblock.Kind;
 import io.kvcache.tiers.disk.Superblock.SuperblockCopy;
 import java.io.IOException;
@@ -158,7 +157,9 @@ public record LogHeader(
                 case UNREADABLE -> new FormatError(Reason.UNREADABLE, "a superblock that cannot be read", expected);
                 case OTHER_VERSION ->
                     new FormatError(
-                            Reason.OTHER_VERSION, "a disk tier of format version " + superblockCopy.version(), expected);
+                            Reason.OTHER_VERSION,
+                            "a disk tier of format version " + superblockCopy.version(),
+                            expected);
                 case DAMAGED -> new FormatError(Reason.DAMAGED, "a disk tier whose superblock is damaged", expected);
                 case FOREIGN, BLANK -> new FormatError(Reason.FOREIGN, "something that no disk tier wrote", expected);
             };

@@ -1,8 +1,7 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.core.tier.ReclaimCandidates;
-
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierRead;
 
 /// The index over a [DiskLog], as the log sees it: it knows what lies where, and hears what became of each request.

@@ -1,7 +1,6 @@
 package io.kvcache.tiers.disk;
 
 import io.kvcache.tiers.disk.RegionReclaimer.RegionEraser;
-
 import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
 import java.util.ArrayDeque;
 import java.util.ArrayList;

@@ -1,9 +1,8 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.LogMount.SuperblockWriter;
-
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.tiers.disk.LogMount.SuperblockWriter;
 import java.util.ArrayDeque;
 import java.util.List;
 import java.util.Queue;

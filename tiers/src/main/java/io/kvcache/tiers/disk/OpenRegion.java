@@ -1,7 +1,6 @@
 package io.kvcache.tiers.disk;
 
 import io.kvcache.tiers.disk.Region.RegionEpoch;
-
 import io.kvcache.tiers.disk.RegionTrailer.RegionFooter.DurableExtent;
 import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
 import java.util.ArrayList;

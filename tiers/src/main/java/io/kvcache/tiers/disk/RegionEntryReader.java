@@ -1,9 +1,8 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
-
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.tiers.device.IoOutcome;
+import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
 import io.kvcache.tiers.disk.RegionTrailer.RegionFooter.DurableExtent;
 import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
 import java.lang.foreign.MemorySegment;

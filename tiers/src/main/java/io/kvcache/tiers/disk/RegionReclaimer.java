@@ -1,10 +1,9 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.LogIo.PagePool;
-
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
 import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
+import io.kvcache.tiers.disk.LogIo.PagePool;
 import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
@@ -335,8 +334,8 @@ final class RegionReclaimer {
 
         /// Regions that are about to be free, which nobody's slow reading holds up.
         int pending() {
-            int unread =
-                    (int) waiting.stream().filter(region -> region.readers() == 0).count();
+            int unread = (int)
+                    waiting.stream().filter(region -> region.readers() == 0).count();
             return unread + inFlight;
         }
 

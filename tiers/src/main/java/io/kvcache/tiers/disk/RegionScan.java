@@ -1,10 +1,8 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.LogIo.PagePool;
-
-import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
-
 import io.kvcache.tiers.device.IoOutcome;
+import io.kvcache.tiers.disk.LogIo.PagePool;
+import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Comparator;

@@ -1,7 +1,6 @@
 package io.kvcache.tiers.disk;
 
 import io.kvcache.tiers.disk.Region.RegionEpoch;
-
 import java.util.ArrayDeque;
 import java.util.Comparator;
 import java.util.PriorityQueue;

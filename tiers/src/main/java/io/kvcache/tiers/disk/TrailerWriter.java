@@ -1,7 +1,6 @@
 package io.kvcache.tiers.disk;
 
 import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
-
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.Deque;

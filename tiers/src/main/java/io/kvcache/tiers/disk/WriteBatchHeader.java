@@ -1,10 +1,9 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.Region.RegionEpoch;
-
 import static io.kvcache.tiers.disk.DiskEntry.INT32;
 import static io.kvcache.tiers.disk.DiskEntry.INT64;
 
+import io.kvcache.tiers.disk.Region.RegionEpoch;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,7 +1,5 @@
 package io.kvcache.tiers.front;
 
-import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
-
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.SubmitResult;
@@ -12,8 +10,9 @@ import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.Tombstone;
 import io.kvcache.core.time.Backoff;
-import java.lang.System.Logger.Level;
+import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
 import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Comparator;

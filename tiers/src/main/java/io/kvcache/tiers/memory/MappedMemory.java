@@ -1,8 +1,8 @@
 package io.kvcache.tiers.memory;
 
 import io.kvcache.core.memory.HostMemory;
-import java.lang.System.Logger.Level;
 import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;

@@ -1,16 +1,15 @@
 package io.kvcache.tiers.memory;
 
-import io.kvcache.tiers.memory.MappedMemory.SharedMemoryFile;
-
 import io.kvcache.core.memory.HostMemorySource;
+import io.kvcache.tiers.memory.MappedMemory.SharedMemoryFile;
 import io.kvcache.tiers.memory.MemoryOptions.Backing;
 import io.kvcache.tiers.memory.MemoryOptions.HugePages;
 import io.kvcache.tiers.os.Errno;
 import io.kvcache.tiers.os.Libc;
 import io.kvcache.tiers.os.Libc.LibcFunction;
 import java.io.IOException;
-import java.lang.System.Logger.Level;
 import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
@@ -209,8 +208,8 @@ public final class MappedMemorySource implements HostMemorySource {
 
         /// Empty when the kernel agreed, otherwise why not.
         private String requestAdvice(MemorySegment span, MemoryOptions options) {
-            Path file =
-                    settings.resolve(options.backing() == MemoryOptions.Backing.ANONYMOUS ? "enabled" : "shmem_enabled");
+            Path file = settings.resolve(
+                    options.backing() == MemoryOptions.Backing.ANONYMOUS ? "enabled" : "shmem_enabled");
             try {
                 String setting = Files.readString(file);
                 if (setting.contains("[never]") || setting.contains("[deny]")) {

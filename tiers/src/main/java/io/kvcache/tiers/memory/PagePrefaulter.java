@@ -109,8 +109,10 @@ public final class PagePrefaulter {
 
         private BackgroundPrefaulter(PagePrefaulter toucher, String purpose) {
             this.toucher = toucher;
-            this.thread =
-                    Thread.ofPlatform().daemon().name("kvcache-touch-" + purpose).unstarted(this::run);
+            this.thread = Thread.ofPlatform()
+                    .daemon()
+                    .name("kvcache-touch-" + purpose)
+                    .unstarted(this::run);
         }
 
         /// Starts touching.

@@ -1,11 +1,10 @@
 package io.kvcache.tiers.memory;
 
 import io.kvcache.tiers.memory.MappedMemory.SharedMemoryFile;
-
 import io.kvcache.tiers.os.ByteSizeFormat;
 import io.kvcache.tiers.os.Errno;
-import io.kvcache.tiers.os.Libc.FallocateResult;
 import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.Libc.FallocateResult;
 import io.kvcache.tiers.os.Libc.LibcFunction;
 import java.io.IOException;
 import java.nio.file.Files;

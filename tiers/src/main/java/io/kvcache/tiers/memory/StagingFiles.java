@@ -1,11 +1,10 @@
 package io.kvcache.tiers.memory;
 
-import io.kvcache.tiers.memory.SharedMemorySource.StagingLimits;
-
 import io.kvcache.core.memory.Pages;
 import io.kvcache.core.shm.StagingArea;
 import io.kvcache.core.shm.StagingHeader;
 import io.kvcache.tiers.memory.MappedMemory.SharedMemoryFile;
+import io.kvcache.tiers.memory.SharedMemorySource.StagingLimits;
 import io.kvcache.tiers.os.ByteSizeFormat;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -134,7 +133,11 @@ final class StagingFiles {
         private final AtomicBoolean closed = new AtomicBoolean();
 
         private StagingFile(
-                SharedMemoryFile file, FileChannel channel, StagingHeader head, long bytes, Consumer<StagingFile> closing) {
+                SharedMemoryFile file,
+                FileChannel channel,
+                StagingHeader head,
+                long bytes,
+                Consumer<StagingFile> closing) {
             this.file = file;
             this.channel = channel;
             this.head = head;

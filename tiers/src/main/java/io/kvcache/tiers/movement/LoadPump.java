@@ -1,15 +1,12 @@
 package io.kvcache.tiers.movement;
 
-import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
-
-import io.kvcache.tiers.movement.TierScheduler.LoadListeners;
-
-import io.kvcache.tiers.movement.TierTransferStats.LatencyRecorder;
-
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.time.Clock;
+import io.kvcache.tiers.movement.TierScheduler.LoadListeners;
+import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
+import io.kvcache.tiers.movement.TierTransferStats.LatencyRecorder;
 import io.kvcache.tiers.movement.TierWorkerQueue.Load;
 import java.util.HashMap;
 import java.util.Map;

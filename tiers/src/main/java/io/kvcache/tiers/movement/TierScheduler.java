@@ -1,12 +1,11 @@
 package io.kvcache.tiers.movement;
 
-import io.kvcache.tiers.movement.WritePump.WriteBalancer;
-
 import io.kvcache.core.store.HostStore.LoadBatch;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.time.Backoff;
 import io.kvcache.core.time.Clock;
+import io.kvcache.tiers.movement.WritePump.WriteBalancer;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.Collections;

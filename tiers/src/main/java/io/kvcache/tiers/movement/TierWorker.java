@@ -1,11 +1,5 @@
 package io.kvcache.tiers.movement;
 
-import io.kvcache.tiers.movement.WritePump.WriteBalancer;
-
-import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
-
-import io.kvcache.tiers.movement.TierScheduler.LoadListeners;
-
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.ReclaimCandidates;
@@ -14,6 +8,9 @@ import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.time.Clock;
+import io.kvcache.tiers.movement.TierScheduler.LoadListeners;
+import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
+import io.kvcache.tiers.movement.WritePump.WriteBalancer;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.util.HashMap;

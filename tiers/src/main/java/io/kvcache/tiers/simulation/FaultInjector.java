@@ -1,13 +1,12 @@
 package io.kvcache.tiers.simulation;
 
-import io.kvcache.tiers.simulation.FaultRates.Fault;
-
 import static io.kvcache.tiers.device.BlockDevice.ALIGNMENT;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.IoOutcome;
 import io.kvcache.tiers.os.Errno;
+import io.kvcache.tiers.simulation.FaultRates.Fault;
 import io.kvcache.tiers.simulation.FaultyDevice.Pending;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -172,7 +171,6 @@ final class FaultInjector {
     private static MemorySegment segment(Pending pending) {
         return Objects.requireNonNull(pending.segment(), "no segment");
     }
-
 
     /// What a disk with a volatile cache may still lose: for each page written since it was last made durable, the
     /// bytes it had before.

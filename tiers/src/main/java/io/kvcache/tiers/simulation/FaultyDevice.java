@@ -1,12 +1,11 @@
 package io.kvcache.tiers.simulation;
 
-import io.kvcache.tiers.simulation.FaultRates.Fault;
-
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.BlockDevice.CompletionSink;
 import io.kvcache.tiers.device.BlockDevice.IoOperation;
 import io.kvcache.tiers.device.OwnerCheck;
 import io.kvcache.tiers.device.SpanValidator;
+import io.kvcache.tiers.simulation.FaultRates.Fault;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Comparator;

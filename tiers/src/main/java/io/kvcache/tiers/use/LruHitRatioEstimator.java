@@ -1,13 +1,12 @@
 package io.kvcache.tiers.use;
 
-import io.kvcache.tiers.use.AccessQueue.Access;
-
 import io.kvcache.core.AccessListener;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.MissRatioCurve;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.use.AccessQueue.Access;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.LongAdder;

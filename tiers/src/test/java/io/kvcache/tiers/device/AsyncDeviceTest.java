@@ -1,10 +1,9 @@
 package io.kvcache.tiers.device;
 
-import io.kvcache.tiers.device.IoRequest.IoRequestPool;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
+import io.kvcache.tiers.device.IoRequest.IoRequestPool;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;

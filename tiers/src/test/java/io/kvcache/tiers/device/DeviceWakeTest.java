@@ -1,11 +1,5 @@
 package io.kvcache.tiers.device;
 
-import io.kvcache.tiers.device.IoUringBackend.EventFd;
-
-import io.kvcache.tiers.device.IoUring.IoUringSetup;
-
-import io.kvcache.tiers.device.IoRequest.IoRequestPool;
-
 import static io.kvcache.tiers.device.BlockDevice.ALIGNMENT;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
@@ -14,6 +8,9 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
 import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
+import io.kvcache.tiers.device.IoRequest.IoRequestPool;
+import io.kvcache.tiers.device.IoUring.IoUringSetup;
+import io.kvcache.tiers.device.IoUringBackend.EventFd;
 import io.kvcache.tiers.os.Libc;
 import io.kvcache.tiers.os.Libc.LibcFunction;
 import java.io.IOException;

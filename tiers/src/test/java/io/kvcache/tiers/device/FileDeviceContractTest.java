@@ -1,11 +1,10 @@
 package io.kvcache.tiers.device;
 
-import io.kvcache.tiers.device.IoUring.IoUringSetup;
-
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
 import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
+import io.kvcache.tiers.device.IoUring.IoUringSetup;
 import io.kvcache.tiers.os.Libc;
 import io.kvcache.tiers.os.Libc.LibcFunction;
 import java.io.IOException;

@@ -1,9 +1,5 @@
 package io.kvcache.tiers.device;
 
-import io.kvcache.tiers.device.IoUringBackend.RegisteredBuffers;
-
-import io.kvcache.tiers.device.DeviceFile.FilePreallocator;
-
 import static io.kvcache.tiers.device.BlockDevice.ALIGNMENT;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
@@ -11,8 +7,10 @@ import static org.assertj.core.api.Assertions.assertThatIOException;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.check.BlockContent;
+import io.kvcache.tiers.device.DeviceFile.FilePreallocator;
 import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
 import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
+import io.kvcache.tiers.device.IoUringBackend.RegisteredBuffers;
 import io.kvcache.tiers.os.Libc;
 import io.kvcache.tiers.simulation.BlockingDeviceIo;
 import java.io.IOException;

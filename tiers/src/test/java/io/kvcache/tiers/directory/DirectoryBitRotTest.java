@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
 import io.kvcache.tiers.device.OverlayDevice;
-import io.kvcache.tiers.disk.DiskLogFixture;
 import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
 import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
+import io.kvcache.tiers.disk.DiskLogFixture;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;

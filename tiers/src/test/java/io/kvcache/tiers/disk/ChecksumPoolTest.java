@@ -1,9 +1,8 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.VerifyingReader.ChecksumPool;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.tiers.disk.VerifyingReader.ChecksumPool;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;

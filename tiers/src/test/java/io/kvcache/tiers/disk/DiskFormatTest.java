@@ -1,15 +1,13 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
-
-import io.kvcache.tiers.disk.Region.RegionEpoch;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.disk.Region.RegionEpoch;
+import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
 import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
 import io.kvcache.tiers.disk.Superblock.Kind;
 import io.kvcache.tiers.disk.Superblock.SuperblockCopy;

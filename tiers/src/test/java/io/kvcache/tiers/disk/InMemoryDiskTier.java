@@ -1,13 +1,12 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
-
 import io.kvcache.core.contract.DurableTierUnderTest;
 import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.MemoryDevice;
+import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

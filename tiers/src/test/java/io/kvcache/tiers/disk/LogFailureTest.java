@@ -1,13 +1,12 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.MemoryDevice;
+import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
 import io.kvcache.tiers.disk.ScriptedDevice.Fate;
 import io.kvcache.tiers.disk.ScriptedDevice.Operation;
 import java.lang.foreign.Arena;

@@ -1,7 +1,5 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.LogHeader.FormatError;
-
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
@@ -12,6 +10,7 @@ import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.disk.LogHeader.FormatError;
 import io.kvcache.tiers.disk.LogHeader.FormatError.Reason;
 import io.kvcache.tiers.disk.ScriptedDevice.Fate;
 import io.kvcache.tiers.disk.ScriptedDevice.Operation;

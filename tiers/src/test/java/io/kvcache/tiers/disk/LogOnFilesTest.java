@@ -1,7 +1,5 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
@@ -11,6 +9,7 @@ import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.FileDevice;
 import io.kvcache.tiers.device.FileDeviceOptions;
 import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
+import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.nio.file.Path;

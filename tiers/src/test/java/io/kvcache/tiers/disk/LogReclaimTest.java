@@ -1,11 +1,5 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.RegionReclaimer.RegionCandidates;
-
-import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
-
-import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
-
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
@@ -14,6 +8,9 @@ import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.MemoryDevice;
+import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
+import io.kvcache.tiers.disk.RegionReclaimer.RegionCandidates;
+import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
 import io.kvcache.tiers.disk.ScriptedDevice.Fate;
 import io.kvcache.tiers.disk.ScriptedDevice.Operation;
 import java.lang.foreign.Arena;

@@ -1,9 +1,5 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
-
-import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
-
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -11,6 +7,8 @@ import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.MemoryDevice;
+import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
+import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Comparator;

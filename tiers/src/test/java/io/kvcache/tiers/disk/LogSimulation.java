@@ -1,18 +1,16 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
-
-import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.MemoryDevice;
+import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
-import io.kvcache.tiers.simulation.FaultRates.Fault;
+import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
 import io.kvcache.tiers.simulation.FaultRates;
+import io.kvcache.tiers.simulation.FaultRates.Fault;
 import io.kvcache.tiers.simulation.FaultyDevice;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

@@ -1,12 +1,11 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.tiers.device.MemoryDevice;
+import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
 import io.kvcache.tiers.disk.ScriptedDevice.Fate;
 import io.kvcache.tiers.disk.ScriptedDevice.Operation;
 import java.lang.foreign.Arena;

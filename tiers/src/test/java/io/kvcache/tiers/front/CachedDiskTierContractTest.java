@@ -1,12 +1,11 @@
 package io.kvcache.tiers.front;
 
-import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
-
 import io.kvcache.core.contract.DurableTierContract;
 import io.kvcache.core.contract.DurableTierUnderTest;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.tiers.disk.InMemoryDiskTier;
+import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Nested;

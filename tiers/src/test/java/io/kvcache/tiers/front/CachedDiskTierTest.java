@@ -1,7 +1,5 @@
 package io.kvcache.tiers.front;
 
-import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
@@ -11,6 +9,7 @@ import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierRead.Outcome;
 import io.kvcache.core.tier.Tombstone;
+import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

@@ -1,13 +1,12 @@
 package io.kvcache.tiers.front;
 
-import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierListener;
+import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;

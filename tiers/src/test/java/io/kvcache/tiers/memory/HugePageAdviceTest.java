@@ -1,10 +1,9 @@
 package io.kvcache.tiers.memory;
 
-import io.kvcache.tiers.memory.MappedMemorySource.HugePageAdvice;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
+import io.kvcache.tiers.memory.MappedMemorySource.HugePageAdvice;
 import io.kvcache.tiers.memory.MemoryOptions.Backing;
 import io.kvcache.tiers.memory.MemoryOptions.HugePages;
 import io.kvcache.tiers.os.Libc;

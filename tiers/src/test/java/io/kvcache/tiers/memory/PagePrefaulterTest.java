@@ -1,13 +1,12 @@
 package io.kvcache.tiers.memory;
 
-import io.kvcache.tiers.memory.PagePrefaulter.BackgroundPrefaulter;
-
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.kvcache.tiers.memory.MemoryOptions.Backing;
 import io.kvcache.tiers.memory.MemoryOptions.HugePages;
+import io.kvcache.tiers.memory.PagePrefaulter.BackgroundPrefaulter;
 import io.kvcache.tiers.os.Libc;
 import java.io.IOException;
 import java.lang.foreign.Arena;

@@ -1,7 +1,5 @@
 package io.kvcache.tiers.memory;
 
-import io.kvcache.tiers.memory.SharedMemorySource.StagingLimits;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
@@ -9,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.shm.StagingArea;
+import io.kvcache.tiers.memory.SharedMemorySource.StagingLimits;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

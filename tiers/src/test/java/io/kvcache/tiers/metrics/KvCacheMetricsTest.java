@@ -1,7 +1,5 @@
 package io.kvcache.tiers.metrics;
 
-import io.kvcache.tiers.metrics.KvCacheMetrics.CardinalityLimit;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.KvCache;
@@ -10,6 +8,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.metrics.KvCacheMetrics.CardinalityLimit;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;

@@ -1,9 +1,5 @@
 package io.kvcache.tiers.movement;
 
-import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
-
-import io.kvcache.tiers.movement.TierScheduler.FlushBarrier;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
@@ -21,6 +17,8 @@ import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskTier;
+import io.kvcache.tiers.movement.TierScheduler.FlushBarrier;
+import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
 import io.kvcache.tiers.simulation.FaultRates;
 import io.kvcache.tiers.simulation.FaultyDevice;
 import java.lang.foreign.MemorySegment;

@@ -1,9 +1,5 @@
 package io.kvcache.tiers.simulation;
 
-import io.kvcache.tiers.simulation.FaultRates.Fault;
-
-import io.kvcache.tiers.simulation.BlockingDeviceIo;
-
 import static io.kvcache.tiers.device.BlockDevice.ALIGNMENT;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static org.assertj.core.api.Assertions.assertThat;
@@ -16,6 +12,7 @@ import io.kvcache.tiers.device.BlockDeviceContract;
 import io.kvcache.tiers.device.BlockDeviceMisuseContract;
 import io.kvcache.tiers.device.IoOutcome;
 import io.kvcache.tiers.device.MemoryDevice;
+import io.kvcache.tiers.simulation.FaultRates.Fault;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
