@@ -20,6 +20,7 @@ import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -43,6 +44,7 @@ final class DiskConcurrencyTest {
     private Path folder;
 
     @Test
+    @Tag("slow")
     void givenThreadsAtASmallStoreWithADisk_whenTheyWork_thenEveryByteIsRight() {
         try (TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(32 << 20)

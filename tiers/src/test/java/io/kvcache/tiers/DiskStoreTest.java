@@ -25,6 +25,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -278,6 +279,7 @@ final class DiskStoreTest {
 
     /// Mooncake refuses 1,515 of these puts with everything evictable.
     @Test
+    @Tag("slow")
     void givenAFullStoreWhoseVictimsAreBeingWritten_whenMoreIsPut_thenAllIsAccepted() {
         try (TieredKvCache cache = open(256, AdmissionKind.ALWAYS)) {
             for (int i = 0; i < 2000; i++) {

@@ -16,6 +16,7 @@ import io.kvcache.core.tier.AdmissionKind;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -97,6 +98,7 @@ final class LoadOrComputePolicyTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAnEngineThatIsFasterThanTheDisk_whenAcquired_thenWhatIsThereIsLeftAndSaidSo() {
         try (TieredKvCache cache = filled(AT_ONCE)) {
             int seed = onDisk(cache);

@@ -13,6 +13,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// Namespaces with weights that want more than there is.
@@ -108,6 +109,7 @@ final class MemoryWeightsTest {
     }
 
     @Test
+    @Tag("slow")
     void givenManySmallValues_whenStoredByOne_thenTheyTakeNoRecordsFromTheOther() {
         for (int i = 0; i < 100; i++) {
             put(heavy, i, 1000);

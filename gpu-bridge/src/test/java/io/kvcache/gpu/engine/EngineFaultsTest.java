@@ -23,6 +23,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -61,6 +62,7 @@ final class EngineFaultsTest {
     /// Out of memory, a device that fell off the bus, a stale token, something nobody knows.
     @ParameterizedTest
     @CsvSource({"2,false", "46,false", "205,false", "999,false", "2,true", "46,true"})
+    @Tag("slow")
     void givenAFaultAtEachCallInTurn_whenAnEngineIsServed_thenNeverAWrongByteNorALeak(int code, boolean kernel)
             throws Exception {
         long descriptors = OpenFileDescriptors.open();

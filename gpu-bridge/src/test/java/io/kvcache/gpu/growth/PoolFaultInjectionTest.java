@@ -17,6 +17,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -42,6 +43,7 @@ final class PoolFaultInjectionTest {
 
     @ParameterizedTest
     @CsvSource({"2, false", "46, false", "999, false", "2, true", "46, true", "999, true"})
+    @Tag("slow")
     void givenAFaultAtEachCallInTurn_whenGrowing_thenNeverAWrongByteNorALeak(int code, boolean byAThread)
             throws Exception {
         FaultInjection.assumePossible(fakeCuda);

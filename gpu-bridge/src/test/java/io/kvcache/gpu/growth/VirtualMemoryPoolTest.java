@@ -26,6 +26,7 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -133,6 +134,7 @@ final class VirtualMemoryPoolTest {
 
     @ParameterizedTest
     @CsvSource({"1,false", "2,true"})
+    @Tag("slow")
     void givenRandomSteps_whenSpansGrowAndShrink_thenTheModelAgreesAndMemoryIsWhatIsNeeded(long seed, boolean beside) {
         DeviceDriver mapping = beside ? fakeCuda.open() : null;
         VirtualMemoryPool pool = new VirtualMemoryPool(memory, MAX_PAGES * page, SLACK_PAGES * page, mapping);

@@ -8,6 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -37,6 +38,7 @@ final class KernelTextTest {
 
     @ParameterizedTest
     @ValueSource(strings = {"sm_80", "sm_90", "sm_100", "sm_120"})
+    @Tag("slow")
     void givenTheText_whenAssembledForADevice_thenItIsTakenAndNothingIsSpilled(String device) throws Exception {
         Path text = Files.writeString(folder.resolve("kernels.ptx"), GpuKernels.ptxSource());
         String said = run(

@@ -6,12 +6,14 @@ import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import java.util.ArrayList;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// The first checks find something out, each, and leave nothing behind.
 final class GpuSmokeChecksTest {
 
     @Test
+    @Tag("slow")
     void givenADevice_whenLookedAtFirst_thenEachCheckSaysSomethingAndNoneIsRefused() {
         FakeCuda fakeCuda = FakeCuda.reset();
         DeviceDriver driver = fakeCuda.open();

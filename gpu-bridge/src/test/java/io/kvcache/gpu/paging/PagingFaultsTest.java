@@ -20,6 +20,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -53,6 +54,7 @@ final class PagingFaultsTest {
     /// nobody knows.
     @ParameterizedTest
     @ValueSource(ints = {2, 46, 700, 999})
+    @Tag("slow")
     void givenAFaultAtEachCallInTurn_whenBlocksAreMoved_thenNeverAWrongByteNorALeak(int code) throws Exception {
         FaultInjection.assumePossible(fakeCuda);
         fakeCuda.delay(100);

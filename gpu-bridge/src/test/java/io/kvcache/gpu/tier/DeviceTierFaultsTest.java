@@ -14,6 +14,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -43,6 +44,7 @@ final class DeviceTierFaultsTest {
 
     @ParameterizedTest
     @ValueSource(ints = {2, 46, 999})
+    @Tag("slow")
     void givenAFaultAtEachCallInTurn_whenATierReclaims_thenNeverAWrongByteNorALeak(int code) throws Exception {
         FaultInjection.assumePossible(fakeCuda);
         fakeCuda.delay(20);

@@ -26,6 +26,7 @@ import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -220,6 +221,7 @@ final class DeviceTierTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAnOpenTable_whenManyTimesTheDeviceIsWritten_thenItsBlocksStay() {
         DeviceDriver driver = fakeCuda.open();
         DeviceTier tier = rig.open(driver);
@@ -245,6 +247,7 @@ final class DeviceTierTest {
 
     /// The store's memory goes, and other memory may come to lie where it was.
     @Test
+    @Tag("slow")
     void givenAnOpenTable_whenTheTierCannotBeClosed_thenTheSlotsAreNotRegisteredAnyMore() {
         DeviceDriver driver = fakeCuda.open();
         try (Arena arena = Arena.ofShared()) {
@@ -310,6 +313,7 @@ final class DeviceTierTest {
     /// Out of memory, and an answer that says the device is of no use any more.
     @ParameterizedTest
     @ValueSource(ints = {2, 700})
+    @Tag("slow")
     void givenAFaultAtEachCallInTurn_whenWorking_thenNeverAWrongByteNorALeak(int code) {
         int faults = 0;
         int out = 0;

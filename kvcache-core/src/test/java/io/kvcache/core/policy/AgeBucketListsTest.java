@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// The lists of leaves beside a plain scan of all of them.
@@ -21,6 +22,7 @@ final class AgeBucketListsTest {
     private static final int LANES = 5;
 
     @Test
+    @Tag("slow")
     void givenRandomLeavesInGrowingLanes_whenTheLowestIsAskedFor_thenItIsThatOfAPlainScan() {
         for (int seed = 1; seed <= 4; seed++) {
             Random random = new Random(seed);

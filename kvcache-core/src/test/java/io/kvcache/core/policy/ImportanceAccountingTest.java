@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Random;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// What [ImportancePolicy] remembers beside a recount of it, through all that a store can tell it.
@@ -15,6 +16,7 @@ final class ImportanceAccountingTest {
     private static final int STEPS = 40_000;
 
     @Test
+    @Tag("slow")
     void givenTwoTenantsAndAllThatCanBeSaid_whenRecounted_thenNothingIsCountedTwiceOrForgotten() {
         for (int seed = 1; seed <= 3; seed++) {
             System.out.println("importance's books, seed " + seed);
@@ -35,6 +37,7 @@ final class ImportanceAccountingTest {
     }
 
     @Test
+    @Tag("slow")
     void givenTwoTenants_whenOneHasUsedAMillion_thenTheOthersBooksAreRight() {
         Random random = new Random(4);
         Forest forest = new Forest(random);

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.EnumMap;
 import java.util.Map;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// The tree of records over host memory and a disk, under random operations; validated after each.
@@ -13,6 +14,7 @@ final class DiskPropertyTest {
     private static final int STEPS = 1500;
 
     @Test
+    @Tag("slow")
     void givenSeeds_whenOperationsAreRandom_thenClosureHoldsAndBytesAreRight() {
         Map<RandomDiskRun.Count, Integer> seen = new EnumMap<>(RandomDiskRun.Count.class);
         long only = Long.getLong("kvcache.property.seed", -1);

@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -26,6 +27,7 @@ final class HostStoreConcurrencyTest {
 
     @ParameterizedTest
     @CsvSource({"1, LRU, 2, 4000", "2, IMPORTANCE, 3, 4000", "3, LRU, 2, 50", "4, IMPORTANCE, 4, 4000"})
+    @Tag("slow")
     void givenManyThreads_whenTheyPutGetAndDrop_thenNoByteIsWrongAndNothingLeaks(
             long seed, PolicyKind policy, int slabs, int records) throws Exception {
         HostStoreConfig config = new HostStoreConfig(slabs * SlabPool.SLAB_BYTES, records, policy, 1 << 14);

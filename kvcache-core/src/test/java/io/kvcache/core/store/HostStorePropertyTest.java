@@ -27,6 +27,7 @@ final class HostStorePropertyTest {
 
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4, 5, 6, 7})
+    @Tag("slow")
     void givenASeed_whenOperationsAreRandom_thenStoreAndModelAgree(long seed) {
         run(seed, STEPS, 1);
     }

@@ -23,6 +23,7 @@ import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import java.util.ArrayList;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -86,6 +87,7 @@ final class ManyTenantsTest {
 
     @ParameterizedTest
     @MethodSource("policies")
+    @Tag("slow")
     void givenMoreTenantsAndSizesThanQueues_whenTheStoreIsFilledOver_thenAllPutsFindRoom(EvictionPolicyFactory policy) {
         try (HostStore store = store(policy)) {
             List<NamespaceEntry> values = new ArrayList<>();

@@ -114,6 +114,7 @@ final class StarvationTest {
 
     @ParameterizedTest
     @EnumSource(PolicyKind.class)
+    @Tag("slow")
     void givenAnyMix_whenNothingIsPinned_thenEveryPutFindsRoom(PolicyKind policy) {
         mix(16, 20_000, policy, 31 + policy.name().hashCode() % 7);
     }

@@ -11,6 +11,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// Readers without a lock beside a writer that hammers the same few buckets with the same few records.
@@ -64,6 +65,7 @@ final class BlockTreeRaceTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAWriterInTheSameBuckets_whenReadersLookUp_thenNoFalseHitAndNoFalseMiss() throws Exception {
         for (int number = 0; number < STAYING; number++) {
             staying[number] = insert(key(number));

@@ -18,6 +18,7 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
@@ -47,6 +48,7 @@ final class DirectoryBitRotTest {
     private Path folder;
 
     @Test
+    @Tag("slow")
     void givenAFlippedByte_whenOpenedAndRead_thenNoByteIsWrong() throws IOException {
         Set<Long> keys = fill();
         int missed = 0;

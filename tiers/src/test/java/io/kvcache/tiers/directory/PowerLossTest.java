@@ -26,6 +26,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
@@ -59,6 +60,7 @@ final class PowerLossTest {
     }
 
     @Test
+    @Tag("slow")
     void givenARun_whenThePowerGoesAtAnySync_thenWhatWasFlushedIsThereAndNothingIsWrong() throws IOException {
         RecordingDevice device = record();
         assertThat(device.boundaries()).hasSizeGreaterThan(80);

@@ -9,6 +9,7 @@ import java.util.TreeMap;
 import java.util.concurrent.ThreadLocalRandom;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -71,6 +72,7 @@ final class LogSimulationTest {
     }
 
     @Test
+    @Tag("slow")
     void givenCrashesAndFaults_whenReadAndReopened_thenNothingIsWrongAndNothingFlushedIsLost() {
         System.out.println("log simulation of " + SEEDS + " seeds from " + FIRST_SEED + " on");
         Map<String, Integer> rare = new TreeMap<>();

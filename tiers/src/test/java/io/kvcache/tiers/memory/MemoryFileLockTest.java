@@ -10,6 +10,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
@@ -51,6 +52,7 @@ final class MemoryFileLockTest {
 
     @ParameterizedTest
     @EnumSource(Kind.class)
+    @Tag("slow")
     void givenAStoreThatRuns_whenOthersOpenTheSame_thenAllAreRefusedUntilItIsClosed(Kind kind) throws IOException {
         try (HostMemory memory = kind.open(above)) {
             assertThat(inAnotherProcess(kind)).contains(TAKEN);

@@ -31,6 +31,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// Frames that are almost right, among others that are: nothing breaks but the connection
@@ -67,6 +68,7 @@ final class EndpointFuzzTest {
     private final MemorySegment bytes = Arena.ofAuto().allocate(BLOCK_BYTES);
 
     @Test
+    @Tag("slow")
     void givenFramesThatAreAlmostRight_whenSent_thenNothingIsLeft() throws ProtocolException {
         try (ShmDirectory folder = ShmDirectory.make();
                 TieredKvCache store = TieredKvCache.builder()

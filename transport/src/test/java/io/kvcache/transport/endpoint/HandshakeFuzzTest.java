@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// Ten thousand connections of strangers who do not say who they are, or nearly do: nobody gets in, and nothing
@@ -35,6 +36,7 @@ final class HandshakeFuzzTest {
     private final AtomicLong nanos = new AtomicLong(1);
 
     @Test
+    @Tag("slow")
     void givenStrangers_whenTheySayAnything_thenNobodyGetsInAndNothingIsLeft() {
         try (TieredKvCache store = TieredKvCache.builder()
                         .hostBytes(32 << 20)

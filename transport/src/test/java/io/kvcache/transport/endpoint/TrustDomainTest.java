@@ -40,6 +40,7 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
@@ -131,6 +132,7 @@ final class TrustDomainTest {
     }
 
     @Test
+    @Tag("slow")
     void givenTrustDomains_whenTheirTenantsWork_thenEachMapsFilesWithNothingOfOthersInThem() throws IOException {
         try (TcpEndpoint endpoint =
                 TcpEndpoint.open(common, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), options())) {

@@ -23,6 +23,7 @@ import java.util.Deque;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -80,6 +81,7 @@ final class UnauthenticatedFloodTest {
 
     @Test
     @EnabledOnOs(OS.LINUX)
+    @Tag("slow")
     void givenAFloodFromOneAddress_whenClientsOfAnotherComeAndWork_thenNoneIsKeptOutOrHeldUp() throws Exception {
         TieredKvCache store = endpointFixture.store();
         EndpointOptions options =

@@ -9,6 +9,7 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -52,6 +53,7 @@ final class PeerSimulationTest {
     }
 
     @Test
+    @Tag("slow")
     void givenBadWeather_whenStoresUseTheirPeers_thenEachSeedEndsWellAndTheSameTwice() throws InterruptedException {
         System.out.println("peers of " + SEEDS + " seeds from " + FIRST + " on");
         PeerSimulation.PeerEventCounts peerEventCounts = new PeerSimulation.PeerEventCounts();

@@ -9,6 +9,7 @@ import io.kvcache.transport.aeron.TestMediaDriver;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import java.io.IOException;
 import java.time.Duration;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -20,6 +21,7 @@ final class AeronLossTest {
     private static final long SEED = 20_261_122;
 
     @Test
+    @Tag("slow")
     void givenThreeOfTenMessagesAreLost_whenBlocksGoThereAndBack_thenAllComeAndEveryByteIsRight() throws IOException {
         try (TestMediaDriver driver = TestMediaDriver.losing(SHARE, SEED);
                 TieredKvCache store = TieredKvCache.builder()

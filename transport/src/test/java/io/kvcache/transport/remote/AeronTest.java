@@ -22,6 +22,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -68,6 +69,7 @@ final class AeronTest {
 
     @ParameterizedTest
     @ValueSource(strings = {UDP, UDP + "|mtu=65504|term-length=4194304", UDP + "|idle=dedicated|mtu=1408"})
+    @Tag("slow")
     void givenUdp_whenBlocksGoThereAndBack_thenEveryByteIsRight(String address) throws IOException {
         try (TieredKvCache store = store();
                 AeronEndpoint endpoint = serve(store, address)) {
@@ -82,6 +84,7 @@ final class AeronTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAStreamOfLongTermsThatTheServerDoesNotHave_whenItComes_thenNothingIsTakenForIt() throws IOException {
         try (TieredKvCache store = store();
                 AeronEndpoint endpoint = serve(store, UDP)) {
@@ -229,6 +232,7 @@ final class AeronTest {
 
     @ParameterizedTest
     @ValueSource(strings = {"ipc", "udp"})
+    @Tag("slow")
     void givenAClientThatHoldsATableAndAWriter_whenKilled_thenAllIsBack(String media) throws Exception {
         try (TieredKvCache store = store();
                 AeronEndpoint endpoint = serve(store, media.equals("ipc") ? ipc() : UDP)) {
@@ -248,6 +252,7 @@ final class AeronTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAServerThatIsKilled_whenAnotherTakesItsPlace_thenAMissAndThenItIsFound() throws Exception {
         try (TestProcess first = TestProcess.start("serve", ipc())) {
             first.line();
@@ -274,6 +279,7 @@ final class AeronTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAJvmWithoutTheFlag_whenAnAddressIsNotAerons_thenItWorksAndAeronStaysUnloaded() throws Exception {
         Path loaded = folder.resolve("loaded");
         try (TieredKvCache store = store();

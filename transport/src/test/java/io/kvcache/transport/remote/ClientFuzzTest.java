@@ -34,6 +34,7 @@ import java.util.logging.Logger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -82,6 +83,7 @@ final class ClientFuzzTest {
     }
 
     @Test
+    @Tag("slow")
     void givenFramesThatAreAlmostRight_whenHeard_thenNothingIsWrongAndNothingIsLeft() {
         try (ShmDirectory folder = ShmDirectory.make();
                 TieredKvCache store = TieredKvCache.builder()

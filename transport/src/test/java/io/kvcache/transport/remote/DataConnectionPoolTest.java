@@ -18,6 +18,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -91,6 +92,7 @@ final class DataConnectionPoolTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAPutThatIsNotAnswered_whenItsTimeIsOver_thenItIsNotTriedOtherwise() {
         Namespace objects = Namespace.objects("o", "t");
         AtomicInteger reserving = new AtomicInteger();

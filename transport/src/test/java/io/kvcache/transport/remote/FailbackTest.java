@@ -34,6 +34,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -250,6 +251,7 @@ final class FailbackTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAFirstThatSaysNothingOrNonsense_whenAsked_thenTheCacheServesOnAndGoesBackWhenItIsRight()
             throws Exception {
         int port = free();

@@ -27,6 +27,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -90,6 +91,7 @@ final class LostRepliesTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAnObjectWhoseAnswerIsLost_whenFetched_thenItIsAMissAndTheSessionGoesOn() throws Exception {
         losing(MessageType.GET_OBJECT, (cache, lost) -> {
             cache.register(OBJECTS);
@@ -112,6 +114,7 @@ final class LostRepliesTest {
     }
 
     @Test
+    @Tag("slow")
     void givenARegistrationWhoseAnswerIsLost_whenTheNamespaceIsUsed_thenItIsRegisteredAgain() throws Exception {
         losing(MessageType.REGISTER, (cache, lost) -> {
             cache.register(TestBlocks.SPACE);

@@ -23,6 +23,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -58,6 +59,7 @@ final class ProcessFailureTest {
     }
 
     @Test
+    @Tag("slow")
     void givenATcpClientInTheMiddleOfPutsAndReads_whenKilled_thenAllIsBackAndNothingIsWrong() throws Exception {
         try (TieredKvCache store = store();
                 TcpEndpoint endpoint = TcpEndpoint.open(
@@ -67,6 +69,7 @@ final class ProcessFailureTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAnAeronClientInTheMiddleOfPutsAndReads_whenKilled_thenAllIsBackAndNothingIsWrong() throws Exception {
         EndpointOptions options = EndpointOptions.DEFAULTS.withMaxLease(Duration.ofSeconds(3));
         try (TieredKvCache store = store();
@@ -99,6 +102,7 @@ final class ProcessFailureTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAStoppedServer_whenAskedOverTcp_thenAnswersInTimeAndARecovery() throws Exception {
         try (TestProcess server = TestProcess.start("serve", "0");
                 RemoteKvCache cache = connect("127.0.0.1:" + server.line(), SHORT)) {
@@ -111,6 +115,7 @@ final class ProcessFailureTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAStoppedServer_whenAskedOverAeron_thenAnswersInTimeAndARecovery() throws Exception {
         try (TestProcess server = TestProcess.start("serve", ipc());
                 RemoteKvCache cache = connect(server.line(), LONGER)) {
@@ -163,6 +168,7 @@ final class ProcessFailureTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAStoppedServer_whenItsMemoryIsMapped_thenReadsGoOnAndPutsEndInTime() throws Exception {
         try (ShmDirectory shared = ShmDirectory.make();
                 TestProcess server =

@@ -25,6 +25,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -71,6 +72,7 @@ final class RemoteFaultsTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAClientThatIsStopped_whenItsTimeIsOver_thenItHoldsNothingAndRecovers() throws Exception {
         EndpointOptions options = EndpointOptions.DEFAULTS.withMaxLease(TestProcess.SHORT_LEASE);
         try (TieredKvCache store = store().build();
@@ -95,6 +97,7 @@ final class RemoteFaultsTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAServerThatIsKilledInTheMiddle_whenAnotherTakesItsPlace_thenTheClientFindsIt() throws Exception {
         int port;
         try (TestProcess first = TestProcess.start("serve", "0")) {
@@ -173,6 +176,7 @@ final class RemoteFaultsTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAServerThatDoesNotAnswer_whenAsked_thenAMissInTimeAndARecovery() throws Exception {
         try (TieredKvCache store = store().build();
                 TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS);
@@ -254,6 +258,7 @@ final class RemoteFaultsTest {
     }
 
     @Test
+    @Tag("slow")
     void givenBlocksOnDiskThere_whenAcquiredWithTime_thenTheyArriveInOrder() throws Exception {
         try (TieredKvCache store = store().admission(AdmissionKind.ALWAYS)
                         .disk(folder.resolve("disk"), 600 << 20)

@@ -22,6 +22,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -149,6 +150,7 @@ final class ServerListTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAServerThatDoesNotAnswerAnyMore_whenUsedOn_thenTheNextServesAndNothingIsHeldThere() throws Exception {
         try (TcpEndpoint first = TcpEndpoint.open(
                         one, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);

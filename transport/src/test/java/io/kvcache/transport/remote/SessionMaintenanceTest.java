@@ -20,6 +20,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -56,6 +57,7 @@ final class SessionMaintenanceTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAWaiterWhoseExecutorIsClosed_whenItsTableEndsLate_thenTheSessionIsKeptAndReplaced() {
         InProcessServer server = new InProcessServer(endpoint, (wire, frame) -> late(frame));
         try (RemoteKvCache cache = connect(server)) {

@@ -29,6 +29,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
@@ -281,6 +282,7 @@ final class SharedMemoryTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAClientThatIsStoppedWithViews_whenItsBlocksHaveGone_thenItLearnsThatTheyAreNotValid() throws Exception {
         EndpointOptions options = EndpointOptions.DEFAULTS.withMaxLease(TestProcess.SHORT_LEASE);
         try (TieredKvCache store = store().shareMemory(folder.path()).build();
@@ -304,6 +306,7 @@ final class SharedMemoryTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAServerThatIsKilled_whenViewsAreHeld_thenTheyStayRightAndTheNextServerIsFound() throws Exception {
         int port;
         try (TestProcess first = TestProcess.start("serve", "0", folder.path().toString())) {

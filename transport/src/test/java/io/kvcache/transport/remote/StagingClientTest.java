@@ -27,6 +27,7 @@ import java.util.Objects;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -220,6 +221,7 @@ final class StagingClientTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAClientThatIsKilledWhileItWrites_whenItIsGone_thenAllIsBackAndNothingIsWrong() throws Exception {
         try (TieredKvCache store = store(StagingLimits.DEFAULTS);
                 TcpEndpoint endpoint = serve(store)) {
@@ -250,6 +252,7 @@ final class StagingClientTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAServerThatIsKilledInTheMiddle_whenPutTo_thenErrorsAtOnceAndTheNextOneHasItsOwn() throws Exception {
         int port;
         try (TestProcess first = TestProcess.start("serve", "0", folder.path().toString())) {

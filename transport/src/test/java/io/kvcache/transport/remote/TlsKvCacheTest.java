@@ -37,6 +37,7 @@ import java.util.function.Supplier;
 import javax.net.ssl.SSLEngine;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -94,6 +95,7 @@ final class TlsKvCacheTest {
     }
 
     @Test
+    @Tag("slow")
     void givenTls_whenBlocksAndObjectsTravelBothWaysAtOnce_thenTheyAreTheirKeys() throws Exception {
         try (TcpEndpoint endpoint = serve(good().engines());
                 RemoteKvCache cache =
@@ -165,6 +167,7 @@ final class TlsKvCacheTest {
     }
 
     @Test
+    @Tag("slow")
     void givenACertificateOfAnotherName_whenConnected_thenItIsSaidWhichWasWanted() throws IOException {
         TestCertificate other = TestCertificate.make(folder, "other", "DNS:other.example");
         try (TcpEndpoint endpoint = serve(other.engines())) {
@@ -242,6 +245,7 @@ final class TlsKvCacheTest {
     }
 
     @Test
+    @Tag("slow")
     void givenBytesThatAreTurnedOnTheirWay_whenRead_thenNeverAWrongOneAndARecovery() throws Exception {
         try (TcpEndpoint endpoint = serve(good().engines());
                 FaultyProxy proxy = new FaultyProxy(endpoint.address().getPort());

@@ -20,6 +20,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -82,6 +83,7 @@ final class TransportSelectionTest {
     }
 
     @Test
+    @Tag("slow")
     void givenTcpThatIsSlow_whenConnected_thenAeronCarries() throws Exception {
         try (AeronEndpoint aeron = AeronEndpoint.open(store, UDP, EndpointOptions.DEFAULTS);
                 TcpEndpoint tcp = serve(EndpointOptions.DEFAULTS.withAeron(aeron.address()));
@@ -111,6 +113,7 @@ final class TransportSelectionTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAJvmWithoutTheFlagThatAeronNeeds_whenConnected_thenTcpCarries() throws Exception {
         store.register(TestBlocks.SPACE);
         TestBlocks.stored(store, 1, 10);
@@ -142,6 +145,7 @@ final class TransportSelectionTest {
                 "aeron:udp?endpoint=127.0.0.1:9|driver=/",
                 "nonsense"
             })
+    @Tag("slow")
     void givenAnOfferThatIsDeadOrWrong_whenConnected_thenTcpCarriesAndStatsSayWhy(String offered) throws IOException {
         try (TcpEndpoint tcp = serve(EndpointOptions.DEFAULTS.withAeron(offered));
                 RemoteKvCache cache = RemoteKvCache.connect(auto(tcp))) {

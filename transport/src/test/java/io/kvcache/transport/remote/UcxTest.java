@@ -14,6 +14,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledIf;
@@ -55,6 +56,7 @@ final class UcxTest {
     @ParameterizedTest
     @ValueSource(strings = {"tcp", "shm"})
     @EnabledIf(value = THERE, disabledReason = MISSING)
+    @Tag("slow")
     void givenBlocks_whenRead_thenTheyComeOneSidedWithEveryByteRight(String transports) throws IOException {
         try (UcxServer served = UcxServer.open(store, transports);
                 RemoteKvCache cache = connect(served.address())) {
@@ -70,6 +72,7 @@ final class UcxTest {
     @ParameterizedTest
     @ValueSource(strings = {"tcp", "shm"})
     @EnabledIf(value = THERE, disabledReason = MISSING)
+    @Tag("slow")
     void givenAClientThatIsKilled_whenOthersRead_thenTheServerGoesOn(String transports) throws Exception {
         try (UcxServer served = UcxServer.open(store, transports)) {
             store.register(TestBlocks.SPACE);
@@ -89,6 +92,7 @@ final class UcxTest {
     @ParameterizedTest
     @ValueSource(strings = {"tcp", "shm"})
     @EnabledIf(value = THERE, disabledReason = MISSING)
+    @Tag("slow")
     void givenAServerThatIsKilled_whenBlocksAreRead_thenAMissAndWhatHadArrivedStays(String transports)
             throws Exception {
         try (ShmDirectory own = ShmDirectory.make();

@@ -8,6 +8,7 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
@@ -18,6 +19,7 @@ import org.junit.jupiter.api.condition.OS;
 final class SharedStoreTortureTest {
 
     @Test
+    @Tag("slow")
     void givenAStoreThatEvictsWithoutAPause_whenReadFromTwoProcesses_thenNoWrongByteIsBelieved() throws Exception {
         try (ShmDirectory folder = ShmDirectory.make();
                 TortureProcess writer =

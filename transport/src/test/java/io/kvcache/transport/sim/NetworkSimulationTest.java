@@ -13,6 +13,7 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.LongStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -51,11 +52,13 @@ final class NetworkSimulationTest {
     }
 
     @Test
+    @Tag("slow")
     void givenBadWeather_whenClientsWork_thenNothingIsWrongAndNothingIsLeft() throws Exception {
         all((seed, faultCounts) -> new NetworkSimulation(seed, faultCounts).run());
     }
 
     @Test
+    @Tag("slow")
     void givenBadWeather_whenStoresUseTheirPeers_thenEveryGetEndsInTimeWithACorrectPrefix() throws Exception {
         all((seed, faultCounts) -> new PeerNetworkSimulation(seed, faultCounts).run());
     }
