@@ -1,4 +1,4 @@
-package io.kvcache.bench.pack;
+package io.kvcache.server;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
@@ -7,20 +7,24 @@ import io.kvcache.server.client.ClientConfig;
 import io.kvcache.server.client.RespClient;
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.jar.Attributes;
+import java.util.jar.JarEntry;
+import java.util.jar.JarFile;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import java.util.stream.Stream;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The one jar of what this build made, as somebody has it who has nothing else. Runs after the jars are there.
-final class FatJarWriterIT {
+/// The one jar that this build made, alone in an empty folder. Runs after `package` has left it.
+final class OneJarIT {
 
     private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
     private static final Path TARGET =
@@ -33,21 +37,76 @@ final class FatJarWriterIT {
     @TempDir
     private static Path folder = Path.of("");
 
-    private static Path jar = folder;
+    private static final Path JAR = TARGET.resolve("kvcache.jar");
 
-    @BeforeAll
-    static void makeIt() throws IOException {
-        List<Path> ours;
-        try (var files = Files.newDirectoryStream(TARGET, "kvcache-server-*.jar")) {
-            ours = Stream.of(files.iterator().next()).toList();
+    private static List<JarFile> parts() throws IOException {
+        List<JarFile> parts = new ArrayList<>();
+        for (Path folder : List.of(TARGET, TARGET.resolve("lib"))) {
+            try (DirectoryStream<Path> files = Files.newDirectoryStream(folder, "*-*.jar")) {
+                for (Path file : files) {
+                    parts.add(new JarFile(file.toFile()));
+                }
+            }
         }
-        jar = folder.resolve("kvcache.jar");
-        try (var libraries = Files.list(TARGET.resolve("lib"))) {
-            FatJarWriter.write(
-                    jar,
-                    Stream.concat(ours.stream(), libraries.sorted()).toList(),
-                    List.of(ROOT.resolve("LICENSE"), ROOT.resolve("NOTICE")));
+        return parts;
+    }
+
+    @Test
+    void givenTheServersJars_whenShaded_thenNothingButBordersAndSignaturesIsLeftOut() throws IOException {
+        try (JarFile all = new JarFile(JAR.toFile())) {
+            for (JarFile part : parts()) {
+                try (part) {
+                    assertThat(part.stream()
+                                    .map(JarEntry::getName)
+                                    .filter(name -> !name.endsWith("/"))
+                                    .filter(name -> !name.matches("META-INF/(MANIFEST\\.MF|INDEX\\.LIST|SIG-.*"
+                                            + "|[^/]+\\.(SF|RSA|DSA|EC))|(META-INF/versions/\\d+/)?module-info\\.class")))
+                            .as(part.getName())
+                            .allSatisfy(name -> assertThat(all.getEntry(name)).isNotNull());
+                    for (JarEntry list : part.stream()
+                            .filter(entry -> entry.getName().matches("META-INF/(services/.+|LICENSE|NOTICE)"))
+                            .toList()) {
+                        assertThat(lines(all, list.getName())).as(part.getName()).containsAll(lines(part, list.getName()));
+                    }
+                }
+            }
+            assertThat(lines(all, "LICENSE")).isEqualTo(Files.readAllLines(ROOT.resolve("LICENSE")));
+            assertThat(lines(all, "NOTICE")).isEqualTo(Files.readAllLines(ROOT.resolve("NOTICE")));
         }
+    }
+
+    private static List<String> lines(JarFile jar, String name) throws IOException {
+        try (InputStream in = jar.getInputStream(jar.getEntry(name))) {
+            return new String(in.readAllBytes(), UTF_8)
+                    .lines()
+                    .filter(line -> !name.startsWith("META-INF/services/") || !(line.isBlank() || line.startsWith("#")))
+                    .toList();
+        }
+    }
+
+    @Test
+    void givenTheLaunchersFlags_whenShaded_thenTheManifestSaysWhatAManifestCan() throws IOException {
+        String flags = Files.readString(ROOT.resolve(".mvn/java-flags.sh"));
+        try (JarFile jar = new JarFile(JAR.toFile())) {
+            Attributes main = jar.getManifest().getMainAttributes();
+            assertThat(String.join(" ", values(flags, "--add-exports (\\S+)=ALL-UNNAMED")))
+                    .isNotEmpty()
+                    .isEqualTo(main.getValue("Add-Exports"));
+            assertThat(values(flags, "--enable-native-access=([A-Z-]+)"))
+                    .containsExactly(main.getValue("Enable-Native-Access"));
+            assertThat(values(flags, "(--add-opens)")).isEmpty();
+            assertThat(main.getValue("Main-Class")).isEqualTo("io.kvcache.server.cli.Kvcache");
+            assertThat(main.getValue("Implementation-Version")).isNotEmpty();
+            assertThat(jar.isMultiRelease()).isTrue();
+        }
+    }
+
+    private static List<String> values(String flags, String pattern) {
+        return Pattern.compile(pattern)
+                .matcher(flags)
+                .results()
+                .map(found -> found.group(1))
+                .toList();
     }
 
     private ProcessBuilder inAnEmptyFolder(String... command) throws IOException {
@@ -104,7 +163,7 @@ final class FatJarWriterIT {
         ProcessBuilder serve = inAnEmptyFolder(
                 JAVA,
                 "-jar",
-                jar.toString(),
+                JAR.toString(),
                 "serve",
                 "--port",
                 "0",
@@ -126,7 +185,7 @@ final class FatJarWriterIT {
     @Test
     void givenTheFilesOfTheImage_whenRehearsedAndServed_thenWhatWasLoadedIsMapped() throws Exception {
         Path image = Files.createDirectory(folder.resolve("image"));
-        Files.createLink(image.resolve("kvcache.jar"), jar);
+        Files.copy(JAR, image.resolve("kvcache.jar"));
         Path entry = Files.copy(ROOT.resolve("deploy/entry"), image.resolve("entry"));
         assertThat(entry.toFile().setExecutable(true)).isTrue();
         Files.copy(ROOT.resolve(".mvn/java-flags.sh"), image.resolve("java-flags.sh"));
