@@ -25,7 +25,6 @@ import picocli.CommandLine.Spec;
             ServerBenchCommand.class,
             TransportBenchCommand.class,
             GpuBenchCommand.class,
-            LmcacheBenchCommand.class,
             BuildComparisonCommand.class
         },
         sortOptions = false)
@@ -53,7 +52,6 @@ final class BenchCommand implements Callable<Integer> {
             SuiteCatalogue.all().forEach(options::printSpecs);
             options.print("server: the cache server beside redis-server; see bench server --help\n");
             options.print("transport: the remote cache beside a bare responder; see bench transport --help\n");
-            options.print("opaque: a trace as LMCache plays it beside native blocks; see bench opaque --help\n");
             options.print("pairs: this build beside another one, in turns; see bench pairs --help\n");
             options.print("gpu: blocks, pages and kernels on a GPU beside bare copies; see bench gpu --help\n");
             return 0;

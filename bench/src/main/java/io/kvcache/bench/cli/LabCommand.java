@@ -32,8 +32,6 @@ import picocli.CommandLine.Spec;
         subcommands = {
             TierLabCommand.class,
             CurveLabCommand.class,
-            PrefetchLabCommand.class,
-            MarginLabCommand.class,
             CaptureLabCommand.class
         },
         sortOptions = false)

@@ -3,7 +3,6 @@ package io.kvcache.bench.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.bench.lab.LabRow;
-import io.kvcache.bench.lab.MarginRow;
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.client.ClientConfig;
 import io.kvcache.server.client.RespClient;
@@ -155,29 +154,6 @@ final class LabCommandTest {
         assertThat(commandResult.exitCode()).isZero();
         assertThat(commandResult.out())
                 .contains("half-life=32.0", "half-life=128.0", "class-events=2000.0", "ghosts=8.0");
-    }
-
-    @Test
-    void givenMargins_whenAsked_thenARowForEachShareAndASignWhereOneIsBelow() {
-        CommandRunner.CommandResult commandResult = CommandRunner.run(
-                "lab", "margins", "--trace", "generated:1,hostile:1", "--share", "0.5,3", "--format", "csv");
-        List<String> lines = commandResult.out().lines().toList();
-        assertThat(lines).hasSize(5).first().isEqualTo(MarginRow.CSV_HEAD);
-        boolean below = lines.stream().skip(1).anyMatch(line -> Double.parseDouble(line.split(",", -1)[8]) < -0.005);
-        assertThat(commandResult.exitCode()).isEqualTo(below ? 1 : 0);
-        assertThat(CommandRunner.run("lab", "margins", "--trace", "hostile:1", "--share", "3")
-                        .out())
-                .contains("importance", "hostile:1");
-    }
-
-    @ParameterizedTest
-    @CsvSource(
-            value = {"--share;0", "--look-ahead;-1", "--format;html", "--trace;generated:x"},
-            delimiter = ';')
-    void givenABadChoiceForMargins_whenRun_thenTheErrorNamesTheValue(String option, String value) {
-        CommandRunner.CommandResult commandResult = CommandRunner.run("lab", "margins", option, value);
-        assertThat(commandResult.exitCode()).isEqualTo(2);
-        assertThat(commandResult.err()).contains(value).contains("must be");
     }
 
     @ParameterizedTest

@@ -57,17 +57,6 @@ final class LabInputValidationTest {
     }
 
     @Test
-    void givenNothingOnDisk_whenPrefetchesAreCompared_thenThatIsSaidAndTheFolderIsLeftEmpty(@TempDir Path folder) {
-        CommandRunner.CommandResult commandResult = CommandRunner.run(
-                "lab", "prefetch", "--trace", "generated:3", "--first", "3", "--queue", "0", "--folder", "" + folder);
-        assertThat(commandResult.exitCode()).as(commandResult.err()).isZero();
-        assertThat(commandResult.out())
-                .contains("no request had blocks on disk")
-                .doesNotContain("NaN");
-        assertThat(folder).isEmptyDirectory();
-    }
-
-    @Test
     void givenAFolderThatIsNotThere_whenProcessesAreToBeKilled_thenRefusedAndNothingIsMade(@TempDir Path folder) {
         Path missing = folder.resolve("a").resolve("b");
         CommandRunner.CommandResult commandResult =
