@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.disk.DiskBenchDirs;
-import io.kvcache.bench.disk.MissingToolException;
+import io.kvcache.bench.disk.FioRunner.MissingToolException;
 import io.kvcache.bench.suite.BenchmarkSuite;
 import io.kvcache.bench.suite.SuiteCatalogue;
 import java.io.IOException;

@@ -2,11 +2,11 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.server.ServerBuildBenchmark;
 import io.kvcache.bench.suite.Build;
-import io.kvcache.bench.suite.BuildBenchmark;
+import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
 import io.kvcache.bench.suite.BuildComparison;
 import io.kvcache.bench.suite.CoreBuildBenchmark;
 import io.kvcache.bench.suite.MachineInfo;
-import io.kvcache.bench.suite.SpeedRatio;
+import io.kvcache.bench.suite.BuildComparison.SpeedRatio;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;

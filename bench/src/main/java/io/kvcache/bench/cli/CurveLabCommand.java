@@ -1,6 +1,6 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.lab.CurveRow;
+import io.kvcache.bench.lab.HitRatioCurves.CurveRow;
 import io.kvcache.bench.lab.HitRatioCurves;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.trace.Trace;

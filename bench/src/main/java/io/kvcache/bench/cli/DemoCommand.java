@@ -4,7 +4,7 @@ import com.sun.management.OperatingSystemMXBean;
 import io.kvcache.bench.demo.Demo;
 import io.kvcache.bench.demo.DemoReport;
 import io.kvcache.bench.demo.DemoResult;
-import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceReader;

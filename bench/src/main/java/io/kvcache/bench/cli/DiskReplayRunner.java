@@ -6,7 +6,7 @@ import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.store.ScratchDirectory;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.store.TierReplay.Settings;
-import io.kvcache.bench.store.TierReplayResult;
+import io.kvcache.bench.store.TierReplay.TierReplayResult;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.server.cli.ByteSizeText;

@@ -1,6 +1,6 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.server.BenchmarkOptions;
+import io.kvcache.bench.server.ServerBenchmark.BenchmarkOptions;
 import io.kvcache.bench.server.ServerBenchmark;
 import io.kvcache.bench.server.ServerBenchmarks;
 import io.kvcache.bench.suite.BenchResult;

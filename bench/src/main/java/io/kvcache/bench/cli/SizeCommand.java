@@ -2,8 +2,8 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.lab.CapacityPlanner;
 import io.kvcache.bench.lab.GpuPreset;
-import io.kvcache.bench.lab.RoutingPolicy;
-import io.kvcache.bench.lab.SizingResult;
+import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
+import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.server.cli.ByteSizeText;
 import java.io.IOException;

@@ -1,6 +1,6 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.lab.SizingResult;
+import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
 import io.kvcache.server.cli.ByteSizeText;
 import java.io.PrintWriter;
 import java.util.Locale;

@@ -5,7 +5,7 @@ import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.store.MemoryCopySpeed;
 import io.kvcache.bench.store.StoreReplay;
-import io.kvcache.bench.store.StoreReplayResult;
+import io.kvcache.bench.store.StoreReplay.StoreReplayResult;
 import io.kvcache.bench.store.TraceChains;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.policy.EvictionPolicies;

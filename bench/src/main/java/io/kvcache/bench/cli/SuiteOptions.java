@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.suite.BenchResult;
-import io.kvcache.bench.suite.BenchmarkSpec;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import io.kvcache.bench.suite.BenchmarkSuite;
 import io.kvcache.bench.suite.RunLength;
 import io.kvcache.bench.suite.SuiteRunner;

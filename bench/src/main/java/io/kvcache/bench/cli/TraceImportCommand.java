@@ -1,10 +1,10 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.log.LogImporter;
-import io.kvcache.bench.log.LogTokenizer;
+import io.kvcache.bench.log.TokenizerLoader.LogTokenizer;
 import io.kvcache.bench.log.TokenizerLoader;
 import io.kvcache.bench.log.TraceWriter;
-import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.Trace;
 import java.io.IOException;
 import java.io.PrintWriter;

@@ -1,12 +1,12 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.suite.BenchResult;
-import io.kvcache.bench.transport.HeapResult;
-import io.kvcache.bench.transport.MatchResult;
-import io.kvcache.bench.transport.ResourceUsage;
-import io.kvcache.bench.transport.SharedMemoryResult;
-import io.kvcache.bench.transport.TransferStats;
-import io.kvcache.bench.transport.TransportResult;
+import io.kvcache.bench.transport.HeapComparison.HeapResult;
+import io.kvcache.bench.transport.MatchComparison.MatchResult;
+import io.kvcache.bench.transport.TransferEndpoint.ResourceUsage;
+import io.kvcache.bench.transport.SharedMemoryComparison.SharedMemoryResult;
+import io.kvcache.bench.transport.TransferMeter.TransferStats;
+import io.kvcache.bench.transport.TransportComparison.TransportResult;
 import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;

@@ -4,7 +4,7 @@ import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.store.DeviceLogSilencer;
 import io.kvcache.bench.store.ScratchDirectory;
 import io.kvcache.bench.store.TierReplay;
-import io.kvcache.bench.store.TierReplayResult;
+import io.kvcache.bench.store.TierReplay.TierReplayResult;
 import io.kvcache.core.tier.AdmissionKind;
 import java.io.IOException;
 import java.nio.file.Path;

@@ -1,8 +1,16 @@
 package io.kvcache.bench.crash;
 
+import io.kvcache.bench.crash.StepCrashProcess.TestContent;
+
+import io.kvcache.bench.crash.StepCrashProcess.CrashStep;
+
 import io.kvcache.bench.store.DeviceLogSilencer;
 import io.kvcache.bench.store.ScratchDirectory;
+import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.directory.DirectoryOptions;
+import io.kvcache.tiers.directory.DiskDirectory;
+import io.kvcache.tiers.disk.LogAudit;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -105,5 +113,91 @@ public final class CrashTestRunner {
         int space = line.indexOf(' ');
         int number = Integer.parseInt(line.substring(space + 1));
         said[line.startsWith("begin") ? 0 : 1] = number;
+    }
+
+    /// What a round showed: a process was killed, and its directory opened again.
+    ///
+    /// @param roomy whether the tier is large enough for everything
+    /// @param begun the last step that the process began
+    /// @param flushed its last flush, or -1
+    /// @param found over all rounds in the same directory
+    /// @param corrupt blocks and objects by `fsck`, before the opening
+    /// @param reopenSeconds until all that the disk holds was known again
+    public record CrashRound(
+            int number,
+            boolean roomy,
+            int begun,
+            int flushed,
+            RecoveryVerifier.Findings found,
+            long corrupt,
+            double reopenSeconds) {
+
+        /// Nothing wrong, nothing missing that has to be there, nothing bad on the disk.
+        public boolean passed() {
+            return found.wrong() == 0 && found.resurrected() == 0 && corrupt == 0 && (!roomy || found.missing() == 0);
+        }
+
+        /// Blocks and objects that were flushed and have to be there.
+        public long promised() {
+            return roomy ? found.promised() : 0;
+        }
+
+        public long missing() {
+            return roomy ? found.missing() : 0;
+        }
+
+        public long wrong() {
+            return found.wrong();
+        }
+
+        public long resurrected() {
+            return found.resurrected();
+        }
+    }
+
+    /// The directory of a tier in which processes are killed.
+    ///
+    /// @param bytes of the tier
+    record CrashDir(Path directory, long bytes) {
+
+        /// Takes in all that the rounds between two clearings write, so that nothing of it is evicted.
+        static final long ROOMY_BYTES = 256L << 20;
+
+        /// Reclaims regions within a round.
+        static final long TIGHT_BYTES = 8L << 20;
+
+        /// Two slabs for each of the four classes of slots, so that no class takes one from another.
+        private static final long HOST_BYTES = 256L << 20;
+
+        static CrashDir of(String directory, long bytes) {
+            return new CrashDir(Path.of(directory), bytes);
+        }
+
+        /// Opens a store there.
+        TieredKvCache open() {
+            TieredKvCache cache = TieredKvCache.builder()
+                    .hostBytes(HOST_BYTES)
+                    .prefaultInBackground(false)
+                    .failOnLeak(true)
+                    .admission(AdmissionKind.ALWAYS)
+                    .disk(directory, bytes)
+                    .build();
+            cache.register(TestContent.BLOCKS);
+            cache.register(TestContent.OBJECTS);
+            return cache;
+        }
+
+        /// Blocks and objects whose bytes are bad, as `fsck` finds them.
+        long countCorrupt() {
+            try (DiskDirectory opened = DiskDirectory.openExisting(directory, DirectoryOptions.defaults())) {
+                return LogAudit.run(opened.device(), LogAudit.Scope.BLOCKS, (_, _) -> {})
+                        .corruptEntries();
+            }
+        }
+
+        /// Whether all that was flushed has to be there.
+        boolean isRoomy() {
+            return bytes >= ROOMY_BYTES;
+        }
     }
 }

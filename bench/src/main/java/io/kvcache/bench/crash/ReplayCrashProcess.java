@@ -5,7 +5,7 @@ import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.store.DeviceLogSilencer;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.store.TraceChains;
-import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.policy.PolicyKind;

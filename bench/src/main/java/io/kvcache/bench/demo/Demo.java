@@ -9,7 +9,7 @@ import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.store.MemoryCopySpeed;
 import io.kvcache.bench.store.ScratchDirectory;
 import io.kvcache.bench.store.StoreReplay;
-import io.kvcache.bench.store.StoreReplayResult;
+import io.kvcache.bench.store.StoreReplay.StoreReplayResult;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.policy.EvictionPolicies;
 import io.kvcache.core.policy.EvictionPolicyFactory;

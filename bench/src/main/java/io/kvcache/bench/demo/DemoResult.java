@@ -2,7 +2,7 @@ package io.kvcache.bench.demo;
 
 import io.kvcache.bench.crash.CrashReplay;
 import io.kvcache.bench.replay.HitTotals;
-import io.kvcache.bench.store.StoreReplayResult;
+import io.kvcache.bench.store.StoreReplay.StoreReplayResult;
 import io.kvcache.bench.trace.Trace;
 import java.util.List;
 

@@ -1,14 +1,28 @@
 package io.kvcache.bench.disk;
 
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static java.lang.foreign.ValueLayout.JAVA_SHORT;
+
+import io.kvcache.bench.disk.DiskRun.AccessPattern;
+import io.kvcache.bench.disk.DiskRun.TransferResult;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.FileDevice;
-import io.kvcache.tiers.device.FileDeviceOptions;
 import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
+import io.kvcache.tiers.device.FileDeviceOptions;
+import io.kvcache.tiers.device.IoOutcome;
+import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.Libc.LibcFunction;
 import java.io.IOException;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
+import java.util.stream.LongStream;
 
 /// Runs workloads through our block device, each in a thread of its own, which then owns it.
 ///
@@ -50,6 +64,143 @@ record DeviceIoRunner(MemorySegment pool, boolean buffers) {
                 throw cause;
             }
             throw new IllegalStateException("the device failed", failed.getCause());
+        }
+    }
+
+    /// Keeps a block device busy with a workload, as the disk's thread does: fill the queue, wait, fill it again.
+    private static final class DeviceLoadGenerator {
+
+        /// A disk that lets nothing end for this long is broken.
+        private static final long TIMEOUT_NANOS = 30_000_000_000L;
+
+        private final IoWorkload work;
+        private final BlockDevice device;
+        private final MemorySegment pool;
+        private final AccessPattern.OffsetSequence offsetSequence;
+        private final QueueDepthMeter meter;
+        private final Deque<Long> freeSlots = new ArrayDeque<>();
+        private IoOutcome outcome = IoOutcome.DONE;
+        private long queued;
+
+        private DeviceLoadGenerator(IoWorkload work, BlockDevice device, MemorySegment pool, long slots, long nowNanos) {
+            this.work = work;
+            this.device = device;
+            this.pool = pool;
+            this.offsetSequence = work.pattern().offsets(work.fileBytes() / work.pieceBytes());
+            this.meter = new QueueDepthMeter(nowNanos);
+            LongStream.range(0, slots).forEach(freeSlots::add);
+        }
+
+        /// Moves it all, in the calling thread, named [ThreadCpuTimes#LOAD_THREAD].
+        ///
+        /// @param slots pieces of the pool that are used in turns, at least as many as the queue is deep
+        /// @throws IOException when the device could not
+        static TransferResult run(IoWorkload work, BlockDevice device, MemorySegment pool, long slots) throws IOException {
+            ThreadCpuTimes before = ThreadCpuTimes.atStart();
+            long start = System.nanoTime();
+            DeviceLoadGenerator load = new DeviceLoadGenerator(work, device, pool, slots, start);
+            double inFlight = load.moveAll();
+            double seconds = (System.nanoTime() - start) / 1e9;
+            double cpuSeconds = ThreadCpuTimes.atEnd().secondsSince(before);
+            return new TransferResult(work.totalBytes(), seconds, cpuSeconds, inFlight, device.describe());
+        }
+
+        /// @return requests on their way on average, until there was nothing more to queue
+        private double moveAll() throws IOException {
+            while (queued < work.pieces()) {
+                fillQueue();
+                await();
+            }
+            double inFlight = meter.averageDepth(System.nanoTime());
+            while (device.inFlight() > 0) {
+                await();
+            }
+            return inFlight;
+        }
+
+        private void fillQueue() {
+            while (queued < work.pieces() && device.inFlight() < work.depth()) {
+                long slot = freeSlots.remove();
+                MemorySegment piece = pool.asSlice(slot * work.pieceBytes(), work.pieceBytes());
+                long offset = offsetSequence.next() * work.pieceBytes();
+                boolean taken =
+                        work.pattern().isWrite() ? device.write(piece, offset, slot) : device.read(piece, offset, slot);
+                assert taken : "the queue is not deeper than the device's";
+                meter.onQueued(System.nanoTime());
+                queued++;
+            }
+        }
+
+        private void await() throws IOException {
+            int delivered = device.await(this::onCompleted, TIMEOUT_NANOS);
+            if (delivered == 0 || !outcome.isDone()) {
+                throw new IOException(
+                        "%s: %s".formatted(work.file(), delivered == 0 ? "nothing ends within 30 s" : outcome.cause()));
+            }
+        }
+
+        private void onCompleted(long slot, IoOutcome reached) {
+            meter.onCompleted(System.nanoTime());
+            freeSlots.add(slot);
+            outcome = reached.isDone() ? outcome : reached;
+        }
+    }
+
+    /// Has the kernel deny io_uring to the calling thread and to those that it starts, for good, as the seccomp
+    /// profile of a container does to a process.
+    private static final class SeccompNoUring {
+
+        // Instructions of classic BPF over struct seccomp_data, whose first field is the number of the call.
+        private static final int LOAD_WORD = 0x20;
+        private static final int IF_EQUAL = 0x15;
+        private static final int RETURN = 0x06;
+        private static final int EPERM = 0x0005_0001;
+        private static final int ALLOW = 0x7fff_0000;
+        private static final int IO_URING_SETUP = 425;
+
+        /// Code, jump if true, jump if false, operand.
+        private static final int[][] FILTER = {
+            {LOAD_WORD, 0, 0, 0}, {IF_EQUAL, 0, 1, IO_URING_SETUP}, {RETURN, 0, 0, EPERM}, {RETURN, 0, 0, ALLOW}
+        };
+
+        private static final int INSTRUCTION_BYTES = 8;
+
+        /// struct sock_fprog: a count of 16 bits, and a pointer.
+        private static final int PROGRAM_BYTES = 16;
+
+        private static final long PRCTL = System.getProperty("os.arch").equals("aarch64") ? 167 : 157;
+        private static final long PR_SET_NO_NEW_PRIVS = 38;
+        private static final long PR_SET_SECCOMP = 22;
+        private static final long SECCOMP_MODE_FILTER = 2;
+
+        private SeccompNoUring() {}
+
+        /// Answers false where the kernel does not let us, and nothing has changed.
+        static boolean denyForThread() {
+            Libc libc = Libc.system();
+            try (Arena arena = Arena.ofConfined()) {
+                MemorySegment program = arena.allocate(PROGRAM_BYTES, Long.BYTES);
+                program.set(JAVA_SHORT, 0, (short) FILTER.length);
+                program.set(JAVA_LONG, Long.BYTES, code(arena).address());
+                return prctl(libc, PR_SET_NO_NEW_PRIVS, 1, 0) == 0
+                        && prctl(libc, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program.address()) == 0;
+            }
+        }
+
+        private static MemorySegment code(Arena arena) {
+            MemorySegment code = arena.allocate((long) INSTRUCTION_BYTES * FILTER.length, Long.BYTES);
+            for (int i = 0; i < FILTER.length; i++) {
+                long at = (long) i * INSTRUCTION_BYTES;
+                code.set(JAVA_SHORT, at, (short) FILTER[i][0]);
+                code.set(JAVA_BYTE, at + 2, (byte) FILTER[i][1]);
+                code.set(JAVA_BYTE, at + 3, (byte) FILTER[i][2]);
+                code.set(JAVA_INT, at + 4, FILTER[i][3]);
+            }
+            return code;
+        }
+
+        private static long prctl(Libc libc, long option, long second, long third) {
+            return libc.call(LibcFunction.SYSCALL, PRCTL, option, second, third, 0L, 0L, 0L);
         }
     }
 }

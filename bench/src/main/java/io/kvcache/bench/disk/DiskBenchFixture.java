@@ -1,11 +1,15 @@
 package io.kvcache.bench.disk;
 
+import io.kvcache.bench.disk.DiskRun.AccessPattern;
+import io.kvcache.bench.disk.DiskRun.StorageMedium;
+import io.kvcache.bench.disk.DiskRun.TransferResult;
 import io.kvcache.tiers.device.FileDevice;
 import io.kvcache.tiers.memory.MappedMemory;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.EnumMap;
 import java.util.HashMap;
@@ -117,6 +121,86 @@ public final class DiskBenchFixture implements AutoCloseable {
             }
         } finally {
             memory.close();
+        }
+    }
+
+    /// How long the disk suite takes its time.
+    ///
+    /// @param memoryRounds times that each trial in memory is run
+    /// @param diskRounds times that each trial on the disk is run, at most `memoryRounds`
+    /// @param memoryBytes moved by a trial in memory
+    /// @param diskBytes moved by a trial on the disk
+    public record DiskRunLength(int memoryRounds, int diskRounds, long memoryBytes, long diskBytes) {
+
+        /// Enough for figures that go into a document. The CPU of a gigabyte is a few milliseconds, of which fio
+        /// counts whole ones, hence four.
+        public static final DiskRunLength FULL = new DiskRunLength(15, 5, 4L << 30, 4L << 30);
+
+        /// Enough to see that something has gone wrong.
+        public static final DiskRunLength QUICK = new DiskRunLength(1, 1, 1L << 30, 1L << 28);
+
+        /// How often a trial there is run.
+        public int rounds(StorageMedium storageMedium) {
+            return storageMedium == StorageMedium.MEMORY ? memoryRounds : diskRounds;
+        }
+
+        long bytes(StorageMedium storageMedium) {
+            return storageMedium == StorageMedium.MEMORY ? memoryBytes : diskBytes;
+        }
+    }
+
+    /// A file that trials go to, in a folder of its own, all of it written once.
+    ///
+    /// **Ownership.** Whoever made it closes it; it is removed then, or when the JVM ends without that.
+    ///
+    /// @param folder its own
+    /// @param bytes of the file
+    record TestFile(Path folder, long bytes) implements AutoCloseable {
+
+        /// What is left to others.
+        private static final long MIN_FREE_BYTES = 1L << 30;
+
+        /// Whether the folder has room for a file and some more.
+        static boolean hasRoom(Path folder, long bytes) throws IOException {
+            return Files.getFileStore(folder).getUsableSpace() >= bytes + MIN_FREE_BYTES;
+        }
+
+        static boolean isInMemory(Path folder) throws IOException {
+            return Files.getFileStore(folder).type().equals("tmpfs");
+        }
+
+        private static TestFile empty(Path folder, long bytes) throws IOException {
+            Path own = Files.createTempDirectory(folder, "kvcache-bench-");
+            TestFile file = new TestFile(own, bytes);
+            own.toFile().deleteOnExit(); // Last, as they go in reverse order.
+            file.path().toFile().deleteOnExit();
+            return file;
+        }
+
+        /// @param mover writes all of it, as what was never written need not be read from a disk
+        static TestFile create(Path folder, long bytes, DeviceIoRunner mover) throws IOException {
+            TestFile file = empty(folder, bytes);
+            try {
+                mover.run(file.workload(bytes, AccessPattern.REGION_WRITE, 4 << 20));
+            } catch (IOException | RuntimeException failure) {
+                file.close();
+                throw failure;
+            }
+            return file;
+        }
+
+        private Path path() {
+            return folder.resolve("file");
+        }
+
+        IoWorkload workload(long totalBytes, AccessPattern pattern, int pieceBytes) {
+            return new IoWorkload(path(), bytes, totalBytes, pattern, pieceBytes, DiskBenchFixture.DEPTH);
+        }
+
+        @Override
+        public void close() throws IOException {
+            Files.deleteIfExists(path());
+            Files.deleteIfExists(folder);
         }
     }
 }

@@ -1,6 +1,7 @@
 package io.kvcache.bench.disk;
 
 import java.util.Locale;
+import java.util.SplittableRandom;
 
 /// One run of a mover over a file; what several questions ask for is run once a round.
 ///
@@ -27,5 +28,83 @@ public record DiskRun(IoEngine mover, StorageMedium place, AccessPattern pattern
                 pieceBytes >> 20,
                 place.name().toLowerCase(Locale.ROOT),
                 repeat > 1 ? ", again" : "");
+    }
+
+    /// Where the file lies that traffic goes to.
+    public enum StorageMedium {
+        /// In tmpfs: no disk swings there, so that what the software costs shows.
+        MEMORY,
+        /// On a file system with a disk.
+        DISK
+    }
+
+    /// Who moves the bytes.
+    public enum IoEngine {
+        /// Our block device, on the best path there is.
+        DEVICE,
+        /// The same, each piece into memory of its own out of as much as [#STORE] has for blocks: what is in no cache costs
+        /// more to fill than a few buffers that always are.
+        DEVICE_INTO_SLOTS,
+        /// Our block device in a thread to which the kernel denies io_uring.
+        DEVICE_WITHOUT_URING,
+        /// A store that brings blocks from a disk tier into host memory, verified and pinned; only reads.
+        STORE,
+        /// fio with io_uring, fixed buffers and a registered file.
+        FIO_URING,
+        /// fio with as many threads as the queue is deep, each with blocking reads and writes.
+        FIO_PSYNC
+    }
+
+    /// Which pieces of a file are touched, in which order.
+    public enum AccessPattern {
+        /// Blocks that an onboard reads: any, with the same seed each time.
+        RANDOM_READ,
+        /// Regions of 64 MiB that an offload writes, one after the other, front to back. As regions lie side by
+        /// side and pieces fill them, this is the file from its front to its end, again and again.
+        REGION_WRITE;
+
+        static final long SEED = 42;
+
+        boolean isWrite() {
+            return this == REGION_WRITE;
+        }
+
+        /// Numbers of pieces, one a call.
+        OffsetSequence offsets(long pieces) {
+            return switch (this) {
+                case RANDOM_READ -> {
+                    SplittableRandom random = new SplittableRandom(SEED);
+                    yield () -> random.nextLong(pieces);
+                }
+                case REGION_WRITE -> {
+                    long[] next = new long[1];
+                    yield () -> next[0]++ % pieces;
+                }
+            };
+        }
+
+        /// The number of the next piece.
+        @FunctionalInterface
+        interface OffsetSequence {
+            long next();
+        }
+    }
+
+    /// What one trial moved, and at what price.
+    ///
+    /// @param cpuSeconds user and system time of the threads that moved them
+    /// @param inFlight requests on their way, on average over the time; 0 where nobody counted
+    /// @param path how the bytes travelled, in the words of the device; empty for fio
+    public record TransferResult(long bytes, double seconds, double cpuSeconds, double inFlight, String path) {
+
+        private static final double GIGABYTE = 1e9;
+
+        public double gigabytesPerSecond() {
+            return bytes / GIGABYTE / seconds;
+        }
+
+        public double cpuMillisPerGigabyte() {
+            return cpuSeconds * 1e3 / (bytes / GIGABYTE);
+        }
     }
 }

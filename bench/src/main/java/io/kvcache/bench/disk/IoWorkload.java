@@ -1,5 +1,7 @@
 package io.kvcache.bench.disk;
 
+import io.kvcache.bench.disk.DiskRun.AccessPattern;
+
 import java.nio.file.Path;
 
 /// What is to be moved, for us and for fio alike.

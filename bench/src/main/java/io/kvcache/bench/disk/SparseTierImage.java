@@ -4,14 +4,20 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierState;
+import io.kvcache.tiers.device.BlockDevice.CompletionSink;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.FileDevice;
 import io.kvcache.tiers.device.FileDeviceOptions;
+import io.kvcache.tiers.device.IoOutcome;
 import io.kvcache.tiers.disk.DiskEntry;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
+import io.kvcache.tiers.disk.LogListener;
+import io.kvcache.core.tier.ReclaimCandidates;
+import io.kvcache.tiers.simulation.ForwardingDevice;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
@@ -19,7 +25,9 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayDeque;
 import java.util.List;
+import java.util.Queue;
 import java.util.SplittableRandom;
 
 /// A file that looks like a full disk tier of any size to whoever opens it, and takes only the space of its
@@ -135,5 +143,115 @@ public final class SparseTierImage implements AutoCloseable {
     @Override
     public void close() throws IOException {
         Files.deleteIfExists(file);
+    }
+
+    /// Knows how many entries it was told, and nothing else; so what is measured is the log.
+    static final class CountingIndex implements LogListener {
+
+        private long told;
+        private long appended;
+
+        long recoveredCount() {
+            return told;
+        }
+
+        long appended() {
+            return appended;
+        }
+
+        @Override
+        public void onRecovered(DiskEntry entry, long place) {
+            told++;
+        }
+
+        @Override
+        public void onTombstone(DiskEntry tombstone) {}
+
+        @Override
+        public void onRecoveryEnded() {}
+
+        @Override
+        public void onReclaim(ReclaimCandidates offer) {}
+
+        @Override
+        public void onMoved(DiskEntry entry, long from, long to) {}
+
+        @Override
+        public void onLost(DiskEntry entry, long place) {}
+
+        @Override
+        public void onNamespaceRegistered(Namespace namespace, int number) {}
+
+        @Override
+        public void onAppended(long tag, long place) {
+            appended++;
+        }
+
+        @Override
+        public void onRead(long tag, TierRead.Outcome outcome) {}
+
+        @Override
+        public void onFlushed(long tag, boolean durable) {}
+    }
+
+    /// Writes superblocks and trailers to the device below and forgets everything else, so that a tier of any size
+    /// costs no more than its trailers.
+    private static final class TrailerOnlyDevice extends ForwardingDevice {
+
+        private static final int ROWS_PER_PAGE = 64;
+
+        private final DiskGeometry geometry;
+        private final Queue<Long> discardedTags = new ArrayDeque<>();
+
+        TrailerOnlyDevice(BlockDevice below, DiskGeometry geometry) {
+            super(below);
+            this.geometry = geometry;
+        }
+
+        /// The longest table has a row of 64 bytes for each page of its region, and behind it is the footer.
+        private boolean isMetadata(long offset) {
+            long inRegions = offset - geometry.regionOffset(0);
+            long trailerBytes = (geometry.regionPages() / ROWS_PER_PAGE + 2L) * DiskGeometry.PAGE_BYTES;
+            return inRegions < 0 || inRegions % geometry.regionBytes() >= geometry.regionBytes() - trailerBytes;
+        }
+
+        @Override
+        public boolean write(MemorySegment source, long offset, long tag) {
+            return isMetadata(offset) ? below().write(source, offset, tag) : discardWrite(tag);
+        }
+
+        /// The log waits for a sync after each region; nobody needs these.
+        @Override
+        public boolean sync(long tag) {
+            return discardWrite(tag);
+        }
+
+        private boolean discardWrite(long tag) {
+            return inFlight() < depth() && discardedTags.add(tag);
+        }
+
+        @Override
+        public int await(CompletionSink sink, long timeoutNanos) {
+            int count = discardedTags.size();
+            for (int i = 0; i < count; i++) {
+                sink.completed(discardedTags.remove(), IoOutcome.DONE);
+            }
+            return count + below().await(sink, count > 0 ? 0 : timeoutNanos);
+        }
+
+        @Override
+        public int inFlight() {
+            return below().inFlight() + discardedTags.size();
+        }
+
+        @Override
+        public boolean discard(long offset, long length, long tag) {
+            return discardWrite(tag);
+        }
+
+        @Override
+        public String describe() {
+            return "trailers only, " + below().describe();
+        }
     }
 }

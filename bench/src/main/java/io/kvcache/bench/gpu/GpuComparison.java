@@ -1,5 +1,6 @@
 package io.kvcache.bench.gpu;
 
+import io.kvcache.bench.gpu.CopyBenchmarks.CopyBenchmark;
 import io.kvcache.gpu.driver.DeviceDriver;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -67,5 +68,22 @@ public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
         double[] sorted = values.clone();
         Arrays.sort(sorted);
         return sorted[sorted.length / 2];
+    }
+
+    /// What was measured of one way to move bytes: medians over the rounds, and of the ratio the median of
+    /// each round's.
+    ///
+    /// @param name of the way
+    /// @param gigabytes a second, 10^9 bytes
+    /// @param baselineGigabytes what a bare copy of the same bytes made in the same round
+    /// @param minRatio ratio that is asked for; 0 when none is
+    /// @param registered whether the driver let host memory be registered
+    public record GpuCopyResult(
+            String name, double gigabytes, double baselineGigabytes, double ratio, double minRatio, boolean registered) {
+
+        /// Whether it is as fast as is asked for.
+        public boolean meetsMinRatio() {
+            return ratio >= minRatio;
+        }
     }
 }

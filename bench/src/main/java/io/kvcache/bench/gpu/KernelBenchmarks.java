@@ -1,5 +1,7 @@
 package io.kvcache.bench.gpu;
 
+import io.kvcache.bench.gpu.CopyBenchmarks.CopyBenchmark;
+
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.kvcache.gpu.driver.DeviceException;

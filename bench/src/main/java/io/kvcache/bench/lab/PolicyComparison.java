@@ -1,9 +1,9 @@
 package io.kvcache.bench.lab;
 
 import io.kvcache.bench.replay.BlockCountingRule;
+import io.kvcache.bench.replay.HitCounter.ReplayListener;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayComparison;
-import io.kvcache.bench.replay.ReplayListener;
 import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.trace.Trace;
 import java.util.List;
@@ -73,6 +73,25 @@ public final class PolicyComparison {
 
         LabRow.EngineStats row() {
             return new LabRow.EngineStats(engineFeed.summary(), occupancy.mean(), put);
+        }
+    }
+
+    /// How full a tier was: the mean, over the requests, of the share that was taken when one had been
+    /// served.
+    static final class Occupancy {
+
+        private double sum;
+        private long requests;
+
+        /// A request has been served.
+        void add(long taken, long capacity) {
+            sum += capacity == 0 ? 0 : (double) taken / (double) capacity;
+            requests++;
+        }
+
+        /// The mean, 0 when nothing was served.
+        double mean() {
+            return requests == 0 ? 0 : sum / requests;
         }
     }
 }

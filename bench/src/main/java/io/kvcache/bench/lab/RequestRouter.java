@@ -5,11 +5,15 @@ import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceRequest;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
 import java.util.Random;
+import java.util.stream.Collectors;
 
 /// Sends the requests of a trace to instances.
-final class RequestRouter {
+public final class RequestRouter {
 
     /// Most instances: each is a bit of a word.
     static final int MAX_INSTANCES = 64;
@@ -102,5 +106,75 @@ final class RequestRouter {
             }
         }
         return least;
+    }
+
+    /// How requests are spread over instances that each have a cache of their own.
+    public enum RoutingPolicy {
+        /// Anywhere.
+        RANDOM,
+        /// A session always to the same one.
+        SESSION,
+        /// To one that was sent the same prefix, if that is half the prompt or more and it has not been sent a
+        /// fifth more tokens than the others; else to the one that was sent the fewest.
+        PREFIX;
+
+        /// The route of this name, if any.
+        public static Optional<RoutingPolicy> named(String name) {
+            return Arrays.stream(values())
+                    .filter(routingPolicy -> routingPolicy.commandName().equals(name))
+                    .findFirst();
+        }
+
+        /// All names, for messages.
+        public static String names() {
+            return Arrays.stream(values()).map(RoutingPolicy::commandName).collect(Collectors.joining(", "));
+        }
+
+        /// Name on command lines and in output.
+        public String commandName() {
+            return name().toLowerCase(Locale.ROOT);
+        }
+    }
+
+    /// Which session each request of a trace is part of.
+    ///
+    /// Where the trace says it, as it says. Else a request goes on with a session when the full blocks that
+    /// it has in common with earlier requests end where a prompt of that session ended, with a block that was
+    /// new then: it is that prompt and something more. All others begin a session, those with a shared system
+    /// prompt too.
+    static final class SessionInference {
+
+        private static final long NONE = TraceRequest.NO_SESSION;
+
+        private SessionInference() {}
+
+        static long[] of(Trace trace) {
+            boolean said = trace.requests().stream().allMatch(request -> request.session() != NONE);
+            return said
+                    ? trace.requests().stream().mapToLong(TraceRequest::session).toArray()
+                    : infer(new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS));
+        }
+
+        static long[] infer(PrefixForest forest) {
+            long[] endOf = new long[forest.nodeCount()];
+            Arrays.fill(endOf, NONE);
+            boolean[] seen = new boolean[forest.nodeCount()];
+            long[] sessions = new long[forest.requestCount()];
+            for (int request = 0; request < sessions.length; request++) {
+                int known = 0;
+                while (known < forest.storedBlocks(request) && seen[forest.node(request, known)]) {
+                    known++;
+                }
+                long before = known == 0 ? NONE : endOf[forest.node(request, known - 1)];
+                sessions[request] = before == NONE ? request : before;
+                for (int i = known; i < forest.storedBlocks(request); i++) {
+                    seen[forest.node(request, i)] = true;
+                }
+                if (known < forest.storedBlocks(request)) {
+                    endOf[forest.node(request, forest.storedBlocks(request) - 1)] = sessions[request];
+                }
+            }
+            return sessions;
+        }
     }
 }

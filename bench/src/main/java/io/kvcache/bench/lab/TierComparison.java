@@ -1,12 +1,14 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.lab.PolicyComparison.Occupancy;
+
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.store.DeviceLogSilencer;
 import io.kvcache.bench.store.ScratchDirectory;
 import io.kvcache.bench.store.TierReplay;
-import io.kvcache.bench.store.TierReplayResult;
+import io.kvcache.bench.store.TierReplay.TierReplayResult;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.memory.SlabPool;

@@ -1,10 +1,12 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.lab.PolicyComparison.Occupancy;
+
 import io.kvcache.bench.replay.BeladyReplay;
 import io.kvcache.bench.replay.HitCounter;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.ReplayListener;
+import io.kvcache.bench.replay.HitCounter.ReplayListener;
 import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.core.policy.PolicyKind;
 

@@ -1,5 +1,7 @@
 package io.kvcache.bench.log;
 
+import io.kvcache.bench.log.LoggedRequest.LoggedPrompt;
+
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Optional;
@@ -21,5 +23,15 @@ public interface TokenizerLoader {
     /// Returns the first provider on the class path.
     static Optional<TokenizerLoader> find() {
         return ServiceLoader.load(TokenizerLoader.class).findFirst();
+    }
+
+    /// Makes tokens of what was logged. Equal beginnings must have equal first tokens.
+    @FunctionalInterface
+    public interface LogTokenizer {
+
+        /// The tokens of a prompt.
+        ///
+        /// @throws RuntimeException when it has none, with the reason for people
+        int[] tokens(LoggedPrompt prompt);
     }
 }

@@ -1,5 +1,7 @@
 package io.kvcache.bench.server;
 
+import io.kvcache.bench.server.LoadGenerator.BenchClient;
+
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -56,6 +58,31 @@ final class BaselineServer {
         ByteBuffer value = memory.slice(Math.floorMod((long) key * bytes, MEMORY_BYTES - bytes + 1), bytes);
         while (value.hasRemaining()) {
             client.write(value);
+        }
+    }
+
+    /// One connection to a [BaselineServer].
+    static final class BaselineClient implements BenchClient {
+
+        private final RawSocket rawSocket;
+        private final int bytes;
+        private final ByteBuffer request = ByteBuffer.allocateDirect(BaselineServer.REQUEST_BYTES);
+
+        /// @param bytes of an answer
+        BaselineClient(int port, int bytes) throws IOException {
+            rawSocket = new RawSocket(port, Math.min(bytes, 1 << 20));
+            this.bytes = bytes;
+        }
+
+        @Override
+        public void roundTrip(int key) throws IOException {
+            rawSocket.send(request.clear().putInt(0, bytes).putInt(Integer.BYTES, key));
+            rawSocket.skip(bytes);
+        }
+
+        @Override
+        public void close() throws IOException {
+            rawSocket.close();
         }
     }
 }

@@ -58,4 +58,35 @@ record LoadGenerator(BenchClient.ClientFactory opening, int keys, int connection
         }
         return latency;
     }
+
+    /// What came of a load.
+    ///
+    /// @param count requests
+    /// @param perSecond requests of all connections together
+    /// @param p50Micros half of the requests took less
+    /// @param p99Micros ninety-nine of a hundred took less
+    public record LoadResult(long count, double perSecond, double p50Micros, double p99Micros) {
+
+        /// Bytes of values a second, in GB.
+        double gigabytesPerSecond(int bytes) {
+            return perSecond * bytes / 1e9;
+        }
+    }
+
+    /// One connection that asks and takes the whole answer before it asks again.
+    interface BenchClient extends AutoCloseable {
+
+        /// Asks for a key, or sets it, whichever this exchange is for.
+        void roundTrip(int key) throws IOException;
+
+        @Override
+        void close() throws IOException;
+
+        /// Connects to a server.
+        @FunctionalInterface
+        interface ClientFactory {
+
+            BenchClient open(int port) throws IOException;
+        }
+    }
 }

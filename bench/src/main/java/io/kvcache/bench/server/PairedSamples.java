@@ -1,7 +1,7 @@
 package io.kvcache.bench.server;
 
 import io.kvcache.bench.suite.BenchResult;
-import io.kvcache.bench.suite.BenchmarkSpec;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import io.kvcache.bench.suite.MetricSource;
 import io.kvcache.bench.suite.Threshold;
 import java.util.ArrayList;
@@ -47,4 +47,11 @@ final class PairedSamples {
     static double geometricMean(List<Double> ratios) {
         return Math.exp(ratios.stream().mapToDouble(Math::log).average().orElse(0));
     }
+
+    /// What a number answers.
+    ///
+    /// @param name short, for a table and for records
+    /// @param text in words
+    /// @param unit of the number and of what it is held against
+    record MetricSpec(String name, String text, String unit) {}
 }

@@ -1,5 +1,7 @@
 package io.kvcache.bench.server;
 
+import io.kvcache.bench.server.LoadGenerator.BenchClient;
+
 import java.io.IOException;
 import java.nio.ByteBuffer;
 

@@ -1,10 +1,14 @@
 package io.kvcache.bench.sim;
 
+import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.tier.ForwardingListener;
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierState;
-import io.kvcache.tiers.disk.DiskLogConfig;
+import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskTier;
 import io.kvcache.tiers.front.CachedDiskTier;
 import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
@@ -121,5 +125,63 @@ final class SimDisk implements TierOpener {
 
     FaultRates rates() {
         return device.rates();
+    }
+
+    /// A store behind a tier, with somebody who hears when a span is about to be reclaimed.
+    private static final class ReclaimObserver extends ForwardingListener {
+
+        private final Runnable watcher;
+
+        ReclaimObserver(TierListener store, Runnable watcher) {
+            super(store);
+            this.watcher = watcher;
+        }
+
+        @Override
+        public void onReclaim(ReclaimCandidates offer) {
+            watcher.run();
+            super.onReclaim(offer);
+        }
+    }
+
+    /// A tier in front of a disk, as a GPU's memory would be: smaller, and blank whenever it is opened.
+    ///
+    /// It is a log over memory, as that one can be made to fail in every way; what device memory does is in gpu-bridge's
+    /// own tests.
+    private static final class SimFrontTier {
+
+        private static final int REGIONS = 6;
+
+        private final SimContext context;
+        private final DiskLogConfig config;
+        private final SimDevice device;
+        private @Nullable Tier tier;
+
+        SimFrontTier(SimContext world, SimConfig choices, FaultRates rates) {
+            this.context = world;
+            long region = choices.geometry().regionBytes();
+            config = DiskLogConfig.of(new DiskGeometry(2 * SimConfig.MIB + REGIONS * region, region), 0)
+                    .withLimits(choices.log())
+                    .withReclaim(choices.reclaim());
+            device = new SimDevice(world, rates);
+        }
+
+        SimDevice device() {
+            return device;
+        }
+
+        Tier open(TierListener listener) {
+            HostMemory memory = context.memory().reserve("front", config.geometry().deviceBytes());
+            DiskTier.Resources resources = device.open(memory.segment(), memory::close);
+            Tier opened = new DiskTier(
+                    "in front", resources, config.withDeviceId(context.random().nextLong()), listener);
+            tier = opened;
+            return opened;
+        }
+
+        /// Whether it is there, and has all that it needs.
+        boolean isServing() {
+            return device.isOpen() && tier != null && tier.state() == TierState.SERVING;
+        }
     }
 }

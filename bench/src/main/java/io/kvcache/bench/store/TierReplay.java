@@ -1,6 +1,7 @@
 package io.kvcache.bench.store;
 
 import io.kvcache.bench.replay.HitCounter;
+import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
@@ -17,6 +18,7 @@ import io.kvcache.gpu.tier.DeviceBlockTable;
 import io.kvcache.tiers.DiskOptions;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
+import io.kvcache.tiers.disk.DiskGeometry;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
@@ -242,6 +244,96 @@ public final class TierReplay {
                 throw new IllegalStateException("a minute has passed, and it is not so that " + what);
             }
             LockSupport.parkNanos(POLL_NANOS);
+        }
+    }
+
+    /// A disk tier by the number of blocks that may be alive on it, all that is kept in reserve left out.
+    static final class LiveBlockCapacity {
+
+        /// The least change of a file that makes its regions larger by a page.
+        private static final long STEP_BYTES = 200L * DiskGeometry.PAGE_BYTES;
+
+        private LiveBlockCapacity() {}
+
+        /// The smallest disk that has room for exactly so many.
+        static DiskOptions smallestDisk(Path directory, long blocks, int blockBytes) {
+            long wanted = blocks * slotBytes(blockBytes);
+            DiskOptions disk = DiskOptions.of(directory, DiskGeometry.MIN_DEVICE_BYTES + wanted);
+            while (disk.liveBytes() < wanted) {
+                long missing = wanted - disk.liveBytes();
+                disk = DiskOptions.of(directory, disk.bytes() + Math.ceilDiv(missing, STEP_BYTES) * STEP_BYTES);
+            }
+            return disk.withMaxLiveBytes(wanted);
+        }
+
+        /// How many have room on a disk.
+        static long capacityOf(DiskOptions disk, int blockBytes) {
+            return disk.liveBytes() / slotBytes(blockBytes);
+        }
+
+        private static long slotBytes(int blockBytes) {
+            return Math.ceilDiv(blockBytes, DiskGeometry.PAGE_BYTES) * (long) DiskGeometry.PAGE_BYTES;
+        }
+    }
+
+    /// What a replay through host memory and a disk showed.
+    ///
+    /// @param totals hits of both tiers, counted as in the metadata-only replay
+    /// @param hostHits of these, in host memory when the request came
+    /// @param deviceHits leading blocks that a device in front of the disk had, wherever else they were
+    /// @param seconds of everything: making the contents, storing, writing, serving, verifying
+    public record TierReplayResult(
+            HitTotals totals, long hostHits, long deviceHits, DiskWrites written, Check check, double seconds) {
+
+        /// What went to the disk.
+        ///
+        /// @param putBytes of blocks that were put because no tier had them; a write-through store writes as much
+        /// @param blockBytes of those and of others, written once or more
+        /// @param allBytes that the disk was given for that: tables, and blocks that were written again to make room
+        /// @param evictedUnwritten blocks that left host memory and were on no disk
+        public record DiskWrites(long putBytes, long blockBytes, long allBytes, long evictedUnwritten) {
+
+            /// The share of a write-through store's writes that were saved.
+            public double savedShare() {
+                return putBytes == 0 ? 0 : 1 - (double) blockBytes / putBytes;
+            }
+
+            /// Bytes that the disk was given, whatever for, for each byte of blocks that were put.
+            public double bytesPerPutByte() {
+                return putBytes == 0 ? 0 : (double) allBytes / putBytes;
+            }
+
+            /// Bytes that the disk was given for each byte of blocks.
+            public double writeAmplification() {
+                return blockBytes == 0 ? 0 : (double) allBytes / blockBytes;
+            }
+        }
+
+        /// Whether it was right.
+        ///
+        /// @param blocksServed blocks whose bytes were compared, each byte
+        /// @param wrongBlocks of those, different from what was put
+        /// @param notArrived blocks that were on a disk and did not come
+        public record Check(long blocksServed, long wrongBlocks, long notArrived) {
+
+            public boolean passed() {
+                return wrongBlocks == 0;
+            }
+        }
+
+        /// Share of the blocks looked up that were in host memory.
+        public double hostHitRatio() {
+            return totals.blockAccesses() == 0 ? 0 : (double) hostHits / totals.blockAccesses();
+        }
+
+        /// Share of the blocks looked up that came from the disk.
+        public double diskHitRatio() {
+            return totals.blockHitRatio() - hostHitRatio();
+        }
+
+        /// Share of the blocks looked up that an engine found on the device.
+        public double deviceHitRatio() {
+            return totals.blockAccesses() == 0 ? 0 : (double) deviceHits / totals.blockAccesses();
         }
     }
 }

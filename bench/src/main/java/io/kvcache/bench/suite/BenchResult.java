@@ -1,5 +1,7 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
+
 /// The answer to a question: medians over the rounds, and of the ratio the median of each round's.
 ///
 /// @param ratio value by reference; 0 when the reference is 0

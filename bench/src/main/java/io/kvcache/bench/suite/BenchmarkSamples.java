@@ -1,7 +1,9 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
+
 import io.kvcache.bench.disk.DiskRun;
-import io.kvcache.bench.disk.TransferResult;
+import io.kvcache.bench.disk.DiskRun.TransferResult;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;

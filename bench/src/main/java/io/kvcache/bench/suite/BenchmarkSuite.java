@@ -1,7 +1,7 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.disk.DiskRun.StorageMedium;
 import io.kvcache.bench.disk.DiskRun;
-import io.kvcache.bench.disk.StorageMedium;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
@@ -95,4 +95,13 @@ public record BenchmarkSuite(String name, String title, List<BenchmarkSpec> spec
                         .filter(benchmarkSpec -> benchmarkSpec.name().contains(wanted))
                         .toList());
     }
+
+    /// One thing that a suite wants to know.
+    ///
+    /// @param name what `--filter` looks at
+    /// @param text the question in words
+    /// @param unit of the value and of the reference
+    /// @param reference a limit of this machine or a simpler way, measured in the same round
+    public record BenchmarkSpec(
+            String name, String text, String unit, MetricSource source, MetricSource reference, Threshold threshold) {}
 }

@@ -1,5 +1,9 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
+
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
+
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,5 +1,7 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
+
 import io.kvcache.bench.jmh.AcquireBenchmark;
 import io.kvcache.bench.jmh.EvictBenchmark;
 import io.kvcache.bench.jmh.GetBenchmark;

@@ -1,22 +1,24 @@
 package io.kvcache.bench.suite;
 
-import static io.kvcache.bench.disk.AccessPattern.RANDOM_READ;
-import static io.kvcache.bench.disk.AccessPattern.REGION_WRITE;
-import static io.kvcache.bench.disk.IoEngine.DEVICE;
-import static io.kvcache.bench.disk.IoEngine.DEVICE_INTO_SLOTS;
-import static io.kvcache.bench.disk.IoEngine.DEVICE_WITHOUT_URING;
-import static io.kvcache.bench.disk.IoEngine.FIO_PSYNC;
-import static io.kvcache.bench.disk.IoEngine.FIO_URING;
-import static io.kvcache.bench.disk.IoEngine.STORE;
-import static io.kvcache.bench.disk.StorageMedium.DISK;
-import static io.kvcache.bench.disk.StorageMedium.MEMORY;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 
-import io.kvcache.bench.disk.AccessPattern;
+import static io.kvcache.bench.disk.DiskRun.AccessPattern.RANDOM_READ;
+import static io.kvcache.bench.disk.DiskRun.AccessPattern.REGION_WRITE;
+import static io.kvcache.bench.disk.DiskRun.IoEngine.DEVICE;
+import static io.kvcache.bench.disk.DiskRun.IoEngine.DEVICE_INTO_SLOTS;
+import static io.kvcache.bench.disk.DiskRun.IoEngine.DEVICE_WITHOUT_URING;
+import static io.kvcache.bench.disk.DiskRun.IoEngine.FIO_PSYNC;
+import static io.kvcache.bench.disk.DiskRun.IoEngine.FIO_URING;
+import static io.kvcache.bench.disk.DiskRun.IoEngine.STORE;
+import static io.kvcache.bench.disk.DiskRun.StorageMedium.DISK;
+import static io.kvcache.bench.disk.DiskRun.StorageMedium.MEMORY;
+
+import io.kvcache.bench.disk.DiskRun.AccessPattern;
 import io.kvcache.bench.disk.DiskBenchFixture;
 import io.kvcache.bench.disk.DiskRun;
-import io.kvcache.bench.disk.IoEngine;
-import io.kvcache.bench.disk.StorageMedium;
-import io.kvcache.bench.disk.TransferResult;
+import io.kvcache.bench.disk.DiskRun.IoEngine;
+import io.kvcache.bench.disk.DiskRun.StorageMedium;
+import io.kvcache.bench.disk.DiskRun.TransferResult;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.ToDoubleFunction;

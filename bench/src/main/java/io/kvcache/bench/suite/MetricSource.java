@@ -1,7 +1,7 @@
 package io.kvcache.bench.suite;
 
 import io.kvcache.bench.disk.DiskRun;
-import io.kvcache.bench.disk.TransferResult;
+import io.kvcache.bench.disk.DiskRun.TransferResult;
 import java.util.function.DoubleSupplier;
 import java.util.function.Function;
 import java.util.function.ToDoubleFunction;

@@ -1,10 +1,12 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
+
 import io.kvcache.bench.baseline.Baselines;
 import io.kvcache.bench.replay.BeladyReplay;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;

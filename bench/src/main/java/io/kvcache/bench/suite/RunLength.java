@@ -1,6 +1,6 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.disk.DiskRunLength;
+import io.kvcache.bench.disk.DiskBenchFixture.DiskRunLength;
 
 /// How long a suite takes its time.
 ///

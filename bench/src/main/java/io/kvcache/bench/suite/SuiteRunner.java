@@ -3,7 +3,7 @@ package io.kvcache.bench.suite;
 import io.kvcache.bench.disk.DiskBenchDirs;
 import io.kvcache.bench.disk.DiskBenchFixture;
 import io.kvcache.bench.disk.DiskRun;
-import io.kvcache.bench.disk.DiskRunLength;
+import io.kvcache.bench.disk.DiskBenchFixture.DiskRunLength;
 import java.io.IOException;
 import java.util.List;
 import java.util.Set;

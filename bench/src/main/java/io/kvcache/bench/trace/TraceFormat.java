@@ -1,7 +1,12 @@
 package io.kvcache.bench.trace;
 
+import java.nio.IntBuffer;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
+
 /// How a trace's lines are to be understood.
-sealed interface TraceFormat permits MooncakeFormat, QwenFormat, TokenFormat {
+sealed interface TraceFormat {
 
     /// The format whose line this is.
     ///
@@ -27,4 +32,131 @@ sealed interface TraceFormat permits MooncakeFormat, QwenFormat, TokenFormat {
     ///
     /// @throws IllegalArgumentException that names the field
     TraceRequest parse(JsonLineFields line);
+
+    /// Mooncake's format: `timestamp` (milliseconds), `input_length`, `output_length` and `hash_ids`, an id
+    /// for each 512 tokens, prefix-chained, and one for what is left, or none: full blocks only is a legal way to publish.
+    ///
+    /// Source of the format and of two traces: the repository kvcache-ai/Mooncake, folder
+    /// FAST25-release/traces.
+    final class MooncakeFormat implements TraceFormat {
+
+        @Override
+        public int blockTokens() {
+            return Trace.BLOCK_TOKENS;
+        }
+
+        @Override
+        public TraceRequest parse(JsonLineFields line) {
+            TraceRequest request = new TraceRequest(
+                    line.wholeNumber("timestamp", Long.MAX_VALUE),
+                    line.countOf("input_length"),
+                    line.countOf("output_length"),
+                    line.wholeNumbers("hash_ids", "hash id"));
+            request.requireBlocks(Trace.BLOCK_TOKENS);
+            return request;
+        }
+    }
+
+    /// The format of the Qwen-Bailian traces: `chat_id` and `parent_chat_id` (-1 for a chat that goes on from
+    /// none), `timestamp` (seconds, with a fraction), `input_length`, `output_length` and `hash_ids`, an id
+    /// for each 16 tokens. `type` and `turn` are passed over.
+    ///
+    /// A block's id is that of its own tokens, so that a block is known by its id and those before it, as
+    /// replays know it anyway. The last block may be left out when it is partial. A session is a chat and all
+    /// that go on from it.
+    ///
+    /// Source: the repository alibaba-edu/qwen-bailian-usagetraces-anon, README; Wang et al.: "KVCache cache
+    /// in the wild", USENIX ATC 2025.
+    final class QwenFormat implements TraceFormat {
+
+        private static final int BLOCK_TOKENS = 16;
+        private static final long NO_PARENT = -1;
+
+        /// First chat of the session that a chat is part of.
+        private final Map<Long, Long> sessions = new HashMap<>();
+
+        @Override
+        public int blockTokens() {
+            return BLOCK_TOKENS;
+        }
+
+        @Override
+        public TraceRequest parse(JsonLineFields line) {
+            long chat = line.wholeNumber("chat_id", Long.MAX_VALUE);
+            long parent = line.wholeNumber("parent_chat_id", Long.MAX_VALUE);
+            if (chat < 0) {
+                throw new IllegalArgumentException("chat_id is " + chat + ", must be at least 0");
+            }
+            if (parent < NO_PARENT) {
+                throw new IllegalArgumentException("parent_chat_id is " + parent + ", must be at least " + NO_PARENT);
+            }
+            TraceRequest request = new TraceRequest(
+                    line.secondsAsMillis("timestamp"),
+                    line.countOf("input_length"),
+                    line.countOf("output_length"),
+                    line.wholeNumbers("hash_ids", "hash id"),
+                    parent == NO_PARENT ? chat : sessions.getOrDefault(parent, parent));
+            request.requireBlocks(BLOCK_TOKENS);
+            sessions.put(chat, request.session());
+            return request;
+        }
+    }
+
+    /// Our own simple format: `tokens`, the ids of the prompt's tokens, and, if they are known, `timestamp`
+    /// (milliseconds, 0 when absent) and `output_length` (0 when absent).
+    ///
+    /// Blocks have 16 tokens. Each gets a number by its tokens and the number of the block before it,
+    /// compared exactly, in the order of appearance; the last may be partial.
+    final class TokenFormat implements TraceFormat {
+
+        private static final int BLOCK_TOKENS = 16;
+        private static final long NONE = -1;
+
+        private final Map<TokenBlock, Long> numbers = new HashMap<>();
+
+        /// A block: the one before it, and its tokens.
+        private record TokenBlock(long before, IntBuffer tokens) {}
+
+        @Override
+        public int blockTokens() {
+            return BLOCK_TOKENS;
+        }
+
+        @Override
+        public TraceRequest parse(JsonLineFields line) {
+            int[] tokens = tokens(line);
+            long at = line.has("timestamp") ? line.wholeNumber("timestamp", Long.MAX_VALUE) : 0;
+            int answer = line.has("output_length") ? line.countOf("output_length") : 0;
+            return new TraceRequest(at, tokens.length, answer, blocks(tokens));
+        }
+
+        private long[] blocks(int[] tokens) {
+            long[] ids = new long[Math.ceilDiv(tokens.length, BLOCK_TOKENS)];
+            long before = NONE;
+            for (int i = 0; i < ids.length; i++) {
+                int start = i * BLOCK_TOKENS;
+                int end = Math.min(tokens.length, start + BLOCK_TOKENS);
+                TokenBlock tokenBlock = new TokenBlock(before, IntBuffer.wrap(Arrays.copyOfRange(tokens, start, end)));
+                before = numbers.computeIfAbsent(tokenBlock, any -> (long) numbers.size());
+                ids[i] = before;
+            }
+            return ids;
+        }
+
+        private static int[] tokens(JsonLineFields line) {
+            long[] numbers = line.wholeNumbers("tokens", "token");
+            if (numbers.length == 0) {
+                throw new IllegalArgumentException("tokens is empty, must hold at least 1");
+            }
+            int[] tokens = new int[numbers.length];
+            for (int i = 0; i < tokens.length; i++) {
+                if (numbers[i] < 0 || numbers[i] > Integer.MAX_VALUE) {
+                    throw new IllegalArgumentException(
+                            "token is " + numbers[i] + ", must be from 0 to " + Integer.MAX_VALUE);
+                }
+                tokens[i] = (int) numbers[i];
+            }
+            return tokens;
+        }
+    }
 }

@@ -120,4 +120,30 @@ public final class TraceReader {
         String name = String.valueOf(file.getFileName());
         return name.replaceFirst("(_trace)?\\.jsonl?$", "");
     }
+
+    /// A line of a trace that could not be used.
+    ///
+    /// @param number counted from 1
+    /// @param reason what is wrong with it, for people
+    public record MalformedLine(long number, String reason) {
+
+        /// What a reader does about such a line.
+        public enum Handling {
+            /// Leave it out, report it and go on.
+            SKIP,
+            /// End with a [TraceFormatException].
+            REFUSE
+        }
+    }
+
+    /// A trace cannot be read as one; the message names the file, the line and the reason.
+    public static final class TraceFormatException extends IOException {
+
+        private static final long serialVersionUID = 1;
+
+        /// @param message for people
+        public TraceFormatException(String message) {
+            super(message);
+        }
+    }
 }

@@ -1,5 +1,13 @@
 package io.kvcache.bench.transport;
 
+import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
+
+import io.kvcache.bench.transport.TransferEndpoint.ResourceUsage;
+
+import io.kvcache.bench.transport.TransferMeter.TransferStats;
+
+import io.kvcache.bench.transport.TransferSpec.TransferOperation;
+
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
@@ -135,4 +143,10 @@ public final class MatchComparison {
             // The cache is its caller's.
         }
     }
+
+    /// How long it takes to ask how much of a chain is there.
+    ///
+    /// @param by what carries the question: `tcp`, `aeron`, `shared`
+    /// @param told whether the other side knew the chain from an earlier question, so that no key had to be sent
+    public record MatchResult(String by, boolean told, TransferStats moves, ResourceUsage cost) {}
 }

@@ -1,14 +1,32 @@
 package io.kvcache.bench.transport;
 
+import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
+
+import io.kvcache.bench.transport.TransferMeter.TransferStats;
+
+import io.kvcache.bench.transport.TransferSpec.TransferOperation;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+
+import io.kvcache.bench.transport.SharedMemoryComparison.SharedMemoryAccess;
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.identity.BlockChain;
 import io.kvcache.transport.remote.RemoteKvCache;
 import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
+import java.util.stream.IntStream;
 
 /// Reads blocks out of the memory of a server on this host and copies as many bytes within this process in
 /// turn, round by round.
@@ -115,5 +133,139 @@ public final class SharedMemoryComparison {
                 TransferMeter.median(other),
                 TransferMeter.median(ratios, ratio -> ratio),
                 TransferMeter.median(micros, each -> each));
+    }
+
+    /// One use of shared memory, beside a bare copy of as many bytes.
+    ///
+    /// @param ratio median of the rounds' ratios of bytes a second
+    /// @param serverMicros processor time of the server's process for each block
+    public record SharedMemoryResult(
+            SharedMemoryAccess use,
+            TransferSpec cargo,
+            TransferStats ours,
+            TransferStats bare,
+            double ratio,
+            double serverMicros) {}
+
+    /// How a block of a server on this host is read.
+    public enum SharedMemoryAccess {
+        /// Looked up and copied without a message.
+        COPY,
+        /// Leased, looked at in place, and given back.
+        VIEW,
+        /// The same after a millisecond in which nothing was asked, so that whoever answers sleeps.
+        VIEW_IDLE
+    }
+
+    /// Reads blocks of a server on this host out of its memory.
+    private static final class SharedMemoryClient implements TransferClient {
+
+        private static final long IDLE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+
+        private final RemoteKvCache cache;
+        private final SharedMemoryAccess use;
+        private final List<BlockChain> chains;
+
+        /// @param cache with the server's memory mapped; its caller's
+        SharedMemoryClient(RemoteKvCache cache, SharedMemoryAccess use, int bytes) {
+            this.cache = cache;
+            this.use = use;
+            cache.register(RemoteTransferClient.space(bytes));
+            chains = IntStream.range(0, RemoteTransferClient.blocks(bytes))
+                    .mapToObj(seed -> RemoteTransferClient.chain(bytes, seed))
+                    .toList();
+        }
+
+        @Override
+        public void beforeTransfer() {
+            if (use == SharedMemoryAccess.VIEW_IDLE) {
+                LockSupport.parkNanos(IDLE_NANOS);
+            }
+        }
+
+        @Override
+        public boolean transfer(TransferSpec transferSpec, long number) {
+            BlockChain chain = chains.get((int) (number * 7919 & (chains.size() - 1)));
+            return switch (use) {
+                case COPY -> copy(chain, transferSpec.bytes());
+                case VIEW, VIEW_IDLE -> view(chain);
+            };
+        }
+
+        private boolean copy(BlockChain chain, int bytes) {
+            CopyTargetRing copyTargets = CopyTargetRing.borrow();
+            int copied = cache.getAll(chain, 0, List.of(copyTargets.nextSlice(bytes)));
+            copyTargets.giveBack();
+            return copied == 1;
+        }
+
+        private boolean view(BlockChain chain) {
+            try (BlockTable table = cache.acquire(chain)) {
+                return table.readyBlocks() == 1 && table.segment(0).get(JAVA_BYTE, 0) == 0 && table.isValid();
+            }
+        }
+
+        @Override
+        public void close() {
+            // The cache is its caller's.
+        }
+    }
+
+    /// Copies blocks within this process: what a copy costs at least, from memory that no cache holds to such
+    /// memory.
+    private static final class BaselineCopy implements TransferClient {
+
+        private static final long MEMORY = 512L << 20;
+
+        private final MemorySegment memory = Arena.ofAuto().allocate(MEMORY, 4096);
+
+        BaselineCopy() {
+            memory.fill((byte) 3);
+        }
+
+        @Override
+        public boolean transfer(TransferSpec transferSpec, long number) {
+            int bytes = transferSpec.bytes();
+            long block = number * 7919 & (MEMORY / bytes - 1);
+            CopyTargetRing copyTargets = CopyTargetRing.borrow();
+            MemorySegment.copy(memory, block * bytes, copyTargets.nextSlice(bytes), 0, bytes);
+            copyTargets.giveBack();
+            return true;
+        }
+
+        @Override
+        public void close() {
+            // The memory goes with whoever has it.
+        }
+    }
+
+    /// Where one thread's copies go, in turn: more than the caches of a processor hold. Lent for one copy at a
+    /// time, so that threads that come and go do not each make one.
+    private static final class CopyTargetRing {
+
+        private static final long BUFFER_BYTES = 64L << 20;
+        private static final Queue<CopyTargetRing> IDLE = new ConcurrentLinkedQueue<>();
+
+        private final MemorySegment memory = Arena.ofAuto().allocate(BUFFER_BYTES, 4096);
+        private long next;
+
+        /// Lends one.
+        static CopyTargetRing borrow() {
+            CopyTargetRing idle = IDLE.poll();
+            return idle == null ? new CopyTargetRing() : idle;
+        }
+
+        /// Gives it back.
+        void giveBack() {
+            IDLE.add(this);
+        }
+
+        /// The next piece of it.
+        MemorySegment nextSlice(int bytes) {
+            next = next + bytes > BUFFER_BYTES ? 0 : next;
+            MemorySegment piece = memory.asSlice(next, bytes);
+            next += bytes;
+            return piece;
+        }
     }
 }

@@ -2,14 +2,16 @@ package io.kvcache.bench.transport;
 
 import com.sun.management.OperatingSystemMXBean;
 import com.sun.management.ThreadMXBean;
+import io.kvcache.bench.transport.TransferMeter.TransferStats;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
+import java.util.List;
 
 /// Who moves blocks, and the process that he moves them to and from.
 ///
 /// @param server its caller's
-record TransferEndpoint(TransferClient client, PeerProcess server) {
+public record TransferEndpoint(TransferClient client, PeerProcess server) {
 
     private static final OperatingSystemMXBean PROCESS =
             (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
@@ -37,5 +39,62 @@ record TransferEndpoint(TransferClient client, PeerProcess server) {
 
     private long processorNanos() {
         return PROCESS.getProcessCpuTime() + server.processorTime().toNanos();
+    }
+
+    /// The process that a contestant talks to.
+    interface PeerProcess {
+
+        /// Processor time that it has used, all threads together.
+        Duration processorTime();
+
+        /// Heap bytes that it has allocated; 0 of one without a heap.
+        long allocatedBytes() throws IOException;
+
+        /// One of which nothing is known but its number.
+        static PeerProcess ofProcess(ProcessHandle process) {
+            return new PeerProcess() {
+                @Override
+                public Duration processorTime() {
+                    return process.info().totalCpuDuration().orElse(Duration.ZERO);
+                }
+
+                @Override
+                public long allocatedBytes() {
+                    return 0;
+                }
+            };
+        }
+    }
+
+    /// What moving takes beside time.
+    ///
+    /// @param processorSeconds of both processes together, for each 10^9 bytes
+    /// @param heapBytes that this process allocates for each block
+    /// @param serverHeapBytes that the other one does
+    public record ResourceUsage(double processorSeconds, double heapBytes, double serverHeapBytes) {
+
+        /// The medians of each figure.
+        static ResourceUsage median(List<ResourceUsage> all) {
+            return new ResourceUsage(
+                    TransferMeter.median(all, ResourceUsage::processorSeconds),
+                    TransferMeter.median(all, ResourceUsage::heapBytes),
+                    TransferMeter.median(all, ResourceUsage::serverHeapBytes));
+        }
+    }
+
+    /// Who moves blocks between this process and the server's.
+    interface TransferClient extends AutoCloseable {
+
+        /// Moves one block there or here.
+        ///
+        /// @param number of the move, counted over all threads
+        /// @return whether it was moved, whole
+        boolean transfer(TransferSpec transferSpec, long number) throws IOException, InterruptedException;
+
+        /// What comes before each move and is not counted.
+        default void beforeTransfer() {}
+
+        @Override
+        void close() throws IOException;
     }
 }

@@ -1,5 +1,7 @@
 package io.kvcache.bench.transport;
 
+import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
+
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -14,7 +16,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.ToDoubleFunction;
 
 /// Measures how long moves take.
-final class TransferMeter {
+public final class TransferMeter {
 
     private TransferMeter() {}
 
@@ -82,4 +84,12 @@ final class TransferMeter {
         List<T> sorted = all.stream().sorted(Comparator.comparingDouble(value)).toList();
         return value.applyAsDouble(sorted.get(sorted.size() / 2));
     }
+
+    /// What came of moving blocks for a while.
+    ///
+    /// @param gigabytes a second, of 10^9 bytes
+    /// @param p50Micros half of the blocks took less
+    /// @param p99Micros ninety-nine of a hundred took less
+    /// @param count how many were made
+    public record TransferStats(double gigabytes, double p50Micros, double p99Micros, long count) {}
 }

@@ -1,5 +1,17 @@
 package io.kvcache.bench.transport;
 
+import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
+
+import io.kvcache.bench.transport.TransferEndpoint.ResourceUsage;
+
+import io.kvcache.bench.transport.TransferEndpoint.PeerProcess;
+
+import io.kvcache.bench.transport.TransferMeter.TransferStats;
+
+import io.kvcache.bench.transport.TransferSpec.TransferOperation;
+
+import io.kvcache.bench.transport.BaselineAeron.BaselineAeronClient;
+
 import io.kvcache.bench.server.ServerProcess;
 import io.kvcache.transport.remote.SharedMemoryMode;
 import java.io.IOException;
@@ -254,4 +266,15 @@ public final class TransportComparison {
         return ResourceUsage.median(
                 rounds.stream().map(TransferEndpoint.RoundResult::cost).toList());
     }
+
+    /// One cargo, moved by both.
+    ///
+    /// @param ratio median of the rounds' ratios of ours to the other's
+    public record TransportResult(
+            TransferSpec cargo,
+            TransferStats ours,
+            TransferStats bare,
+            double ratio,
+            ResourceUsage cost,
+            ResourceUsage bareCost) {}
 }

@@ -1,7 +1,19 @@
 package io.kvcache.bench.transport;
 
+import io.kvcache.bench.transport.TransferEndpoint.ResourceUsage;
+
+import io.kvcache.bench.transport.TransferMeter.TransferStats;
+
+import io.kvcache.bench.transport.TransportComparison.TransportResult;
+
+import io.kvcache.bench.transport.SharedMemoryComparison.SharedMemoryResult;
+
+import io.kvcache.bench.transport.MatchComparison.MatchResult;
+
+import io.kvcache.bench.transport.HeapComparison.HeapResult;
+
 import io.kvcache.bench.suite.BenchResult;
-import io.kvcache.bench.suite.BenchmarkSpec;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import io.kvcache.bench.suite.MetricSource;
 import io.kvcache.bench.suite.Threshold;
 import java.util.ArrayList;

@@ -1,5 +1,9 @@
 package io.kvcache.bench.transport;
 
+import io.kvcache.bench.transport.TransferEndpoint.PeerProcess;
+
+import io.kvcache.bench.transport.BaselineAeron.BaselineAeronServer;
+
 import com.sun.management.ThreadMXBean;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;

@@ -3,7 +3,7 @@ package io.kvcache.bench.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.bench.suite.BenchResult;
-import io.kvcache.bench.suite.BenchmarkSpec;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import io.kvcache.bench.suite.BenchmarkSuite;
 import io.kvcache.bench.suite.MetricSource;
 import io.kvcache.bench.suite.Threshold;

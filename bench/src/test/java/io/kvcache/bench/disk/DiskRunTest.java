@@ -1,5 +1,13 @@
 package io.kvcache.bench.disk;
 
+import io.kvcache.bench.disk.DiskRun.TransferResult;
+
+import io.kvcache.bench.disk.DiskRun.AccessPattern;
+
+import io.kvcache.bench.disk.DiskRun.IoEngine;
+
+import io.kvcache.bench.disk.DiskRun.StorageMedium;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 

@@ -1,5 +1,9 @@
 package io.kvcache.bench.disk;
 
+import io.kvcache.bench.disk.FioRunner.FioReport;
+
+import io.kvcache.bench.disk.DiskRun.TransferResult;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIOException;
 import static org.assertj.core.api.Assertions.within;

@@ -1,5 +1,7 @@
 package io.kvcache.bench.gpu;
 
+import io.kvcache.bench.gpu.GpuComparison.GpuCopyResult;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 

@@ -1,5 +1,11 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
+
+import io.kvcache.bench.lab.RequestRouter.SessionInference;
+
+import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;

@@ -1,9 +1,11 @@
 package io.kvcache.bench.replay;
 
+import io.kvcache.bench.replay.HitCounter.ReplayListener;
+
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.kvcache.bench.store.StoreReplay;
-import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceReader;

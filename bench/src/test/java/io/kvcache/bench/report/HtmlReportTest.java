@@ -1,5 +1,7 @@
 package io.kvcache.bench.report;
 
+import io.kvcache.bench.report.HtmlReport.ChartLibrary;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;

@@ -1,5 +1,7 @@
 package io.kvcache.bench.server;
 
+import io.kvcache.bench.server.BaselineServer.BaselineClient;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;

@@ -1,5 +1,7 @@
 package io.kvcache.bench.server;
 
+import io.kvcache.bench.server.PairedSamples.MetricSpec;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 

@@ -1,5 +1,7 @@
 package io.kvcache.bench.store;
 
+import io.kvcache.bench.store.StoreReplay.StoreReplayResult;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 

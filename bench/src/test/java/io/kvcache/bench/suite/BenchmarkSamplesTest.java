@@ -1,13 +1,15 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
-import io.kvcache.bench.disk.AccessPattern;
+import io.kvcache.bench.disk.DiskRun.AccessPattern;
 import io.kvcache.bench.disk.DiskRun;
-import io.kvcache.bench.disk.IoEngine;
-import io.kvcache.bench.disk.StorageMedium;
-import io.kvcache.bench.disk.TransferResult;
+import io.kvcache.bench.disk.DiskRun.IoEngine;
+import io.kvcache.bench.disk.DiskRun.StorageMedium;
+import io.kvcache.bench.disk.DiskRun.TransferResult;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;

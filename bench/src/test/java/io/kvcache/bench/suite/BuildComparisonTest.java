@@ -1,5 +1,9 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
+
+import io.kvcache.bench.suite.BuildComparison.SpeedRatio;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;

@@ -1,5 +1,9 @@
 package io.kvcache.bench.trace;
 
+import io.kvcache.bench.trace.TraceReader.TraceFormatException;
+
+import io.kvcache.bench.trace.TraceReader.MalformedLine;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 

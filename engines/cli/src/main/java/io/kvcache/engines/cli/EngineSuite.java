@@ -1,6 +1,6 @@
 package io.kvcache.engines.cli;
 
-import io.kvcache.bench.suite.BenchmarkSpec;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import io.kvcache.bench.suite.BenchmarkSuite;
 import io.kvcache.bench.suite.MetricSource;
 import io.kvcache.bench.suite.RunLength;

@@ -1,7 +1,7 @@
 package io.kvcache.engines.cli;
 
-import io.kvcache.bench.log.LogTokenizer;
-import io.kvcache.bench.log.LoggedPrompt;
+import io.kvcache.bench.log.TokenizerLoader.LogTokenizer;
+import io.kvcache.bench.log.LoggedRequest.LoggedPrompt;
 import io.kvcache.bench.log.TokenizerLoader;
 import io.kvcache.engines.jlama.ChatMessage;
 import io.kvcache.engines.jlama.TextEncoder;
