@@ -10,10 +10,8 @@ import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
-import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 /// `kvcache bench`: answers the questions of a suite on this machine, each beside its budget and a reference
 /// measured in the same run.
@@ -30,8 +28,12 @@ import picocli.CommandLine.Spec;
         sortOptions = false)
 final class BenchCommand implements Callable<Integer> {
 
-    @Spec
-    private CommandSpec spec = CommandSpec.create();
+    private static final String OTHER_SUITES = """
+            server: the cache server beside redis-server; see bench server --help
+            transport: the remote cache beside a bare responder; see bench transport --help
+            pairs: this build beside another one, in turns; see bench pairs --help
+            gpu: blocks, pages and kernels on a GPU beside bare copies; see bench gpu --help
+            """;
 
     @Parameters(index = "0", arity = "0..1", paramLabel = "SUITE", description = "A suite to run, or list.")
     private String suite = "";
@@ -43,6 +45,9 @@ final class BenchCommand implements Callable<Integer> {
             description = "For disk: a directory on the disk to measure, else the system's for temporary files.")
     private @Nullable Path folder;
 
+    @Option(names = "--filter", paramLabel = "TEXT", description = "Only questions with this in their name.")
+    private String filter = "";
+
     @Mixin
     private final SuiteOptions options = new SuiteOptions();
 
@@ -50,15 +55,17 @@ final class BenchCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         if (suite.equals("list")) {
             SuiteCatalogue.all().forEach(options::printSpecs);
-            options.print("server: the cache server beside redis-server; see bench server --help\n");
-            options.print("transport: the remote cache beside a bare responder; see bench transport --help\n");
-            options.print("pairs: this build beside another one, in turns; see bench pairs --help\n");
-            options.print("gpu: blocks, pages and kernels on a GPU beside bare copies; see bench gpu --help\n");
+            options.io().print(OTHER_SUITES);
             return 0;
         }
-        BenchmarkSuite chosen = chosen();
+        BenchmarkSuite chosen = options.filterSuite(
+                SuiteCatalogue.named(suite)
+                        .orElseThrow(() -> options.io()
+                                .usageError("SUITE is '" + suite + "', must be: " + SuiteCatalogue.names()
+                                        + ", server, transport, gpu, list")),
+                filter);
         if (folder != null && !chosen.needsFiles()) {
-            throw new ParameterException(spec.commandLine(), "kvcache bench: only disk takes a DIR");
+            throw options.io().usageError("only disk takes a DIR");
         }
         return chosen.needsFiles()
                 ? runOnFiles(chosen)
@@ -69,17 +76,11 @@ final class BenchCommand implements Callable<Integer> {
         try {
             Path disk = folder == null ? Path.of(System.getProperty("java.io.tmpdir")) : folder;
             DiskBenchDirs places = DiskBenchDirs.find(disk);
-            places.remarks().forEach(options::printError);
+            places.remarks().forEach(options.io()::printError);
             BenchmarkSuite possible = chosen.onMedia(places.folders().keySet());
             return options.reportResults(possible, options.createRunner().run(possible, places));
         } catch (MissingToolException missing) {
-            throw new ParameterException(spec.commandLine(), "kvcache bench: " + missing.getMessage(), missing);
+            throw options.io().usageError(missing);
         }
-    }
-
-    private BenchmarkSuite chosen() {
-        return options.filterSuite(SuiteCatalogue.named(suite)
-                .orElseThrow(() -> options.invalidValue(
-                        "SUITE", suite, SuiteCatalogue.names() + ", server, transport, gpu, list")));
     }
 }

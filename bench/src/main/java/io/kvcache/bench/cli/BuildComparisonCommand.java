@@ -1,5 +1,6 @@
 package io.kvcache.bench.cli;
 
+import picocli.CommandLine.Mixin;
 import io.kvcache.bench.server.ServerBuildBenchmark;
 import io.kvcache.bench.suite.Build;
 import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
@@ -8,7 +9,6 @@ import io.kvcache.bench.suite.CoreBuildBenchmark;
 import io.kvcache.bench.suite.MachineInfo;
 import io.kvcache.bench.suite.BuildComparison.SpeedRatio;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -25,10 +25,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 import tools.jackson.databind.json.JsonMapper;
 
 /// `kvcache bench pairs`: whether this build is slower than another one, by runs in turns.
@@ -42,8 +40,8 @@ final class BuildComparisonCommand implements Callable<Integer> {
     private static final int MAX_PAIRS = 1000;
     private static final int MIN_PAIRS = 9;
 
-    @Spec
-    private CommandSpec spec = CommandSpec.create();
+    @Mixin
+    private final CommandIo io = new CommandIo();
 
     @Option(
             names = "--old",
@@ -90,20 +88,20 @@ final class BuildComparisonCommand implements Callable<Integer> {
         }
         Map<BuildBenchmark, Set<String>> chosen = chosen();
         if (pairs < MIN_PAIRS) {
-            printError("fewer than " + MIN_PAIRS + " pairs decide nothing: chance makes cells slower");
+            io.printError("fewer than " + MIN_PAIRS + " pairs decide nothing: chance makes cells slower");
         }
         Build other = Build.locate(older);
         Build ours = newer == null ? Build.running() : Build.locate(newer);
-        BuildComparison comparison = new BuildComparison(other, ours, pairs, this::printError);
+        BuildComparison comparison = new BuildComparison(other, ours, pairs, io::printError);
         boolean ok = true;
         for (Map.Entry<BuildBenchmark, Set<String>> each : chosen.entrySet()) {
-            printError(each.getKey().suiteName() + ", load "
+            io.printError(each.getKey().suiteName() + ", load "
                     + MachineInfo.current().load());
             BuildComparison.SuiteComparison suiteComparison = comparison.run(each.getKey(), each.getValue());
-            print(json ? lines(suiteComparison) : table(suiteComparison));
+            io.print(json ? lines(suiteComparison) : table(suiteComparison));
             ok &= suiteComparison.isNotSlower();
         }
-        printError("load " + MachineInfo.current().load() + " at the end");
+        io.printError("load " + MachineInfo.current().load() + " at the end");
         return ok ? 0 : 1;
     }
 
@@ -217,19 +215,6 @@ final class BuildComparisonCommand implements Callable<Integer> {
     }
 
     private ParameterException invalidValue(String option, String value, String allowed) {
-        return new ParameterException(
-                spec.commandLine(), "kvcache bench pairs: " + option + " is '" + value + "', must be " + allowed);
-    }
-
-    private void print(String text) {
-        PrintWriter out = spec.commandLine().getOut();
-        out.print(text);
-        out.flush();
-    }
-
-    private void printError(String step) {
-        PrintWriter errors = spec.commandLine().getErr();
-        errors.println("kvcache bench: " + step);
-        errors.flush();
+        return io.usageError(option + " is '" + value + "', must be " + allowed);
     }
 }

@@ -1,22 +1,19 @@
 package io.kvcache.bench.cli;
 
+import picocli.CommandLine.Mixin;
 import io.kvcache.bench.capture.CaptureReplay;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.server.cli.ByteSizeText;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 /// `kvcache lab capture`: what a running server wrote of its use, over host memory of other sizes and policies.
 @Command(
@@ -26,8 +23,8 @@ import picocli.CommandLine.Spec;
         sortOptions = false)
 final class CaptureLabCommand implements Callable<Integer> {
 
-    @Spec
-    private CommandSpec spec = CommandSpec.create();
+    @Mixin
+    private final CommandIo io = new CommandIo();
 
     @Parameters(paramLabel = "FILE", description = "What --trace-out named.")
     private Path file = Path.of("");
@@ -52,17 +49,17 @@ final class CaptureLabCommand implements Callable<Integer> {
         List<EvictionPolicyFactory> kinds;
         List<Long> asked;
         try {
-            kinds = policies.stream().map(ReplayOptions::storePolicy).toList();
+            kinds = policies.stream().map(PlanningOptions::storePolicy).toList();
             asked = sizes.stream().map(CaptureLabCommand::bytes).toList();
         } catch (IllegalArgumentException e) {
-            throw new ParameterException(spec.commandLine(), "kvcache lab capture: " + e.getMessage(), e);
+            throw io.usageError(e);
         }
         List<Long> bytes = asked.isEmpty() ? List.of(CaptureReplay.hostBytes(file)) : asked;
-        print("memory       policy            uses  server found  found here");
+        io.println("memory       policy            uses  server found  found here");
         for (long size : bytes) {
             for (EvictionPolicyFactory policy : kinds) {
                 CaptureReplay.Result result = CaptureReplay.run(file, size, policy);
-                print(String.format(
+                io.println(String.format(
                         Locale.ROOT,
                         "%-12s %-12s %,9d  %10.2f %%  %8.2f %%",
                         new ByteSizeText(size),
@@ -78,14 +75,9 @@ final class CaptureLabCommand implements Callable<Integer> {
     private static long bytes(String text) {
         long bytes = ByteSizeText.parse(text).bytes();
         if (bytes < SlabPool.SLAB_BYTES) {
-            throw ReplayOptions.invalidOption("--host-bytes", text, "32 MiB and up");
+            throw PlanningOptions.invalidOption("--host-bytes", text, "32 MiB and up");
         }
         return bytes;
     }
 
-    private void print(String line) {
-        PrintWriter out = spec.commandLine().getOut();
-        out.println(line);
-        out.flush();
-    }
 }

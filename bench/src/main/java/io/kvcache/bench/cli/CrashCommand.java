@@ -1,5 +1,7 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.stats.Median;
+import picocli.CommandLine.Mixin;
 import io.kvcache.bench.crash.CrashCost;
 import io.kvcache.bench.crash.CrashTestRunner.CrashRound;
 import io.kvcache.bench.crash.CrashTestRunner;
@@ -10,7 +12,6 @@ import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -19,10 +20,7 @@ import java.util.Locale;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
 /// `kvcache crash`: kills processes that write to a disk tier, and looks at what the next opening finds.
 @Command(
@@ -33,8 +31,8 @@ import picocli.CommandLine.Spec;
         sortOptions = false)
 final class CrashCommand implements Callable<Integer> {
 
-    @Spec
-    private CommandSpec spec = CommandSpec.create();
+    @Mixin
+    private final CommandIo io = new CommandIo();
 
     @Option(
             names = "--rounds",
@@ -63,13 +61,10 @@ final class CrashCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         if (rounds < 1) {
-            throw new ParameterException(
-                    spec.commandLine(), "kvcache crash: --rounds is '" + rounds + "', must be: at least 1");
+            throw io.usageError("--rounds is '" + rounds + "', must be: at least 1");
         }
         if (directory != null && !Files.isDirectory(directory)) {
-            throw new ParameterException(
-                    spec.commandLine(),
-                    "kvcache crash: --dir is '" + directory + "', must be: a directory that is there");
+            throw io.usageError("--dir is '" + directory + "', must be: a directory that is there");
         }
         Path folder = directory == null ? Files.createTempDirectory("kvcache-crash-") : directory;
         try {
@@ -85,7 +80,7 @@ final class CrashCommand implements Callable<Integer> {
         long start = System.nanoTime();
         List<CrashRound> all = new ArrayList<>();
         boolean passed;
-        try (ProgressLine progressLine = new ProgressLine(spec.commandLine().getErr())) {
+        try (ProgressLine progressLine = new ProgressLine(io.err())) {
             passed = new CrashTestRunner(folder, seed, round -> {
                         all.add(round);
                         progressLine.update("round " + all.size() + " of " + rounds);
@@ -94,8 +89,8 @@ final class CrashCommand implements Callable<Integer> {
         }
         all.stream()
                 .filter(round -> !round.passed())
-                .forEach(round -> printError("round " + round.number() + " failed: " + round));
-        printError(String.format(
+                .forEach(round -> io.println("round " + round.number() + " failed: " + round));
+        io.println(String.format(
                 Locale.ROOT,
                 "%,d processes killed -9: %,d flushed blocks and objects looked for, %,d missing, %,d wrong,"
                         + " %,d dropped and back, %,d bad by fsck; reopened in %.0f ms (median)   %.0f s",
@@ -105,11 +100,7 @@ final class CrashCommand implements Callable<Integer> {
                 all.stream().mapToLong(CrashRound::wrong).sum(),
                 all.stream().mapToLong(CrashRound::resurrected).sum(),
                 all.stream().mapToLong(CrashRound::corrupt).sum(),
-                1e3
-                        * all.stream()
-                                .mapToDouble(CrashRound::reopenSeconds)
-                                .sorted()
-                                .toArray()[all.size() / 2],
+                1e3 * Median.of(all, CrashRound::reopenSeconds),
                 (System.nanoTime() - start) / 1e9));
         return passed;
     }
@@ -119,7 +110,7 @@ final class CrashCommand implements Callable<Integer> {
         PrefixForest forest = new PrefixForest(TraceSource.parse(replay).load(reader), BlockCountingRule.REFERENCE);
         int requests = forest.requestCount();
         CrashCost found = CrashCost.of(folder.resolve("crash-tier"), replay, forest, requests / 2, requests);
-        printError(String.format(
+        io.println(String.format(
                 Locale.ROOT,
                 "%s: killed -9 after request %,d of %,d, without a flush; of the blocks asked for after that,"
                         + " %.4f were there, %.4f without the kill: %.1f %%; %,d wrong",
@@ -133,9 +124,4 @@ final class CrashCommand implements Callable<Integer> {
         return found.passed();
     }
 
-    private void printError(String line) {
-        PrintWriter out = spec.commandLine().getOut();
-        out.println(line);
-        out.flush();
-    }
 }

@@ -1,5 +1,11 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.cli.PlanningOptions.HitCountingOptions;
+
+import io.kvcache.bench.cli.PlanningOptions.ModelOption;
+
+import io.kvcache.bench.cli.PlanningOptions.TraceOption;
+
 import io.kvcache.bench.lab.HitRatioCurves.CurveRow;
 import io.kvcache.bench.lab.HitRatioCurves;
 import io.kvcache.bench.replay.BlockCountingRule;
@@ -8,18 +14,13 @@ import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.server.cli.ByteSizeText;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
-import tools.jackson.databind.json.JsonMapper;
 
 /// `kvcache lab curve`: LRU's hit ratio over capacity from one pass over a trace.
 @Command(
@@ -32,8 +33,8 @@ final class CurveLabCommand implements Callable<Integer> {
 
     private static final int BAR = 40;
 
-    @Spec
-    private CommandSpec spec = CommandSpec.create();
+    @Mixin
+    private final CommandIo io = new CommandIo();
 
     @Mixin
     private final HitCountingOptions counted = new HitCountingOptions();
@@ -76,14 +77,14 @@ final class CurveLabCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         CurveOptions curveOptions = curveOptions();
         Trace read =
-                TraceOption.loadTrace(curveOptions.source, spec.commandLine().getErr());
+                TraceOption.loadTrace(curveOptions.source, io.err());
         try {
-            ReplayOptions.checkWarmup(curveOptions.warmup, read);
+            PlanningOptions.checkWarmup(curveOptions.warmup, read);
             HitRatioCurves laboratory =
                     new HitRatioCurves(read, curveOptions.preset, curveOptions.rule, curveOptions.warmup);
             show(rows(laboratory, curveOptions), curveOptions.preset);
         } catch (IllegalArgumentException e) {
-            throw new ParameterException(spec.commandLine(), "kvcache lab curve: " + e.getMessage(), e);
+            throw io.usageError(e);
         }
         return 0;
     }
@@ -94,30 +95,27 @@ final class CurveLabCommand implements Callable<Integer> {
         }
         List<CurveRow> rows = laboratory.sampled(curveOptions.shares, sample / 100, seed);
         if (rows.getFirst().sampledBlocks() == 0) {
-            throw ReplayOptions.invalidOption(
+            throw PlanningOptions.invalidOption(
                     "--sample", String.valueOf(sample), "more: it looks at none of the blocks, so nothing is known");
         }
         return rows;
     }
 
     private void show(List<CurveRow> rows, ModelPreset preset) {
-        PrintWriter out = spec.commandLine().getOut();
         if (json) {
-            JsonMapper mapper = JsonMapper.builder().build();
-            rows.forEach(row -> out.println(mapper.writeValueAsString(row)));
-        } else {
-            CurveRow first = rows.getFirst();
-            out.println(String.format(
-                    Locale.ROOT,
-                    "%s: LRU, rule %s, %,d blocks looked at; bytes of %s",
-                    first.trace(),
-                    first.rule(),
-                    first.sampledBlocks(),
-                    preset.label()));
-            out.println("  share      blocks       bytes   block hits");
-            rows.forEach(row -> out.println(text(row)));
+            rows.forEach(io::printJson);
+            return;
         }
-        out.flush();
+        CurveRow first = rows.getFirst();
+        io.println(String.format(
+                Locale.ROOT,
+                "%s: LRU, rule %s, %,d blocks looked at; bytes of %s",
+                first.trace(),
+                first.rule(),
+                first.sampledBlocks(),
+                preset.label()));
+        io.println("  share      blocks       bytes   block hits");
+        rows.forEach(row -> io.println(text(row)));
     }
 
     private static String text(CurveRow row) {
@@ -138,18 +136,16 @@ final class CurveLabCommand implements Callable<Integer> {
     }
 
     private CurveOptions curveOptions() {
-        try {
+        return io.check(() -> {
             if (!(sample > 0 && sample <= 100)) {
-                throw ReplayOptions.invalidOption("--sample", String.valueOf(sample), "above 0 to 100");
+                throw PlanningOptions.invalidOption("--sample", String.valueOf(sample), "above 0 to 100");
             }
             return new CurveOptions(
                     trace.traceSource(),
                     model.preset(),
                     counted.rule(),
                     counted.warmup(),
-                    percents.stream().map(ReplayOptions::parseShare).toList());
-        } catch (IllegalArgumentException e) {
-            throw new ParameterException(spec.commandLine(), "kvcache lab curve: " + e.getMessage(), e);
-        }
+                    percents.stream().map(PlanningOptions::parseShare).toList());
+        });
     }
 }

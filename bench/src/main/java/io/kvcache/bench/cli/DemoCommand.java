@@ -1,9 +1,13 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.gpu.GpuDemo;
+import picocli.CommandLine.Mixin;
+import io.kvcache.bench.demo.DemoReport.DemoJson;
+
 import com.sun.management.OperatingSystemMXBean;
 import io.kvcache.bench.demo.Demo;
 import io.kvcache.bench.demo.DemoReport;
-import io.kvcache.bench.demo.DemoResult;
+import io.kvcache.bench.demo.DemoReport.DemoResult;
 import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
@@ -18,11 +22,7 @@ import java.lang.management.ManagementFactory;
 import java.util.List;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
-import tools.jackson.databind.json.JsonMapper;
 
 /// `kvcache demo`: the main job on one screen.
 @Command(
@@ -45,8 +45,8 @@ final class DemoCommand implements Callable<Integer> {
     /// Most that the store's memory may take, so that the demo stays within 2 GiB.
     private static final long MAX_BYTES = 1L << 30;
 
-    @Spec
-    private CommandSpec spec = CommandSpec.create();
+    @Mixin
+    private final CommandIo io = new CommandIo();
 
     @Option(
             names = "--trace",
@@ -83,26 +83,24 @@ final class DemoCommand implements Callable<Integer> {
             return demoGpu();
         }
         Demo.Settings settings = settings();
-        PrintWriter out = spec.commandLine().getOut();
+        PrintWriter out = io.out();
         if (!json) {
             out.println(DemoReport.heading(Version.text(), hostBytes()));
             out.flush();
         }
         TraceReader reader = new TraceReader(
                 MalformedLine.Handling.SKIP,
-                line -> spec.commandLine()
-                        .getErr()
+                line -> io.err()
                         .println("kvcache: skipped line " + line.number() + ": " + line.reason()));
         Trace read = TraceSource.parse(source()).load(reader);
         read.partialBlockRemark()
-                .ifPresent(remark -> spec.commandLine().getErr().println("kvcache: " + remark));
+                .ifPresent(remark -> io.err().println("kvcache: " + remark));
         DemoResult result;
-        try (ProgressLine progressLine = new ProgressLine(spec.commandLine().getErr())) {
+        try (ProgressLine progressLine = new ProgressLine(io.err())) {
             result = new Demo(read, settings, progressLine::update).run();
         }
         if (json) {
-            out.println(JsonMapper.builder().build().writeValueAsString(DemoJson.of(result)));
-            out.flush();
+            io.printJson(DemoJson.of(result));
         } else {
             new DemoReport(out, result).print();
         }
@@ -110,11 +108,17 @@ final class DemoCommand implements Callable<Integer> {
     }
 
     private int demoGpu() {
-        return new GpuDemoReport(spec.commandLine().getOut(), json).run();
+        GpuDemo.Result result = GpuDemo.run();
+        if (json) {
+            io.printJson(result);
+        } else {
+            io.println(result.describe());
+        }
+        return result.passed() ? 0 : 1;
     }
 
     private Demo.Settings settings() {
-        try {
+        return io.check(() -> {
             long blockBytes = ByteSizeText.parse(bytes).bytes();
             if (blocks < 1 || blockBytes > MAX_BYTES / blocks) {
                 throw new IllegalArgumentException("--blocks " + blocks + " of --bytes " + bytes
@@ -122,9 +126,7 @@ final class DemoCommand implements Callable<Integer> {
             }
             TraceSource.parse(source());
             return new Demo.Settings(source(), title(), CAPACITIES, blocks, (int) blockBytes);
-        } catch (IllegalArgumentException e) {
-            throw new ParameterException(spec.commandLine(), "kvcache demo: " + e.getMessage(), e);
-        }
+        });
     }
 
     private String source() {

@@ -1,6 +1,8 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.replay.HitTotals;
+import io.kvcache.bench.cli.ReplayOptions.ReplayDiskOption;
+
+import io.kvcache.bench.replay.HitCounter.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.store.ScratchDirectory;
@@ -15,7 +17,6 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import tools.jackson.databind.json.JsonMapper;
 
 /// `kvcache replay --disk`: the same replay through host memory and a disk, with real block contents, beside one
 /// LRU of all blocks that the disk may hold.
@@ -80,7 +81,7 @@ final class DiskReplayRunner {
     boolean run(PrefixForest forest, int warmup) throws IOException {
         boolean right = true;
         for (int blocks : choices.capacities().blocks(forest.blockTokens())) {
-            for (PolicyReplay policy : ReplayOptions.storePolicy(choices.replays())) {
+            for (PolicyReplay policy : choices.storePolicies()) {
                 List<JsonLine> lines = new ArrayList<>();
                 for (AdmissionKind admission : disk.admissions()) {
                     Settings settings = new Settings(
@@ -112,8 +113,7 @@ final class DiskReplayRunner {
         output.progress().close();
         HitTotals one = new PolicyReplay(PolicyKind.LRU).run(forest, settings.diskBlocks(), warmup);
         JsonLine line = line(forest, settings, result, one);
-        output.out().println(output.json() ? JsonMapper.builder().build().writeValueAsString(line) : text(line));
-        output.out().flush();
+        output.print(line, text(line));
         return line;
     }
 
@@ -214,16 +214,13 @@ final class DiskReplayRunner {
         }
         JsonLine first = lines.getFirst();
         for (JsonLine other : lines.subList(1, lines.size())) {
-            output.out()
-                    .printf(
-                            Locale.ROOT,
-                            "%s saves %.1f %% of the bytes that %s writes, and costs %.2f points of hits%n",
+            output.io().println(String.format(Locale.ROOT,
+                            "%s saves %.1f %% of the bytes that %s writes, and costs %.2f points of hits",
                             other.admission,
                             100 * (1 - (double) other.diskBytes / Math.max(1, first.diskBytes)),
                             first.admission,
-                            100 * (first.blockHitRatio - other.blockHitRatio));
+                            100 * (first.blockHitRatio - other.blockHitRatio)));
         }
-        output.out().flush();
     }
 
     private static String size(long bytes) {

@@ -1,14 +1,19 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.gpu.BenchDevice;
+import io.kvcache.bench.gpu.GpuBandwidth.BandwidthResult;
 import io.kvcache.bench.gpu.GpuBandwidth;
-import io.kvcache.bench.gpu.GpuComparison;
 import io.kvcache.bench.gpu.GpuComparison.GpuCopyResult;
+import io.kvcache.bench.gpu.GpuComparison;
 import io.kvcache.gpu.driver.DeviceDriver.DeviceInfo;
 import io.kvcache.gpu.driver.DeviceException;
 import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -16,6 +21,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
+import tools.jackson.databind.json.JsonMapper;
 
 /// `kvcache bench gpu`: blocks, pages and kernels on the first GPU, beside bare copies of as many bytes;
 /// where there is no GPU, the same over host memory, which shows that it works and nothing else.
@@ -134,5 +140,184 @@ final class GpuBenchCommand implements Callable<Integer> {
 
     private void printError(String what) {
         GpuReportWriter.print(spec.commandLine().getErr(), "kvcache bench: " + what);
+    }
+
+    /// What `bench gpu` prints: a row for each way, beside what a bare copy made in the same rounds.
+    ///
+    /// @param scale how much was moved, and how often
+    private record GpuComparisonReport(GpuReportWriter pages, DeviceInfo info, boolean gpu, GpuComparison scale) {
+
+        /// A line of JSON.
+        record JsonLine(
+                String device,
+                String driver,
+                boolean gpu,
+                long bytes,
+                int rounds,
+                boolean registered,
+                String name,
+                double gigabytes,
+                double bareGigabytes,
+                double ratio,
+                double least,
+                boolean ok) {}
+
+        /// The device, and how much is moved on it.
+        ///
+        /// @param limit why it is no more than that; empty when it is as much as is ever moved
+        void printHead(BenchDevice device, String limit) {
+            String name = info.name() + ", " + info.driver();
+            pages.printRow(name + (device.isGpu() ? "" : ": the figures mean nothing"));
+            pages.printRow(String.format(
+                    Locale.ROOT, "%d MiB each, medians of %d rounds%s", scale.bytes() >> 20, scale.rounds(), limit));
+            pages.printRow(
+                    String.format(Locale.ROOT, "%-14s %10s %12s %8s  %s", "", "GB/s", "bare GB/s", "ratio", "budget"));
+        }
+
+        void printResult(GpuCopyResult cell) {
+            pages.printRow(row(cell));
+            pages.printJson(new JsonLine(
+                    info.name(),
+                    info.driver(),
+                    gpu,
+                    scale.bytes(),
+                    scale.rounds(),
+                    cell.registered(),
+                    cell.name(),
+                    cell.gigabytes(),
+                    cell.baselineGigabytes(),
+                    cell.ratio(),
+                    cell.minRatio(),
+                    cell.meetsMinRatio()));
+        }
+
+        private String row(GpuCopyResult cell) {
+            return String.format(
+                    Locale.ROOT,
+                    "%-14s %10.2f %12.2f %8.2f  %s%s%s",
+                    cell.name(),
+                    cell.gigabytes(),
+                    cell.baselineGigabytes(),
+                    cell.ratio(),
+                    cell.minRatio() == 0 ? "-" : String.format(Locale.ROOT, ">= %.2f", cell.minRatio()),
+                    gpu && !cell.meetsMinRatio() ? "  missed" : "",
+                    cell.registered() ? "" : "  HOST MEMORY IS NOT REGISTERED");
+        }
+    }
+
+    /// What `bench gpu --sizes` prints: a column for each size of pieces, a row for each direction and
+    /// way, once it is whole.
+    private static final class GpuCopySizeReport {
+
+        private final GpuReportWriter pages;
+        private final String device;
+        private final boolean gpu;
+        private final List<String> row = new ArrayList<>();
+
+        /// A line of JSON.
+        record JsonLine(
+                String device,
+                boolean gpu,
+                String direction,
+                String way,
+                int pieceBytes,
+                double gigabytes,
+                boolean registered) {}
+
+        /// @param device what it is called
+        /// @param gpu whether the figures mean anything
+        GpuCopySizeReport(GpuReportWriter pages, String device, boolean gpu) {
+            this.pages = pages;
+            this.device = device;
+            this.gpu = gpu;
+        }
+
+        void printHead() {
+            pages.printRow(device + ", GB/s by the size of pieces" + (gpu ? "" : ": the figures mean nothing"));
+            List<String> sizes = new ArrayList<>();
+            for (int size = GpuBandwidth.MIN_PIECE_BYTES; size <= GpuBandwidth.MAX_PIECE_BYTES; size *= 2) {
+                sizes.add(size / 1024 + " KiB");
+            }
+            pages.printRow(row("", sizes));
+        }
+
+        /// Takes the sizes of a direction and way one behind the other.
+        void addResult(BandwidthResult bandwidthResult) {
+            String direction = label(bandwidthResult.direction());
+            String way = label(bandwidthResult.way());
+            pages.printJson(new JsonLine(
+                    device,
+                    gpu,
+                    direction,
+                    way,
+                    bandwidthResult.pieceBytes(),
+                    bandwidthResult.gigabytes(),
+                    bandwidthResult.registered()));
+            row.add(String.format(Locale.ROOT, "%.2f", bandwidthResult.gigabytes()));
+            if (bandwidthResult.pieceBytes() == GpuBandwidth.MAX_PIECE_BYTES) {
+                String remark = bandwidthResult.registered() ? "" : "  HOST MEMORY IS NOT REGISTERED";
+                pages.printRow(row(direction + ", " + way, row) + remark);
+                row.clear();
+            }
+        }
+
+        private static String row(String name, List<String> figures) {
+            StringBuilder row = new StringBuilder(String.format(Locale.ROOT, "%-21s", name));
+            figures.forEach(figure -> row.append(String.format(Locale.ROOT, " %8s", figure)));
+            return row.toString();
+        }
+
+        private static String label(Enum<?> constant) {
+            return constant.name().toLowerCase(Locale.ROOT).replace('_', ' ');
+        }
+    }
+
+    /// Where figures of a GPU go, each as soon as it is there, so that a run that is cut off loses
+    /// none: to a table for people, to lines of JSON, or to both by one measurement.
+    private static final class GpuReportWriter implements AutoCloseable {
+
+        private static final JsonMapper JSON = JsonMapper.builder().build();
+
+        private final List<PrintWriter> tables = new ArrayList<>();
+        private final List<PrintWriter> lines = new ArrayList<>();
+        private final @Nullable PrintWriter opened;
+
+        /// @param json whether lines are wanted in the table's place
+        /// @param file where lines go too, or null for nowhere
+        /// @throws IOException when the file cannot be written to
+        GpuReportWriter(PrintWriter out, boolean json, @Nullable Path file) throws IOException {
+            (json ? lines : tables).add(out);
+            opened = file == null ? null : new PrintWriter(Files.newBufferedWriter(file));
+            if (opened != null) {
+                lines.add(opened);
+            }
+        }
+
+        /// A row of the table.
+        void printRow(String text) {
+            tables.forEach(table -> print(table, text));
+        }
+
+        /// A line of JSON.
+        void printJson(Object value) {
+            lines.forEach(to -> print(to, JSON.writeValueAsString(value)));
+        }
+
+        /// Whether the file has not all lines: its disk is full, for one.
+        boolean hasWriteErrors() {
+            return opened != null && opened.checkError();
+        }
+
+        static void print(PrintWriter to, String text) {
+            to.println(text);
+            to.flush();
+        }
+
+        @Override
+        public void close() {
+            if (opened != null) {
+                opened.close();
+            }
+        }
     }
 }

@@ -1,10 +1,9 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.gpu.GpuDemo;
 import io.kvcache.bench.gpu.BenchDevice;
 import io.kvcache.bench.gpu.GpuLoadGenerator;
 import io.kvcache.gpu.GpuProbe;
-import java.io.PrintWriter;
-import java.nio.charset.StandardCharsets;
 import java.util.concurrent.TimeUnit;
 import picocli.CommandLine;
 
@@ -23,11 +22,16 @@ public final class GpuKit {
         System.exit(
                 switch (options.length == 1 ? options[0] : "") {
                     case "probe" -> probe();
-                    case "demo" ->
-                        new GpuDemoReport(new PrintWriter(System.out, true, StandardCharsets.UTF_8), false).run();
+                    case "demo" -> demo();
                     case "busy" -> keepBusy();
                     default -> new CommandLine(new GpuBenchCommand()).execute(options);
                 });
+    }
+
+    private static int demo() {
+        GpuDemo.Result result = GpuDemo.run();
+        System.out.println(result.describe());
+        return result.passed() ? 0 : 1;
     }
 
     private static int probe() {

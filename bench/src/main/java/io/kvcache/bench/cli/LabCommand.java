@@ -1,5 +1,12 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.cli.PlanningOptions.CapacitySharesOption;
+import io.kvcache.bench.cli.PlanningOptions.EngineOptions;
+import io.kvcache.bench.cli.PlanningOptions.HitCountingOptions;
+import io.kvcache.bench.cli.PlanningOptions.HtmlReportOption;
+import io.kvcache.bench.cli.PlanningOptions.PolicyOptions;
+import io.kvcache.bench.cli.PlanningOptions.TraceListOption;
+import io.kvcache.bench.cli.PlanningOptions.TraceOption;
 import io.kvcache.bench.lab.LabRow;
 import io.kvcache.bench.lab.ParameterSweep;
 import io.kvcache.bench.lab.PolicyComparison;
@@ -13,13 +20,11 @@ import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
 /// `kvcache lab`: all policies over capacities that are shares of a trace's distinct blocks, with hints
 /// and other constants.
@@ -37,8 +42,8 @@ import picocli.CommandLine.Spec;
         sortOptions = false)
 final class LabCommand implements Callable<Integer> {
 
-    @Spec
-    private CommandSpec spec = CommandSpec.create();
+    @Mixin
+    private final CommandIo io = new CommandIo();
 
     @Mixin
     private final HitCountingOptions counted = new HitCountingOptions();
@@ -79,10 +84,9 @@ final class LabCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         List<SimulatedCache> caches = caches();
         List<Double> capacities = shares.shares();
-        LabReportFormat report =
-                LabReportFormat.forFormat(format, spec.commandLine().getOut());
-        LabHtmlReport page = new LabHtmlReport(HtmlReportOption.commandLine(spec));
-        try (ProgressLine progressLine = new ProgressLine(spec.commandLine().getErr())) {
+        LabReport report = new LabReport(io, format);
+        LabHtmlReport page = new LabHtmlReport("./kvcache " + io.arguments());
+        try (ProgressLine progressLine = new ProgressLine(io.err())) {
             for (TraceSource source : traces.traceSources()) {
                 Trace trace = loaded(source);
                 report.beginTrace(trace);
@@ -94,33 +98,32 @@ final class LabCommand implements Callable<Integer> {
                         });
             }
         }
-        report.finish();
         html.write(page::toHtmlReport);
         return 0;
     }
 
     private Trace loaded(TraceSource source) throws IOException {
-        Trace trace = TraceOption.loadTrace(source, spec.commandLine().getErr());
+        Trace trace = TraceOption.loadTrace(source, io.err());
         try {
-            ReplayOptions.checkWarmup(counted.warmup(), trace);
+            PlanningOptions.checkWarmup(counted.warmup(), trace);
         } catch (IllegalArgumentException e) {
-            throw new ParameterException(spec.commandLine(), "kvcache lab: " + e.getMessage(), e);
+            throw io.usageError(e);
         }
         return trace;
     }
 
-    private static void show(LabRow row, LabReportFormat report, ProgressLine progressLine) {
+    private static void show(LabRow row, LabReport report, ProgressLine progressLine) {
         progressLine.close();
         report.addRow(row);
         progressLine.update("replaying " + row.trace() + " at " + row.blocks() + " blocks");
     }
 
     private List<SimulatedCache> caches() {
-        try {
+        return io.check(() -> {
             List<SimulatedCache> caches = new ArrayList<>(policies.replays(List.of()));
             for (int lookAhead : lookAheads) {
                 if (lookAhead < 1) {
-                    throw ReplayOptions.invalidOption("--look-ahead", String.valueOf(lookAhead), "at least 1");
+                    throw PlanningOptions.invalidOption("--look-ahead", String.valueOf(lookAhead), "at least 1");
                 }
                 caches.add(new PolicyReplay(PolicyKind.IMPORTANCE, lookAhead));
             }
@@ -128,15 +131,85 @@ final class LabCommand implements Callable<Integer> {
                 caches.addAll(ParameterSweep.variants(0));
             }
             counted.warmup();
-            LabReportFormat.checkFormat(format);
+            PlanningOptions.checkFormat(format);
             html.checkWritable();
             engine.hardware();
             counted.rule();
             shares.shares();
             traces.traceSources();
             return caches;
-        } catch (IllegalArgumentException e) {
-            throw new ParameterException(spec.commandLine(), "kvcache lab: " + e.getMessage(), e);
+        });
+    }
+
+    /// Shows the rows of the laboratory: a table, one JSON object a line, or comma-separated values.
+    private static final class LabReport {
+
+        private final CommandIo io;
+        private final String format;
+        private boolean begun;
+        private int lastBlocks;
+
+        LabReport(CommandIo io, String format) {
+            this.io = io;
+            this.format = format;
+        }
+
+        /// The rows that follow are of this trace.
+        void beginTrace(Trace trace) {
+            if (format.equals("csv") && !begun) {
+                io.println(LabRow.CSV_HEAD);
+            } else if (format.equals("text")) {
+                printHead(trace);
+            }
+            begun = true;
+        }
+
+        private void printHead(Trace trace) {
+            Trace.Totals totals = trace.totals();
+            io.println(String.format(
+                    Locale.ROOT,
+                    "%s: %,d requests, %,d blocks, %,d distinct",
+                    trace.name(),
+                    totals.requests(),
+                    totals.blockAccesses(),
+                    totals.distinctBlocks()));
+            if (!trace.hasTimestamps()) {
+                io.println("  " + PlanningOptions.NO_TIMESTAMPS_NOTE);
+            }
+            io.println(
+                    "  share    blocks  policy                          block hits  token hits     Belady  of the gap"
+                            + "    saved   moving      net    first token p50      p99  taken");
+            lastBlocks = 0;
+        }
+
+        /// One cache at one capacity.
+        void addRow(LabRow row) {
+            switch (format) {
+                case "json" -> io.printJson(row);
+                case "csv" -> io.println(row.csv());
+                default -> io.println(text(row));
+            }
+        }
+
+        private String text(LabRow row) {
+            boolean first = row.blocks() != lastBlocks;
+            lastBlocks = row.blocks();
+            return String.format(
+                    Locale.ROOT,
+                    "%6s %9s  %-30s  %8.2f %%  %8.2f %%  %7.2f %%  %8.0f %% %,6.0f s %,6.0f s %,6.0f s %16.2f s %6.1f s %4.0f %%",
+                    first ? String.format(Locale.ROOT, "%.1f %%", 100 * row.share()) : "",
+                    first ? String.format(Locale.ROOT, "%,d", row.blocks()) : "",
+                    row.policy(),
+                    100 * row.blockHitRatio(),
+                    100 * row.tokenHitRatio(),
+                    100 * row.beladyHitRatio(),
+                    100 * row.gapClosed(),
+                    row.prefillSecondsSaved(),
+                    row.loadSeconds(),
+                    row.savedLessLoadingSeconds(),
+                    row.ttftP50Seconds(),
+                    row.ttftP99Seconds(),
+                    100 * row.occupancy());
         }
     }
 }

@@ -1,5 +1,15 @@
 package io.kvcache.bench.cli;
 
+
+
+import io.kvcache.bench.cli.ReplayOptions.ReplayDiskOption;
+
+import io.kvcache.bench.cli.ReplayOptions.ReplayCapacities;
+
+import io.kvcache.bench.cli.PlanningOptions.PolicyOptions;
+
+import io.kvcache.bench.cli.PlanningOptions.TraceOption;
+
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayComparison;
@@ -19,10 +29,7 @@ import java.util.Optional;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
 /// `kvcache replay`: what share of a trace's blocks a cache of some size would have had, policy by policy.
 ///
@@ -35,8 +42,8 @@ import picocli.CommandLine.Spec;
         sortOptions = false)
 final class ReplayCommand implements Callable<Integer> {
 
-    @Spec
-    private CommandSpec spec = CommandSpec.create();
+    @Mixin
+    private final CommandIo io = new CommandIo();
 
     @Mixin
     private final TraceOption trace = new TraceOption();
@@ -115,7 +122,7 @@ final class ReplayCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         ReplayOptions choices = choices();
-        PrintWriter errors = spec.commandLine().getErr();
+        PrintWriter errors = io.err();
         TraceReader reader = new TraceReader(
                 choices.malformed(),
                 line -> errors.println("kvcache: skipped line " + line.number() + ": " + line.reason()));
@@ -140,7 +147,7 @@ final class ReplayCommand implements Callable<Integer> {
         }
         PrefixForest forest = new PrefixForest(read, each);
         StoreReplayRunner.Output output =
-                new StoreReplayRunner.Output(spec.commandLine().getOut(), json, progressLine);
+                new StoreReplayRunner.Output(io, json, progressLine);
         int blockBytes = (int) blockBytes().bytes();
         return disk.isEmpty()
                 ? new StoreReplayRunner(choices, blockBytes, output).run(forest, warmup)
@@ -171,8 +178,7 @@ final class ReplayCommand implements Callable<Integer> {
     }
 
     private void byMetadata(Trace read, BlockCountingRule each, ReplayOptions choices, ProgressLine progressLine) {
-        PrintWriter out = spec.commandLine().getOut();
-        ReplayReport report = json ? new ReplayJsonReport(out) : new ReplayTableReport(out, choices.model());
+        ReplayReport report = new ReplayReport(io, json, choices.model());
         ReplayComparison comparison = new ReplayComparison(new PrefixForest(read, each), warmup);
         report.beginTrace(read, each);
         for (int capacity : choices.capacities().blocks(read.blockTokens())) {
@@ -199,24 +205,24 @@ final class ReplayCommand implements Callable<Integer> {
         try {
             for (int blocks : asked.blocks(read.blockTokens())) {
                 if (real() && blocks > HostStoreConfig.MAX_RECORDS) {
-                    throw ReplayOptions.invalidOption(
+                    throw PlanningOptions.invalidOption(
                             "--blocks",
                             String.valueOf(blocks),
                             "up to " + HostStoreConfig.MAX_RECORDS + " where the real store is driven");
                 }
             }
-            ReplayOptions.checkWarmup(warmup, read);
+            PlanningOptions.checkWarmup(warmup, read);
         } catch (IllegalArgumentException e) {
-            throw new ParameterException(spec.commandLine(), "kvcache replay: " + e.getMessage(), e);
+            throw io.usageError(e);
         }
     }
 
     /// The options as values, or an error that names the option's value and what it may be.
     private ReplayOptions choices() {
-        try {
-            ReplayOptions.checkWarmup(warmup);
+        return io.check(() -> {
+            PlanningOptions.checkWarmup(warmup);
             TraceSource source = trace.traceSource();
-            Optional<ModelPreset> size = ReplayOptions.model(model, !capacities.isEmpty());
+            Optional<ModelPreset> size = PlanningOptions.model(model, !capacities.isEmpty());
             if (real()) {
                 StoreReplayRunner.check(blockBytes(), policies.names());
             }
@@ -229,10 +235,8 @@ final class ReplayCommand implements Callable<Integer> {
                     policies.replays(real() ? List.of("lru") : List.of()),
                     capacities(source, size),
                     size,
-                    ReplayOptions.rules(rule),
-                    ReplayOptions.malformed(malformed));
-        } catch (IllegalArgumentException e) {
-            throw new ParameterException(spec.commandLine(), "kvcache replay: " + e.getMessage(), e);
-        }
+                    PlanningOptions.rules(rule),
+                    PlanningOptions.malformed(malformed));
+        });
     }
 }

@@ -3,19 +3,23 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.SimulatedCache;
+import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.trace.TraceReader.MalformedLine;
-import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
-import io.kvcache.core.policy.EvictionPolicies;
-import io.kvcache.core.policy.EvictionPolicyFactory;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.server.cli.ByteSizeText;
+import io.kvcache.tiers.DiskOptions;
+import io.kvcache.tiers.disk.DiskGeometry;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
-import java.util.stream.Collectors;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
-/// What `replay` was asked for. The static methods turn the options' texts into values; each names the
-/// text and what it may be when it is something else.
+/// What `replay` was asked for.
 record ReplayOptions(
         TraceSource trace,
         List<SimulatedCache> replays,
@@ -24,82 +28,99 @@ record ReplayOptions(
         List<BlockCountingRule> rules,
         MalformedLine.Handling malformed) {
 
-    /// Those that are policies of the store.
-    static List<PolicyReplay> storePolicy(List<SimulatedCache> replays) {
+    /// Those of the caches that are policies of the store.
+    List<PolicyReplay> storePolicies() {
         return replays.stream()
                 .filter(PolicyReplay.class::isInstance)
                 .map(PolicyReplay.class::cast)
                 .toList();
     }
 
-    /// A policy of the store.
-    static EvictionPolicyFactory storePolicy(String name) {
-        return EvictionPolicies.find(name).orElseThrow(() -> invalidOption("--policy", name, EvictionPolicies.names()));
-    }
+    /// Capacities as they were asked for.
+    ///
+    /// @param counts in blocks
+    /// @param sizes in bytes
+    /// @param model whose KV the bytes are
+    record ReplayCapacities(List<Integer> counts, List<ByteSizeText> sizes, Optional<ModelPreset> model) {
 
-    static Optional<ModelPreset> model(String name, boolean needed) {
-        String wanted = name.isEmpty() && needed ? "llama-3-8b" : name;
-        if (wanted.isEmpty()) {
-            return Optional.empty();
+        private static final List<Integer> DEFAULT_BLOCKS = List.of(1000, 5000, 10_000, 20_000, 50_000);
+
+        /// @throws IllegalArgumentException that names the option, and what may be
+        static ReplayCapacities parse(List<Integer> counts, List<String> sizes, Optional<ModelPreset> model) {
+            counts.stream().filter(count -> count < 1).findFirst().ifPresent(count -> {
+                throw PlanningOptions.invalidOption("--blocks", String.valueOf(count), "at least 1");
+            });
+            List<Integer> blocks = counts.isEmpty() && sizes.isEmpty() ? DEFAULT_BLOCKS : counts;
+            return new ReplayCapacities(
+                    blocks, sizes.stream().map(ByteSizeText::parse).toList(), model);
         }
-        return Optional.of(
-                ModelPreset.fromName(wanted).orElseThrow(() -> invalidOption("--model", wanted, modelNames())));
-    }
 
-    private static String modelNames() {
-        return Arrays.stream(ModelPreset.values()).map(ModelPreset::label).collect(Collectors.joining(", "));
-    }
-
-    static List<BlockCountingRule> rules(String name) {
-        return switch (name) {
-            case "reference" -> List.of(BlockCountingRule.REFERENCE);
-            case "full-blocks" -> List.of(BlockCountingRule.FULL_BLOCKS);
-            case "both" -> List.of(BlockCountingRule.REFERENCE, BlockCountingRule.FULL_BLOCKS);
-            default -> throw invalidOption("--rule", name, "reference, full-blocks, both");
-        };
-    }
-
-    static BlockCountingRule parseRule(String name) {
-        return switch (name) {
-            case "reference" -> BlockCountingRule.REFERENCE;
-            case "full-blocks" -> BlockCountingRule.FULL_BLOCKS;
-            default -> throw invalidOption("--rule", name, "reference, full-blocks");
-        };
-    }
-
-    static MalformedLine.Handling malformed(String name) {
-        return switch (name) {
-            case "skip" -> MalformedLine.Handling.SKIP;
-            case "refuse" -> MalformedLine.Handling.REFUSE;
-            default -> throw invalidOption("--malformed", name, "skip, refuse");
-        };
-    }
-
-    /// Of `--share`, in percent.
-    static double parseShare(double percent) {
-        if (!(percent > 0 && percent <= 100)) {
-            throw invalidOption("--share", String.valueOf(percent), "above 0 to 100");
+        /// All in blocks of so many tokens.
+        ///
+        /// @throws IllegalArgumentException when a size is less than a block, or more than can be counted
+        List<Integer> blocks(int blockTokens) {
+            Stream<Integer> fromBytes = model.stream()
+                    .flatMap(size ->
+                            sizes.stream().map(bytes -> blocks(bytes, size, size.kvBytesPerToken() * blockTokens)));
+            return Stream.concat(counts.stream(), fromBytes).toList();
         }
-        return percent / 100;
-    }
 
-    static void checkWarmup(int requests) {
-        if (requests < 0) {
-            throw invalidOption("--warmup", String.valueOf(requests), "at least 0");
+        private static int blocks(ByteSizeText capacity, ModelPreset model, long blockBytes) {
+            long blocks = capacity.bytes() / blockBytes;
+            if (blocks < 1 || blocks > Integer.MAX_VALUE) {
+                throw PlanningOptions.invalidOption(
+                        "--capacity",
+                        capacity.toString(),
+                        "1 to 2^31 - 1 blocks of " + new ByteSizeText(blockBytes) + " each for " + model.label());
+            }
+            return (int) blocks;
         }
     }
 
-    /// Of a trace that is known: some of its requests have to count.
-    static void checkWarmup(int requests, Trace trace) {
-        int all = trace.requests().size();
-        if (requests >= all) {
-            throw invalidOption(
-                    "--warmup", String.valueOf(requests), "below the " + all + " requests of " + trace.name());
-        }
-    }
+    /// The disk of `replay --disk DIR:SIZE`, and which blocks are written to it.
+    ///
+    /// @param size a number of blocks that may be alive, as `20000 blocks`, or of bytes of the file
+    record ReplayDiskOption(Path directory, String size, List<AdmissionKind> admissions) {
 
-    /// What an option's text may be when it is something else.
-    static IllegalArgumentException invalidOption(String option, String value, String allowed) {
-        return new IllegalArgumentException(option + " is '" + value + "', must be: " + allowed);
+        private static final String USAGE = "DIR:20000blocks (alive, the reserve comes on top) or DIR:SIZE (of the file)";
+        private static final Pattern BLOCKS = Pattern.compile("([1-9]\\d{0,8}) ?blocks");
+
+        /// Blocks that are small enough to replay quickly, and not so small that tables count.
+        static final ByteSizeText DEFAULT_BLOCK = new ByteSizeText(64 << 10);
+
+        /// Understands the options.
+        ///
+        /// @throws IllegalArgumentException that names the option's value and what it may be
+        static ReplayDiskOption parse(String disk, String admission) {
+            int colon = disk.lastIndexOf(':');
+            if (colon < 1) {
+                throw invalidValue(disk);
+            }
+            String size = disk.substring(colon + 1);
+            if (!BLOCKS.matcher(size).matches() && ByteSizeText.parse(size).bytes() < DiskGeometry.MIN_DEVICE_BYTES) {
+                throw invalidValue(disk);
+            }
+            return new ReplayDiskOption(Path.of(disk.substring(0, colon)), size, admissions(admission));
+        }
+
+        private static List<AdmissionKind> admissions(String names) {
+            return Arrays.stream(names.split(","))
+                    .map(name -> AdmissionKind.fromName(name)
+                            .orElseThrow(() -> new IllegalArgumentException(
+                                    "--admission is '" + name + "', must be: " + AdmissionKind.names())))
+                    .toList();
+        }
+
+        private static IllegalArgumentException invalidValue(String disk) {
+            return new IllegalArgumentException("--disk is '" + disk + "', must be: " + USAGE);
+        }
+
+        /// The disk, for blocks of a size.
+        DiskOptions options(int blockBytes) {
+            Matcher blocks = BLOCKS.matcher(size);
+            return blocks.matches()
+                    ? TierReplay.Settings.disk(directory, Long.parseLong(blocks.group(1)), blockBytes)
+                    : DiskOptions.of(directory, ByteSizeText.parse(size).bytes());
+        }
     }
 }

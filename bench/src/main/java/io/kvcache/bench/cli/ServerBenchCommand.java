@@ -1,13 +1,10 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.server.ServerBenchmark.BenchmarkOptions;
 import io.kvcache.bench.server.ServerBenchmark;
-import io.kvcache.bench.server.ServerBenchmarks;
-import io.kvcache.bench.suite.BenchResult;
-import io.kvcache.bench.suite.BenchmarkSuite;
+import io.kvcache.bench.server.ServerBenchmark.BenchmarkOptions;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.MachineInfo;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -15,10 +12,8 @@ import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
 /// `kvcache bench server`: this server and Debian's redis-server in turn on the same cores, under one client with a
 /// thread a connection; and what the server takes by itself.
@@ -28,9 +23,6 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class ServerBenchCommand implements Callable<Integer> {
-
-    @Spec
-    private CommandSpec spec = CommandSpec.create();
 
     @Option(
             names = "--part",
@@ -46,66 +38,39 @@ final class ServerBenchCommand implements Callable<Integer> {
             description = "Only watch the server's memory for so long, as in 10m, while values come and go.")
     private @Nullable Duration soak;
 
-    @Option(names = "--quick", description = "One short round: shows what is broken, not what is slow.")
-    private boolean quick;
-
-    @Option(names = "--json", description = "One JSON object a line instead of a table.")
-    private boolean json;
-
-    @Option(names = "--strict", description = "Exit with 1 when a budget is missed.")
-    private boolean strict;
-
-    @Option(names = "--record", description = "Also write page and lines to bench/results, with machine and commit.")
-    private boolean recorded;
+    @Mixin
+    private final SuiteOptions options = new SuiteOptions();
 
     @Override
     public Integer call() throws IOException, InterruptedException {
-        BenchmarkOptions benchmarkOptions =
-                quick ? BenchmarkOptions.quick(this::printError) : BenchmarkOptions.full(this::printError);
+        CommandIo io = options.io();
+        BenchmarkOptions benchmarkOptions = options.isQuick()
+                ? BenchmarkOptions.quick(io::printError)
+                : BenchmarkOptions.full(io::printError);
         List<BenchResult> answers = new ArrayList<>();
         for (ServerBenchmark part : chosen()) {
-            printError(part.title() + ", load " + MachineInfo.current().load());
+            io.printError(part.title() + ", load " + MachineInfo.current().load());
             answers.addAll(part.run(benchmarkOptions));
         }
-        printError("load " + MachineInfo.current().load() + " at the end");
-        return report(answers);
+        io.printError("load " + MachineInfo.current().load() + " at the end");
+        BenchReport report = BenchReport.of("server", "the cache server beside redis-server", answers);
+        return options.reportResults(report.suite(), answers);
     }
 
     private List<ServerBenchmark> chosen() {
         if (soak != null) {
-            return List.of(ServerBenchmarks.soak(soak));
+            return List.of(ServerBenchmark.soak(soak));
         }
-        String known =
-                ServerBenchmarks.all().stream().map(ServerBenchmark::name).collect(Collectors.joining(", "));
+        List<ServerBenchmark> all = ServerBenchmark.all();
         for (String name : names) {
-            if (ServerBenchmarks.all().stream().noneMatch(part -> part.name().equals(name))) {
-                throw new ParameterException(
-                        spec.commandLine(), "kvcache bench: --part is '" + name + "', must be one of: " + known);
+            if (all.stream().noneMatch(part -> part.name().equals(name))) {
+                throw options.io()
+                        .usageError("--part is '" + name + "', must be one of: "
+                                + all.stream().map(ServerBenchmark::name).collect(Collectors.joining(", ")));
             }
         }
-        return ServerBenchmarks.all().stream()
+        return all.stream()
                 .filter(part -> names.isEmpty() || names.contains(part.name()))
                 .toList();
-    }
-
-    private int report(List<BenchResult> answers) throws IOException {
-        BenchmarkSuite suite = new BenchmarkSuite(
-                "server",
-                "the cache server beside redis-server",
-                answers.stream().map(BenchResult::spec).toList());
-        PrintWriter out = spec.commandLine().getOut();
-        out.print(
-                (json ? new BenchReportFormat.JsonLines() : new BenchReportFormat.TextTable()).format(suite, answers));
-        out.flush();
-        if (recorded) {
-            printError("recorded in " + BenchResultWriter.write(spec, suite, answers));
-        }
-        return strict && !answers.stream().allMatch(BenchResult::isWithinThreshold) ? 1 : 0;
-    }
-
-    private void printError(String step) {
-        PrintWriter errors = spec.commandLine().getErr();
-        errors.println("kvcache bench: " + step);
-        errors.flush();
     }
 }

@@ -1,5 +1,6 @@
 package io.kvcache.bench.cli;
 
+import picocli.CommandLine.Mixin;
 import io.kvcache.bench.sim.CoverageCounters;
 import io.kvcache.bench.sim.SimSuite;
 import io.kvcache.server.cli.ProgressLine;
@@ -8,10 +9,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
 /// `kvcache sim`: the store over disks that fail, in virtual time, seed by seed.
 @Command(
@@ -29,8 +27,8 @@ final class SimCommand implements Callable<Integer> {
 
     private static final long REPORT_INTERVAL_NANOS = TimeUnit.MINUTES.toNanos(1);
 
-    @Spec
-    private CommandSpec spec = CommandSpec.create();
+    @Mixin
+    private final CommandIo io = new CommandIo();
 
     @Option(
             names = "--seeds",
@@ -64,14 +62,13 @@ final class SimCommand implements Callable<Integer> {
     @Override
     public Integer call() {
         if (seeds < 1 || steps < 1 || threads < 1) {
-            throw new ParameterException(
-                    spec.commandLine(), "kvcache sim: --seeds, --ticks and --threads take 1 and up");
+            throw io.usageError("--seeds, --ticks and --threads take 1 and up");
         }
         // The store's classes are not loaded yet.
         ClassLoader.getSystemClassLoader().setPackageAssertionStatus("io.kvcache", true);
         long from = first == null ? SimSuite.randomSeed() : first;
-        PrintWriter out = spec.commandLine().getOut();
-        PrintWriter err = spec.commandLine().getErr();
+        PrintWriter out = io.out();
+        PrintWriter err = io.err();
         out.printf("%d seeds from %d on, each twice, %d steps%n", seeds, from, steps);
         out.flush();
         long start = System.nanoTime();

@@ -1,22 +1,21 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.lab.CapacityPlanner;
-import io.kvcache.bench.lab.GpuPreset;
-import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
+import io.kvcache.bench.cli.PlanningOptions.ModelOption;
+import io.kvcache.bench.cli.PlanningOptions.TraceOption;
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
+import io.kvcache.bench.lab.CapacityPlanner;
+import io.kvcache.bench.lab.EngineHardware.GpuPreset;
+import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.server.cli.ByteSizeText;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
-import tools.jackson.databind.json.JsonMapper;
 
 /// `kvcache size`: how much memory a hit ratio takes, under LRU and under importance, tier by tier.
 @Command(
@@ -26,8 +25,8 @@ import tools.jackson.databind.json.JsonMapper;
         sortOptions = false)
 final class SizeCommand implements Callable<Integer> {
 
-    @Spec
-    private CommandSpec spec = CommandSpec.create();
+    @Mixin
+    private final CommandIo io = new CommandIo();
 
     @Mixin
     private final TraceOption trace = new TraceOption();
@@ -98,11 +97,11 @@ final class SizeCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         SizeOptions sizeOptions = sizeOptions();
         CapacityPlanner capacityPlanner = new CapacityPlanner(
-                TraceOption.loadTrace(sizeOptions.source, spec.commandLine().getErr()), sizeOptions.engine);
+                TraceOption.loadTrace(sizeOptions.source, io.err()), sizeOptions.engine);
         SizingResult answer = capacityPlanner.plan(target, sizeOptions.fleets);
-        PrintWriter out = spec.commandLine().getOut();
+        PrintWriter out = io.out();
         if (json) {
-            out.println(JsonMapper.builder().build().writeValueAsString(answer));
+            io.printJson(answer);
         } else {
             new SizingTextReport(out).print(answer, capacityPlanner.computeMillis());
         }
@@ -111,17 +110,17 @@ final class SizeCommand implements Callable<Integer> {
     }
 
     private SizeOptions sizeOptions() {
-        try {
+        return io.check(() -> {
             if (!(target > 0 && target <= 1)) {
-                throw ReplayOptions.invalidOption("--target-hit", String.valueOf(target), "above 0 to 1");
+                throw PlanningOptions.invalidOption("--target-hit", String.valueOf(target), "above 0 to 1");
             }
             if (gpus < 1 || gpus > 1000) {
-                throw ReplayOptions.invalidOption("--gpus", String.valueOf(gpus), "1 to 1000");
+                throw PlanningOptions.invalidOption("--gpus", String.valueOf(gpus), "1 to 1000");
             }
             CapacityPlanner.EngineConfig engineConfig = new CapacityPlanner.EngineConfig(
                     model.preset(),
                     GpuPreset.named(gpu)
-                            .orElseThrow(() -> ReplayOptions.invalidOption("--gpu", gpu, GpuPreset.names())),
+                            .orElseThrow(() -> PlanningOptions.invalidOption("--gpu", gpu, GpuPreset.names())),
                     gpus,
                     hostBytes());
             List<CapacityPlanner.FleetConfig> fleets = routes.stream()
@@ -129,9 +128,7 @@ final class SizeCommand implements Callable<Integer> {
                     .map(routingPolicy -> new CapacityPlanner.FleetConfig(instances, routingPolicy, seed))
                     .toList();
             return new SizeOptions(trace.traceSource(), engineConfig, instances == 1 ? List.of() : fleets);
-        } catch (IllegalArgumentException e) {
-            throw new ParameterException(spec.commandLine(), "kvcache size: " + e.getMessage(), e);
-        }
+        });
     }
 
     private long hostBytes() {
@@ -140,6 +137,82 @@ final class SizeCommand implements Callable<Integer> {
 
     private static RoutingPolicy route(String name) {
         return RoutingPolicy.named(name)
-                .orElseThrow(() -> ReplayOptions.invalidOption("--route", name, RoutingPolicy.names()));
+                .orElseThrow(() -> PlanningOptions.invalidOption("--route", name, RoutingPolicy.names()));
+    }
+
+    /// What `kvcache size` found, for people.
+    @SuppressWarnings("AnnotateFormatMethod") // the annotation lives in a library that nothing else here needs
+    private static final class SizingTextReport {
+
+        private final PrintWriter out;
+
+        SizingTextReport(PrintWriter out) {
+            this.out = out;
+        }
+
+        /// @param computeMillis that computing a block takes
+        void print(SizingResult answer, double computeMillis) {
+            if (answer.reachable()) {
+                line(
+                        "%s: %.4f of the full blocks found (at most %.4f)",
+                        answer.trace(), answer.targetHitRatio(), answer.ceiling());
+                answer.rows().forEach(row -> print(row, answer, computeMillis));
+                answer.fleets().forEach(row -> print(row, answer));
+            } else {
+                line(
+                        "%s cannot reach %.4f: with memory for everything, %.4f of its full blocks are found.",
+                        answer.trace(), answer.targetHitRatio(), answer.ceiling());
+            }
+            if (answer.truncated()) {
+                line(
+                        "%s short: the second half of the requests finds up to %.4f. A longer trace would show more reuse,"
+                                + " and need more memory.",
+                        answer.spanMinutes() > 0
+                                ? String.format(Locale.ROOT, "Its %.0f minutes are", answer.spanMinutes())
+                                : "The trace is",
+                        answer.laterCeiling());
+            }
+        }
+
+        private void print(SizingResult.Row row, SizingResult answer, double computeMillis) {
+            line(
+                    "  %-10s  %,9d blocks of %d tokens  %s of %s",
+                    row.policy(), row.blocks(), answer.blockTokens(), new ByteSizeText(row.bytes()), answer.model());
+            for (SizingResult.Tier tier : row.tiers()) {
+                if (tier.bytes() > 0) {
+                    line(
+                            "    %-8s  %10s  finds %.4f%s",
+                            tier.tier(), new ByteSizeText(tier.bytes()), tier.hitRatio(), cost(tier, computeMillis));
+                }
+            }
+        }
+
+        private static String cost(SizingResult.Tier tier, double computeMillis) {
+            return tier.millisABlock() == 0
+                    ? ""
+                    : String.format(
+                            Locale.ROOT,
+                            ", %.1f ms to load a block, %.1f ms to compute it",
+                            tier.millisABlock(),
+                            computeMillis);
+        }
+
+        private void print(SizingResult.FleetRow row, SizingResult answer) {
+            line(
+                    "  %d instances, route %s, each a cache of its own (the busiest gets %.2f times the mean):",
+                    row.instances(), row.route(), row.busiest());
+            line(
+                    "    with the same memory together they find %.4f; one that they share, %.4f",
+                    row.sameMemoryHitRatio(), answer.targetHitRatio());
+            if (row.blocks() < 0) {
+                line("    for %.4f no memory would do: at most %.4f", answer.targetHitRatio(), row.ceiling());
+            } else {
+                line("    for %.4f they need %s together", answer.targetHitRatio(), new ByteSizeText(row.bytes()));
+            }
+        }
+
+        private void line(String format, Object... arguments) {
+            out.println(String.format(Locale.ROOT, format, arguments));
+        }
     }
 }

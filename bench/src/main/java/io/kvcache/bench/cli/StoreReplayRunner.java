@@ -11,10 +11,8 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.policy.EvictionPolicies;
 import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.server.cli.ProgressLine;
-import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
-import tools.jackson.databind.json.JsonMapper;
 
 /// `kvcache replay --bytes`: the same replay through the real store, with real block contents.
 final class StoreReplayRunner {
@@ -24,7 +22,17 @@ final class StoreReplayRunner {
     private final Output output;
 
     /// Where the results go.
-    record Output(PrintWriter out, boolean json, ProgressLine progress) {}
+    record Output(CommandIo io, boolean json, ProgressLine progress) {
+
+        /// Prints a result for programs or for people.
+        void print(Object line, String text) {
+            if (json) {
+                io.printJson(line);
+            } else {
+                io.println(text);
+            }
+        }
+    }
 
     StoreReplayRunner(ReplayOptions choices, int blockBytes, Output output) {
         this.choices = choices;
@@ -86,8 +94,7 @@ final class StoreReplayRunner {
                 .run(request -> output.progress.update(what + ": request " + request + " of " + forest.requestCount()));
         output.progress.close();
         JsonLine line = line(forest, settings, result, copy);
-        output.out.println(output.json ? JsonMapper.builder().build().writeValueAsString(line) : text(line));
-        output.out.flush();
+        output.print(line, text(line));
         return result.check().passed();
     }
 

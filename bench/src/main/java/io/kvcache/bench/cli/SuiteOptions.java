@@ -1,12 +1,11 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.suite.BenchResult;
-import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.BenchmarkSuite;
-import io.kvcache.bench.suite.RunLength;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
+import io.kvcache.bench.suite.SuiteRunner.RunLength;
 import io.kvcache.bench.suite.SuiteRunner;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
@@ -15,15 +14,11 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/// The options of a command that runs a [BenchmarkSuite], a picocli mixin: which questions, how long, and where the
-/// answers go.
+/// The options of a command that measures, a picocli mixin: how long, and where the answers go.
 public final class SuiteOptions {
 
     @Spec(Spec.Target.MIXEE)
     private CommandSpec spec = CommandSpec.create();
-
-    @Option(names = "--filter", paramLabel = "TEXT", description = "Only questions with this in their name.")
-    private String filter = "";
 
     @Option(names = "--quick", description = "One short round: shows what is broken, not what is slow.")
     private boolean quick;
@@ -37,21 +32,34 @@ public final class SuiteOptions {
     @Option(names = "--record", description = "Also write page and lines to bench/results, with machine and commit.")
     private boolean recorded;
 
-    /// Returns the suite with the questions that `--filter` selects.
+    CommandIo io() {
+        return new CommandIo(spec);
+    }
+
+    boolean isQuick() {
+        return quick;
+    }
+
+    boolean isJson() {
+        return json;
+    }
+
+    /// Returns the suite with the questions whose name contains a text.
     ///
+    /// @param filter as `--filter` has it
     /// @throws ParameterException when it selects none
-    public BenchmarkSuite filterSuite(BenchmarkSuite suite) {
+    public BenchmarkSuite filterSuite(BenchmarkSuite suite, String filter) {
         BenchmarkSuite chosen = suite.filterByName(filter);
         if (chosen.specs().isEmpty()) {
             String names = suite.specs().stream().map(BenchmarkSpec::name).collect(Collectors.joining(", "));
-            throw invalidValue("--filter", filter, "in one of " + names);
+            throw io().usageError("--filter is '" + filter + "', must be: in one of " + names);
         }
         return chosen;
     }
 
     /// Returns a runner that takes its time as `--quick` says, and reports its progress to standard error.
     public SuiteRunner createRunner() {
-        return new SuiteRunner(quick ? RunLength.QUICK : RunLength.FULL, this::printError);
+        return new SuiteRunner(quick ? RunLength.QUICK : RunLength.FULL, io()::printError);
     }
 
     /// Prints the answers, and records them when `--record` asks for it.
@@ -59,43 +67,35 @@ public final class SuiteOptions {
     /// @return the exit code
     /// @throws IOException when the record cannot be written
     public int reportResults(BenchmarkSuite suite, List<BenchResult> answers) throws IOException {
-        print((json ? new BenchReportFormat.JsonLines() : new BenchReportFormat.TextTable()).format(suite, answers));
+        BenchReport report = new BenchReport(suite, answers);
+        io().print(json ? report.toJsonLines() : report.toTable());
+        record(report);
+        return exitCode(report);
+    }
+
+    /// Records the answers when `--record` asks for it.
+    void record(BenchReport report) throws IOException {
         if (recorded) {
-            printError("recorded in " + BenchResultWriter.write(spec, suite, answers));
+            io().printError("recorded in " + report.record("kvcache " + io().arguments()));
         }
-        return strict && !answers.stream().allMatch(BenchResult::isWithinThreshold) ? 1 : 0;
+    }
+
+    int exitCode(BenchReport report) {
+        return strict && !report.isWithinThresholds() ? 1 : 0;
     }
 
     /// Prints the questions of a suite with their budgets.
     public void printSpecs(BenchmarkSuite suite) {
-        print(String.format(Locale.ROOT, "%s: %s%n", suite.name(), suite.title()));
-        suite.specs()
-                .forEach(benchmarkSpec -> print(String.format(
-                        Locale.ROOT,
-                        "  %-18s %-14s %-10s %s%n",
-                        benchmarkSpec.name(),
-                        benchmarkSpec.threshold().describe(),
-                        benchmarkSpec.unit(),
-                        benchmarkSpec.text())));
-    }
-
-    /// Returns the error for a value that is not allowed.
-    ParameterException invalidValue(String option, String value, String allowed) {
-        return new ParameterException(
-                spec.commandLine(), spec.qualifiedName() + ": " + option + " is '" + value + "', must be: " + allowed);
-    }
-
-    /// Writes a line to standard error.
-    void printError(String text) {
-        PrintWriter errors = spec.commandLine().getErr();
-        errors.println(spec.qualifiedName() + ": " + text);
-        errors.flush();
-    }
-
-    /// Writes to standard output.
-    void print(String text) {
-        PrintWriter out = spec.commandLine().getOut();
-        out.print(text);
-        out.flush();
+        StringBuilder text = new StringBuilder(suite.name() + ": " + suite.title() + "\n");
+        for (BenchmarkSpec question : suite.specs()) {
+            text.append(String.format(
+                    Locale.ROOT,
+                    "  %-18s %-14s %-10s %s%n",
+                    question.name(),
+                    question.threshold().describe(),
+                    question.unit(),
+                    question.text()));
+        }
+        io().print(text.toString());
     }
 }

@@ -1,5 +1,9 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.cli.PlanningOptions.EngineOptions;
+import io.kvcache.bench.cli.PlanningOptions.HtmlReportOption;
+import io.kvcache.bench.cli.PlanningOptions.PolicyOptions;
+import io.kvcache.bench.cli.PlanningOptions.TraceOption;
 import io.kvcache.bench.lab.EngineHardware;
 import io.kvcache.bench.lab.TierComparison;
 import io.kvcache.bench.lab.TierRow;
@@ -9,6 +13,7 @@ import io.kvcache.bench.report.TierHtmlReport;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -23,10 +28,7 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
 /// `kvcache lab tiers`: policies over host memory and a disk, and what their hits do to the time to
 /// the first token.
@@ -42,8 +44,8 @@ final class TierLabCommand implements Callable<Integer> {
     /// Rounding of host memory, in times what was asked for, that goes without saying.
     private static final double MAX_OVERSHOOT = 1.3;
 
-    @Spec
-    private CommandSpec spec = CommandSpec.create();
+    @Mixin
+    private final CommandIo io = new CommandIo();
 
     @Mixin
     private final TraceOption trace = new TraceOption();
@@ -111,11 +113,11 @@ final class TierLabCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         TierLabOptions tierLabOptions = tierLabOptions();
         Trace read = TraceOption.loadTrace(
-                        tierLabOptions.source, spec.commandLine().getErr())
+                        tierLabOptions.source, io.err())
                 .firstRequests(first);
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-lab") : chosen;
-        TierHtmlReport page = new TierHtmlReport(HtmlReportOption.commandLine(spec), read);
+        TierHtmlReport page = new TierHtmlReport("./kvcache " + io.arguments(), read);
         try {
             return run(tierLabOptions, new TierComparison(read, engine.preset(), tierLabOptions.hardware, place), page);
         } finally {
@@ -132,14 +134,14 @@ final class TierLabCommand implements Callable<Integer> {
             List<AdmissionKind> admissions) {}
 
     private int run(TierLabOptions tierLabOptions, TierComparison laboratory, TierHtmlReport page) throws IOException {
-        TierLabReport report = new TierLabReport(spec.commandLine().getOut(), json ? "json" : format, engine.title());
+        TierLabReport report = new TierLabReport(io, json ? "json" : format, engine.title());
         if (laboratory.distinctBlocks() == 0) {
             throw new IOException("no prompt of the trace has a full block, so there is nothing to keep in any tier");
         }
         laboratory.requireEmpty();
         notes(laboratory);
         AtomicLong wrong = new AtomicLong();
-        try (ProgressLine progressLine = new ProgressLine(spec.commandLine().getErr())) {
+        try (ProgressLine progressLine = new ProgressLine(io.err())) {
             for (SimulatedCache policy : tierLabOptions.policies) {
                 progressLine.update("replaying " + policy.commandName());
                 rows(tierLabOptions, policy, laboratory, row -> {
@@ -157,7 +159,7 @@ final class TierLabCommand implements Callable<Integer> {
 
     /// What makes the rows other than they look.
     private void notes(TierComparison laboratory) {
-        PrintWriter errors = spec.commandLine().getErr();
+        PrintWriter errors = io.err();
         int blocks = laboratory.hostBlocks(host / 100);
         double share = (double) blocks / laboratory.distinctBlocks();
         if (share > MAX_OVERSHOOT * host / 100) {
@@ -170,7 +172,7 @@ final class TierLabCommand implements Callable<Integer> {
                     host));
         }
         if (!laboratory.hasTimestamps()) {
-            errors.println("kvcache: " + LabReportFormat.NO_TIMESTAMPS_NOTE);
+            errors.println("kvcache: " + PlanningOptions.NO_TIMESTAMPS_NOTE);
         }
         errors.flush();
     }
@@ -190,32 +192,113 @@ final class TierLabCommand implements Callable<Integer> {
     }
 
     private TierLabOptions tierLabOptions() {
-        try {
-            LabReportFormat.checkFormat(format);
+        return io.check(() -> {
+            PlanningOptions.checkFormat(format);
             html.checkWritable();
             percent("--host", host);
             percent("--disk", disk);
             if (first < 1) {
-                throw ReplayOptions.invalidOption("--first", String.valueOf(first), "at least 1");
+                throw PlanningOptions.invalidOption("--first", String.valueOf(first), "at least 1");
             }
             return new TierLabOptions(
                     trace.traceSource(),
                     engine.hardware(),
                     policies.replays(List.of()),
                     admissions.stream().map(TierLabCommand::admission).toList());
-        } catch (IllegalArgumentException e) {
-            throw new ParameterException(spec.commandLine(), "kvcache lab tiers: " + e.getMessage(), e);
-        }
+        });
     }
 
     private static void percent(String option, double percent) {
         if (!(percent > 0 && percent <= 100)) {
-            throw ReplayOptions.invalidOption(option, String.valueOf(percent), "above 0 to 100");
+            throw PlanningOptions.invalidOption(option, String.valueOf(percent), "above 0 to 100");
         }
     }
 
     private static AdmissionKind admission(String name) {
         return AdmissionKind.fromName(name)
-                .orElseThrow(() -> ReplayOptions.invalidOption("--admission", name, AdmissionKind.names()));
+                .orElseThrow(() -> PlanningOptions.invalidOption("--admission", name, AdmissionKind.names()));
+    }
+
+    /// How the rows over host memory and a disk are shown.
+    private static final class TierLabReport {
+
+        private final CommandIo io;
+        private final String format;
+        private final String engine;
+        private boolean begun;
+
+        /// @param format text, json or csv
+        /// @param engine what computes, for the head of a table
+        TierLabReport(CommandIo io, String format, String engine) {
+            this.io = io;
+            this.format = format;
+            this.engine = engine;
+        }
+
+        /// One policy with one rule of admission.
+        void addRow(TierRow row) {
+            switch (format) {
+                case "json" -> io.printJson(row);
+                case "csv" -> {
+                    if (!begun) {
+                        io.println(TierRow.CSV_HEAD);
+                    }
+                    io.println(row.csv());
+                }
+                default -> {
+                    if (!begun) {
+                        head(row);
+                    }
+                    io.println(text(row));
+                }
+            }
+            begun = true;
+        }
+
+        private void head(TierRow row) {
+            io.println(String.format(
+                    Locale.ROOT,
+                    "%s: host memory for %,d blocks (%.2f %% of the distinct ones), a disk for %,d (%.2f %%); %s",
+                    row.trace(),
+                    row.hostBlocks(),
+                    100 * row.hostShare(),
+                    row.diskBlocks(),
+                    100 * row.diskShare(),
+                    engine));
+            io.println("                                    block    token       in     of    saved   moving      net"
+                    + "      first token    tiers taken     read from       written  blocks    bytes");
+            io.println("policy         run    admission      hits     hits     host    gap  prefill            "
+                    + "          p50      p99   host   disk     host      disk   to disk  of put   of put");
+        }
+
+        private static String bytes(long bytes) {
+            return bytes == 0 ? "0 B" : new ByteSizeText(bytes).toString();
+        }
+
+        private static String text(TierRow row) {
+            return String.format(
+                    Locale.ROOT,
+                    "%-14s %-6s %-10s %6.2f %% %6.2f %% %6.2f %% %4.0f %% %,6.0f s %,6.0f s %,6.0f s %6.2f s %6.1f s"
+                            + " %4.0f %% %4.0f %% %8s %9s %9s %5.1f %% %6.1f %%",
+                    row.policy(),
+                    row.run(),
+                    row.admission(),
+                    100 * row.blockHitRatio(),
+                    100 * row.tokenHitRatio(),
+                    100 * row.hostHitRatio(),
+                    100 * row.gapClosed(),
+                    row.prefillSecondsSaved(),
+                    row.loadSeconds(),
+                    row.savedLessLoadingSeconds(),
+                    row.ttftP50Seconds(),
+                    row.ttftP99Seconds(),
+                    100 * row.hostOccupancy(),
+                    100 * row.diskOccupancy(),
+                    bytes(row.hostBytesRead()),
+                    bytes(row.diskBytesRead()),
+                    bytes(row.diskBytesWritten()),
+                    100 * row.writtenOfPut(),
+                    100 * row.diskBytesOfPut());
+        }
     }
 }

@@ -1,17 +1,19 @@
 package io.kvcache.bench.cli;
 
+
 import io.kvcache.bench.server.ServerProcess;
-import io.kvcache.bench.suite.BenchResult;
-import io.kvcache.bench.suite.BenchmarkSuite;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.Threshold;
-import io.kvcache.bench.transport.HeapComparison;
 import io.kvcache.bench.transport.HeapComparison.HeapResult;
-import io.kvcache.bench.transport.MatchComparison;
+import io.kvcache.bench.transport.HeapComparison;
 import io.kvcache.bench.transport.MatchComparison.MatchResult;
-import io.kvcache.bench.transport.SharedMemoryComparison;
+import io.kvcache.bench.transport.MatchComparison;
 import io.kvcache.bench.transport.SharedMemoryComparison.SharedMemoryResult;
-import io.kvcache.bench.transport.TransportComparison;
+import io.kvcache.bench.transport.SharedMemoryComparison;
+import io.kvcache.bench.transport.TransferEndpoint.ResourceUsage;
+import io.kvcache.bench.transport.TransferMeter.TransferStats;
 import io.kvcache.bench.transport.TransportComparison.TransportResult;
+import io.kvcache.bench.transport.TransportComparison;
 import io.kvcache.bench.transport.TransportResults;
 import io.kvcache.bench.transport.TransportThresholds;
 import io.kvcache.transport.ucx.UcxMemory;
@@ -21,11 +23,11 @@ import java.io.Writer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /// `kvcache bench transport`: the remote cache from another process, over TCP beside a responder that does
 /// nothing but answer and whose client sums the bytes too, and beside Redis; over Aeron beside TCP and beside bare
@@ -53,12 +55,6 @@ final class TransportBenchCommand implements Callable<Integer> {
 
     private static final int ROUNDS = 5;
 
-    @Spec
-    private CommandSpec spec = CommandSpec.create();
-
-    @Option(names = "--quick", description = "One short round: shows what is broken, not what is slow.")
-    private boolean quick;
-
     @Option(
             names = "--part",
             split = ",",
@@ -73,60 +69,48 @@ final class TransportBenchCommand implements Callable<Integer> {
             description = "Of a term of Aeron; ${DEFAULT-VALUE} when not said.")
     private int termBytes;
 
-    @Option(names = "--json", description = "One JSON object a line instead of tables.")
-    private boolean json;
-
-    @Option(names = "--strict", description = "Exit with 1 when a budget is missed.")
-    private boolean strict;
-
-    @Option(names = "--record", description = "Also write page and lines to bench/results, with machine and commit.")
-    private boolean recorded;
+    @Mixin
+    private final SuiteOptions options = new SuiteOptions();
 
     private final List<BenchResult> answers = new ArrayList<>();
 
     @Override
     public Integer call() throws IOException, InterruptedException {
-        int rounds = quick ? 1 : ROUNDS;
-        Duration time = Duration.ofMillis(quick ? 100 : 1000);
-        TransportTextReport table = new TransportTextReport(json ? new PrintWriter(Writer.nullWriter()) : out());
+        CommandIo io = options.io();
+        int rounds = rounds();
+        Duration time = Duration.ofMillis(options.isQuick() ? 100 : 1000);
+        TransportTextReport table =
+                new TransportTextReport(options.isJson() ? new PrintWriter(Writer.nullWriter()) : io.out());
         try {
             for (Comparison comparison : parts) {
                 int before = answers.size();
                 measure(comparison, rounds, time, table);
                 List<BenchResult> found = answers.subList(before, answers.size());
                 table.printMissed(found);
-                if (json) {
-                    out().print(new BenchReportFormat.JsonLines().format(suite(found), found));
-                    out().flush();
+                if (options.isJson()) {
+                    io.print(report(found).toJsonLines());
                 }
             }
         } finally {
-            if (recorded && !answers.isEmpty()) { // also half an hour of answers before a part that failed
-                record();
+            if (!answers.isEmpty()) { // also half an hour of answers before a part that failed
+                options.record(report(answers));
             }
         }
-        return !strict || answers.stream().allMatch(BenchResult::isWithinThreshold) ? 0 : 1;
+        return options.exitCode(report(answers));
     }
 
-    private PrintWriter out() {
-        return spec.commandLine().getOut();
+    private static BenchReport report(List<BenchResult> answers) {
+        return BenchReport.of("transport", "the remote cache beside the limits of what carries its blocks", answers);
     }
 
-    private void record() throws IOException {
-        printError("kvcache bench: recorded in " + BenchResultWriter.write(spec, suite(answers), answers));
-    }
-
-    private static BenchmarkSuite suite(List<BenchResult> answers) {
-        return new BenchmarkSuite(
-                "transport",
-                "the remote cache beside the limits of what carries its blocks",
-                answers.stream().map(BenchResult::spec).toList());
+    private int rounds() {
+        return options.isQuick() ? 1 : ROUNDS;
     }
 
     private void measure(Comparison part, int rounds, Duration time, TransportTextReport table)
             throws IOException, InterruptedException {
         TransportComparison comparison =
-                new TransportComparison(rounds, time, step -> printError("kvcache bench: " + part + ", " + step));
+                new TransportComparison(rounds, time, step -> options.io().printError(part + ", " + step));
         switch (part) {
             case TCP -> {
                 List<TransportResult> cells = comparison.run();
@@ -165,13 +149,13 @@ final class TransportBenchCommand implements Callable<Integer> {
 
     private void addResults(
             String by, String against, List<TransportResult> cells, TransportResults.ThresholdRule thresholdRule) {
-        answers.addAll(new TransportResults(by, against, quick ? 1 : ROUNDS).transportResults(cells, thresholdRule));
+        answers.addAll(new TransportResults(by, against, rounds()).transportResults(cells, thresholdRule));
     }
 
     private void staged(TransportComparison comparison, TransportTextReport table)
             throws IOException, InterruptedException {
         if (!SharedMemoryComparison.isSupported()) {
-            printError("kvcache bench: no /dev/shm here, so no shared memory to put into");
+            options.io().printError("no /dev/shm here, so no shared memory to put into");
             return;
         }
         List<TransportResult> cells = comparison.runStaged();
@@ -182,7 +166,7 @@ final class TransportBenchCommand implements Callable<Integer> {
     private void redis(TransportComparison comparison, TransportTextReport table)
             throws IOException, InterruptedException {
         if (!ServerProcess.isRedisInstalled()) {
-            printError("kvcache bench: no Redis here (apt-get install redis-server)");
+            options.io().printError("no Redis here (apt-get install redis-server)");
             return;
         }
         List<TransportResult> cells = comparison.runRedis();
@@ -193,7 +177,7 @@ final class TransportBenchCommand implements Callable<Integer> {
     private void ucx(TransportComparison comparison, TransportTextReport table)
             throws IOException, InterruptedException {
         if (!UcxMemory.possible() || !SharedMemoryComparison.isSupported()) {
-            printError("kvcache bench: no UCX here (apt-get install libucx0)");
+            options.io().printError("no UCX here (apt-get install libucx0)");
             return;
         }
         for (String transports : List.of("tcp", "shm")) {
@@ -205,18 +189,132 @@ final class TransportBenchCommand implements Callable<Integer> {
 
     private void shared(int rounds, Duration time, TransportTextReport table) throws IOException, InterruptedException {
         if (!SharedMemoryComparison.isSupported()) {
-            printError("kvcache bench: no /dev/shm here, so no shared memory");
+            options.io().printError("no /dev/shm here, so no shared memory");
             return;
         }
         List<SharedMemoryResult> cells =
-                new SharedMemoryComparison(rounds, time, step -> printError("kvcache bench: " + step)).run();
+                new SharedMemoryComparison(rounds, time, options.io()::printError).run();
         answers.addAll(new TransportResults("shared", "bare copy", rounds).sharedMemoryResults(cells));
         table.printShared(cells);
     }
 
-    private void printError(String line) {
-        PrintWriter errors = spec.commandLine().getErr();
-        errors.println(line);
-        errors.flush();
+
+    /// What the comparisons of transports found, in lines.
+    private record TransportTextReport(PrintWriter out) {
+
+        private static final String HEAD =
+                "            KiB flight |   GB/s   p50 µs   p99 µs  CPU s/GB |   GB/s   p50 µs   p99 µs  CPU s/GB |"
+                        + "  ratio | heap B/block: here  server";
+
+        /// A comparison.
+        ///
+        /// @param ours a name for the left side
+        /// @param other a name for the right side
+        void print(List<TransportResult> cells, String ours, String other) {
+            say("");
+            say("                       |       %-27s  |       %-27s  |".formatted(ours, other));
+            say(HEAD);
+            for (TransportResult cell : cells) {
+                say(String.format(
+                        Locale.ROOT,
+                        "%-7s  %6d %6d |%s%s |%s%s | %6.2f |          %9.0f %7.0f",
+                        cell.cargo().operation().label(),
+                        cell.cargo().bytes() >> 10,
+                        cell.cargo().inFlight(),
+                        figures(cell.ours()),
+                        processor(cell.cost()),
+                        figures(cell.bare()),
+                        processor(cell.bareCost()),
+                        cell.ratio(),
+                        cell.cost().heapBytes(),
+                        cell.cost().serverHeapBytes()));
+            }
+        }
+
+        /// Uses of shared memory.
+        void printShared(List<SharedMemoryResult> cells) {
+            say("");
+            say("                         |       shared memory       |         bare copy         |        | server");
+            say("              KiB flight |   GB/s   p50 µs   p99 µs  |   GB/s   p50 µs   p99 µs  |  ratio | µs a block");
+            for (SharedMemoryResult cell : cells) {
+                say(String.format(
+                        Locale.ROOT,
+                        "%-9s  %6d %6d |%s |%s | %6.2f | %6.2f",
+                        cell.use().name().toLowerCase(Locale.ROOT).replace('_', ' '),
+                        cell.cargo().bytes() >> 10,
+                        cell.cargo().inFlight(),
+                        figures(cell.ours()),
+                        figures(cell.bare()),
+                        cell.ratio(),
+                        cell.serverMicros()));
+            }
+        }
+
+        /// Matches of 1,024 keys.
+        void printMatches(List<MatchResult> cells) {
+            say("");
+            say("match of 1,024 keys    |   p50 µs   p99 µs | heap B/match: here  server");
+            for (MatchResult cell : cells) {
+                say(String.format(
+                        Locale.ROOT,
+                        "%-8s %-13s | %8.1f %8.1f |          %9.0f %7.0f",
+                        cell.by(),
+                        cell.told() ? "told before" : "keys sent",
+                        cell.moves().p50Micros(),
+                        cell.moves().p99Micros(),
+                        cell.cost().heapBytes(),
+                        cell.cost().serverHeapBytes()));
+            }
+        }
+
+        /// What is left on the heaps.
+        void printHeap(List<HeapResult> cells) {
+            say("");
+            say("heap of 64 KiB blocks  |  B/request  B/further block | server's: B/request  B/further block");
+            for (HeapResult cell : cells) {
+                say(String.format(
+                        Locale.ROOT,
+                        "%-22s | %10.0f %16.0f | %19.0f %16.0f",
+                        cell.what(),
+                        cell.request(),
+                        cell.block(),
+                        cell.serverRequest(),
+                        cell.serverBlock()));
+            }
+        }
+
+        /// The answers that are beyond their budgets.
+        void printMissed(List<BenchResult> answers) {
+            for (BenchResult benchResult : answers) {
+                if (!benchResult.isWithinThreshold()) {
+                    say(String.format(
+                            Locale.ROOT,
+                            "missed: %s is %.2f %s, ratio %.2f; wanted %s",
+                            benchResult.spec().name(),
+                            benchResult.value(),
+                            benchResult.spec().unit(),
+                            benchResult.ratio(),
+                            benchResult.spec().threshold().describe()));
+                }
+            }
+        }
+
+        private static String figures(TransferStats transferStats) {
+            return String.format(
+                    Locale.ROOT,
+                    " %6.2f %8.1f %8.1f ",
+                    transferStats.gigabytes(),
+                    transferStats.p50Micros(),
+                    transferStats.p99Micros());
+        }
+
+        private static String processor(ResourceUsage resourceUsage) {
+            return String.format(Locale.ROOT, " %8.3f", resourceUsage.processorSeconds());
+        }
+
+        private void say(String line) {
+            out.println(line);
+            out.flush();
+        }
     }
 }

@@ -1,9 +1,11 @@
 package io.kvcache.bench.demo;
 
+import io.kvcache.bench.demo.DemoReport.DemoResult;
+
 import io.kvcache.bench.crash.CrashReplay;
 import io.kvcache.bench.replay.BeladyReplay;
 import io.kvcache.bench.replay.BlockCountingRule;
-import io.kvcache.bench.replay.HitTotals;
+import io.kvcache.bench.replay.HitCounter.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.store.MemoryCopySpeed;

@@ -1,11 +1,12 @@
 package io.kvcache.bench.demo;
 
 import io.kvcache.bench.crash.CrashReplay;
-import io.kvcache.bench.replay.HitTotals;
+import io.kvcache.bench.replay.HitCounter.HitTotals;
 import io.kvcache.bench.store.StoreReplay.StoreReplayResult;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.identity.ModelPreset;
 import java.io.PrintWriter;
+import java.util.List;
 import java.util.Locale;
 
 /// The demo's result on one screen.
@@ -137,5 +138,116 @@ public final class DemoReport {
             return format("%,.0f GiB", bytes / (double) (1L << 30));
         }
         return bytes >= 1 << 20 ? bytes / (1 << 20) + " MiB" : bytes / (1 << 10) + " KiB";
+    }
+
+    /// The demo's result as one object. The names are what programs rely on.
+    public record DemoJson(
+            String trace,
+            int requests,
+            long blockAccesses,
+            int blockBytes,
+            String bestPolicy,
+            List<Row> rows,
+            double ceilingBlockHitRatio,
+            int realBlocks,
+            long bytesServed,
+            double gigabytesPerSecond,
+            double copyGigabytesPerSecond,
+            long lookupNanosP50,
+            long lookupNanosP99,
+            long blocksServed,
+            long wrongBlocks,
+            long leaked,
+            double tokenHitRatio,
+            double doublingAddsPoints,
+            double reopenSeconds,
+            int flushedBlocks,
+            int flushedBlocksPresent,
+            int flushedBlocksWrong,
+            double writtenShare) {
+
+        /// One capacity.
+        public record Row(int blocks, double lru, double best, double belady, double lruTokens) {}
+
+        public static DemoJson of(DemoResult result) {
+            var real = result.real();
+            return new DemoJson(
+                    result.traceTitle(),
+                    result.totals().requests(),
+                    result.totals().blockAccesses(),
+                    result.blockBytes(),
+                    result.bestPolicy(),
+                    result.rows().stream().map(DemoJson::row).toList(),
+                    result.ceiling().blockHitRatio(),
+                    result.realBlocks(),
+                    real.bytes().served(),
+                    real.bytes().gigabytesPerSecond(),
+                    result.copyGigabytesPerSecond(),
+                    real.lookupNanos().getValueAtPercentile(50),
+                    real.lookupNanos().getValueAtPercentile(99),
+                    real.check().blocksServed(),
+                    real.check().wrongBlocks(),
+                    real.check().leaked(),
+                    real.totals().tokenHitRatio(),
+                    result.doublingGainPoints(),
+                    result.survival().reopenSeconds(),
+                    result.survival().promisedBlocks(),
+                    result.survival().presentBlocks(),
+                    result.survival().wrongBlocks(),
+                    result.survival().writtenShare());
+        }
+
+        private static Row row(DemoResult.Row row) {
+            return new Row(
+                    row.blocks(),
+                    row.lru().blockHitRatio(),
+                    row.best().blockHitRatio(),
+                    row.belady().blockHitRatio(),
+                    row.lru().tokenHitRatio());
+        }
+    }
+
+    /// What the demo found.
+    ///
+    /// @param traceTitle where the requests come from, for people
+    /// @param blockBytes real bytes of a block in the store
+    /// @param bestPolicy the online policy other than LRU that did best over all capacities
+    /// @param rows one for each capacity
+    /// @param ceiling hits of an unlimited cache
+    /// @param realBlocks capacity of the run with real bytes
+    /// @param real that run
+    /// @param doubled hits of LRU at twice that capacity
+    /// @param survival of a process with a disk tier that was killed
+    /// @param copyGigabytesPerSecond memory copy of the same block size in this run
+    public record DemoResult(
+            String traceTitle,
+            Trace.Totals totals,
+            int blockBytes,
+            String bestPolicy,
+            List<Row> rows,
+            HitTotals ceiling,
+            int realBlocks,
+            StoreReplayResult real,
+            HitTotals doubled,
+            CrashReplay survival,
+            double copyGigabytesPerSecond) {
+
+        /// Copies the rows.
+        public DemoResult {
+            rows = List.copyOf(rows);
+        }
+
+        /// One capacity.
+        public record Row(int blocks, HitTotals lru, HitTotals best, HitTotals belady) {}
+
+        /// Whether no byte was wrong and no promise was broken.
+        public boolean passed() {
+            return real.check().passed() && survival.passed();
+        }
+
+        /// Percentage points that doubling the memory would add to the tokens reused.
+        public double doublingGainPoints() {
+            return 100 * (doubled.tokenHitRatio() - real.totals().tokenHitRatio());
+        }
     }
 }

@@ -1,5 +1,7 @@
 package io.kvcache.bench.disk;
 
+import io.kvcache.bench.disk.DiskRun.AccessPattern;
+import java.nio.file.Path;
 import java.util.Locale;
 import java.util.SplittableRandom;
 
@@ -105,6 +107,18 @@ public record DiskRun(IoEngine mover, StorageMedium place, AccessPattern pattern
 
         public double cpuMillisPerGigabyte() {
             return cpuSeconds * 1e3 / (bytes / GIGABYTE);
+        }
+    }
+
+    /// What is to be moved, for us and for fio alike.
+    ///
+    /// @param fileBytes a multiple of `pieceBytes`
+    /// @param totalBytes moved in all, a multiple of `pieceBytes` for each request in the queue
+    /// @param depth requests on their way at a time
+    record IoWorkload(Path file, long fileBytes, long totalBytes, AccessPattern pattern, int pieceBytes, int depth) {
+
+        long pieces() {
+            return totalBytes / pieceBytes;
         }
     }
 }

@@ -1,11 +1,11 @@
 package io.kvcache.bench.gpu;
 
+import io.kvcache.bench.stats.Median;
 import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.CopyBatch.CopyDirection;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceSpan;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.function.Consumer;
 
@@ -123,7 +123,6 @@ public record GpuBandwidth(int rounds, long bytes, Consumer<String> progress) {
                 found[round] = each;
             }
         }
-        Arrays.sort(found);
-        return found[rounds / 2];
+        return Median.of(found);
     }
 }

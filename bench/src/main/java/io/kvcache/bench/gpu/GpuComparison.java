@@ -1,9 +1,9 @@
 package io.kvcache.bench.gpu;
 
+import io.kvcache.bench.stats.Median;
 import io.kvcache.bench.gpu.CopyBenchmarks.CopyBenchmark;
 import io.kvcache.gpu.driver.DeviceDriver;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.function.Consumer;
 
@@ -53,7 +53,7 @@ public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
             }
         }
         GpuCopyResult cell = new GpuCopyResult(
-                way.name(), median(ours), median(bare), median(ratios), way.minRatio(), stage.isPinned());
+                way.name(), Median.of(ours), Median.of(bare), Median.of(ratios), way.minRatio(), stage.isPinned());
         each.accept(cell);
         return cell;
     }
@@ -62,12 +62,6 @@ public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
         long since = System.nanoTime();
         copy.run();
         return (double) moved / (System.nanoTime() - since);
-    }
-
-    private static double median(double... values) {
-        double[] sorted = values.clone();
-        Arrays.sort(sorted);
-        return sorted[sorted.length / 2];
     }
 
     /// What was measured of one way to move bytes: medians over the rounds, and of the ratio the median of

@@ -15,6 +15,7 @@ import io.kvcache.gpu.tier.CudaTier;
 import io.kvcache.gpu.tier.DeviceBlockTable;
 import io.kvcache.tiers.TieredKvCache;
 import java.time.Duration;
+import java.util.Locale;
 import java.util.stream.IntStream;
 
 /// Sequences that are more than host memory holds, kept with the help of the first GPU: what comes back
@@ -44,6 +45,21 @@ public final class GpuDemo {
         /// Whether all did.
         public boolean passed() {
             return back == put;
+        }
+
+        /// For people.
+        public String describe() {
+            return String.format(
+                    Locale.ROOT,
+                    "%s%n%d blocks of 1 MiB were put through 64 MiB of host memory; %d lie on the device, where an engine"
+                            + " could read them;%n%d came back with every byte: %s",
+                    noGpu.isEmpty()
+                            ? "The GPU is " + device
+                            : "No GPU is used: " + noGpu + "\nInstead: " + device,
+                    put,
+                    onDevice,
+                    back,
+                    passed() ? "passed" : "failed");
         }
     }
 

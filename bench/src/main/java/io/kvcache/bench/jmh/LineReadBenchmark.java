@@ -1,5 +1,7 @@
 package io.kvcache.bench.jmh;
 
+import io.kvcache.bench.jmh.BenchChains.RandomIndexes;
+
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;

@@ -1,6 +1,8 @@
 package io.kvcache.bench.lab;
 
 import io.kvcache.bench.replay.PrefixForest;
+import io.kvcache.core.policy.MissRatioCurve.FenwickTree;
+import java.util.function.IntPredicate;
 
 /// LRU's hit ratio at every capacity, from one pass over a trace.
 ///
@@ -83,5 +85,75 @@ public final class LruCurve {
             }
         }
         return low;
+    }
+
+    /// LRU's stack distances: for each use of a block, how many other blocks were used since its last use.
+    ///
+    /// A block is found by every LRU cache that is larger than that number, which a Fenwick tree over the
+    /// times of last use counts in O(log n). A request uses its blocks from the last to the first, so a tail
+    /// is older than its head, and what the request itself has used does not come between.
+    ///
+    /// Source: Mattson, Gecsei, Slutz, Traiger: "Evaluation techniques for storage hierarchies", IBM Systems
+    /// Journal 1970.
+    static final class StackDistances {
+
+        private final PrefixForest forest;
+        private final IntPredicate counted;
+        /// Over times: 1 where a counted block was used last.
+        private final FenwickTree lastUses;
+        /// For each block the time of its last use and one, 0 before its first.
+        private final int[] lastUse;
+
+        private int time;
+
+        /// Told of each use of a block that was used before.
+        interface DistanceSink {
+            /// One such use.
+            ///
+            /// @param others counted blocks that were used since
+            void onReuse(int node, int others);
+        }
+
+        /// @param counted which blocks count when they are the others
+        StackDistances(PrefixForest forest, IntPredicate counted) {
+            this.forest = forest;
+            this.counted = counted;
+            int uses = 0;
+            for (int request = 0; request < forest.requestCount(); request++) {
+                for (int i = 0; i < forest.storedBlocks(request); i++) {
+                    uses += counted.test(forest.node(request, i)) ? 1 : 0;
+                }
+            }
+            lastUses = new FenwickTree(uses);
+            lastUse = new int[forest.nodeCount()];
+        }
+
+        /// One pass over the trace; may be called once.
+        ///
+        /// @param warmup leading requests of which the sink is not told
+        /// @param wanted blocks of whose uses it is told
+        void run(int warmup, IntPredicate wanted, DistanceSink sink) {
+            for (int request = 0; request < forest.requestCount(); request++) {
+                int start = time;
+                int lookedUp = request < warmup ? 0 : forest.lookupBlocks(request);
+                for (int i = forest.storedBlocks(request) - 1; i >= 0; i--) {
+                    int node = forest.node(request, i);
+                    if (i < lookedUp && lastUse[node] > 0 && wanted.test(node)) {
+                        sink.onReuse(node, Math.toIntExact(lastUses.sum(start) - lastUses.sum(lastUse[node] - 1)));
+                    }
+                    onUse(node);
+                }
+            }
+        }
+
+        private void onUse(int node) {
+            if (counted.test(node)) {
+                if (lastUse[node] > 0) {
+                    lastUses.add(lastUse[node] - 1, -1);
+                }
+                lastUses.add(++time, 1);
+            }
+            lastUse[node] = time + 1;
+        }
     }
 }

@@ -1,5 +1,7 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.lab.EngineSimulator.EngineFeed;
+
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.HitCounter.ReplayListener;
 import io.kvcache.bench.replay.PrefixForest;

@@ -1,5 +1,9 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.lab.TwoTierCacheModel.TierOptimalityGap;
+
+import io.kvcache.bench.lab.EngineSimulator.EngineFeed;
+
 import io.kvcache.bench.lab.PolicyComparison.Occupancy;
 
 import io.kvcache.bench.replay.BlockCountingRule;

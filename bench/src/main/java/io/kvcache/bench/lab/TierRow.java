@@ -1,6 +1,6 @@
 package io.kvcache.bench.lab;
 
-import io.kvcache.bench.replay.HitTotals;
+import io.kvcache.bench.replay.HitCounter.HitTotals;
 
 /// One policy over host memory and a disk, over one trace. The fields' names are what programs rely
 /// on.

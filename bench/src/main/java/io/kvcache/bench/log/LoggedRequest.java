@@ -22,7 +22,7 @@ import tools.jackson.databind.JsonNode;
 /// @param outputTokens of the answer by its `usage`, or -1
 /// @param promptTokens of the prompt by its `usage`, or -1
 /// @param answer its text, or null
-record LoggedRequest(
+public record LoggedRequest(
         @Nullable Long atMillis,
         LoggedPrompt prompt,
         int outputTokens,

@@ -2,7 +2,7 @@ package io.kvcache.bench.policy;
 
 import io.kvcache.bench.baseline.Baselines;
 import io.kvcache.bench.replay.BlockCountingRule;
-import io.kvcache.bench.replay.HitTotals;
+import io.kvcache.bench.replay.HitCounter.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.trace.TraceReader.MalformedLine;

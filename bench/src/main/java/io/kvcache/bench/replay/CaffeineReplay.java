@@ -1,5 +1,7 @@
 package io.kvcache.bench.replay;
 
+import io.kvcache.bench.replay.HitCounter.HitTotals;
+
 import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 

@@ -1,5 +1,7 @@
 package io.kvcache.bench.replay;
 
+import io.kvcache.bench.replay.HitCounter.HitTotals;
+
 /// Replays against LMCache's cost-aware policy.
 ///
 /// Victim is the block of the lowest `cost / bytes / (1 + age / 60 s)`, the longest unused among equals.

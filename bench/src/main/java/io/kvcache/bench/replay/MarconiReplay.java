@@ -1,5 +1,7 @@
 package io.kvcache.bench.replay;
 
+import io.kvcache.bench.replay.HitCounter.HitTotals;
+
 import java.util.OptionalDouble;
 
 /// Replays against Marconi's score.

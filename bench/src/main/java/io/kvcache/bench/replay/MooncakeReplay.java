@@ -1,5 +1,7 @@
 package io.kvcache.bench.replay;
 
+import io.kvcache.bench.replay.HitCounter.HitTotals;
+
 import java.util.Comparator;
 import java.util.stream.IntStream;
 

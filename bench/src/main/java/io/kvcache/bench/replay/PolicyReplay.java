@@ -1,8 +1,12 @@
 package io.kvcache.bench.replay;
 
 import io.kvcache.bench.baseline.Baselines;
+import io.kvcache.bench.replay.HitCounter.HitTotals;
+import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.EvictionPolicyFactory;
+import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.PolicyState;
+import java.util.function.IntPredicate;
 
 /// Replays against one of the store's own policies.
 ///
@@ -38,5 +42,120 @@ public record PolicyReplay(EvictionPolicyFactory kind, int lookAhead) implements
     /// of its own.
     private static int ghosts(EvictionPolicyFactory kind, int nodes, int blocks) {
         return kind.equals(Baselines.S3_FIFO) ? Math.min(nodes, blocks) : nodes;
+    }
+
+    /// One pass of a trace over one policy instance.
+    ///
+    /// With look-ahead, each request is hinted once, when it comes into sight: a policy that looks ahead is
+    /// told of all its blocks, for another those that are resident count as used then, as the store does.
+    static final class PolicyRun {
+
+        private final PrefixForest forest;
+        private final PolicyCache cache;
+        private final boolean byBlock;
+        private final int lookAhead;
+        /// The last request that each node was part of: its claim is refused while that request is served.
+        private final int[] pinnedBy;
+
+        private int inSight;
+
+        /// The policy and what is around it.
+        ///
+        /// @param blocks capacity
+        record PolicyCache(ForestRecords records, PolicyState state, EvictionPolicy policy, int blocks) {
+
+            void touch(PrefixForest forest, int request, int hits) {
+                int last = policy.touchesAncestors() ? 0 : hits - 1;
+                for (int i = hits - 1; i >= Math.max(0, last); i--) {
+                    policy.touch(forest.node(request, i));
+                }
+            }
+
+            /// The [NoveltyClass] of what a request puts.
+            ///
+            /// @param hits leading blocks that are here
+            int cohort(PrefixForest forest, int request, int hits) {
+                int known = hits;
+                while (known < forest.storedBlocks(request)
+                        && policy.hasGhost(records.fingerprint(forest.node(request, known)))) {
+                    known++;
+                }
+                return NoveltyClass.of(Math.max(0, forest.inputTokens(request) - (long) known * forest.blockTokens()));
+            }
+
+            private boolean makeRoom(IntPredicate claim, HitCounter counter) {
+                if (records.size() < blocks) {
+                    return true;
+                }
+                int victim = policy.evict(claim);
+                if (victim == EvictionPolicy.NONE) {
+                    return false;
+                }
+                counter.onEvicted(victim);
+                int exposed = records.remove(victim);
+                if (exposed != ForestRecords.NONE) {
+                    policy.onBecameLeaf(exposed);
+                }
+                return true;
+            }
+        }
+
+        /// @param byBlock whether the policy is told of each block of a request in sight
+        /// @param lookAhead requests in sight
+        PolicyRun(PrefixForest forest, PolicyCache cache, boolean byBlock, int lookAhead) {
+            this.forest = forest;
+            this.cache = cache;
+            this.byBlock = byBlock;
+            this.lookAhead = lookAhead;
+            pinnedBy = new int[forest.nodeCount()];
+        }
+
+        /// @param counter told of every request
+        HitTotals replay(HitCounter counter) {
+            for (int request = 0; request < forest.requestCount(); request++) {
+                int sight = Math.min(request + lookAhead, forest.requestCount() - 1);
+                for (; lookAhead > 0 && inSight <= sight; inSight++) {
+                    announce(inSight);
+                }
+                counter.onRequest(request, cache.records.residentPrefix(request));
+                counter.onServed(request, serve(request, counter), cache.records.size());
+            }
+            return counter.totals();
+        }
+
+        /// Returns how many blocks were put.
+        private int serve(int request, HitCounter counter) {
+            int hits = cache.records.residentPrefix(request);
+            int pin = request + 1;
+            for (int i = 0; i < forest.storedBlocks(request); i++) {
+                pinnedBy[forest.node(request, i)] = pin;
+            }
+            cache.touch(forest, request, hits);
+            IntPredicate claim = node -> pinnedBy[node] != pin;
+            int cohort = cache.cohort(forest, request, hits);
+            int end = hits;
+            while (end < forest.storedBlocks(request) && cache.makeRoom(claim, counter)) {
+                int node = forest.node(request, end++);
+                cache.records.cohort(node, cohort);
+                cache.records.add(node);
+                cache.policy.admit(node);
+            }
+            return end - hits;
+        }
+
+        private void announce(int request) {
+            int resident = cache.records.residentPrefix(request);
+            if (!byBlock) {
+                cache.touch(forest, request, resident);
+                return;
+            }
+            for (int i = 0; i < forest.storedBlocks(request); i++) {
+                int node = forest.node(request, i);
+                cache.policy.announce(cache.records.fingerprint(node));
+                if (i < resident) {
+                    cache.policy.expect(node);
+                }
+            }
+        }
     }
 }

@@ -1,5 +1,7 @@
 package io.kvcache.bench.replay;
 
+import io.kvcache.bench.replay.HitCounter.HitTotals;
+
 /// A cache to replay a trace against.
 public interface SimulatedCache {
 

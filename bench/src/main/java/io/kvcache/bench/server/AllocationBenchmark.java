@@ -6,7 +6,7 @@ import io.kvcache.bench.server.PairedSamples.MetricSpec;
 
 import com.sun.tools.attach.AttachNotSupportedException;
 import com.sun.tools.attach.VirtualMachine;
-import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.Threshold;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;

@@ -8,7 +8,7 @@ import io.kvcache.bench.server.LoadGenerator.BenchClient;
 
 import io.kvcache.bench.server.LoadGenerator.LoadResult;
 
-import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.Threshold;
 import java.io.IOException;
 import java.time.Duration;

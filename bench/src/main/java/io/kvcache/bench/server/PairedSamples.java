@@ -1,6 +1,7 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.stats.Median;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import io.kvcache.bench.suite.MetricSource;
 import io.kvcache.bench.suite.Threshold;
@@ -20,15 +21,10 @@ final class PairedSamples {
         ratios.add(reference == 0 ? 0 : value / reference);
     }
 
-    /// The middle one of the rounds' ratios.
-    double medianRatio() {
-        return median(ratios);
-    }
-
     /// @param against what the reference is of
     BenchResult toResult(MetricSpec metricSpec, String against, Threshold threshold) {
-        double value = median(values);
-        double reference = median(references);
+        double value = Median.of(values, each -> each);
+        double reference = Median.of(references, each -> each);
         BenchmarkSpec benchmarkSpec = new BenchmarkSpec(
                 metricSpec.name(),
                 metricSpec.text(),
@@ -36,11 +32,7 @@ final class PairedSamples {
                 new MetricSource.ConstantMetric("KVCache", () -> value),
                 new MetricSource.ConstantMetric(against, () -> reference),
                 threshold);
-        return new BenchResult(benchmarkSpec, value, reference, medianRatio(), values.size(), "");
-    }
-
-    private static double median(List<Double> numbers) {
-        return numbers.stream().sorted().toList().get(numbers.size() / 2);
+        return new BenchResult(benchmarkSpec, value, reference, Median.of(ratios, each -> each), values.size(), "");
     }
 
     /// Of several ratios, as ratios are averaged.

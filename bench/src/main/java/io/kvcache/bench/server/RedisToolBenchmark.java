@@ -4,14 +4,15 @@ import io.kvcache.bench.server.ServerBenchmark.BenchmarkOptions;
 
 import io.kvcache.bench.server.PairedSamples.MetricSpec;
 
-import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.Threshold;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import io.kvcache.server.program.ProcessRunner;
+import io.kvcache.server.program.ProcessRunner.ProcessOutput;
+import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
-import java.util.concurrent.TimeUnit;
 
 /// The loads of [GetSetBenchmark] by redis-benchmark, whose only thread takes half of a machine with two cores.
 final class RedisToolBenchmark implements ServerBenchmark {
@@ -57,8 +58,7 @@ final class RedisToolBenchmark implements ServerBenchmark {
         }
     }
 
-    private static BenchResult cell(ServerLoadSpec load, ServerComparison serverComparison)
-            throws IOException, InterruptedException {
+    private static BenchResult cell(ServerLoadSpec load, ServerComparison serverComparison) throws IOException {
         BenchmarkOptions benchmarkOptions = serverComparison.options();
         benchmarkOptions.report("redis-benchmark: " + load.describe());
         PairedSamples speed = new PairedSamples();
@@ -83,16 +83,16 @@ final class RedisToolBenchmark implements ServerBenchmark {
 
         /// Of the largest values, which take more bytes then.
         private static final long MIN_REQUESTS = 32;
-        private static final long MAX_SECONDS = 60;
+        private static final Duration TIMEOUT = Duration.ofSeconds(60);
 
         private RedisBenchmarkTool() {}
 
         /// Requests a second of a load.
         ///
         /// @throws IOException when it is not installed, does not end, or prints something else than is known
-        static double requestsPerSecond(ServerLoadSpec load, int port) throws IOException, InterruptedException {
+        static double requestsPerSecond(ServerLoadSpec load, int port) throws IOException {
             String test = load.write() ? "set" : "get";
-            Process process = new ProcessBuilder(List.of(
+            List<String> command = List.of(
                             "redis-benchmark",
                             "-p",
                             Integer.toString(port),
@@ -106,14 +106,12 @@ final class RedisToolBenchmark implements ServerBenchmark {
                             Integer.toString(load.connections()),
                             "-n",
                             Long.toString(Math.max(MIN_REQUESTS, RUN_BYTES / load.bytes())),
-                            "--csv"))
-                    .redirectError(ProcessBuilder.Redirect.DISCARD)
-                    .start();
-            if (!process.waitFor(MAX_SECONDS, TimeUnit.SECONDS)) {
-                process.destroyForcibly();
-                throw new IOException("redis-benchmark did not end within " + MAX_SECONDS + " s");
+                            "--csv");
+            ProcessOutput output = ProcessRunner.run(TIMEOUT, command);
+            if (!output.isFinished()) {
+                throw new IOException("redis-benchmark did not end within " + TIMEOUT.toSeconds() + " s");
             }
-            String text = new String(process.getInputStream().readAllBytes(), StandardCharsets.US_ASCII);
+            String text = output.text();
             String wanted = '"' + test.toUpperCase(Locale.ROOT) + '"';
             for (String line : text.split("\n", -1)) {
                 String[] fields = line.split(",", -1);

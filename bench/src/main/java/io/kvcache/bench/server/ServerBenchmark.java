@@ -1,6 +1,6 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.List;
@@ -14,6 +14,23 @@ public interface ServerBenchmark {
 
     /// What it answers, in one line.
     String title();
+
+    /// The parts that take minutes.
+    static List<ServerBenchmark> all() {
+        return List.of(
+                new GetSetBenchmark(),
+                new BaselineGetBenchmark(),
+                new PipelineBenchmark(),
+                new RedisToolBenchmark(),
+                new EvictionPressureBenchmark(),
+                new AllocationBenchmark(),
+                new StartupBenchmark());
+    }
+
+    /// The part that takes as long as it is told to.
+    static ServerBenchmark soak(Duration time) {
+        return new SoakBenchmark(time);
+    }
 
     /// Measures.
     ///

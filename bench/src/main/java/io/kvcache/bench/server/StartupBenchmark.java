@@ -4,7 +4,7 @@ import io.kvcache.bench.server.ServerBenchmark.BenchmarkOptions;
 
 import io.kvcache.bench.server.PairedSamples.MetricSpec;
 
-import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.Threshold;
 import java.io.IOException;
 import java.util.List;

@@ -72,4 +72,10 @@ record SimConfig(
                         2 + random.nextInt(2), random.nextInt(51), 1 << (18 + random.nextInt(3)), random.nextBoolean()),
                 random.nextInt(4) == 0 ? 20 * MIB : WriteBudget.UNLIMITED);
     }
+
+    /// What is around a disk.
+    ///
+    /// @param memory of logs
+    /// @param random of the faults
+    record SimContext(SimClock clock, SimMemory memory, SplittableRandom random, CoverageCounters coverage) {}
 }

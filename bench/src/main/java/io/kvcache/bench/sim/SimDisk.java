@@ -1,5 +1,7 @@
 package io.kvcache.bench.sim;
 
+import io.kvcache.bench.sim.SimConfig.SimContext;
+
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.tier.ForwardingListener;
 import io.kvcache.core.tier.ReclaimCandidates;

@@ -2,6 +2,10 @@ package io.kvcache.bench.sim;
 
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.HostMemorySource;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
@@ -10,6 +14,8 @@ import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.NavigableMap;
+import java.util.TreeMap;
 
 /// Native memory that is used again by the next store, and knows how much of it is out.
 ///
@@ -94,6 +100,45 @@ public final class SimMemory implements HostMemorySource, AutoCloseable {
                 throw new IllegalStateException("memory is given back twice");
             }
             free.computeIfAbsent(segment.byteSize(), _ -> new ArrayDeque<>()).push(segment);
+        }
+    }
+
+    /// Fills slots that were given back with bytes that nobody wrote, so that whoever still uses them is
+    /// noticed: a reader by what it reads, a disk by the checksum of what it writes.
+    ///
+    /// What is given back is found by looking at all records again, which costs the store nothing. A slot
+    /// that has a new owner by then is left alone.
+    static final class SlotPoisoner {
+
+        private static final byte POISON = (byte) 0xDD;
+
+        private final HostStore store;
+        private TreeMap<Long, MemorySegment> held = new TreeMap<>();
+
+        SlotPoisoner(HostStore store) {
+            this.store = store;
+        }
+
+        void poisonFreeSlots() {
+            TreeMap<Long, MemorySegment> now = new TreeMap<>();
+            RecordPool records = store.records();
+            for (int record = 0; record < records.highWaterMark(); record++) {
+                if (ControlWord.state(records.control(record)) != ControlWord.FREE
+                        && records.hostPage(record) != SlabPool.NONE) {
+                    store.segments(record).forEach(piece -> now.put(piece.address(), piece));
+                }
+            }
+            held.forEach((address, piece) -> {
+                if (!overlaps(now, address, piece.byteSize())) {
+                    piece.fill(POISON);
+                }
+            });
+            held = now;
+        }
+
+        private static boolean overlaps(NavigableMap<Long, MemorySegment> taken, long address, long bytes) {
+            Map.Entry<Long, MemorySegment> before = taken.lowerEntry(address + bytes);
+            return before != null && before.getKey() + before.getValue().byteSize() > address;
         }
     }
 }

@@ -1,5 +1,7 @@
 package io.kvcache.bench.sim;
 
+import io.kvcache.bench.sim.SimConfig.SimContext;
+
 import static io.kvcache.bench.sim.SimAssertions.require;
 
 import io.kvcache.core.tier.AdmissionKind;

@@ -1,5 +1,7 @@
 package io.kvcache.bench.sim;
 
+import io.kvcache.bench.sim.SimMemory.SlotPoisoner;
+
 import static io.kvcache.bench.sim.SimAssertions.require;
 
 import io.kvcache.core.LocalKvCache;
@@ -20,7 +22,7 @@ import java.util.SplittableRandom;
 /// - every byte that is returned is the one that was put there, by [OpenTables] and [ObjectOracle];
 /// - all slots, records and links agree, and what is resident or on disk has its parent there, by
 ///   [TieredKvCache#validate];
-/// - nobody uses a slot that was given back, by [SlotPoisoner];
+/// - nobody uses a slot that was given back, by [SimMemory.SlotPoisoner];
 /// - what a flush has promised is on disk, and after a crash found, by [DurabilityOracle];
 /// - memory is that which was reserved at the start;
 ///

@@ -1,8 +1,8 @@
 package io.kvcache.bench.store;
 
+import io.kvcache.bench.stats.Median;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.util.Arrays;
 import java.util.Random;
 
 /// How fast this machine copies memory right now: the limit that serving from host memory is compared with.
@@ -30,8 +30,7 @@ public final class MemoryCopySpeed {
             for (int i = 0; i < ROUNDS; i++) {
                 speeds[i] = measureRound(pool, out, random);
             }
-            Arrays.sort(speeds);
-            return speeds[ROUNDS / 2];
+            return Median.of(speeds);
         }
     }
 

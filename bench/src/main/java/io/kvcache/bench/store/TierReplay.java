@@ -1,7 +1,7 @@
 package io.kvcache.bench.store;
 
 import io.kvcache.bench.replay.HitCounter;
-import io.kvcache.bench.replay.HitTotals;
+import io.kvcache.bench.replay.HitCounter.HitTotals;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;

@@ -2,6 +2,8 @@ package io.kvcache.bench.suite;
 
 import io.kvcache.bench.disk.DiskRun.StorageMedium;
 import io.kvcache.bench.disk.DiskRun;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
+import io.kvcache.bench.suite.JmhRunner.JmhRun;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
@@ -104,4 +106,17 @@ public record BenchmarkSuite(String name, String title, List<BenchmarkSpec> spec
     /// @param reference a limit of this machine or a simpler way, measured in the same round
     public record BenchmarkSpec(
             String name, String text, String unit, MetricSource source, MetricSource reference, Threshold threshold) {}
+
+    /// The answer to a question: medians over the rounds, and of the ratio the median of each round's.
+    ///
+    /// @param ratio value by reference; 0 when the reference is 0
+    /// @param runs rounds
+    /// @param path how the bytes of the value travelled; empty where none did
+    public record BenchResult(
+            BenchmarkSpec spec, double value, double referenceValue, double ratio, int runs, String path) {
+
+        public boolean isWithinThreshold() {
+            return spec.threshold().isMet(value, ratio);
+        }
+    }
 }

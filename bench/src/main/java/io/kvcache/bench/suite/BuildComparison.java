@@ -1,5 +1,6 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.stats.Median;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -111,13 +112,13 @@ public record BuildComparison(Build older, Build newer, int count, Consumer<Stri
                 for (int i = 0; i < drawn.length; i++) {
                     drawn[i] = measured[random.nextInt(measured.length)];
                 }
-                medians[draw] = BenchmarkSamples.median(drawn);
+                medians[draw] = Median.of(drawn);
             }
             Arrays.sort(medians);
             return new SpeedRatio(
                     cell,
                     measured.length,
-                    BenchmarkSamples.median(measured),
+                    Median.of(measured),
                     medians[(int) (TAIL * DRAWS)],
                     medians[(int) ((1 - TAIL) * DRAWS) - 1]);
         }

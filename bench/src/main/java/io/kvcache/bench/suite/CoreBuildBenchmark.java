@@ -1,5 +1,7 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.suite.JmhRunner.JmhRun;
+
 import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
 
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
@@ -7,6 +9,9 @@ import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import io.kvcache.server.program.ProcessRunner;
+import io.kvcache.server.program.ProcessRunner.ProcessOutput;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -26,6 +31,9 @@ public final class CoreBuildBenchmark implements BuildBenchmark {
     private static final String WITHOUT_JMH = "ClassNotFoundException: org.openjdk.jmh.Main";
 
     private static final JsonMapper JSON = JsonMapper.builder().build();
+
+    /// A fork takes seconds.
+    private static final Duration TIMEOUT = Duration.ofMinutes(10);
 
     /// 3 × 200 ms to come to speed and 5 × 200 ms to measure.
     private static final List<String> RUN_LENGTH =
@@ -55,7 +63,7 @@ public final class CoreBuildBenchmark implements BuildBenchmark {
     @Override
     public Map<String, Double> measurePair(
             Build older, Build newer, boolean newFirst, Set<String> cells, Consumer<String> progress)
-            throws IOException, InterruptedException {
+            throws IOException {
         Map<String, Double> ratios = new LinkedHashMap<>();
         for (Map.Entry<String, JmhRun> cell : forks.entrySet()) {
             if (cells.contains(cell.getKey())) {
@@ -72,35 +80,24 @@ public final class CoreBuildBenchmark implements BuildBenchmark {
     }
 
     /// The median time of an invocation; empty when the build has no such benchmark.
-    private static OptionalDouble nanos(Build build, JmhRun jmhRun) throws IOException, InterruptedException {
-        Path folder = Files.createTempDirectory("kvcache-pairs");
-        Path result = folder.resolve("result.json");
-        Path log = folder.resolve("log.txt");
+    private static OptionalDouble nanos(Build build, JmhRun jmhRun) throws IOException {
+        Path result = Files.createTempFile("kvcache-pairs", ".json");
         try {
-            Process process = new ProcessBuilder(command(build, jmhRun, result))
-                    .redirectErrorStream(true)
-                    .redirectOutput(log.toFile())
-                    .start();
-            int exit;
-            try {
-                exit = process.waitFor();
-            } finally {
-                process.destroy();
-            }
-            String said = Files.readString(log);
-            if (said.contains(NO_SUCH_BENCHMARK) || said.contains(WITHOUT_JMH)) {
+            ProcessOutput output = ProcessRunner.run(
+                    TIMEOUT, new ProcessBuilder(command(build, jmhRun, result)).redirectErrorStream(true));
+            if (output.text().contains(NO_SUCH_BENCHMARK) || output.text().contains(WITHOUT_JMH)) {
                 return OptionalDouble.empty();
             }
-            if (exit != 0 || !Files.exists(result)) {
-                throw new IOException(jmhRun.describe() + " of " + build.name() + " failed:\n" + said.strip());
+            if (!output.isSuccessful() || Files.size(result) == 0) {
+                throw new IOException(jmhRun.describe() + " of " + build.name()
+                        + (output.isFinished() ? " failed:\n" : " did not end within " + TIMEOUT.toMinutes() + " min:\n")
+                        + output.text().strip());
             }
             JsonNode metric = JSON.readTree(Files.readString(result)).path(0).path("primaryMetric");
             return OptionalDouble.of(
                     metric.path("scorePercentiles").path("50.0").doubleValue());
         } finally {
             Files.deleteIfExists(result);
-            Files.deleteIfExists(log);
-            Files.deleteIfExists(folder);
         }
     }
 

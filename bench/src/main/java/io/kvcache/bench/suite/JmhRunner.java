@@ -1,8 +1,11 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.suite.SuiteRunner.RunLength;
+
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.profile.GCProfiler;
 import org.openjdk.jmh.results.Result;
@@ -16,7 +19,7 @@ import org.openjdk.jmh.runner.options.TimeValue;
 import org.openjdk.jmh.runner.options.VerboseMode;
 
 /// Runs one benchmark in one JVM of its own and reads the median and the allocation.
-final class JmhRunner {
+public final class JmhRunner {
 
     private static final String ALLOCATION = "gc.alloc.rate.norm";
 
@@ -70,5 +73,54 @@ final class JmhRunner {
                 .verbosity(VerboseMode.SILENT);
         jmhRun.parameters().forEach(options::param);
         return options.build();
+    }
+
+    /// A benchmark method as JMH runs it in a JVM of its own; what several questions ask for is run once a
+    /// round.
+    ///
+    /// @param benchmark class and method, as `MatchBenchmark.whole`
+    /// @param threads that call it at once
+    /// @param parameters of the benchmark that are not as it says itself
+    public record JmhRun(String benchmark, int threads, Map<String, String> parameters) {
+
+        /// Copies the parameters.
+        public JmhRun {
+            parameters = Map.copyOf(parameters);
+        }
+
+        /// With the benchmark's own parameters.
+        public JmhRun(String benchmark, int threads) {
+            this(benchmark, threads, Map.of());
+        }
+
+        /// What runs, for people.
+        String describe() {
+            return benchmark + (parameters.isEmpty() ? "" : " " + new TreeMap<>(parameters));
+        }
+
+        /// In one thread.
+        public static JmhRun of(String benchmark) {
+            return new JmhRun(benchmark, 1);
+        }
+    }
+
+    /// What one fork of a benchmark gave.
+    ///
+    /// @param nanos median time of an invocation, in one thread
+    /// @param allocatedBytes heap bytes allocated in an invocation, on average
+    /// @param iterations measured ones
+    /// @param events what the benchmark counted, summed up over its iterations
+    public record JmhSample(double nanos, double allocatedBytes, long iterations, Map<String, Double> events) {
+
+        /// Copies the events.
+        public JmhSample {
+            events = Map.copyOf(events);
+        }
+
+        /// One count over another; 0 when there is neither.
+        double ratio(String event, String ofEvent) {
+            double of = events.getOrDefault(ofEvent, 0.0);
+            return of == 0 ? 0 : events.getOrDefault(event, 0.0) / of;
+        }
     }
 }

@@ -1,5 +1,11 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.suite.SuiteRunner.RunLength;
+
+import io.kvcache.bench.suite.JmhRunner.JmhSample;
+
+import io.kvcache.bench.suite.JmhRunner.JmhRun;
+
 import io.kvcache.bench.disk.DiskRun;
 import io.kvcache.bench.disk.DiskRun.TransferResult;
 import java.util.function.DoubleSupplier;

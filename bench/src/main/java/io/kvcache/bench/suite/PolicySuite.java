@@ -1,5 +1,7 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.suite.JmhRunner.JmhRun;
+
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 
 import io.kvcache.bench.baseline.Baselines;

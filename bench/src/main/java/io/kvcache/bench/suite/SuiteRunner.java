@@ -1,13 +1,23 @@
 package io.kvcache.bench.suite;
 
 import io.kvcache.bench.disk.DiskBenchDirs;
-import io.kvcache.bench.disk.DiskBenchFixture;
-import io.kvcache.bench.disk.DiskRun;
 import io.kvcache.bench.disk.DiskBenchFixture.DiskRunLength;
+import io.kvcache.bench.disk.DiskBenchFixture;
+import io.kvcache.bench.disk.DiskRun.TransferResult;
+import io.kvcache.bench.disk.DiskRun;
+import io.kvcache.bench.stats.Median;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
+import io.kvcache.bench.suite.JmhRunner.JmhRun;
+import io.kvcache.bench.suite.JmhRunner.JmhSample;
 import java.io.IOException;
+import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.function.Consumer;
+import java.util.stream.IntStream;
 
 /// Runs a suite in rounds, each benchmark and each trial once a round, and takes medians over the rounds.
 ///
@@ -71,5 +81,92 @@ public final class SuiteRunner {
 
     private static List<BenchResult> results(BenchmarkSuite suite, BenchmarkSamples benchmarkSamples) {
         return suite.specs().stream().map(benchmarkSamples::toResult).toList();
+    }
+
+    /// How long a suite takes its time.
+    ///
+    /// @param rounds times that everything is run, one benchmark after the other; an odd number has a median
+    /// @param iterations measured ones of a fork
+    /// @param iterationMillis length of each, and of the ones before that warm up
+    /// @param disk the same for trials of the disk suite
+    public record RunLength(int rounds, int iterations, int iterationMillis, DiskRunLength disk) {
+
+        /// Enough for figures that go into a document.
+        public static final RunLength FULL = new RunLength(3, 6, 400, DiskRunLength.FULL);
+
+        /// Enough to see that something has gone wrong.
+        public static final RunLength QUICK = new RunLength(1, 3, 200, DiskRunLength.QUICK);
+    }
+
+    /// What the runs of a suite have given so far, and the answers that follow.
+    static final class BenchmarkSamples {
+
+        private static final double[] NONE = {};
+
+        private final Map<JmhRun, List<JmhSample>> samples = new HashMap<>();
+        private final Map<DiskRun, List<TransferResult>> traffic = new HashMap<>();
+
+        private final Map<MetricSource.RoundsMetric, double[]> measured = new HashMap<>();
+
+        void add(MetricSource.RoundsMetric measure, double[] numbers) {
+            measured.put(measure, numbers);
+        }
+
+        void add(JmhRun jmhRun, JmhSample sample) {
+            samples.computeIfAbsent(jmhRun, _ -> new ArrayList<>()).add(sample);
+        }
+
+        void add(DiskRun diskRun, TransferResult moved) {
+            traffic.computeIfAbsent(diskRun, _ -> new ArrayList<>()).add(moved);
+        }
+
+        /// Medians over the rounds, and of the ratio the median of each round's.
+        BenchResult toResult(BenchmarkSpec benchmarkSpec) {
+            double[] values = readSource(benchmarkSpec.source());
+            double[] against = readSource(benchmarkSpec.reference());
+            int rounds = Math.max(values.length, against.length);
+            double[] ratios = IntStream.range(0, rounds)
+                    .mapToDouble(round -> ratio(of(values, round), of(against, round)))
+                    .toArray();
+            return new BenchResult(
+                    benchmarkSpec, Median.of(values), Median.of(against), Median.of(ratios), rounds, path(benchmarkSpec.source()));
+        }
+
+        private static double ratio(double value, double against) {
+            return against == 0 ? 0 : value / against;
+        }
+
+        /// What was counted is the same in every round.
+        private static double of(double[] numbers, int round) {
+            return numbers[numbers.length == 1 ? 0 : round];
+        }
+
+        private double[] readSource(MetricSource metricSource) {
+            return switch (metricSource) {
+                case MetricSource.JmhMetric jmhMetric ->
+                    samples.getOrDefault(jmhMetric.fork(), List.of()).stream()
+                            .mapToDouble(jmhMetric.reading())
+                            .toArray();
+                case MetricSource.TransferMetric transferMetric ->
+                    traffic.getOrDefault(transferMetric.trial(), List.of()).stream()
+                            .mapToDouble(transferMetric.reading())
+                            .toArray();
+                case MetricSource.RoundsMetric roundsMetric -> measured.getOrDefault(roundsMetric, NONE);
+                case MetricSource.ConstantMetric constantMetric ->
+                    new double[] {constantMetric.count().getAsDouble()};
+            };
+        }
+
+        /// The path may change while it runs, as when memory gets short; all of them are said.
+        private String path(MetricSource metricSource) {
+            return metricSource instanceof MetricSource.TransferMetric transferMetric
+                    ? String.join(
+                            " / ",
+                            traffic.getOrDefault(transferMetric.trial(), List.of()).stream()
+                                    .map(TransferResult::path)
+                                    .distinct()
+                                    .toList())
+                    : "";
+        }
     }
 }

@@ -46,7 +46,7 @@ final class RedisTransferClient implements TransferClient {
     void setBlocks(int bytes) throws IOException, InterruptedException {
         Connection connection = idle.take();
         try {
-            SummingSocketIo.write(connection.channel, ascii("*1\r\n$8\r\nFLUSHALL\r\n"));
+            BaselineTcp.write(connection.channel, ascii("*1\r\n$8\r\nFLUSHALL\r\n"));
             expect(connection, STORED);
             for (int seed = 0; seed < RemoteTransferClient.blocks(bytes); seed++) {
                 set(connection, seed, bytes);
@@ -63,7 +63,7 @@ final class RedisTransferClient implements TransferClient {
         try {
             for (int block = 0; block < transferSpec.operation().blockCount(); block++) {
                 if (transferSpec.operation().isPut()) {
-                    SummingSocketIo.sum(readPart(connection, bytes));
+                    BaselineTcp.sum(readPart(connection, bytes));
                     set(connection, RemoteTransferClient.blocks(bytes) + puts.incrementAndGet(), bytes);
                 } else {
                     get(connection, (int) (number * 7919 & (RemoteTransferClient.blocks(bytes) - 1)), bytes);
@@ -82,15 +82,15 @@ final class RedisTransferClient implements TransferClient {
     private static void set(Connection connection, int seed, int bytes) throws IOException {
         String key = key(seed);
         ByteBuffer head = ascii("*3\r\n$3\r\nSET\r\n$" + key.length() + "\r\n" + key + "\r\n$" + bytes + "\r\n");
-        SummingSocketIo.write(connection.channel, head, readPart(connection, bytes), END.duplicate());
+        BaselineTcp.write(connection.channel, head, readPart(connection, bytes), END.duplicate());
         expect(connection, STORED);
     }
 
     private static void get(Connection connection, int seed, int bytes) throws IOException {
         String key = key(seed);
-        SummingSocketIo.write(connection.channel, ascii("*2\r\n$3\r\nGET\r\n$" + key.length() + "\r\n" + key + "\r\n"));
+        BaselineTcp.write(connection.channel, ascii("*2\r\n$3\r\nGET\r\n$" + key.length() + "\r\n" + key + "\r\n"));
         expect(connection, ascii("$" + bytes + "\r\n"));
-        SummingSocketIo.readSummed(connection.channel, readPart(connection, bytes));
+        BaselineTcp.readSummed(connection.channel, readPart(connection, bytes));
         expect(connection, END);
     }
 
@@ -100,7 +100,7 @@ final class RedisTransferClient implements TransferClient {
 
     private static void expect(Connection connection, ByteBuffer wanted) throws IOException {
         ByteBuffer head = connection.head.clear().limit(wanted.remaining());
-        SummingSocketIo.read(connection.channel, head);
+        BaselineTcp.read(connection.channel, head);
         if (!head.flip().equals(wanted)) {
             throw new IOException(
                     "Redis answers otherwise than " + StandardCharsets.US_ASCII.decode(wanted.duplicate()));

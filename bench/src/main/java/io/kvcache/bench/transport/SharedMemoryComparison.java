@@ -1,5 +1,6 @@
 package io.kvcache.bench.transport;
 
+import io.kvcache.bench.stats.Median;
 import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
 
 import io.kvcache.bench.transport.TransferMeter.TransferStats;
@@ -131,8 +132,8 @@ public final class SharedMemoryComparison {
                 transferSpec,
                 TransferMeter.median(own),
                 TransferMeter.median(other),
-                TransferMeter.median(ratios, ratio -> ratio),
-                TransferMeter.median(micros, each -> each));
+                Median.of(ratios, ratio -> ratio),
+                Median.of(micros, each -> each));
     }
 
     /// One use of shared memory, beside a bare copy of as many bytes.

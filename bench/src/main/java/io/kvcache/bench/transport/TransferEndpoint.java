@@ -1,5 +1,6 @@
 package io.kvcache.bench.transport;
 
+import io.kvcache.bench.stats.Median;
 import com.sun.management.OperatingSystemMXBean;
 import com.sun.management.ThreadMXBean;
 import io.kvcache.bench.transport.TransferMeter.TransferStats;
@@ -76,9 +77,9 @@ public record TransferEndpoint(TransferClient client, PeerProcess server) {
         /// The medians of each figure.
         static ResourceUsage median(List<ResourceUsage> all) {
             return new ResourceUsage(
-                    TransferMeter.median(all, ResourceUsage::processorSeconds),
-                    TransferMeter.median(all, ResourceUsage::heapBytes),
-                    TransferMeter.median(all, ResourceUsage::serverHeapBytes));
+                    Median.of(all, ResourceUsage::processorSeconds),
+                    Median.of(all, ResourceUsage::heapBytes),
+                    Median.of(all, ResourceUsage::serverHeapBytes));
         }
     }
 

@@ -1,19 +1,18 @@
 package io.kvcache.bench.transport;
 
+import io.kvcache.bench.stats.Median;
 import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
 
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.function.ToDoubleFunction;
 
 /// Measures how long moves take.
 public final class TransferMeter {
@@ -73,16 +72,10 @@ public final class TransferMeter {
     /// The medians of each figure.
     static TransferStats median(List<TransferStats> all) {
         return new TransferStats(
-                median(all, TransferStats::gigabytes),
-                median(all, TransferStats::p50Micros),
-                median(all, TransferStats::p99Micros),
-                (long) median(all, TransferStats::count));
-    }
-
-    /// The median of one figure.
-    static <T> double median(List<T> all, ToDoubleFunction<T> value) {
-        List<T> sorted = all.stream().sorted(Comparator.comparingDouble(value)).toList();
-        return value.applyAsDouble(sorted.get(sorted.size() / 2));
+                Median.of(all, TransferStats::gigabytes),
+                Median.of(all, TransferStats::p50Micros),
+                Median.of(all, TransferStats::p99Micros),
+                (long) Median.of(all, TransferStats::count));
     }
 
     /// What came of moving blocks for a while.

@@ -1,5 +1,8 @@
 package io.kvcache.bench.transport;
 
+import io.kvcache.bench.transport.BaselineTcp.BaselineTcpClient;
+
+import io.kvcache.bench.stats.Median;
 import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
 
 import io.kvcache.bench.transport.TransferEndpoint.ResourceUsage;
@@ -252,7 +255,7 @@ public final class TransportComparison {
                 transferSpec,
                 moves(own),
                 moves(other),
-                TransferMeter.median(ratios, ratio -> ratio),
+                Median.of(ratios, ratio -> ratio),
                 costs(own),
                 costs(other));
     }

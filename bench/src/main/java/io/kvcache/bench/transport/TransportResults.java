@@ -12,7 +12,7 @@ import io.kvcache.bench.transport.MatchComparison.MatchResult;
 
 import io.kvcache.bench.transport.HeapComparison.HeapResult;
 
-import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import io.kvcache.bench.suite.MetricSource;
 import io.kvcache.bench.suite.Threshold;

@@ -1,5 +1,7 @@
 package io.kvcache.bench.transport;
 
+import io.kvcache.bench.transport.BaselineTcp.BaselineTcpServer;
+
 import io.kvcache.bench.transport.TransferEndpoint.PeerProcess;
 
 import io.kvcache.bench.transport.BaselineAeron.BaselineAeronServer;

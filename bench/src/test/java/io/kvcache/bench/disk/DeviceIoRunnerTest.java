@@ -1,5 +1,7 @@
 package io.kvcache.bench.disk;
 
+import io.kvcache.bench.disk.DiskRun.IoWorkload;
+
 import io.kvcache.bench.disk.DiskBenchFixture.TestFile;
 
 import io.kvcache.bench.disk.DiskRun.TransferResult;

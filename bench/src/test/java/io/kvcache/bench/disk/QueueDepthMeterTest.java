@@ -1,5 +1,7 @@
 package io.kvcache.bench.disk;
 
+import io.kvcache.bench.disk.DeviceIoRunner.QueueDepthMeter;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import org.junit.jupiter.api.Test;

@@ -1,5 +1,7 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.lab.EngineHardware.GpuPreset;
+
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
 
 import io.kvcache.bench.lab.RequestRouter.SessionInference;

@@ -1,5 +1,9 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.lab.TwoTierCacheModel.TierOptimalityGap;
+
+import io.kvcache.bench.lab.EngineSimulator.EngineFeed;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 

@@ -1,7 +1,7 @@
 package io.kvcache.bench.opaque;
 
 import io.kvcache.bench.replay.HitCounter;
-import io.kvcache.bench.replay.HitTotals;
+import io.kvcache.bench.replay.HitCounter.HitTotals;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.server.CacheServer;

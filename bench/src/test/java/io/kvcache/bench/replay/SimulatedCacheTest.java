@@ -1,5 +1,7 @@
 package io.kvcache.bench.replay;
 
+import io.kvcache.bench.replay.HitCounter.HitTotals;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 

@@ -5,7 +5,7 @@ import io.kvcache.bench.server.PairedSamples.MetricSpec;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
-import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.Threshold;
 import java.util.List;
 import org.junit.jupiter.api.Test;

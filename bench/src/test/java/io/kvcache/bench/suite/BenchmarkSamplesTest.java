@@ -1,5 +1,9 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.suite.SuiteRunner.BenchmarkSamples;
+
+import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
+
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 
 import static org.assertj.core.api.Assertions.assertThat;

@@ -16,7 +16,7 @@ import io.kvcache.bench.transport.MatchComparison.MatchResult;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.bench.suite.BenchResult;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.Threshold;
 import java.util.List;
 import org.junit.jupiter.api.Test;

@@ -3,7 +3,7 @@ package io.kvcache.engines.cli;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import io.kvcache.bench.suite.BenchmarkSuite;
 import io.kvcache.bench.suite.MetricSource;
-import io.kvcache.bench.suite.RunLength;
+import io.kvcache.bench.suite.SuiteRunner.RunLength;
 import io.kvcache.bench.suite.Threshold;
 import io.kvcache.core.KvCache;
 import io.kvcache.engines.generator.EngineModel;

@@ -94,6 +94,9 @@ final class EnginesCommand implements Runnable {
             sortOptions = false)
     static final class EngineBenchCommand implements Callable<Integer> {
 
+        @Option(names = "--filter", paramLabel = "TEXT", description = "Only questions with this in their name.")
+        private String filter = "";
+
         @Mixin
         private final SuiteOptions options = new SuiteOptions();
 
@@ -102,7 +105,7 @@ final class EnginesCommand implements Runnable {
 
         @Override
         public Integer call() throws IOException {
-            BenchmarkSuite chosen = options.filterSuite(EngineSuite.suite());
+            BenchmarkSuite chosen = options.filterSuite(EngineSuite.suite(), filter);
             if (listed) {
                 options.printSpecs(chosen);
                 return 0;

@@ -1,0 +1,83 @@
+package io.kvcache.bench.cli;
+
+import java.io.PrintWriter;
+import java.util.function.Supplier;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+import tools.jackson.databind.json.JsonMapper;
+
+/// What a command prints and how it rejects a value: a picocli mixin without options.
+@Command // picocli takes a class without options for a mixin only with this annotation
+final class CommandIo {
+
+    private static final JsonMapper JSON = JsonMapper.builder().build();
+
+    @Spec(Spec.Target.MIXEE)
+    private CommandSpec spec;
+
+    CommandIo() {
+        this(CommandSpec.create());
+    }
+
+    CommandIo(CommandSpec spec) {
+        this.spec = spec;
+    }
+
+    PrintWriter out() {
+        return spec.commandLine().getOut();
+    }
+
+    PrintWriter err() {
+        return spec.commandLine().getErr();
+    }
+
+    /// The command as it was typed, without the program's name.
+    String arguments() {
+        return String.join(" ", spec.root().commandLine().getParseResult().originalArgs());
+    }
+
+    /// Writes a text to standard output as it is.
+    void print(String text) {
+        out().print(text);
+        out().flush();
+    }
+
+    void println(String line) {
+        out().println(line);
+        out().flush();
+    }
+
+    /// Writes a value to standard output as one line of JSON.
+    void printJson(Object value) {
+        println(JSON.writeValueAsString(value));
+    }
+
+    /// Writes a line to standard error, after the command's name.
+    void printError(String text) {
+        err().println(spec.qualifiedName() + ": " + text);
+        err().flush();
+    }
+
+    /// Returns what the options say.
+    ///
+    /// @param options throws an [IllegalArgumentException] that names an option, its value and what is allowed
+    /// @throws ParameterException for that
+    <T> T check(Supplier<T> options) {
+        try {
+            return options.get();
+        } catch (IllegalArgumentException wrong) {
+            throw usageError(wrong);
+        }
+    }
+
+    ParameterException usageError(String message) {
+        return new ParameterException(spec.commandLine(), spec.qualifiedName() + ": " + message);
+    }
+
+    ParameterException usageError(Exception cause) {
+        return new ParameterException(
+                spec.commandLine(), spec.qualifiedName() + ": " + cause.getMessage(), cause);
+    }
+}

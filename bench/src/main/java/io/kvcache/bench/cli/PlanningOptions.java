@@ -1,0 +1,365 @@
+package io.kvcache.bench.cli;
+
+import java.util.Arrays;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import io.kvcache.bench.lab.EngineHardware;
+import io.kvcache.bench.lab.EngineHardware.GpuPreset;
+import io.kvcache.bench.replay.BlockCountingRule;
+import io.kvcache.bench.replay.PolicyReplay;
+import io.kvcache.bench.replay.ReplayCatalogue;
+import io.kvcache.bench.replay.SimulatedCache;
+import io.kvcache.bench.report.HtmlReport;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceReader.MalformedLine;
+import io.kvcache.bench.trace.TraceReader;
+import io.kvcache.bench.trace.TraceSource;
+import io.kvcache.core.identity.ModelPreset;
+import io.kvcache.core.policy.EvictionPolicies;
+import io.kvcache.core.policy.EvictionPolicyFactory;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+
+/// Options that several planning commands take, each a picocli mixin, and what turns texts into values.
+final class PlanningOptions {
+
+    /// What to know of times to the first token where a trace has none of its own.
+    static final String NO_TIMESTAMPS_NOTE = "the trace does not say when requests came, so all come at once: times to"
+            + " the first token are of one queue.";
+
+    private PlanningOptions() {}
+
+    /// @throws IllegalArgumentException when `--format` takes no such format
+    static void checkFormat(String format) {
+        if (!List.of("text", "json", "csv").contains(format)) {
+            throw invalidOption("--format", format, "text, json, csv");
+        }
+    }
+
+    /// A policy of the store.
+    static EvictionPolicyFactory storePolicy(String name) {
+        return EvictionPolicies.find(name).orElseThrow(() -> invalidOption("--policy", name, EvictionPolicies.names()));
+    }
+
+    static Optional<ModelPreset> model(String name, boolean needed) {
+        String wanted = name.isEmpty() && needed ? "llama-3-8b" : name;
+        if (wanted.isEmpty()) {
+            return Optional.empty();
+        }
+        return Optional.of(
+                ModelPreset.fromName(wanted).orElseThrow(() -> invalidOption("--model", wanted, modelNames())));
+    }
+
+    private static String modelNames() {
+        return Arrays.stream(ModelPreset.values()).map(ModelPreset::label).collect(Collectors.joining(", "));
+    }
+
+    static List<BlockCountingRule> rules(String name) {
+        return switch (name) {
+            case "reference" -> List.of(BlockCountingRule.REFERENCE);
+            case "full-blocks" -> List.of(BlockCountingRule.FULL_BLOCKS);
+            case "both" -> List.of(BlockCountingRule.REFERENCE, BlockCountingRule.FULL_BLOCKS);
+            default -> throw invalidOption("--rule", name, "reference, full-blocks, both");
+        };
+    }
+
+    static BlockCountingRule parseRule(String name) {
+        return switch (name) {
+            case "reference" -> BlockCountingRule.REFERENCE;
+            case "full-blocks" -> BlockCountingRule.FULL_BLOCKS;
+            default -> throw invalidOption("--rule", name, "reference, full-blocks");
+        };
+    }
+
+    static MalformedLine.Handling malformed(String name) {
+        return switch (name) {
+            case "skip" -> MalformedLine.Handling.SKIP;
+            case "refuse" -> MalformedLine.Handling.REFUSE;
+            default -> throw invalidOption("--malformed", name, "skip, refuse");
+        };
+    }
+
+    /// Of `--share`, in percent.
+    static double parseShare(double percent) {
+        if (!(percent > 0 && percent <= 100)) {
+            throw invalidOption("--share", String.valueOf(percent), "above 0 to 100");
+        }
+        return percent / 100;
+    }
+
+    static void checkWarmup(int requests) {
+        if (requests < 0) {
+            throw invalidOption("--warmup", String.valueOf(requests), "at least 0");
+        }
+    }
+
+    /// Of a trace that is known: some of its requests have to count.
+    static void checkWarmup(int requests, Trace trace) {
+        int all = trace.requests().size();
+        if (requests >= all) {
+            throw invalidOption(
+                    "--warmup", String.valueOf(requests), "below the " + all + " requests of " + trace.name());
+        }
+    }
+
+    /// What an option's text may be when it is something else.
+    static IllegalArgumentException invalidOption(String option, String value, String allowed) {
+        return new IllegalArgumentException(option + " is '" + value + "', must be: " + allowed);
+    }
+
+    /// The option that names one trace, for commands that replay it.
+    static final class TraceOption {
+
+        @Option(
+                names = "--trace",
+                paramLabel = "TRACE",
+                defaultValue = "conversation",
+                description = "A file in the format of Mooncake, Qwen-Bailian or token ids, or"
+                        + " conversation, synthetic, generated[:SEED], popular[:SEED] or hostile[:SEED]."
+                        + " Default: ${DEFAULT-VALUE}.")
+        private String name = "";
+
+        /// What is named.
+        ///
+        /// @throws IllegalArgumentException that says what may be
+        TraceSource traceSource() {
+            return TraceSource.parse(name);
+        }
+
+        /// Reads it; a line that is no request is an error.
+        ///
+        /// @param errors told once of what the trace lacks
+        static Trace loadTrace(TraceSource source, PrintWriter errors) throws IOException {
+            Trace read = source.load(new TraceReader(MalformedLine.Handling.REFUSE, _ -> {}));
+            read.partialBlockRemark().ifPresent(remark -> errors.println("kvcache: " + remark));
+            errors.flush();
+            return read;
+        }
+    }
+
+    /// The option that names several traces, for commands of the laboratory that compare on all of them.
+    static final class TraceListOption {
+
+        @Option(
+                names = "--trace",
+                paramLabel = "TRACE",
+                split = ",",
+                defaultValue = "conversation,synthetic",
+                description = "Traces: a file in the format of Mooncake, Qwen-Bailian or token ids, or"
+                        + " conversation, synthetic, generated[:SEED], popular[:SEED] or hostile[:SEED]."
+                        + " Default: ${DEFAULT-VALUE}.")
+        private List<String> names = new ArrayList<>();
+
+        List<String> traceNames() {
+            return names;
+        }
+
+        /// What is named; [PlanningOptions.TraceOption#loadTrace] reads one.
+        ///
+        /// @throws IllegalArgumentException that says what may be
+        List<TraceSource> traceSources() {
+            return names.stream().map(TraceSource::parse).toList();
+        }
+    }
+
+    /// The option that names the model whose KV is counted.
+    static final class ModelOption {
+
+        @Option(
+                names = "--model",
+                paramLabel = "NAME",
+                defaultValue = "llama-3-8b",
+                description = "Whose prefill and KV: llama-3-8b, llama-3-70b, qwen3-32b, deepseek-v3."
+                        + " Default: ${DEFAULT-VALUE}.")
+        private String name = "";
+
+        /// @throws IllegalArgumentException that says what may be
+        ModelPreset preset() {
+            return model(name, true).orElseThrow();
+        }
+    }
+
+    /// The options that say which blocks of a trace count.
+    static final class HitCountingOptions {
+
+        @Option(
+                names = "--rule",
+                paramLabel = "RULE",
+                defaultValue = "reference",
+                description = "reference: every id is a block. full-blocks: as the store does, never a partial block."
+                        + " Default: ${DEFAULT-VALUE}.")
+        private String rule = "";
+
+        @Option(
+                names = "--warmup",
+                paramLabel = "N",
+                description = "Leading requests that are replayed but not counted. Default: 0.")
+        private int warmup;
+
+        /// @throws IllegalArgumentException that says what may be
+        BlockCountingRule rule() {
+            return parseRule(rule);
+        }
+
+        /// @throws IllegalArgumentException when it is below 0
+        int warmup() {
+            checkWarmup(warmup);
+            return warmup;
+        }
+    }
+
+    /// The option that names capacities as shares of what a trace has, for commands of the laboratory.
+    static final class CapacitySharesOption {
+
+        @Option(
+                names = "--share",
+                paramLabel = "PERCENT",
+                split = ",",
+                defaultValue = "0.5,1.5,3,6,11,30",
+                description = "Capacities in percent of the trace's distinct blocks. Default: ${DEFAULT-VALUE}.")
+        private List<Double> percents = new ArrayList<>();
+
+        /// The capacities, each above 0 to 1 of the trace's distinct blocks.
+        ///
+        /// @throws IllegalArgumentException that says what may be
+        List<Double> shares() {
+            return percents.stream().map(PlanningOptions::parseShare).toList();
+        }
+    }
+
+    /// The options that say what the model of an engine computes with.
+    static final class EngineOptions {
+
+        @Mixin
+        private final ModelOption model = new ModelOption();
+
+        @Option(
+                names = "--gpu",
+                paramLabel = "NAME",
+                defaultValue = "h100",
+                description = "What prefills: a100, h100, h200. Default: ${DEFAULT-VALUE}.")
+        private String gpu = "";
+
+        @Option(
+                names = "--gpus",
+                paramLabel = "N",
+                defaultValue = "4",
+                description = "How many of them together, at half their peak. Default: ${DEFAULT-VALUE}.")
+        private int gpus;
+
+        /// @throws IllegalArgumentException that says what may be
+        ModelPreset preset() {
+            return model.preset();
+        }
+
+        /// @throws IllegalArgumentException that says what may be
+        EngineHardware hardware() {
+            if (gpus < 1 || gpus > 1000) {
+                throw invalidOption("--gpus", String.valueOf(gpus), "1 to 1000");
+            }
+            GpuPreset preset =
+                    GpuPreset.named(gpu).orElseThrow(() -> invalidOption("--gpu", gpu, GpuPreset.names()));
+            return EngineHardware.of(preset, preset(), gpus);
+        }
+
+        /// `llama-3-8b on 4 h100`.
+        String title() {
+            return preset().label() + " on " + gpus + " " + gpu.toLowerCase(Locale.ROOT);
+        }
+    }
+
+    /// Which policies a trace is replayed against.
+    static final class PolicyOptions {
+
+        @Option(
+                names = "--policy",
+                paramLabel = "NAME",
+                split = ",",
+                description = "Policies, separated by commas. Default: all that there are, unless --policy-class is given.")
+        private List<String> names = new ArrayList<>();
+
+        @Option(
+                names = "--policy-class",
+                paramLabel = "CLASS",
+                split = ",",
+                description = "Also policies of your own, by class: an EvictionPolicy or EvictionPolicyFactory on the class"
+                        + " path (KVCACHE_CLASSPATH adds to it). docs/embedding.md shows one.")
+        private List<String> classes = new ArrayList<>();
+
+        /// Policies by name, then those by class.
+        ///
+        /// @param defaults names when neither option is given; all that there are when empty
+        /// @throws IllegalArgumentException when there is no such policy
+        List<SimulatedCache> replays(List<String> defaults) {
+            List<SimulatedCache> all = new ArrayList<>();
+            if (!names.isEmpty() || classes.isEmpty()) {
+                all.addAll(named(names.isEmpty() ? defaults : names));
+            }
+            classes.forEach(each -> all.add(new PolicyReplay(ofClass(each))));
+            return all;
+        }
+
+        private static EvictionPolicyFactory ofClass(String name) {
+            try {
+                return EvictionPolicies.ofClass(name);
+            } catch (IllegalArgumentException wrong) {
+                throw new IllegalArgumentException("--policy-class: " + wrong.getMessage(), wrong);
+            }
+        }
+
+        private static List<SimulatedCache> named(List<String> names) {
+            if (names.isEmpty()) {
+                return ReplayCatalogue.all();
+            }
+            return names.stream()
+                    .map(name -> ReplayCatalogue.named(name)
+                            .orElseThrow(() -> invalidOption("--policy", name, ReplayCatalogue.names())))
+                    .toList();
+        }
+
+        /// The names that were given.
+        List<String> names() {
+            return List.copyOf(names);
+        }
+    }
+
+    /// The option that asks for a report with charts beside what a command prints.
+    static final class HtmlReportOption {
+
+        @Option(
+                names = "--html",
+                paramLabel = "FILE",
+                description = "Also a report with charts and tables: one HTML file that loads nothing.")
+        private @Nullable Path file;
+
+        /// Looks whether the file can be there before hours are spent on what it shows.
+        ///
+        /// @throws IllegalArgumentException when it cannot
+        void checkWritable() {
+            if (file != null) {
+                Path folder = file.toAbsolutePath().getParent();
+                if (folder == null || !Files.isWritable(folder) || Files.isDirectory(file)) {
+                    throw invalidOption(
+                            "--html", file.toString(), "a file in a folder that can be written to");
+                }
+            }
+        }
+
+        /// Writes the page when one was asked for.
+        void write(Supplier<HtmlReport> page) throws IOException {
+            if (file != null) {
+                page.get().write(file);
+            }
+        }
+
+    }
+}
