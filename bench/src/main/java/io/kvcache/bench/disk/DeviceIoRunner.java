@@ -251,9 +251,9 @@ record DeviceIoRunner(MemorySegment pool, boolean buffers) {
 
     /// What the threads that move bytes have cost so far, user and system time, as the scheduler counts it.
     ///
-    /// These are the one that runs a [DeviceIoRunner.DeviceLoadGenerator], the threads of a device without io_uring, and the kernel's
-    /// workers for io_uring, which are threads of the process too. fio reports its own thread only, so the
-    /// comparison is in fio's favour.
+    /// These are the one that runs a [DeviceIoRunner.DeviceLoadGenerator], the threads of a device without io_uring,
+    /// and the kernel's workers for io_uring, which are threads of the process too. fio reports its own thread only, so
+    /// the comparison is in fio's favour.
     ///
     /// @param nanos by thread
     record ThreadCpuTimes(Map<String, Long> nanos) {

@@ -44,8 +44,8 @@ public record DiskRun(IoEngine mover, StorageMedium place, AccessPattern pattern
     public enum IoEngine {
         /// Our block device, on the best path there is.
         DEVICE,
-        /// The same, each piece into memory of its own out of as much as [#STORE] has for blocks: what is in no cache costs
-        /// more to fill than a few buffers that always are.
+        /// The same, each piece into memory of its own out of as much as [#STORE] has for blocks: what is in no cache
+        /// costs more to fill than a few buffers that always are.
         DEVICE_INTO_SLOTS,
         /// Our block device in a thread to which the kernel denies io_uring.
         DEVICE_WITHOUT_URING,

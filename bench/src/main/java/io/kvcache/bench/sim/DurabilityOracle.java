@@ -245,7 +245,8 @@ final class DurabilityOracle {
     /// while, nor after a crash if a flush that began after the drop was answered with true.
     private static final class DroppedBlocks {
 
-        /// And the number of the drop: what is put and dropped again while a flush is under way was dropped after it began.
+        /// And the number of the drop: what is put and dropped again while a flush is under way was dropped after it
+        /// began.
         private final Map<BlockKey, Long> droppedKeys = new HashMap<>();
 
         private final Set<BlockKey> durable = new HashSet<>();

@@ -148,8 +148,8 @@ final class SimDisk implements TierOpener {
 
     /// A tier in front of a disk, as a GPU's memory would be: smaller, and blank whenever it is opened.
     ///
-    /// It is a log over memory, as that one can be made to fail in every way; what device memory does is in gpu-bridge's
-    /// own tests.
+    /// It is a log over memory, as that one can be made to fail in every way; what device memory does is in
+    /// gpu-bridge's own tests.
     private static final class SimFrontTier {
 
         private static final int REGIONS = 6;

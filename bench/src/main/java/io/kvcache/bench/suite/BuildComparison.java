@@ -82,8 +82,8 @@ public record BuildComparison(Build older, Build newer, int count, Consumer<Stri
 
     /// How fast a new build is beside an old one in one cell: above 1 it is faster.
     ///
-    /// The interval is the bootstrap's of the median: the pairs are drawn again with replacement, ten thousand times, from
-    /// one seed. A pair that something else on the machine disturbed moves it little.
+    /// The interval is the bootstrap's of the median: the pairs are drawn again with replacement, ten thousand times,
+    /// from one seed. A pair that something else on the machine disturbed moves it little.
     ///
     /// @param pairs measured
     /// @param median of the pairs' ratios

@@ -37,7 +37,8 @@ sealed interface TraceFormat {
     TraceRequest parse(JsonLineFields line);
 
     /// Mooncake's format: `timestamp` (milliseconds), `input_length`, `output_length` and `hash_ids`, an id
-    /// for each 512 tokens, prefix-chained, and one for what is left, or none: full blocks only is a legal way to publish.
+    /// for each 512 tokens, prefix-chained, and one for what is left, or none: full blocks only is a legal way to
+    /// publish.
     ///
     /// Source of the format and of two traces: the repository kvcache-ai/Mooncake, folder
     /// FAST25-release/traces.

@@ -45,8 +45,8 @@ final class BaselineAeron {
         return new BackoffIdleStrategy(100, 0, sleep, sleep);
     }
 
-    /// Gets blocks of a [BaselineAeronServer] over as many pairs of streams as the remote cache has connections, each by
-    /// one thread at a time, and copies what comes.
+    /// Gets blocks of a [BaselineAeronServer] over as many pairs of streams as the remote cache has connections, each
+    /// by one thread at a time, and copies what comes.
     static final class BaselineAeronClient implements TransferClient {
 
         private static final int FRAGMENTS = 16;
