@@ -34,7 +34,8 @@ import java.util.stream.LongStream;
 
 /// Runs workloads through our block device, each in a thread of its own, which then owns it.
 ///
-/// @param pool where the bytes come from and go to; large enough for the deepest queue of the largest pieces
+/// @param pool where the bytes come from and go to; large enough for the deepest queue of the largest
+///     pieces
 /// @param buffers whether each request of the queue has one buffer, else all of the pool is used in turns
 record DeviceIoRunner(MemorySegment pool, boolean buffers) {
 
@@ -75,7 +76,8 @@ record DeviceIoRunner(MemorySegment pool, boolean buffers) {
         }
     }
 
-    /// Keeps a block device busy with a workload, as the disk's thread does: fill the queue, wait, fill it again.
+    /// Keeps a block device busy with a workload, as the disk's thread does: fill the queue, wait, fill
+    /// it again.
     private static final class DeviceLoadGenerator {
 
         /// A disk that lets nothing end for this long is broken.
@@ -154,11 +156,12 @@ record DeviceIoRunner(MemorySegment pool, boolean buffers) {
         }
     }
 
-    /// Has the kernel deny io_uring to the calling thread and to those that it starts, for good, as the seccomp
-    /// profile of a container does to a process.
+    /// Has the kernel deny io_uring to the calling thread and to those that it starts, for good, as the
+    /// seccomp profile of a container does to a process.
     private static final class SeccompNoUring {
 
-        // Instructions of classic BPF over struct seccomp_data, whose first field is the number of the call.
+        // Instructions of classic BPF over struct seccomp_data, whose first field is the number of the
+        // call.
         private static final int LOAD_WORD = 0x20;
         private static final int IF_EQUAL = 0x15;
         private static final int RETURN = 0x06;
@@ -249,17 +252,19 @@ record DeviceIoRunner(MemorySegment pool, boolean buffers) {
         }
     }
 
-    /// What the threads that move bytes have cost so far, user and system time, as the scheduler counts it.
+    /// What the threads that move bytes have cost so far, user and system time, as the scheduler counts
+    /// it.
     ///
-    /// These are the one that runs a [DeviceIoRunner.DeviceLoadGenerator], the threads of a device without io_uring,
-    /// and the kernel's workers for io_uring, which are threads of the process too. fio reports its own thread only, so
-    /// the comparison is in fio's favour.
+    /// These are the one that runs a [DeviceIoRunner.DeviceLoadGenerator], the threads of a device
+    /// without io_uring, and the kernel's workers for io_uring, which are threads of the process too. fio
+    /// reports its own thread only, so the comparison is in fio's favour.
     ///
     /// @param nanos by thread
     record ThreadCpuTimes(Map<String, Long> nanos) {
 
-        /// Of the thread that runs a load, as the kernel knows it: at most 15 letters. The threads of a store's
-        /// disks have a number behind, and do not count: stores wait for their next trial meanwhile.
+        /// Of the thread that runs a load, as the kernel knows it: at most 15 letters. The threads of a
+        /// store's disks have a number behind, and do not count: stores wait for their next trial
+        /// meanwhile.
         static final String LOAD_THREAD = "kvcache-disk";
 
         private static final String DEVICE_WORKER = "kvcache-io-";
@@ -267,7 +272,8 @@ record DeviceIoRunner(MemorySegment pool, boolean buffers) {
         private static final Path TASKS = Path.of("/proc/self/task");
         private static final Path SELF = Path.of("/proc/thread-self");
 
-        /// At the start of what is measured: the calling thread is read last, as reading costs it something.
+        /// At the start of what is measured: the calling thread is read last, as reading costs it
+        /// something.
         static ThreadCpuTimes atStart() throws IOException {
             Map<String, Long> nanos = new HashMap<>();
             addAll(nanos);

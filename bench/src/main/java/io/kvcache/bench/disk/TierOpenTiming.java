@@ -56,8 +56,8 @@ public record TierOpenTiming(double servingSeconds, double fullSeconds, double r
         return measure(folder, bytes, blockBytes, TierOpenTiming::reopen);
     }
 
-    /// The same with a store's tree of records in place of an index that only counts. Takes 128 bytes of memory a
-    /// block.
+    /// The same with a store's tree of records in place of an index that only counts. Takes 128 bytes of
+    /// memory a block.
     public static TierOpenTiming measureTree(Path folder, long bytes, int blockBytes) throws IOException {
         return measure(folder, bytes, blockBytes, IndexedTierOpening::reopen);
     }
@@ -128,7 +128,8 @@ public record TierOpenTiming(double servingSeconds, double fullSeconds, double r
         }
     }
 
-    /// Opens a full tier as a store does: what the disk tells goes into the tree of records, under its lock.
+    /// Opens a full tier as a store does: what the disk tells goes into the tree of records, under its
+    /// lock.
     private static final class IndexedTierOpening {
 
         private static final long WAIT_NANOS = 1_000_000;
@@ -138,8 +139,8 @@ public record TierOpenTiming(double servingSeconds, double fullSeconds, double r
 
         /// Opens it once.
         ///
-        /// @throws IllegalStateException when a block is not in the tree in the end, but for those of one chain: its
-        ///     first may lie in the region that was open last, which cannot be found
+        /// @throws IllegalStateException when a block is not in the tree in the end, but for those of one
+        ///     chain: its first may lie in the region that was open last, which cannot be found
         static TierOpenTiming reopen(SparseTierImage tier, double readingSeconds) {
             HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
             HostStoreConfig config = new HostStoreConfig(

@@ -14,7 +14,8 @@ final class BenchChains {
 
     static final int BLOCKS = 8192;
 
-    /// A block of 4 KiB, the smallest slot there is: a million of them need 4 GiB, of which nothing is written.
+    /// A block of 4 KiB, the smallest slot there is: a million of them need 4 GiB, of which nothing is
+    /// written.
     static final Namespace NAMESPACE = Namespace.of("bench", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
 
     private static final int BLOCK_TOKENS = 16;
@@ -46,8 +47,9 @@ final class BenchChains {
         void take(BlockChain chain, int index);
     }
 
-    /// Visits every block of every chain, a chain's blocks in order and the chains in random turns: records that
-    /// follow one another in a chain then lie apart in memory, as they do in a store that has run for a while.
+    /// Visits every block of every chain, a chain's blocks in order and the chains in random turns:
+    /// records that follow one another in a chain then lie apart in memory, as they do in a store that
+    /// has run for a while.
     static void forEachBlockInterleaved(BlockChain[] chains, BlockVisitor blockVisitor) {
         SplittableRandom random = new SplittableRandom(7);
         BlockChain[] open = chains.clone();
@@ -73,8 +75,8 @@ final class BenchChains {
 
         /// A number from 0 to `bound`, exclusive.
         ///
-        /// @param after a result that this number shall wait for, so that the processor cannot begin with the next
-        ///     operation before it has finished the last one; nothing else comes of it
+        /// @param after a result that this number shall wait for, so that the processor cannot begin with
+        ///     the next operation before it has finished the last one; nothing else comes of it
         int next(int bound, long after) {
             state += GOLDEN + (after & 1);
             long mixed = (state ^ (state >>> 32)) * 0xD6E8FEB86659FD93L;

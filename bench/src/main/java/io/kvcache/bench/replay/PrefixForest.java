@@ -132,8 +132,8 @@ public final class PrefixForest {
 
     /// Numbers the nodes (parent node, hash id) of a prefix tree in the order of their appearance.
     ///
-    /// An open-addressed table of node numbers; a probe compares with the node's own parent and id. Boxed keys would
-    /// take longer than the replay itself.
+    /// An open-addressed table of node numbers; a probe compares with the node's own parent and id. Boxed
+    /// keys would take longer than the replay itself.
     private static final class NodeIndex {
 
         private static final long HASH_MULTIPLIER = 0x9E3779B97F4A7C15L;

@@ -39,9 +39,11 @@ public interface ServerBenchmark {
 
     /// How thoroughly to measure, and who is told of it.
     ///
-    /// @param count times that each load is put on each server, in turn, so that what else the machine does meets all
+    /// @param count times that each load is put on each server, in turn, so that what else the machine
+    ///     does meets all
     /// @param time of a load
-    /// @param maxHostBytes for values in a part that can do with less, so that a test can run it beside others
+    /// @param maxHostBytes for values in a part that can do with less, so that a test can run it beside
+    ///     others
     /// @param progress told what is about to run
     public record BenchmarkOptions(int count, Duration time, long maxHostBytes, Consumer<String> progress) {
 

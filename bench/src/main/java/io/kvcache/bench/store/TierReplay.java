@@ -26,11 +26,11 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// Replays a trace through host memory and a disk: acquire, wait for what is on disk, verify every byte, then put
-/// what was missing.
+/// Replays a trace through host memory and a disk: acquire, wait for what is on disk, verify every byte,
+/// then put what was missing.
 ///
-/// The loop is closed: the next request comes when all writes of the one before have ended. So what is measured
-/// is which blocks the store keeps, not how fast the disk is.
+/// The loop is closed: the next request comes when all writes of the one before have ended. So what is
+/// measured is which blocks the store keeps, not how fast the disk is.
 ///
 /// **Ownership.** Opens its own store and closes it strictly: a table left open is an error.
 public final class TierReplay {
@@ -287,9 +287,11 @@ public final class TierReplay {
 
         /// What went to the disk.
         ///
-        /// @param putBytes of blocks that were put because no tier had them; a write-through store writes as much
+        /// @param putBytes of blocks that were put because no tier had them; a write-through store writes
+        ///     as much
         /// @param blockBytes of those and of others, written once or more
-        /// @param allBytes that the disk was given for that: tables, and blocks that were written again to make room
+        /// @param allBytes that the disk was given for that: tables, and blocks that were written again
+        ///     to make room
         /// @param evictedUnwritten blocks that left host memory and were on no disk
         public record DiskWrites(long putBytes, long blockBytes, long allBytes, long evictedUnwritten) {
 

@@ -15,8 +15,8 @@ import java.util.stream.Collectors;
 
 /// Compares two builds in pairs of runs, in which they take turns.
 ///
-/// Cells that come out slower are measured a second time with as many pairs: a cell is slower when it was so in both
-/// runs.
+/// Cells that come out slower are measured a second time with as many pairs: a cell is slower when it was
+/// so in both runs.
 ///
 /// @param count pairs a cell and run
 /// @param progress told what is about to run
@@ -42,7 +42,8 @@ public record BuildComparison(Build older, Build newer, int count, Consumer<Stri
             return SpeedRatio.geometricMean(first);
         }
 
-        /// Whether the new build is not slower: no cell was slower twice, and the mean is near enough to 1.
+        /// Whether the new build is not slower: no cell was slower twice, and the mean is near enough to
+        /// 1.
         public boolean isNotSlower() {
             return slowerCells().isEmpty() && meanRatio() >= SpeedRatio.MIN_MEAN;
         }
@@ -82,8 +83,9 @@ public record BuildComparison(Build older, Build newer, int count, Consumer<Stri
 
     /// How fast a new build is beside an old one in one cell: above 1 it is faster.
     ///
-    /// The interval is the bootstrap's of the median: the pairs are drawn again with replacement, ten thousand times,
-    /// from one seed. A pair that something else on the machine disturbed moves it little.
+    /// The interval is the bootstrap's of the median: the pairs are drawn again with replacement, ten
+    /// thousand times, from one seed. A pair that something else on the machine disturbed moves it
+    /// little.
     ///
     /// @param pairs measured
     /// @param median of the pairs' ratios
@@ -150,7 +152,8 @@ public record BuildComparison(Build older, Build newer, int count, Consumer<Stri
         ///
         /// @param newFirst the order within each cell; it changes from pair to pair
         /// @param progress told what is about to run
-        /// @return speed of the new build by speed of the old one, by cell; without cells that a build does not have
+        /// @return speed of the new build by speed of the old one, by cell; without cells that a build
+        ///     does not have
         /// @throws IOException when a build cannot be run
         Map<String, Double> measurePair(
                 Build older, Build newer, boolean newFirst, Set<String> cells, Consumer<String> progress)
